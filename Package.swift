@@ -1,0 +1,113 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every target is compiled in Swift 6 language mode and a warning is an error.
+let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
+
+let package = Package(
+    name: "pinfold",
+    products: [.executable(name: "pinfold", targets: ["pinfold"])],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    ],
+    targets: [
+        // System libraries: a module map and a header of shims each, no logic.
+        .systemLibrary(name: "CLinux"),
+        .systemLibrary(
+            name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(
+            name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
+
+        // Pure: no system calls, no clock, no threads, no Foundation.
+        .target(name: "HTTPCore", swiftSettings: strict),
+        .target(name: "CachePolicy", dependencies: ["HTTPCore"], swiftSettings: strict),
+        .target(name: "Addressing", swiftSettings: strict),
+        .target(name: "Pinning", swiftSettings: strict),
+        .target(name: "Activity", swiftSettings: strict),
+        .target(name: "Metrics", swiftSettings: strict),
+
+        // Adapters: one kind of effect each.
+        .target(name: "EventLoop", dependencies: ["CLinux", "Addressing"], swiftSettings: strict),
+        .target(name: "TLS", dependencies: ["COpenSSL", "Pinning"], swiftSettings: strict),
+        .target(
+            name: "CacheStore",
+            dependencies: ["CLinux", "CSQLite", "HTTPCore", "CachePolicy"],
+            swiftSettings: strict),
+        .target(
+            name: "Resolver", dependencies: ["CLinux", "CAres", "Addressing"],
+            swiftSettings: strict),
+
+        // The product.
+        .target(
+            name: "Configuration",
+            dependencies: [
+                "CLinux", "HTTPCore", "Addressing", "Pinning",
+                .product(name: "Yams", package: "Yams"),
+            ], swiftSettings: strict),
+        .target(
+            name: "Gateway",
+            dependencies: [
+                "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
+                "Metrics", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration",
+                .product(name: "Logging", package: "swift-log"),
+                .product(
+                    name: "StructuredFieldValues", package: "swift-http-structured-headers"),
+            ], swiftSettings: strict),
+        .target(
+            name: "Admin", dependencies: ["Metrics", "Activity", "HTTPCore"],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "pinfold",
+            dependencies: [
+                "CLinux", "Configuration", "Gateway", "Admin",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
+
+        .testTarget(
+            name: "HTTPCoreTests", dependencies: ["HTTPCore"], swiftSettings: strict),
+        .testTarget(
+            name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTPCore"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "AddressingTests", dependencies: ["Addressing"], swiftSettings: strict),
+        .testTarget(
+            name: "PinningTests", dependencies: ["Pinning"], swiftSettings: strict),
+        .testTarget(
+            name: "ActivityTests", dependencies: ["Activity"], swiftSettings: strict),
+        .testTarget(
+            name: "MetricsTests", dependencies: ["Metrics"], swiftSettings: strict),
+        .testTarget(
+            name: "EventLoopTests", dependencies: ["EventLoop", "CLinux", "Addressing"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "CacheStoreTests",
+            dependencies: ["CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ResolverTests", dependencies: ["Resolver", "CLinux", "Addressing"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ConfigurationTests",
+            dependencies: ["Configuration", "CLinux", "HTTPCore", "Addressing", "Pinning"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "GatewayTests",
+            dependencies: [
+                "Gateway", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
+                "Metrics", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration",
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "AdminTests", dependencies: ["Admin", "Metrics", "Activity", "HTTPCore"],
+            swiftSettings: strict),
+        .testTarget(name: "ArchitectureTests", swiftSettings: strict),
+    ]
+)

@@ -1,4 +1,5 @@
 import Addressing
+import HTTPCore
 
 /// The two tiers of the response cache.
 package struct CacheConfiguration: Sendable, Equatable {
@@ -52,6 +53,11 @@ package struct LimitsConfiguration: Sendable, Equatable {
     package var upstreamPerHost: Int
     /// Exchanges waiting for a connection to one upstream at once; one more is refused.
     package var pending: Int
+
+    /// The limits of a head, the ones that are not configurable at their defaults.
+    package var headLimits: HeadLimits {
+        HeadLimits(headBytes: headBytes, fields: fields)
+    }
 }
 
 /// The times that nothing may exceed.

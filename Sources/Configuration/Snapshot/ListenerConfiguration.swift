@@ -82,6 +82,21 @@ package struct AccessConfiguration: Sendable, Equatable {
     /// Destinations to refuse whatever else is said: deny wins over allow.
     package var deny: DestinationList
 
+    /// The networks of both lists, as the rules that each resolved address is checked against.
+    package var destinationRules: DestinationRules {
+        DestinationRules(allow: allow.networks, deny: deny.networks)
+    }
+
+    /// What the host patterns of both lists say of the host that a request names.
+    /// - Parameters:
+    ///   - host: The host name, or the address without brackets; no port.
+    ///   - port: The port of the request's target.
+    package func hostMatch(host: Span<UInt8>, port: UInt16) -> DestinationRules.HostMatch {
+        DestinationRules.HostMatch(
+            allowed: allow.contains(host: host, port: port),
+            denied: deny.contains(host: host, port: port))
+    }
+
     /// Whether a client with this address is served.
     package func serves(client: IPAddress) -> Bool {
         clients.contains { $0.contains(client) }

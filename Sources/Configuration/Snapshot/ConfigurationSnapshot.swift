@@ -1,6 +1,3 @@
-import Addressing
-import Pinning
-
 /// One validated, immutable configuration: everything the gateway needs to know, with every
 /// default filled in, every path absolute and every file it names already read.
 ///
@@ -19,7 +16,7 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     /// What applies to which host, in the order written: the first matching entry applies.
     package var hosts: HostTable
     /// The named pinsets, in the order written. ``HostEntry/pinsets`` holds indexes into it.
-    package var pinsets: [NamedPinset]
+    package var pinsets: [PinsetEntry]
     /// How upstream servers are verified where a host entry does not say otherwise.
     package var tls: UpstreamTLS
     /// The two tiers of the response cache.

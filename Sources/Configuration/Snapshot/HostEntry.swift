@@ -60,18 +60,20 @@ package enum TLSMinimum: String, Sendable, Equatable, CaseIterable {
 package enum TrustRoots: Sendable, Equatable {
     /// The system's trust store.
     case system
-    /// A PEM file with at least one certificate, read when the configuration was loaded.
-    case file(path: String, pem: [UInt8])
+    /// A file with at least one certificate, read when the configuration was loaded: its absolute
+    /// path and the DER of its certificates.
+    case file(path: String, certificates: [[UInt8]])
 }
 
-/// A pinset and the name that host entries and metric labels use for it.
-package struct NamedPinset: Sendable, Equatable {
-    /// The key under `pinsets`; letters, digits, `.`, `_` and `-`, at most 64 bytes.
-    package var name: String
+/// A pinset and the texts it was made from.
+package struct PinsetEntry: Sendable, Equatable {
+    /// What a server is held to. Its name is the key under `pinsets`: letters, digits, `.`, `_`
+    /// and `-`, at most 64 bytes.
+    package var pinset: Pinset
     /// The pins as written, with file paths made absolute.
     package var pinTexts: [String]
-    /// What the pins are compared with, and how.
-    package var pinset: Pinset
+    /// The absolute paths of the files that ``Pinset/anchors`` were read from.
+    package var anchorPaths: [String]
 }
 
 /// The entries of `hosts` and the index over their patterns.

@@ -70,12 +70,16 @@ extension SnapshotReader {
         case .scalar("system", _), .null: return .system
         case .sequence(let nodes) where (1...16).contains(nodes.count):
             let elements = field.list(of: "addresses") ?? []
-            return .list(elements.compactMap { element in
-                element.parsed(expected: "an address, as in 192.0.2.53 or [2001:db8::53]:5353") {
-                    if let address = IPAddress($0) { return Endpoint(address: address, port: 53) }
-                    return Endpoint($0).flatMap { $0.port == 0 ? nil : $0 }
-                }
-            })
+            return .list(
+                elements.compactMap { element in
+                    element.parsed(expected: "an address, as in 192.0.2.53 or [2001:db8::53]:5353")
+                    {
+                        if let address = IPAddress($0) {
+                            return Endpoint(address: address, port: 53)
+                        }
+                        return Endpoint($0).flatMap { $0.port == 0 ? nil : $0 }
+                    }
+                })
         case .sequence(let nodes):
             field.fail("has \(nodes.count) servers", expected: "system, or 1 to 16 addresses")
         case .scalar(let text, _): field.fail("\(quoted(text)) is not a list", expected: expected)

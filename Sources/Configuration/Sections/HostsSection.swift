@@ -1,4 +1,3 @@
-import HTTPCore
 import Pinning
 
 /// `hosts`.
@@ -17,9 +16,8 @@ extension SnapshotReader {
         _ field: Field, pinsets: [String], over defaults: UpstreamTLS
     ) -> HostEntry? {
         let keys = ["match", "upgrade", "tunnel", "pinsets", "tls", "request", "cache", "probe"]
-        guard
-            let section = field.section(keys: keys, later: ["intercept", "tls13Tunnel", "response"])
-        else {
+        let later = ["intercept", "tls13Tunnel", "response"]
+        guard let section = field.section(keys: keys, later: later) else {
             if case .null = field.node.content {
                 field.fail("is empty", expected: "a mapping with match")
             }

@@ -1,0 +1,129 @@
+import HTTPCore
+
+/// The primary cache key (RFC 9111 §2): the normalised target URI.
+///
+/// `scheme://host[:port]/path[?query]`: scheme and host in lower case, the scheme's default port
+/// left out, an empty path written as `/`, everything else byte for byte (two spellings of the same
+/// percent-encoding are two keys, which costs a hit and never serves the wrong thing). GET and HEAD
+/// share a key. The scheme, host and port are those the request is *sent to*, so that what came
+/// over plain HTTP is never served where verified TLS is configured.
+package struct CacheKey: Sendable, Hashable {
+    /// The normalised URI. The disk tier is keyed by these bytes.
+    package let bytes: [UInt8]
+    /// The bytes' hash in this process, as `CacheKeyView.hash`.
+    package let hash: UInt64
+
+    /// The longest key, in bytes. A request whose key is longer is not looked up and not stored.
+    package static let maximumBytes = 16 << 10
+
+    /// A key from bytes made by `CacheKeyView.write` in this process or an earlier one.
+    package init(bytes: [UInt8]) {
+        self.bytes = bytes
+        hash = bytes.withUnsafeBytes { CacheKeyView.hash(of: $0) }
+    }
+
+    /// An owning copy of a view.
+    package init(_ view: CacheKeyView) {
+        bytes = [UInt8](view.bytes)
+        hash = view.hash
+    }
+
+    /// Whether the key is the one that the view shows.
+    @inlinable
+    package func matches(_ view: CacheKeyView) -> Bool {
+        guard hash == view.hash, bytes.count == view.bytes.count else { return false }
+        return bytes.withUnsafeBytes { $0.elementsEqual(view.bytes) }
+    }
+
+    /// Calls `body` with a view of this key, valid during the call.
+    @inlinable
+    package func withView<R>(_ body: (CacheKeyView) -> R) -> R {
+        bytes.withUnsafeBytes { body(CacheKeyView(bytes: $0, hash: hash)) }
+    }
+
+    /// Whether the URI has a query part.
+    package var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
+
+    /// Equality of the URI's bytes.
+    package static func == (left: CacheKey, right: CacheKey) -> Bool {
+        left.hash == right.hash && left.bytes == right.bytes
+    }
+
+    /// Feeds the precomputed hash; the bytes are not read again.
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(hash)
+    }
+}
+
+/// A cache key that lies in memory of the caller's: what the hot path looks up with.
+///
+/// Not to be kept: the bytes are valid only as long as the memory given to `write` is unchanged.
+package struct CacheKeyView {
+    /// The normalised URI.
+    package let bytes: UnsafeRawBufferPointer
+    /// SipHash of the bytes under the process's random seed, so that nobody outside can choose
+    /// URIs that collide. Differs from run to run: never to be stored.
+    package let hash: UInt64
+
+    /// A view of bytes whose hash is known.
+    @inlinable
+    package init(bytes: UnsafeRawBufferPointer, hash: UInt64) {
+        self.bytes = bytes
+        self.hash = hash
+    }
+
+    /// The hash of a key's bytes.
+    @inlinable
+    package static func hash(of bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var hasher = Hasher()
+        hasher.combine(bytes: bytes)
+        return UInt64(bitPattern: Int64(hasher.finalize()))
+    }
+
+    /// Whether the URI has a query part.
+    package var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
+
+    /// Writes the key of a target into `memory`.
+    ///
+    /// - Parameters:
+    ///   - secure: whether the scheme the request goes out with is https.
+    ///   - host: host name or address literal (IPv6 with its brackets), any case.
+    ///   - port: the port, also when it is the scheme's default.
+    ///   - path: path and query; empty or starting with `?` stands for the path `/`.
+    ///   - memory: where to write; at most `CacheKey.maximumBytes` are used.
+    /// - Returns: nil when it does not fit.
+    package static func write(
+        secure: Bool, host: Span<UInt8>, port: UInt16, path: Span<UInt8>,
+        into memory: UnsafeMutableRawBufferPointer
+    ) -> CacheKeyView? {
+        // "https://" + ":65535" + "/" is the most that is added to the parts.
+        let needed = host.count + path.count + 15
+        guard needed <= min(memory.count, CacheKey.maximumBytes) else { return nil }
+        var count = 0
+        func put(_ byte: UInt8) {
+            memory[count] = byte
+            count += 1
+        }
+        func put(_ text: StaticString) {
+            for index in 0..<text.utf8CodeUnitCount { put(text.utf8Start[index]) }
+        }
+        put(secure ? "https://" : "http://")
+        for index in host.indices { put(host[index].lowercased) }
+        if port != (secure ? 443 : 80) {
+            put(UInt8(ascii: ":"))
+            var divisor: UInt16 = 10_000
+            while divisor > port, divisor > 1 { divisor /= 10 }
+            while divisor > 0 {
+                put(UInt8(ascii: "0") + UInt8(port / divisor % 10))
+                divisor /= 10
+            }
+        }
+        if path.isEmpty || path[0] == UInt8(ascii: "?") { put(UInt8(ascii: "/")) }
+        path.withUnsafeBytes { from in
+            UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: from)
+        }
+        count += path.count
+        let bytes = UnsafeRawBufferPointer(rebasing: memory[..<count])
+        return CacheKeyView(bytes: bytes, hash: hash(of: bytes))
+    }
+}

@@ -70,13 +70,13 @@ struct DirectiveScanner {
     }
 
     private mutating func skipSeparators(in bytes: Span<UInt8>) {
-        while position < end, bytes[position].isSpace || bytes[position] == UInt8(ascii: ",") {
+        while position < end, ByteClass.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",") {
             position += 1
         }
     }
 
     private mutating func skipSpace(in bytes: Span<UInt8>) {
-        while position < end, bytes[position].isSpace { position += 1 }
+        while position < end, ByteClass.isWhitespace(bytes[position]) { position += 1 }
     }
 
     private mutating func takeToken(in bytes: Span<UInt8>) -> ByteRange {
@@ -129,9 +129,4 @@ enum QuotedString {
         }
         return nil
     }
-}
-
-extension UInt8 {
-    /// Space or horizontal tab: OWS (RFC 9110 §5.6.3).
-    var isSpace: Bool { self == 0x20 || self == 0x09 }
 }

@@ -29,11 +29,17 @@ struct ResponseFacts {
     var present = FieldIDSet(rawValue: 0)
     var saysPragmaNoCache = false
 
-    init(status: UInt16) { self.status = status }
+    /// When the response was received; settles the century of two-digit years.
+    let responseTime: Int64
+
+    init(status: UInt16, responseTime: Int64) {
+        self.status = status
+        self.responseTime = responseTime
+    }
 
     /// The facts of a parsed head.
-    init(_ response: ResponseHead, in bytes: Span<UInt8>) {
-        status = response.status
+    init(_ response: borrowing ResponseHead, in bytes: Span<UInt8>, responseTime: Int64) {
+        self.init(status: response.status, responseTime: responseTime)
         for field in response.fields where !field.isNominated {
             absorb(field.id, field.value, in: bytes)
         }
@@ -45,10 +51,10 @@ struct ResponseFacts {
         present.insert(id)
         switch id {
         case .cacheControl: directives.add(value, in: bytes)
-        case .date where isFirst: date = HTTPDate.parse(bytes.extracting(value.indices))
+        case .date where isFirst: date = time(value, in: bytes)
         case .expires: absorbExpires(value, in: bytes)
         case .lastModified where isFirst:
-            if let time = HTTPDate.parse(bytes.extracting(value.indices)) {
+            if let time = self.time(value, in: bytes) {
                 lastModifiedTime = time
                 lastModified = value
             }
@@ -62,10 +68,14 @@ struct ResponseFacts {
         }
     }
 
+    private func time(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64? {
+        HTTPDate.parse(bytes.extracting(value.indices), now: responseTime)
+    }
+
     /// The earliest of several Expires lines counts, and one that is no date is earlier than all.
     private mutating func absorbExpires(_ value: ByteRange, in bytes: Span<UInt8>) {
         guard expires != .invalid else { return }
-        guard let time = HTTPDate.parse(bytes.extracting(value.indices)) else {
+        guard let time = self.time(value, in: bytes) else {
             expires = .invalid
             return
         }
@@ -79,12 +89,12 @@ struct ResponseFacts {
     private static func firstAge(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64 {
         var end = Int(value.start)
         while end < Int(value.end), bytes[end] != UInt8(ascii: ",") { end += 1 }
-        while end > Int(value.start), bytes[end - 1].isSpace { end -= 1 }
+        while end > Int(value.start), ByteClass.isWhitespace(bytes[end - 1]) { end -= 1 }
         return DeltaSeconds.parse(ByteRange(from: Int(value.start), to: end), in: bytes) ?? 0
     }
 
     /// `corrected_initial_age` (RFC 9111 §4.2.3), in seconds.
-    func initialAge(requestTime: Int64, responseTime: Int64) -> Int64 {
+    func initialAge(requestTime: Int64) -> Int64 {
         let apparentAge = date.map { max(0, responseTime - $0) } ?? 0
         let responseDelay = max(0, responseTime - requestTime)
         return max(apparentAge, age + responseDelay)
@@ -92,7 +102,7 @@ struct ResponseFacts {
 
     /// Freshness lifetime in seconds and where it comes from (RFC 9111 §4.2.1).
     func lifetime(
-        responseTime: Int64, hasQuery: Bool, options: PolicyOptions
+        hasQuery: Bool, options: PolicyOptions
     ) -> (seconds: Int64, source: FreshnessSource) {
         if let seconds = directives.sharedMaxAge { return (seconds, .sharedMaxAge) }
         if let seconds = directives.maxAge { return (seconds, .maxAge) }

@@ -16,6 +16,9 @@ package struct CacheKey: Sendable, Hashable {
     /// The longest key, in bytes. A request whose key is longer is not looked up and not stored.
     package static let maximumBytes = 16 << 10
 
+    /// The most bytes a key has beyond its host and path: `https://`, brackets, `:65535`, `/`.
+    package static let reservedBytes = 17
+
     /// A key from bytes made by `CacheKeyView.write` in this process or an earlier one.
     package init(bytes: [UInt8]) {
         self.bytes = bytes
@@ -83,47 +86,63 @@ package struct CacheKeyView {
     /// Whether the URI has a query part.
     package var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
 
+    /// Writes the key of a request's target into `memory`: as the general form, with the target's
+    /// host, port and path.
+    ///
+    /// - Parameter scheme: the scheme the request goes out with, which may be https although the
+    ///   target says http.
+    @inlinable
+    package static func write(
+        _ request: borrowing RequestHead, in bytes: Span<UInt8>, scheme: Scheme,
+        into memory: UnsafeMutableRawBufferPointer
+    ) -> CacheKeyView? {
+        let upgraded = scheme != request.scheme && !request.hasExplicitPort
+        return write(
+            scheme: scheme, host: bytes.extracting(request.host.indices),
+            port: upgraded ? scheme.defaultPort : request.port,
+            path: bytes.extracting(request.path.indices), into: memory)
+    }
+
     /// Writes the key of a target into `memory`.
     ///
     /// - Parameters:
-    ///   - secure: whether the scheme the request goes out with is https.
-    ///   - host: host name or address literal (IPv6 with its brackets), any case.
+    ///   - scheme: the scheme the request goes out with.
+    ///   - host: host name or address literal (IPv6 without brackets), any case.
     ///   - port: the port, also when it is the scheme's default.
     ///   - path: path and query; empty or starting with `?` stands for the path `/`.
-    ///   - memory: where to write; at most `CacheKey.maximumBytes` are used.
+    ///   - memory: where to write; at most `CacheKey.maximumBytes` are used, and up to
+    ///     `CacheKey.reservedBytes` more than host and path together.
     /// - Returns: nil when it does not fit.
     package static func write(
-        secure: Bool, host: Span<UInt8>, port: UInt16, path: Span<UInt8>,
+        scheme: Scheme, host: Span<UInt8>, port: UInt16, path: Span<UInt8>,
         into memory: UnsafeMutableRawBufferPointer
     ) -> CacheKeyView? {
-        // "https://" + ":65535" + "/" is the most that is added to the parts.
-        let needed = host.count + path.count + 15
+        let needed = host.count + path.count + CacheKey.reservedBytes
         guard needed <= min(memory.count, CacheKey.maximumBytes) else { return nil }
-        var count = 0
-        func put(_ byte: UInt8) {
-            memory[count] = byte
-            count += 1
+        var writer = HeadWriter(memory)
+        writer.append(scheme == .https ? "https://" : "http://")
+        // A registered name has no colon, an IPv6 literal always has.
+        let isIPv6 = host.contains(UInt8(ascii: ":"))
+        if isIPv6 { writer.append(byte: UInt8(ascii: "[")) }
+        let start = writer.count
+        writer.append(host)
+        for index in start..<writer.count { memory[index] = ByteClass.lowercased(memory[index]) }
+        if isIPv6 { writer.append(byte: UInt8(ascii: "]")) }
+        if port != scheme.defaultPort {
+            writer.append(byte: UInt8(ascii: ":"))
+            writer.append(decimal: UInt64(port))
         }
-        func put(_ text: StaticString) {
-            for index in 0..<text.utf8CodeUnitCount { put(text.utf8Start[index]) }
-        }
-        put(secure ? "https://" : "http://")
-        for index in host.indices { put(host[index].lowercased) }
-        if port != (secure ? 443 : 80) {
-            put(UInt8(ascii: ":"))
-            var divisor: UInt16 = 10_000
-            while divisor > port, divisor > 1 { divisor /= 10 }
-            while divisor > 0 {
-                put(UInt8(ascii: "0") + UInt8(port / divisor % 10))
-                divisor /= 10
-            }
-        }
-        if path.isEmpty || path[0] == UInt8(ascii: "?") { put(UInt8(ascii: "/")) }
-        path.withUnsafeBytes { from in
-            UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: from)
-        }
-        count += path.count
-        let bytes = UnsafeRawBufferPointer(rebasing: memory[..<count])
+        if path.isEmpty || path[0] == UInt8(ascii: "?") { writer.append(byte: UInt8(ascii: "/")) }
+        writer.append(path)
+        let bytes = UnsafeRawBufferPointer(rebasing: memory[..<writer.count])
         return CacheKeyView(bytes: bytes, hash: hash(of: bytes))
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether the byte occurs.
+    func contains(_ byte: UInt8) -> Bool {
+        for index in indices where self[index] == byte { return true }
+        return false
     }
 }

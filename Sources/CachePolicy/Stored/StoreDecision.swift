@@ -20,7 +20,7 @@ package struct Storable: Sendable, Equatable {
 
 /// Why a response is not stored. The same word stands in Cache-Status' `detail`, the log and the
 /// metric's label.
-package enum NotStoredReason: UInt8, Sendable, CaseIterable {
+package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     /// The request's method is not GET.
     case method
     /// The request said `no-store` (RFC 9111 §5.2.1.5).

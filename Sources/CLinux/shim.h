@@ -29,4 +29,9 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Variadic calls, which Swift does not import. */
+static inline int fcntl_int(int fd, int command, int argument) {
+    return fcntl(fd, command, argument);
+}
 #endif

@@ -11,7 +11,7 @@ extension SnapshotReader {
         let most = 1 << 50
         return CacheConfiguration(
             isEnabled: section?["enabled"]?.boolean() ?? true,
-            memoryBytes: section?["memory"]?.bytes(in: 1 << 20...most) ?? 64 << 20,
+            memoryBytes: section?["memory"]?.bytes(in: 0...most) ?? 64 << 20,
             diskBytes: disk(section?["disk"], most: most),
             path: section?["path"]?.filePath() ?? defaultCachePath(section),
             maximumObjectBytes: section?["maximumObject"]?.bytes(in: 1...most) ?? 256 << 20)
@@ -20,10 +20,10 @@ extension SnapshotReader {
     /// 0 is no disk tier; a tier has room for at least a few responses.
     private func disk(_ field: Field?, most: Int) -> Int {
         guard let field, let bytes = field.bytes(in: 0...most) else { return 1 << 30 }
-        if bytes != 0, bytes < 1 << 20 {
+        if bytes != 0, bytes < 64 << 10 {
             field.fail(
                 "\(Quantity.text(bytes: bytes)) is too small",
-                expected: "0 for no disk tier, or at least 1MiB")
+                expected: "0 for no disk tier, or at least 64KiB")
         }
         return bytes
     }

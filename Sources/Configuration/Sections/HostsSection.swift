@@ -123,7 +123,7 @@ extension SnapshotReader {
         guard let field, let section = field.section(keys: ["interval", "path"]) else {
             return nil
         }
-        let interval = section["interval"]?.milliseconds(in: 1_000...86_400_000)
+        let interval = section["interval"]?.milliseconds(in: 10...86_400_000)
         let path = section["path"]?.parsed(
             expected: "an absolute path, as in /health"
         ) { text in

@@ -53,3 +53,9 @@ func withTemporaryFolder<Result>(_ body: (String) throws -> Result) throws -> Re
 func write(_ content: String, to name: String, in folder: String) throws {
     try content.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
 }
+
+/// Makes a folder in the folder.
+func makeFolder(_ name: String, in folder: String) throws {
+    try FileManager.default.createDirectory(
+        atPath: folder + "/" + name, withIntermediateDirectories: true)
+}

@@ -36,7 +36,9 @@ import Testing
         let access = try load(
             """
             access:
-              destinations: { allow: [10.0.0.0/8, "*.lab.example"], deny: [10.9.0.0/16, bad.lab.example] }
+              destinations:
+                allow: [10.0.0.0/8, "*.lab.example"]
+                deny: [10.9.0.0/16, bad.lab.example]
             """
         ).access
         func decide(_ host: String, _ address: String) throws -> DestinationRules.Decision {

@@ -92,7 +92,8 @@ import Testing
         // The pinset has an error of its own; the reference to it is none.
         Wrong(
             "hosts: [{ match: [a], pinsets: [b] }]\npinsets: { b: { mode: key } }",
-            "2: pinsets.b.mode: \"key\" is not valid; expected one of none, publicKey, certificate"),
+            "2: pinsets.b.mode: \"key\" is not valid; "
+                + "expected one of none, publicKey, certificate"),
     ])
     func aWrongEntryIsReported(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)

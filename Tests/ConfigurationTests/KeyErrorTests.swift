@@ -45,10 +45,12 @@ private let units = "with ms, s, m, h or d"
                 + "expected a whole number from 1 to 65535"),
         Wrong(
             "limits: { headBytes: 1023 }",
-            "1: limits.headBytes: 1023 is out of range; expected a size from 1KiB to 1MiB, \(size)"),
+            "1: limits.headBytes: 1023 is out of range; "
+                + "expected a size from 1KiB to 1MiB, \(size)"),
         Wrong(
             "limits: { headBytes: 2MiB }",
-            "1: limits.headBytes: 2MiB is out of range; expected a size from 1KiB to 1MiB, \(size)"),
+            "1: limits.headBytes: 2MiB is out of range; "
+                + "expected a size from 1KiB to 1MiB, \(size)"),
         Wrong(
             "cache: { memory: 64mb }",
             "1: cache.memory: \"64mb\" is not valid; expected a size from 0 to 1024TiB, \(size)"),
@@ -76,7 +78,8 @@ private let units = "with ms, s, m, h or d"
             "1: timeouts.idle: 25h is out of range; expected a duration from 1ms to 1d, \(units)"),
         Wrong(
             "timeouts: { connect: 5 }",
-            "1: timeouts.connect: \"5\" is not valid; expected a duration from 1ms to 1d, \(units)"),
+            "1: timeouts.connect: \"5\" is not valid; "
+                + "expected a duration from 1ms to 1d, \(units)"),
         Wrong(
             "activity: { activationDelay: soon }",
             "1: activity.activationDelay: \"soon\" is not valid; "

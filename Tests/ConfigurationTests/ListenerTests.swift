@@ -118,7 +118,8 @@ import Testing
                 errors(of: listener + access) == [
                     "gateway.yaml:1: listeners[0].address: \(address) is not a loopback address "
                         + "and access.clients names no networks: this would be an open proxy; "
-                        + "expected access.clients with the networks to serve, or a loopback address"
+                        + "expected access.clients with the networks to serve, "
+                        + "or a loopback address"
                 ])
         }
         #expect(errors(of: listener + "access: { clients: [10.0.0.0/8] }").isEmpty)

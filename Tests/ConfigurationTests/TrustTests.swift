@@ -58,7 +58,7 @@ import Testing
             "pinsets: { a: { pins: [] } }",
             "1: pinsets.a.mode: is missing; expected one of none, publicKey, certificate"),
         Wrong(
-            "pinsets:\n  a:\n    mode: publicKey\n    pins:\n      - sha256/AAAA\n      - sha1/AAAA",
+            "pinsets:\n  a:\n    mode: publicKey\n    pins:\n    - sha256/AAAA\n    - sha1/AAAA",
             "5: pinsets.a.pins[0]: \"sha256/AAAA\" is not a pin: not 32 bytes long; "
                 + "expected the SHA-256 of a SubjectPublicKeyInfo",
             "6: pinsets.a.pins[1]: \"sha1/AAAA\" is not a pin: only SHA-256 is supported; "

@@ -57,7 +57,7 @@ struct Selector: ~Copyable {
     private let events: UnsafeMutableBufferPointer<epoll_event>
 
     init(eventsPerWait: Int = 512) throws(Errno) {
-        fd = epoll_create1(Int32(EPOLL_CLOEXEC.rawValue))
+        fd = epoll_create1(Int32(EPOLL_CLOEXEC))
         guard fd >= 0 else { throw Errno.last }
         events = .allocate(capacity: eventsPerWait)
     }

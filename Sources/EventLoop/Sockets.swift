@@ -184,7 +184,7 @@ package enum Descriptors {
 
     /// A counter descriptor to wake a loop from another thread (eventfd(2)).
     package static func event() throws(Errno) -> Int32 {
-        let fd = eventfd(0, Int32(EFD_NONBLOCK.rawValue) | Int32(EFD_CLOEXEC.rawValue))
+        let fd = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
         guard fd >= 0 else { throw Errno.last }
         return fd
     }
@@ -208,7 +208,7 @@ package enum Descriptors {
             $0.withMemoryRebound(to: Int32.self, capacity: 2) { pipe2($0, O_NONBLOCK | O_CLOEXEC) }
         }
         guard made == 0 else { throw Errno.last }
-        _ = fcntl_int(ends.1, F_SETPIPE_SZ, capacity)
+        _ = fcntl_int(ends.1, Int32(PINFOLD_F_SETPIPE_SZ), capacity)
         return (ends.0, ends.1)
     }
 
@@ -216,11 +216,11 @@ package enum Descriptors {
     @discardableResult
     package static func raiseLimit() -> UInt64 {
         var limit = rlimit()
-        guard getrlimit(RLIMIT_NOFILE, &limit) == 0 else { return 0 }
+        guard getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
         if limit.rlim_cur < limit.rlim_max {
             limit.rlim_cur = limit.rlim_max
-            _ = setrlimit(RLIMIT_NOFILE, &limit)
-            _ = getrlimit(RLIMIT_NOFILE, &limit)
+            _ = setrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit)
+            _ = getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit)
         }
         return UInt64(limit.rlim_cur)
     }

@@ -19,7 +19,7 @@ package enum Transfers {
     @inline(__always)
     package static func write(_ fd: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
         while true {
-            let count = send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL.rawValue))
+            let count = send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
             if count >= 0 { return .bytes(count) }
             let error = Errno.last
             if error == .again { return .wouldBlock }
@@ -36,7 +36,7 @@ package enum Transfers {
         var message = msghdr()
         message.msg_iov = vectors.baseAddress
         message.msg_iovlen = vectors.count
-        let flags = Int32(MSG_NOSIGNAL.rawValue) | (more ? Int32(MSG_MORE.rawValue) : 0)
+        let flags = Int32(MSG_NOSIGNAL) | (more ? Int32(MSG_MORE) : 0)
         while true {
             let count = sendmsg(fd, &message, flags)
             if count >= 0 { return .bytes(count) }
@@ -62,7 +62,7 @@ package enum Transfers {
     /// Moves up to `count` bytes between a pipe and a socket inside the kernel. `wouldBlock` is
     /// reported when either end cannot go on; the caller knows the pipe's fill and so which.
     package static func splice(from source: Int32, to sink: Int32, count: Int) -> IOResult {
-        let flags = UInt32(SPLICE_F_MOVE) | UInt32(SPLICE_F_NONBLOCK)
+        let flags = UInt32(PINFOLD_SPLICE_F_MOVE | PINFOLD_SPLICE_F_NONBLOCK)
         while true {
             let moved = CLinux.splice(source, nil, sink, nil, count, flags)
             if moved > 0 { return .bytes(moved) }

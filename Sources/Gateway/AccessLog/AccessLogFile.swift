@@ -34,7 +34,7 @@ struct AccessLogFile: ~Copyable {
         default:
             // Without blocking, so that a pipe that nobody reads is an error and not a hang.
             let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-            let opened = openFile(path, flags, 0o640)
+            let opened = open_with_mode(path, flags, 0o640)
             guard opened >= 0 else { throw .open(path: path, code: errno) }
             descriptor = opened
             isOurs = true

@@ -72,7 +72,7 @@ package final class AccessLog: Sendable {
     /// Lines written and dropped since the start; from any thread.
     package var figures: AccessLogFigures { core.figures }
 
-    deinit { core.close(withinMilliseconds: 0) }
+    deinit { _ = core.close(withinMilliseconds: 0) }
 }
 
 /// One worker's end of the access log, for use by that worker's thread only.

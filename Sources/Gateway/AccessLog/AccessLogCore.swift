@@ -51,11 +51,11 @@ final class AccessLogCore: Sendable {
     /// Starts the thread; it keeps this object alive until it ends.
     func start(_ body: @escaping @Sendable () -> Void) throws(AccessLogError) {
         do {
-            let started = try WorkerThread(name: "access-log") {
+            var started: WorkerThread? = try WorkerThread(name: "access-log") {
                 body()
                 self.done.signal()
             }
-            thread.withLock { $0 = consume started }
+            thread.withLock { $0 = started.take() }
         } catch {
             throw .thread(code: error.code)
         }

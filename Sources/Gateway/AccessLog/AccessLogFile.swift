@@ -35,7 +35,7 @@ struct AccessLogFile: ~Copyable {
             // Without blocking, so that a pipe that nobody reads is an error and not a hang.
             let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
             let opened = open_with_mode(path, flags, 0o640)
-            guard opened >= 0 else { throw .open(path: path, code: errno) }
+            guard opened >= 0 else { throw .open(path: path, code: lastErrorNumber()) }
             descriptor = opened
             isOurs = true
         }
@@ -56,7 +56,7 @@ struct AccessLogFile: ~Copyable {
         while true {
             let written = CLinux.write(descriptor, bytes.baseAddress, count)
             if written > 0 { return .wrote(written) }
-            let code = written < 0 ? errno : EIO
+            let code = written < 0 ? lastErrorNumber() : EIO
             if code == EAGAIN { return .wouldBlock }
             if code != EINTR { return .failed(code) }
         }
@@ -68,8 +68,8 @@ struct WakeDescriptor: ~Copyable, Sendable {
     let descriptor: Int32
 
     init() throws(AccessLogError) {
-        descriptor = eventfd(0, Int32(EFD_CLOEXEC.rawValue | EFD_NONBLOCK.rawValue))
-        guard descriptor >= 0 else { throw .thread(code: errno) }
+        descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        guard descriptor >= 0 else { throw .thread(code: lastErrorNumber()) }
     }
 
     deinit { _ = CLinux.close(descriptor) }
@@ -96,6 +96,10 @@ struct WakeDescriptor: ~Copyable, Sendable {
         return true
     }
 }
+
+/// The calling thread's errno, to be read right after a failed call.
+@inline(__always)
+private func lastErrorNumber() -> Int32 { __errno_location().pointee }
 
 /// Milliseconds of the monotonic clock.
 func monotonicMilliseconds() -> Int64 {

@@ -24,7 +24,7 @@ struct AccessLogFormatter {
     }
 
     /// Appends an entry's line, with its line feed.
-    mutating func append(_ entry: borrowing AccessLogRing.Entry, to output: inout [UInt8]) {
+    mutating func append(_ entry: AccessLogRing.Entry, to output: inout [UInt8]) {
         switch format {
         case .json: appendJSON(entry, to: &output)
         case .combined: appendCombined(entry, to: &output)
@@ -34,7 +34,7 @@ struct AccessLogFormatter {
     // MARK: JSON
 
     private mutating func appendJSON(
-        _ entry: borrowing AccessLogRing.Entry, to output: inout [UInt8]
+        _ entry: AccessLogRing.Entry, to output: inout [UInt8]
     ) {
         let record = entry.record
         output.append("{\"time\":\"")
@@ -74,7 +74,7 @@ struct AccessLogFormatter {
     }
 
     private func appendOptionalJSON(
-        _ entry: borrowing AccessLogRing.Entry, to output: inout [UInt8]
+        _ entry: AccessLogRing.Entry, to output: inout [UInt8]
     ) {
         let record = entry.record
         if let address = record.upstreamAddress {
@@ -127,7 +127,7 @@ struct AccessLogFormatter {
 
     /// `%h - - %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`
     private mutating func appendCombined(
-        _ entry: borrowing AccessLogRing.Entry, to output: inout [UInt8]
+        _ entry: AccessLogRing.Entry, to output: inout [UInt8]
     ) {
         let record = entry.record
         record.clientAddress.text.withUnsafeBytes { output.append(contentsOf: $0) }

@@ -27,7 +27,7 @@ package struct ProcessReader: Sendable {
         figures.residentBytes = (pages?.resident ?? 0) * pageBytes
         figures.openDescriptors = ProcessReader.openDescriptors()
         var limit = rlimit()
-        if getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur != RLIM_INFINITY {
+        if getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur != .max {
             figures.maximumDescriptors = UInt64(limit.rlim_cur)
         }
         figures.startMilliseconds = startMilliseconds

@@ -39,7 +39,8 @@ struct WorkerMetricsTests {
         (500, .serverError), (599, .serverError), (600, .none), (999, .none), (.max, .none),
     ]
 
-    @Test("the status class is the first digit, and none for what is no status", arguments: statuses)
+    @Test(
+        "the status class is the first digit, and none for what is no status", arguments: statuses)
     func codeClass(status: UInt16, expected: CodeClass) {
         #expect(CodeClass(status: status) == expected)
     }

@@ -30,6 +30,7 @@ final class ResolverCore: Sendable {
         var work = Work()
         var waiting = 0
         var hostsCheckedAtMilliseconds: Int64
+        var isHostsCheckRequested = false
         var statistics = ResolverStatistics()
     }
 
@@ -61,19 +62,20 @@ final class ResolverCore: Sendable {
             // time, asked to from here, so that an idle resolver sleeps.
             let age = now - state.hostsCheckedAtMilliseconds
             let isCheckDue = age >= options.hostsCheckMilliseconds
-            if isCheckDue { state.hostsCheckedAtMilliseconds = now }
+            let wakes = isCheckDue && !state.isHostsCheckRequested
+            state.isHostsCheckRequested = isCheckDue
             guard let result = state.cache.find(name, nowMilliseconds: now) else {
-                return (nil, isCheckDue)
+                return (nil, wakes)
             }
             switch result {
             case .resolved(let answer):
                 // Not from a file that may have changed: the lookup that follows reads it again.
-                if isCheckDue, answer.source == .hosts { return (nil, true) }
+                if isCheckDue, answer.source == .hosts { return (nil, wakes) }
                 state.statistics.cacheHits += 1
             case .failed:
                 state.statistics.negativeCacheHits += 1
             }
-            return (result, isCheckDue)
+            return (result, wakes)
         }
         if wakes { wake() }
         return result
@@ -159,6 +161,7 @@ final class ResolverCore: Sendable {
     func noteHosts(changed: Bool, now: Int64) {
         state.withLock { state in
             state.hostsCheckedAtMilliseconds = now
+            state.isHostsCheckRequested = false
             if changed { state.cache.removeAll() }
         }
     }

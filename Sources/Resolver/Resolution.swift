@@ -104,6 +104,8 @@ package struct ResolverOptions: Sendable {
 
     /// The servers to ask.
     package var servers = Servers.system
+    /// The port of the servers that a file names, for which its form has no place.
+    package var filePort: UInt16 = 53
     /// The hosts file, read again when it changes.
     package var hostsPath = "/etc/hosts"
     /// An answer is kept at least so long, whatever its TTL.

@@ -50,8 +50,8 @@ struct ConfigurationOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Threads with a loop each: a number, or auto.", valueName: "count"))
     var workers: String?
 
-    /// Reads and checks the configuration as it is now; called again for a reload.
-    func load() throws(ConfigurationErrors) -> ConfigurationSnapshot {
+    /// What the options say, free of the parser.
+    var source: ConfigurationSource {
         var overlay = CommandLineOverlay()
         overlay.listen = listen
         overlay.reverse = reverse
@@ -60,18 +60,31 @@ struct ConfigurationOptions: ParsableArguments {
         overlay.roots = roots
         overlay.cachePath = cachePath
         overlay.workers = workers
-        let loader = ConfigurationLoader(environment: .ofProcess())
-        return try loader.load(file: config, overlay: overlay)
+        return ConfigurationSource(file: config, overlay: overlay)
     }
 
-    /// The same for a command: errors go to standard error, one line each, and the exit code is 1.
+    /// The configuration for a command: errors go to standard error, one line each, and the exit
+    /// code is 1.
     func loadOrExit() throws -> ConfigurationSnapshot {
         do {
-            return try load()
+            return try source.load()
         } catch {
             writeToStandardError(error.description + "\n")
             throw ExitCode(1)
         }
+    }
+}
+
+/// A file or the built-in defaults, and what the command line says on top: where a configuration
+/// comes from at the start and at every reload.
+struct ConfigurationSource: Sendable {
+    /// The configuration file, or nil for the built-in defaults.
+    var file: String?
+    var overlay: CommandLineOverlay
+
+    /// Reads and checks the configuration as it is now.
+    func load() throws(ConfigurationErrors) -> ConfigurationSnapshot {
+        try ConfigurationLoader(environment: .ofProcess()).load(file: file, overlay: overlay)
     }
 }
 

@@ -14,9 +14,9 @@ struct Run: ParsableCommand {
 
     func run() throws {
         let snapshot = try options.loadOrExit()
-        let options = options
+        let source = options.source
         try GatewayProcess.run(
             configuration: snapshot,
-            reload: { () throws(ConfigurationErrors) in try options.load() })
+            reload: { () throws(ConfigurationErrors) in try source.load() })
     }
 }

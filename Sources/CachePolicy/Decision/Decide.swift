@@ -111,7 +111,8 @@ enum Reuse: Equatable {
         of stored: StoredMetadata, for fields: FieldSection, asking: CacheDirectives,
         now: Int64
     ) {
-        self = Self.refusal(fields, asking).map { .refused($0) }
+        self =
+            Self.refusal(fields, asking).map { .refused($0) }
             ?? Self.demand(stored, fields, asking, now).map { .needsValidation($0) }
             ?? Self.freshness(stored, asking, now)
     }

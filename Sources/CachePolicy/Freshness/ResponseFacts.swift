@@ -81,7 +81,9 @@ struct ResponseFacts {
             expires = .invalid
             return
         }
-        if case .at(let earlier) = expires { expires = .at(min(earlier, time)) } else {
+        if case .at(let earlier) = expires {
+            expires = .at(min(earlier, time))
+        } else {
             expires = .at(time)
         }
     }

@@ -61,7 +61,8 @@ package struct FreshenedResponse: Sendable, Equatable {
         guard let withCookies = merged(withCookies: true),
             let whole = ResponseFacts(storedHead: withCookies.span, times: times)
         else { return nil }
-        let cookies = !update.fields.contains(.setCookie)
+        let cookies =
+            !update.fields.contains(.setCookie)
             || whole.allowsSetCookie(options.setCookie)
         let head = cookies ? withCookies : merged(withCookies: false) ?? withCookies
         guard let facts = ResponseFacts(storedHead: head.span, times: times),

@@ -73,7 +73,8 @@ enum URIReference {
 
     /// Index of the path in a key: after `scheme://authority`.
     private static func pathStart(of key: [UInt8]) -> Int? {
-        let prefix = key.starts(with: "https://".utf8) ? 8 : key.starts(with: "http://".utf8) ? 7 : 0
+        let prefix =
+            key.starts(with: "https://".utf8) ? 8 : key.starts(with: "http://".utf8) ? 7 : 0
         guard prefix > 0 else { return nil }
         return key[prefix...].firstIndex(of: UInt8(ascii: "/"))
     }

@@ -22,10 +22,12 @@ package struct Validation: Sendable, Equatable {
     ) {
         self.reason = reason
         lastModified = stored.lastModified
-        includesClientTags = stored.status == 200 && !stored.entityTag.isEmpty
+        includesClientTags =
+            stored.status == 200 && !stored.entityTag.isEmpty
             && request.fields.contains(.ifNoneMatch)
             && !ClientCondition.hasAny(request.fields, in: requestBytes)
-        let hasOurs = includesClientTags
+        let hasOurs =
+            includesClientTags
             && ClientCondition.matches(request.fields, in: requestBytes, stored, storedHead)
         entityTag = hasOurs ? ByteRange() : stored.entityTag
     }

@@ -75,7 +75,8 @@ enum NotModifiedSelection: Equatable {
     ) {
         if let tag = response.fields.first(.etag)?.value, !tag.isEmpty {
             // A strong tag must be strongly the same, a weak one weakly.
-            let isSame = EntityTag.isWeak(tag, in: bytes)
+            let isSame =
+                EntityTag.isWeak(tag, in: bytes)
                 ? EntityTag.weaklyMatches(tag, in: bytes, stored.entityTag, in: storedHead)
                 : EntityTag.stronglyMatches(tag, in: bytes, stored.entityTag, in: storedHead)
             self = isSame && !stored.entityTag.isEmpty ? .stored : .other

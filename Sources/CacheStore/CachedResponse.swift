@@ -25,16 +25,19 @@ package final class CachedResponse: @unchecked Sendable {
 
     /// The entry on disk. Set at most once, before any other thread can see this object: all
     /// threads get it out of a table whose lock was held when it was set.
-    nonisolated(unsafe) var token = IndexToken.none
+    var token = IndexToken.none
+    /// Bytes of its chunks on disk, if it has any there.
+    let chunkBytes: Int
 
     /// Takes over `builder`'s memory.
     init(
         keyHash: UInt64, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64,
-        block: consuming ResponseBlock, body: BodyStorage
+        block: consuming ResponseBlock, body: BodyStorage, chunkBytes: Int
     ) {
         self.keyHash = keyHash
         self.varyKey = varyKey
         self.policy = policy
+        self.chunkBytes = chunkBytes
         keyCount = block.keyCount
         headCount = block.headCount
         contiguousCount = block.bodyCount
@@ -87,6 +90,27 @@ package final class CachedResponse: @unchecked Sendable {
         case .heap(let heap): .heap(heap)
         case .disk(let disk): .disk(disk)
         }
+    }
+
+    /// A response with another head and the same body; nil: no memory.
+    func withHead(_ head: UnsafeRawBufferPointer, metadata: StoredMetadata) -> CachedResponse? {
+        guard var block = ResponseBlock(key: key, head: head, bodyCapacity: contiguousCount) else {
+            return nil
+        }
+        if case .contiguous(let body) = body {
+            guard block.append(body.bytes, limit: contiguousCount) else { return nil }
+        }
+        return CachedResponse(
+            keyHash: keyHash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
+            body: storage, chunkBytes: chunkBytes)
+    }
+
+    /// The same response with its body on disk alone; nil: no memory.
+    func onDisk(_ body: DiskBody) -> CachedResponse? {
+        guard let block = ResponseBlock(key: key, head: head, bodyCapacity: 0) else { return nil }
+        return CachedResponse(
+            keyHash: keyHash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
+            body: .disk(body), chunkBytes: chunkBytes)
     }
 
     /// Bytes of memory it takes in the memory tier, allocator's and table's overhead included.
@@ -182,6 +206,12 @@ struct ResponseBlock: ~Copyable {
         base = moved
         capacity = textCount + body
         return true
+    }
+
+    /// A block with the same key and head; nil: no memory.
+    func copyOfText() -> ResponseBlock? {
+        ResponseBlock(
+            key: UnsafeRawBufferPointer(start: base, count: keyCount), head: head, bodyCapacity: 0)
     }
 
     /// The memory, which now is the caller's to free.

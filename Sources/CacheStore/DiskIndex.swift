@@ -73,49 +73,57 @@ final class DiskIndex: Sendable {
     // MARK: Entries coming and going. Called under the lock of the key's memory shard.
 
     /// Takes up a response that is about to be queued for writing, in place of the variant it
-    /// replaces, and sets its token. Answers the rows that thereby have to go. While the tier is
-    /// not ready the response gets no token; that the key changed is noted.
-    func admit(_ response: CachedResponse, bytes: Int64?, body: Int64) -> [Removal] {
+    /// replaces. Answers its token, and the rows that thereby have to go. While the tier is not
+    /// ready there is no token, and that the key changed is noted.
+    ///
+    /// - Parameters:
+    ///   - bytes: what it will take on disk; nil: it only replaces.
+    ///   - body: the id under which its chunks were streamed; 0: it is written from memory.
+    ///   - isChunked: its body is, or will be, in chunks.
+    func admit(_ response: CachedResponse, bytes: Int64?, body: Int64, isChunked: Bool)
+        -> (token: IndexToken, removals: [Removal])
+    {
         state.withLock { state in
             guard state.phase == .ready else {
                 state.journal.note(response.key, vary: response.varyKey.bytes, in: state.phase)
-                return []
+                return (.none, [])
             }
             let keyHash = XXHash64.hash(response.key, seed: state.seed)
             let varyHash = Self.varyHash(response.varyKey.bytes, seed: state.seed)
-            var removals: [Removal] = []
-            var slot = state.table.first(keyHash)
-            while slot >= 0 {
-                let next = state.table.next(slot)
-                if state.table[slot].varyHash == varyHash { removals.append(state.remove(slot)) }
-                slot = next
-            }
-            // Not to be kept on disk: only its predecessor goes.
-            guard let bytes else { return removals }
+            let removals = state.remove(keyHash: keyHash, varyHash: varyHash)
+            guard let bytes else { return (.none, removals) }
             let id = body > 0 ? body : state.takeID()
-            response.token = state.insert(
+            let token = state.insert(
                 id: id, keyHash: keyHash, varyHash: varyHash, bytes: bytes,
-                flags: body > 0 ? .chunked : [])
+                flags: isChunked ? .chunked : [])
             if body == 0 { state.waiting[id] = response }
-            return removals
+            return (token, removals)
         }
     }
 
-    /// As `admit`, for a response whose head alone is new: its chunks pass to the new entry. nil
-    /// if the old entry is no longer there.
-    func succeed(_ old: IndexToken, with response: CachedResponse) -> [Removal]? {
+    /// What a 304 does to the entry it confirmed.
+    enum Succession: Sendable {
+        /// It is not there, or will be written from memory, or lies in one row: write it anew.
+        case rewrite
+        /// A new entry has taken over its chunks, which are pinned for it.
+        case takenOver(IndexToken, body: Int64, Removal)
+    }
+
+    /// Lets a new entry take over the chunks of an old one whose head alone has changed.
+    func succeed(_ old: IndexToken) -> Succession {
         state.withLock { state in
-            guard state.phase == .ready, state.table.isLive(old) else { return nil }
-            let entry = state.table[old.slot]
+            guard state.phase == .ready, state.table.isLive(old), state.waiting[old.id] == nil,
+                state.table[old.slot].flags.contains(.chunked)
+            else { return .rewrite }
+            let entry = state.table.remove(old.slot)
             let body = state.bodies.removeValue(forKey: old.id) ?? old.id
-            state.table.remove(old.slot)
-            state.waiting[old.id] = nil
+            state.pins[body, default: Pin()].count += 1
             let id = state.takeID()
             state.bodies[id] = body
-            response.token = state.insert(
+            let token = state.insert(
                 id: id, keyHash: entry.keyHash, varyHash: entry.varyHash, bytes: entry.bytes,
                 flags: .chunked)
-            return [Removal(id: old.id, body: .none)]
+            return .takenOver(token, body: body, Removal(id: old.id, body: .none))
         }
     }
 
@@ -134,6 +142,20 @@ final class DiskIndex: Sendable {
     func remove(_ token: IndexToken) -> Removal? {
         state.withLock { state in
             state.table.isLive(token) ? state.remove(token.slot) : nil
+        }
+    }
+
+    /// Removes the entry whose chunks these are, if it is still there. Rare: looks at all of them.
+    func remove(body: Int64) -> Removal? {
+        state.withLock { state in
+            for slot in state.table.slots.indices {
+                let entry = state.table.slots[slot]
+                guard entry.id > 0, entry.flags.contains(.chunked),
+                    (state.bodies[entry.id] ?? entry.id) == body
+                else { continue }
+                return state.remove(Int32(slot))
+            }
+            return nil
         }
     }
 
@@ -245,6 +267,17 @@ extension DiskIndex.State {
         while slot >= 0 {
             let next = table.next(slot)
             removals.append(remove(slot))
+            slot = next
+        }
+        return removals
+    }
+
+    mutating func remove(keyHash: UInt64, varyHash: UInt32) -> [Removal] {
+        var removals: [Removal] = []
+        var slot = table.first(keyHash)
+        while slot >= 0 {
+            let next = table.next(slot)
+            if table[slot].varyHash == varyHash { removals.append(remove(slot)) }
             slot = next
         }
         return removals

@@ -79,16 +79,14 @@ extension DiskIndex {
         state.withLock { $0.pins.keys.contains { bodies.contains($0) } }
     }
 
-    /// The bytes that a queued entry will take; nil: it is no longer wanted.
-    func bytesIfLive(_ token: IndexToken) -> Int64? {
-        state.withLock { $0.table.isLive(token) ? $0.table[token.slot].bytes : nil }
-    }
-
-    /// Key and vary hash of a live entry, for its row.
-    func hashes(_ token: IndexToken) -> (key: UInt64, vary: UInt32)? {
+    /// What a queued entry's row says; nil: it is no longer wanted.
+    func row(_ token: IndexToken)
+        -> (keyHash: UInt64, varyHash: UInt32, bytes: Int64, accessed: UInt32)?
+    {
         state.withLock { state in
             guard state.table.isLive(token) else { return nil }
-            return (state.table[token.slot].keyHash, state.table[token.slot].varyHash)
+            let entry = state.table[token.slot]
+            return (entry.keyHash, entry.varyHash, entry.bytes, entry.accessed)
         }
     }
 
@@ -161,14 +159,6 @@ extension DiskIndex.State {
     mutating func forget(_ change: IndexJournal.Change) -> [Removal] {
         let keyHash = change.key.withUnsafeBytes { XXHash64.hash($0, seed: seed) }
         guard let vary = change.vary else { return remove(keyHash: keyHash) }
-        let varyHash = DiskIndex.varyHash(vary, seed: seed)
-        var removals: [Removal] = []
-        var slot = table.first(keyHash)
-        while slot >= 0 {
-            let next = table.next(slot)
-            if table[slot].varyHash == varyHash { removals.append(remove(slot)) }
-            slot = next
-        }
-        return removals
+        return remove(keyHash: keyHash, varyHash: DiskIndex.varyHash(vary, seed: seed))
     }
 }

@@ -22,6 +22,8 @@ final class DiskTier: Sendable {
     let connections: [ReaderSlot]
     private let threads = Mutex<[StoreThread]>([])
     private let ended = Monitor(false)
+    /// The database has been opened, or not, for the first time.
+    let settled = Latch()
 
     init(
         options: CacheStoreOptions, memory: MemoryTier, index: DiskIndex,
@@ -40,7 +42,7 @@ final class DiskTier: Sendable {
 
     /// Starts the threads.
     func start() {
-        guard index.phase == .opening else { return }
+        guard index.phase == .opening else { return settled.open() }
         threads.withLock { threads in
             let writer = StoreThread.start("cache-writer") { [self] in
                 DiskWriter(self).run()
@@ -49,6 +51,7 @@ final class DiskTier: Sendable {
             }
             guard let writer else {
                 index.turnOff(.other)
+                settled.open()
                 return
             }
             threads.append(writer)
@@ -70,6 +73,14 @@ final class DiskTier: Sendable {
     /// A handle on a body whose chunks have been pinned.
     func body(id: Int64, count: UInt64, chunkBytes: Int) -> DiskBody {
         DiskBody(id: id, count: count, chunkBytes: chunkBytes) { [self] id in release(body: id) }
+    }
+
+    /// Gives up the entry of a body with a damaged chunk.
+    func dropDamaged(body id: Int64) {
+        guard let removal = index.remove(body: id) else { return }
+        remove([removal])
+        counters.damaged.wrappingAdd(1, ordering: .relaxed)
+        onEvent(.damagedEntry(id: removal.id))
     }
 
     /// The end of a pin.

@@ -1,3 +1,5 @@
+import CachePolicy
+
 /// The bytes of a `content` row's record: a fixed header, then key, vary key and head.
 ///
 /// Offsets and widths, all little-endian:
@@ -15,7 +17,9 @@ struct EntryRecord: Equatable {
     var keyCount: Int
     var varyCount: Int
     var headCount: Int
-    var facts: EntryFacts
+    var times: StoredTimes
+    /// Fingerprint of the security policy it was obtained under.
+    var policy: UInt64
     var bodyCount: UInt64
     /// The id under which the body's chunks are kept; 0 when it is in the row.
     var bodyID: Int64
@@ -43,10 +47,10 @@ struct EntryRecord: Equatable {
         store32(UInt32(keyCount), 4)
         store32(UInt32(varyCount), 8)
         store32(UInt32(headCount), 12)
-        store64(UInt64(bitPattern: facts.requestTime), 16)
-        store64(UInt64(bitPattern: facts.responseTime), 24)
-        store64(UInt64(bitPattern: facts.initialAge), 32)
-        store64(facts.policy, 40)
+        store64(UInt64(bitPattern: times.requestTime), 16)
+        store64(UInt64(bitPattern: times.responseTime), 24)
+        store64(UInt64(bitPattern: times.initialAge), 32)
+        store64(policy, 40)
         store64(bodyCount, 48)
         store64(UInt64(bitPattern: bodyID), 56)
         store32(UInt32(chunkBytes), 64)
@@ -54,13 +58,14 @@ struct EntryRecord: Equatable {
     }
 
     init(
-        keyCount: Int, varyCount: Int, headCount: Int, facts: EntryFacts, bodyCount: UInt64,
-        bodyID: Int64, chunkBytes: Int
+        keyCount: Int, varyCount: Int, headCount: Int, times: StoredTimes, policy: UInt64,
+        bodyCount: UInt64, bodyID: Int64, chunkBytes: Int
     ) {
         self.keyCount = keyCount
         self.varyCount = varyCount
         self.headCount = headCount
-        self.facts = facts
+        self.times = times
+        self.policy = policy
         self.bodyCount = bodyCount
         self.bodyID = bodyID
         self.chunkBytes = chunkBytes
@@ -81,9 +86,10 @@ struct EntryRecord: Equatable {
         keyCount = load32(4)
         varyCount = load32(8)
         headCount = load32(12)
-        facts = EntryFacts(
+        times = StoredTimes(
             requestTime: Int64(bitPattern: load64(16)), responseTime: Int64(bitPattern: load64(24)),
-            initialAge: Int64(bitPattern: load64(32)), policy: load64(40))
+            initialAge: Int64(bitPattern: load64(32)))
+        policy = load64(40)
         bodyCount = load64(48)
         bodyID = Int64(bitPattern: load64(56))
         chunkBytes = load32(64)

@@ -144,6 +144,20 @@ struct MemoryShard {
         add(response)
     }
 
+    /// Removes the variant of the key that `response` is, if there is one.
+    mutating func removeVariant(of response: CachedResponse, dropped: inout [CachedResponse]) {
+        var slot = buckets[bucket(response.keyHash)]
+        while slot >= 0 {
+            let next = slots[Int(slot)].chain
+            if let other = match(slot, response.keyHash, response.key),
+                other.varyKey == response.varyKey
+            {
+                remove(slot, dropped: &dropped)
+            }
+            slot = next
+        }
+    }
+
     /// Removes a key's responses and makes stores of it that are under way void.
     mutating func invalidate(
         _ hash: UInt64, _ key: UnsafeRawBufferPointer, dropped: inout [CachedResponse]

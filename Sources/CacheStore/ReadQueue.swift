@@ -20,13 +20,13 @@ package enum ChunkResult: Sendable {
 
 /// What a reader is asked for.
 enum ReadRequest: Sendable {
-    case load(key: [UInt8], hash: UInt64, @Sendable (LoadResult) -> Void)
+    case load(key: [UInt8], hash: UInt64, PolicyOptions, @Sendable (LoadResult) -> Void)
     case chunk(DiskBody, index: Int, @Sendable (ChunkResult) -> Void)
 
     /// Answers without having looked.
     func giveUp() {
         switch self {
-        case .load(_, _, let completion): completion(.nothing)
+        case .load(_, _, _, let completion): completion(.nothing)
         case .chunk(_, _, let completion): completion(.gone)
         }
     }

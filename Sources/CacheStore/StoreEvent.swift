@@ -42,6 +42,10 @@ package enum StoreRefusal: String, Sendable, Equatable, CaseIterable, Error {
     case lengthMismatch
     /// Key, vary key or head are larger than an entry's record may be.
     case headTooLarge
+    /// The key was invalidated, or everything purged, after the request had been sent.
+    case invalidated
+    /// What a 304 confirmed is no longer the stored response.
+    case superseded
     /// No memory for it.
     case memory
     /// The store has been closed.

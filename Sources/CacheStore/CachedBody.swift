@@ -73,7 +73,7 @@ package final class MemoryFile: @unchecked Sendable {
                 fileDescriptor, bytes.baseAddress.map { $0 + done }, bytes.count - done,
                 off_t(count))
             if wrote < 0 {
-                if errno == EINTR { continue }
+                if systemError == EINTR { continue }
                 return false
             }
             done += wrote
@@ -89,7 +89,7 @@ package final class MemoryFile: @unchecked Sendable {
             let got = pread(
                 fileDescriptor, target.baseAddress.map { $0 + done }, target.count - done,
                 off_t(offset + done))
-            if got < 0, errno == EINTR { continue }
+            if got < 0, systemError == EINTR { continue }
             if got <= 0 { return false }
             done += got
         }

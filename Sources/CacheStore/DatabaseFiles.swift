@@ -23,8 +23,8 @@ struct DatabaseFiles {
         var path = folder.hasPrefix("/") ? "/" : ""
         for part in folder.split(separator: "/") {
             path += part + "/"
-            guard mkdir(path, 0o700) != 0, errno != EEXIST else { continue }
-            let code = errno
+            guard mkdir(path, 0o700) != 0, systemError != EEXIST else { continue }
+            let code = systemError
             // A parent that may not be written, or is on a read-only file system, may exist.
             var status = stat()
             if stat(path, &status) == 0 { continue }
@@ -38,7 +38,7 @@ struct DatabaseFiles {
     func takeLock() throws(Failure) -> Int32 {
         let descriptor = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            let code = errno
+            let code = systemError
             let reason: DiskOffReason =
                 switch code {
                 case EROFS: .readOnly
@@ -48,7 +48,7 @@ struct DatabaseFiles {
             throw Failure(reason: reason, detail: "\(lock): \(String(cString: strerror(code)))")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let code = errno
+            let code = systemError
             close(descriptor)
             throw Failure(
                 reason: code == EWOULDBLOCK ? .locked : .inputOutput,

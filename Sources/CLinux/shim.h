@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -48,5 +49,8 @@ enum {
 /* Variadic calls, which Swift does not import. */
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);
+}
+static inline int open_mode(const char *path, int flags, mode_t mode) {
+    return open(path, flags, mode);
 }
 #endif

@@ -89,7 +89,8 @@ package final class CacheStore: Sendable {
     /// To be taken when a request is sent upstream, and given to `beginStore` with its response:
     /// an invalidation in between then makes the store void.
     package func generation(of key: CacheKeyView) -> StoreGeneration {
-        StoreGeneration(value: memory.withShard(key.hash) { shard, _ in shard.generation(key.hash) })
+        StoreGeneration(
+            value: memory.withShard(key.hash) { shard, _ in shard.generation(key.hash) })
     }
 
     /// Begins to store a response.

@@ -51,7 +51,7 @@ package final class MemoryFile: @unchecked Sendable {
     /// nil: the budget is used up or the system has no descriptor or memory for it.
     init?(_ budget: DescriptorBudget) {
         guard budget.take() else { return nil }
-        let created = memfd_create("cached-body", UInt32(MFD_CLOEXEC))
+        let created = memfd_create("cached-body", UInt32(PINFOLD_MFD_CLOEXEC))
         guard created >= 0 else {
             budget.giveBack()
             return nil

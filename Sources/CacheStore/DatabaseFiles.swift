@@ -36,7 +36,7 @@ struct DatabaseFiles {
 
     /// Takes the lock, for as long as the descriptor it answers is open.
     func takeLock() throws(Failure) -> Int32 {
-        let descriptor = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let descriptor = open_mode(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             let code = systemError
             let reason: DiskOffReason =
@@ -98,7 +98,8 @@ struct DatabaseFiles {
             else { continue }
             var status = stat()
             guard stat(folder + "/" + name, &status) == 0 else { continue }
-            found.append((name, Int(status.st_ctim.tv_sec) * 1_000_000_000 + status.st_ctim.tv_nsec))
+            found.append(
+                (name, Int(status.st_ctim.tv_sec) * 1_000_000_000 + status.st_ctim.tv_nsec))
         }
         for (name, _) in found.sorted(by: { $0.time > $1.time }).dropFirst(Self.setAsideLimit) {
             for suffix in Self.suffixes { unlink(folder + "/" + name + suffix) }

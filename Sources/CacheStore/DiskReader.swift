@@ -28,7 +28,7 @@ final class ReaderConnection: @unchecked Sendable {
 
     /// Calls `use` with a response's record and body, whose checksum is right. nil: there is no
     /// such row. The row stays locked in its place while `use` runs.
-    func content<Result>(
+    func content<Result: Sendable>(
         _ id: Int64,
         _ use: (_ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result
     ) throws(DatabaseError) -> Checked<Result> {
@@ -44,7 +44,7 @@ final class ReaderConnection: @unchecked Sendable {
     }
 
     /// The same for a chunk's data, which must have `count` bytes.
-    func chunk<Result>(
+    func chunk<Result: Sendable>(
         body: Int64, index: Int, count: Int, _ use: (UnsafeRawBufferPointer) -> Result
     ) throws(DatabaseError) -> Checked<Result> {
         let id = EntryRecord.chunkID(body: body, index: index)
@@ -58,7 +58,7 @@ final class ReaderConnection: @unchecked Sendable {
         return .intact(use(data))
     }
 
-    enum Checked<Result> {
+    enum Checked<Result: Sendable>: Sendable {
         case intact(Result)
         case missing
         case damaged
@@ -80,8 +80,7 @@ struct DiskReader {
             switch request {
             case .load(let key, let hash, let policy, let completion):
                 let found = load(key, hash, policy)
-                let counter = found.isEmpty ? tier.counters.misses : tier.counters.hits
-                counter.wrappingAdd(1, ordering: .relaxed)
+                tier.counters.loaded(isHit: !found.isEmpty)
                 completion(found.isEmpty ? .nothing : .found(found))
             case .chunk(let body, let index, let completion):
                 completion(chunk(body, index))
@@ -257,12 +256,13 @@ struct DiskReader {
             guard let whole = wholeBody(record, token) else { return nil }
             storage = whole
         }
-        let block = unfinished.key.withUnsafeBytes { key in
+        var made: ResponseBlock?
+        unfinished.key.withUnsafeBytes { key in
             unfinished.head.withUnsafeBytes { head in
-                ResponseBlock(key: key, head: head, bodyCapacity: 0)
+                made = ResponseBlock(key: key, head: head, bodyCapacity: 0)
             }
         }
-        guard let block else { return nil }
+        guard let block = made.take() else { return nil }
         let response = CachedResponse(
             keyHash: unfinished.hash, varyKey: unfinished.vary, metadata: unfinished.metadata,
             policy: record.policy, block: block, body: storage, chunkBytes: record.chunkBytes)

@@ -132,6 +132,14 @@ final class DiskCounters: Sendable {
     let writes = Atomic<UInt64>(0)
     let damaged = Atomic<UInt64>(0)
     let fileBytes = Atomic<Int64>(0)
+
+    func loaded(isHit: Bool) {
+        if isHit {
+            hits.wrappingAdd(1, ordering: .relaxed)
+        } else {
+            misses.wrappingAdd(1, ordering: .relaxed)
+        }
+    }
 }
 
 extension CachedResponse {

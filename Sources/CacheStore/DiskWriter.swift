@@ -42,7 +42,8 @@ final class DiskWriter {
         self.tier = tier
         options = tier.options
         files = DatabaseFiles(folder: tier.options.folder)
-        accessFlushAt = StoreClock.monotonic() + Int64(tier.options.accessFlushSeconds) * 1_000_000_000
+        accessFlushAt =
+            StoreClock.monotonic() + Int64(tier.options.accessFlushSeconds) * 1_000_000_000
     }
 
     func run() {

@@ -164,8 +164,11 @@ package final class StoreTicket {
                 self.stream = stream
                 return
             }
-            let sent = block.map { stream.append($0.body) } ?? false
-            if sent { self.stream = stream } else { isDiskRefused = true }
+            if let gathered = block?.body, stream.append(gathered) {
+                self.stream = stream
+            } else {
+                isDiskRefused = true
+            }
             return
         }
         var offset = 0

@@ -23,13 +23,15 @@ enum XXHash64 {
         }
         result = result &+ UInt64(truncatingIfNeeded: count)
         while offset &+ 8 <= count {
-            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+            let word = UInt64(
+                littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
             result ^= round(0, word)
             result = rotate(result, 27) &* prime1 &+ prime4
             offset &+= 8
         }
         if offset &+ 4 <= count {
-            let word = UInt32(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+            let word = UInt32(
+                littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
             result ^= UInt64(word) &* prime1
             result = rotate(result, 23) &* prime2 &+ prime3
             offset &+= 4

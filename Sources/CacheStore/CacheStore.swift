@@ -125,13 +125,19 @@ package final class CacheStore: Sendable {
 
     /// Replaces a response's head after a 304; the body is shared.
     ///
+    /// - Parameters:
+    ///   - vary: the new head's Vary key (`FreshenedResponse.vary`).
+    ///   - policy: fingerprint of the policy under which the 304 was obtained.
+    ///
     /// Refused as `.superseded` when `old` is no longer what is stored: then another response, or
     /// none, is right by now.
     package func update(
-        _ old: CachedResponse, head: UnsafeRawBufferPointer, metadata: StoredMetadata
+        _ old: CachedResponse, vary: VaryKey, head: UnsafeRawBufferPointer,
+        metadata: StoredMetadata, policy: UInt64
     ) throws(StoreRefusal) -> CachedResponse {
         do throws(StoreRefusal) {
-            return try freshen(old, head: head, metadata: metadata)
+            return try freshen(
+                old, vary: vary, head: head, metadata: metadata, policy: policy)
         } catch {
             count(error)
             throw error

@@ -93,7 +93,9 @@ package final class CachedResponse: @unchecked Sendable {
     }
 
     /// A response with another head and the same body; nil: no memory.
-    func withHead(_ head: UnsafeRawBufferPointer, metadata: StoredMetadata) -> CachedResponse? {
+    func withHead(
+        _ head: UnsafeRawBufferPointer, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64
+    ) -> CachedResponse? {
         guard var block = ResponseBlock(key: key, head: head, bodyCapacity: contiguousCount) else {
             return nil
         }

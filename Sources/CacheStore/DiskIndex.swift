@@ -106,11 +106,12 @@ final class DiskIndex: Sendable {
         /// It is not there, or will be written from memory, or lies in one row: write it anew.
         case rewrite
         /// A new entry has taken over its chunks, which are pinned for it.
-        case takenOver(IndexToken, body: Int64, Removal)
+        case takenOver(IndexToken, body: Int64, [Removal])
     }
 
-    /// Lets a new entry take over the chunks of an old one whose head alone has changed.
-    func succeed(_ old: IndexToken) -> Succession {
+    /// Lets a new entry take over the chunks of an old one whose head (and perhaps Vary key) alone
+    /// has changed.
+    func succeed(_ old: IndexToken, vary: [UInt8]) -> Succession {
         state.withLock { state in
             guard state.phase == .ready, state.table.isLive(old), state.waiting[old.id] == nil,
                 state.table[old.slot].flags.contains(.chunked)
@@ -118,12 +119,15 @@ final class DiskIndex: Sendable {
             let entry = state.table.remove(old.slot)
             let body = state.bodies.removeValue(forKey: old.id) ?? old.id
             state.pins[body, default: Pin()].count += 1
+            let varyHash = Self.varyHash(vary, seed: state.seed)
+            var removals = state.remove(keyHash: entry.keyHash, varyHash: varyHash)
+            removals.append(Removal(id: old.id, body: .none))
             let id = state.takeID()
             state.bodies[id] = body
             let token = state.insert(
-                id: id, keyHash: entry.keyHash, varyHash: entry.varyHash, bytes: entry.bytes,
+                id: id, keyHash: entry.keyHash, varyHash: varyHash, bytes: entry.bytes,
                 flags: .chunked)
-            return .takenOver(token, body: body, Removal(id: old.id, body: .none))
+            return .takenOver(token, body: body, removals)
         }
     }
 

@@ -89,12 +89,13 @@ extension CacheStore {
 
     /// See `update`.
     func freshen(
-        _ old: CachedResponse, head: UnsafeRawBufferPointer, metadata: StoredMetadata
+        _ old: CachedResponse, vary: VaryKey, head: UnsafeRawBufferPointer,
+        metadata: StoredMetadata, policy: UInt64
     ) throws(StoreRefusal) -> CachedResponse {
-        let vary = old.varyKey
         let text = old.key.count + head.count + vary.bytes.count
         guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
-        guard let response = old.withHead(head, metadata: metadata) else { throw .memory }
+        let made = old.withHead(head, varyKey: vary, metadata: metadata, policy: policy)
+        guard let response = made else { throw .memory }
         let bytes = diskBytes(response)
         let isChunked = isChunked(response)
         let reserved = text + Int(clamping: response.isOnDiskOnly ? 0 : response.bodyCount)
@@ -104,17 +105,20 @@ extension CacheStore {
             let isInMemory = shard.contains(old)
             guard isInMemory || disk.index.isLive(old.token) else { return .superseded }
             let freshened: Freshened
-            switch disk.index.succeed(old.token) {
-            case .takenOver(let token, let body, let removal):
+            switch disk.index.succeed(old.token, vary: vary.bytes) {
+            case .takenOver(let token, let body, let removals):
                 response.token = token
-                freshened = .headOnly(body: body, removal)
+                freshened = .headOnly(body: body, removals)
             case .rewrite:
                 guard !response.isOnDiskOnly else { return .superseded }
+                // With another Vary key it would not be replaced by itself.
+                let replaced = disk.index.remove(old.token)
                 let (token, removals) = disk.index.admit(
                     response, bytes: hasBudget ? bytes : nil, body: 0, isChunked: isChunked)
                 response.token = token
-                freshened = .whole(removals)
+                freshened = .whole(removals + (replaced.map { [$0] } ?? []))
             }
+            shard.remove(old, dropped: &dropped)
             if isInMemory {
                 shard.insert(response, dropped: &dropped)
             } else {
@@ -129,15 +133,15 @@ extension CacheStore {
             throw .superseded
         case .whole(let removals):
             queue(response, superseded: removals, reserved: held)
-        case .headOnly(let body, let removal):
+        case .headOnly(let body, let removals):
             let row = rowOfHead(response, body: body)
             guard let row else {
                 disk.budget.release(held)
-                disk.remove([removal])
+                disk.remove(removals)
                 remove(response)
                 throw .memory
             }
-            queue(row, superseded: [removal], reserved: held)
+            queue(row, superseded: removals, reserved: held)
         }
         return response
     }
@@ -145,7 +149,7 @@ extension CacheStore {
     private enum Freshened: Sendable {
         case superseded
         case whole([Removal])
-        case headOnly(body: Int64, Removal)
+        case headOnly(body: Int64, [Removal])
     }
 
     /// What is written for a response whose chunks stay as they are. The chunks were pinned for

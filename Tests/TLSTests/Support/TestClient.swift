@@ -35,7 +35,7 @@ final class TestClient {
             }
         }
         guard connected == 0 else { fatalError("not connected") }
-        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        _ = fcntl_int(descriptor, F_SETFL, O_NONBLOCK)
         return descriptor
     }
 

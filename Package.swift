@@ -59,7 +59,7 @@ let package = Package(
                     name: "StructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .target(
-            name: "Admin", dependencies: ["Metrics", "Activity", "HTTPCore"],
+            name: "Admin", dependencies: ["CLinux", "Metrics", "Activity", "HTTPCore"],
             swiftSettings: strict),
         .executableTarget(
             name: "pinfold",

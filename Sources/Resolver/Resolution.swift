@@ -94,16 +94,18 @@ package struct ResolverOptions: Sendable {
     /// Where the DNS servers' addresses come from.
     package enum Servers: Sendable, Hashable {
         /// A file in the form of resolv.conf(5), read again when it changes.
-        case system(path: String)
+        case file(path: String)
         /// These, in this order.
         case list([Endpoint])
 
         /// `/etc/resolv.conf`.
-        package static let system = Servers.system(path: "/etc/resolv.conf")
+        package static let system = Servers.file(path: "/etc/resolv.conf")
     }
 
     /// The servers to ask.
     package var servers = Servers.system
+    /// The port of the servers that a file names, for which its form has no place.
+    package var filePort: UInt16 = 53
     /// The hosts file, read again when it changes.
     package var hostsPath = "/etc/hosts"
     /// An answer is kept at least so long, whatever its TTL.

@@ -1,0 +1,97 @@
+import ArgumentParser
+import CLinux
+import Configuration
+
+/// The options that `run` and `check` share: a file, and what may be said on top of it or instead
+/// of it.
+struct ConfigurationOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The configuration file.",
+            discussion: """
+                No file is looked for when this is missing: the built-in defaults apply (forward \
+                proxy on 127.0.0.1:8080, admin on 127.0.0.1:9090, loopback clients only).
+                """,
+            valueName: "file"))
+    var config: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Listen as a forward proxy here, instead of where the configuration says; repeatable.",
+            valueName: "address:port"))
+    var listen: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Listen at an address and send everything to one http or https origin; repeatable.",
+            valueName: "address=url"))
+    var reverse: [String] = []
+
+    @Option(help: ArgumentHelp("Where metrics, health and API are.", valueName: "address:port"))
+    var admin: String?
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            Allow a destination that would else be refused (loopback, private, link-local, \
+            metadata): a network, an address or a host pattern; repeatable.
+            """, valueName: "destination"))
+    var allowDestination: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Trust anchors, instead of those configured: `system` or a PEM file; repeatable.",
+            valueName: "roots"))
+    var roots: [String] = []
+
+    @Option(help: ArgumentHelp("The folder of the cache's database.", valueName: "folder"))
+    var cachePath: String?
+
+    @Option(help: ArgumentHelp("Threads with a loop each: a number, or auto.", valueName: "count"))
+    var workers: String?
+
+    /// Reads and checks the configuration as it is now; called again for a reload.
+    func load() throws(ConfigurationErrors) -> ConfigurationSnapshot {
+        var overlay = CommandLineOverlay()
+        overlay.listen = listen
+        overlay.reverse = reverse
+        overlay.admin = admin
+        overlay.allowDestination = allowDestination
+        overlay.roots = roots
+        overlay.cachePath = cachePath
+        overlay.workers = workers
+        let loader = ConfigurationLoader(environment: .ofProcess())
+        return try loader.load(file: config, overlay: overlay)
+    }
+
+    /// The same for a command: errors go to standard error, one line each, and the exit code is 1.
+    func loadOrExit() throws -> ConfigurationSnapshot {
+        do {
+            return try load()
+        } catch {
+            writeToStandardError(error.description + "\n")
+            throw ExitCode(1)
+        }
+    }
+}
+
+/// Writes a text to standard error, all of it.
+func writeToStandardError(_ text: String) {
+    write(text, to: STDERR_FILENO)
+}
+
+/// Writes a text to standard output, all of it.
+func writeToStandardOutput(_ text: String) {
+    write(text, to: STDOUT_FILENO)
+}
+
+private func write(_ text: String, to descriptor: Int32) {
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+        let written = rest.withUnsafeBytes { CLinux.write(descriptor, $0.baseAddress, $0.count) }
+        if written < 0, __errno_location().pointee == EINTR { continue }
+        // Nobody reads: there is nobody left to tell.
+        guard written > 0 else { return }
+        rest = rest.dropFirst(written)
+    }
+}

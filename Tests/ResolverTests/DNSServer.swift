@@ -1,6 +1,7 @@
 import Addressing
 import CLinux
-import Synchronization
+
+@testable import Resolver
 
 /// A DNS server on a loopback port, UDP and TCP, that answers as the test says and counts.
 final class DNSServer: Sendable {
@@ -55,7 +56,7 @@ final class DNSServer: Sendable {
         let tcp: Int32
         let wake: Int32
         let reply: @Sendable (Query) -> Reply
-        let state = Mutex(State())
+        let state = OrderedMutex(State())
 
         init(udp: Int32, tcp: Int32, reply: @escaping @Sendable (Query) -> Reply) {
             (self.udp, self.tcp, self.reply) = (udp, tcp, reply)

@@ -91,7 +91,7 @@ final class Inbox<Value: Sendable>: Sendable {
         var waiter: (count: Int, continuation: CheckedContinuation<[Value], Never>)?
     }
 
-    private let state = Mutex(State())
+    private let state = OrderedMutex(State())
 
     var values: [Value] { state.withLock { $0.values } }
 

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -49,6 +50,7 @@ enum {
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);
 }
+static inline int open_mode(const char *path, int flags, mode_t mode) {
 static inline int open_with_mode(const char *path, int flags, mode_t mode) {
     return open(path, flags, mode);
 }

@@ -57,18 +57,6 @@ package enum StaleUse: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// How to ask the origin about a stored response.
-package struct Validation: Sendable, Equatable {
-    /// Why the stored response cannot be used as it is.
-    package let reason: ForwardReason
-    /// Value for If-None-Match in the stored head; empty: not sent.
-    package let entityTag: ByteRange
-    /// Value for If-Modified-Since in the stored head; empty: not sent.
-    package let lastModified: ByteRange
-    /// The client's own If-None-Match list is sent along with ours (RFC 9111 §4.3.2).
-    package let includesClientTags: Bool
-}
-
 /// Why a request goes to the origin.
 package enum ForwardReason: UInt8, Sendable, CaseIterable {
     /// Nothing is stored for the URI.

@@ -70,7 +70,9 @@ struct DirectiveScanner {
     }
 
     private mutating func skipSeparators(in bytes: Span<UInt8>) {
-        while position < end, ByteClass.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",") {
+        while position < end,
+            ByteClass.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
+        {
             position += 1
         }
     }

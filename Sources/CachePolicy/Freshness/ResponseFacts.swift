@@ -28,6 +28,7 @@ struct ResponseFacts {
     var contentLength: UInt64?
     var present = FieldIDSet(rawValue: 0)
     var saysPragmaNoCache = false
+    var vary = VaryNames()
 
     /// When the response was received; settles the century of two-digit years.
     let responseTime: Int64
@@ -38,7 +39,7 @@ struct ResponseFacts {
     }
 
     /// The facts of a parsed head.
-    init(_ response: borrowing ResponseHead, in bytes: Span<UInt8>, responseTime: Int64) {
+    init(_ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64) {
         self.init(status: response.status, responseTime: responseTime)
         for field in response.fields where !field.isNominated {
             absorb(field.id, field.value, in: bytes)
@@ -64,6 +65,7 @@ struct ResponseFacts {
             contentLength = DecimalNumber.parse(value, in: bytes)
         case .pragma:
             if CacheDirectives.saysNoCache(value, in: bytes) { saysPragmaNoCache = true }
+        case .vary: vary.add(value, in: bytes)
         default: break
         }
     }
@@ -79,7 +81,9 @@ struct ResponseFacts {
             expires = .invalid
             return
         }
-        if case .at(let earlier) = expires { expires = .at(min(earlier, time)) } else {
+        if case .at(let earlier) = expires {
+            expires = .at(min(earlier, time))
+        } else {
             expires = .at(time)
         }
     }

@@ -32,14 +32,12 @@ package struct CacheKey: Sendable, Hashable {
     }
 
     /// Whether the key is the one that the view shows.
-    @inlinable
     package func matches(_ view: CacheKeyView) -> Bool {
         guard hash == view.hash, bytes.count == view.bytes.count else { return false }
         return bytes.withUnsafeBytes { $0.elementsEqual(view.bytes) }
     }
 
     /// Calls `body` with a view of this key, valid during the call.
-    @inlinable
     package func withView<R>(_ body: (CacheKeyView) -> R) -> R {
         bytes.withUnsafeBytes { body(CacheKeyView(bytes: $0, hash: hash)) }
     }
@@ -69,14 +67,12 @@ package struct CacheKeyView {
     package let hash: UInt64
 
     /// A view of bytes whose hash is known.
-    @inlinable
     package init(bytes: UnsafeRawBufferPointer, hash: UInt64) {
         self.bytes = bytes
         self.hash = hash
     }
 
     /// The hash of a key's bytes.
-    @inlinable
     package static func hash(of bytes: UnsafeRawBufferPointer) -> UInt64 {
         var hasher = Hasher()
         hasher.combine(bytes: bytes)
@@ -91,9 +87,8 @@ package struct CacheKeyView {
     ///
     /// - Parameter scheme: the scheme the request goes out with, which may be https although the
     ///   target says http.
-    @inlinable
     package static func write(
-        _ request: borrowing RequestHead, in bytes: Span<UInt8>, scheme: Scheme,
+        _ request: RequestHead, in bytes: Span<UInt8>, scheme: Scheme,
         into memory: UnsafeMutableRawBufferPointer
     ) -> CacheKeyView? {
         let upgraded = scheme != request.scheme && !request.hasExplicitPort

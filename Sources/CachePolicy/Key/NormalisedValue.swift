@@ -29,7 +29,7 @@ struct NormalisedValue {
     }
 
     /// The value of the field called `name`, in lower case.
-    init(name: Span<UInt8>, fields: borrowing FieldSection, in head: Span<UInt8>) {
+    init(name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>) {
         let first = Self.line(after: -1, name: name, fields: fields, in: head)
         isPresent = first != nil
         line = first ?? 0
@@ -57,7 +57,7 @@ struct NormalisedValue {
     }
 
     private static func line(
-        after index: Int, name: Span<UInt8>, fields: borrowing FieldSection, in head: Span<UInt8>
+        after index: Int, name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>
     ) -> Int? {
         var index = index + 1
         while index < fields.count {
@@ -71,7 +71,7 @@ struct NormalisedValue {
 
     /// The next byte of the normalised value; nil at its end.
     mutating func next(
-        name: Span<UInt8>, fields: borrowing FieldSection, in head: Span<UInt8>
+        name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>
     ) -> UInt8? {
         while true {
             if position == end {

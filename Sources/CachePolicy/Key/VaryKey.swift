@@ -36,13 +36,11 @@ package struct VaryKey: Sendable, Hashable {
     ///
     /// Of several stored responses that match, the one with the most recent Date is to be used
     /// (RFC 9111 §4.1). Allocates nothing.
-    @inlinable
-    package func matches(_ request: borrowing RequestHead, in head: Span<UInt8>) -> Bool {
+    package func matches(_ request: RequestHead, in head: Span<UInt8>) -> Bool {
         bytes.isEmpty || matchesNominated(request.fields, in: head)
     }
 
-    @usableFromInline
-    func matchesNominated(_ fields: borrowing FieldSection, in head: Span<UInt8>) -> Bool {
+    func matchesNominated(_ fields: FieldSection, in head: Span<UInt8>) -> Bool {
         let key = bytes.span
         var position = 1
         while position < key.count {
@@ -124,7 +122,7 @@ struct VaryNames: Equatable {
 
     /// The key of a response that nominates these names, made from the request it answers.
     func key(
-        for request: borrowing RequestHead, in head: Span<UInt8>, options: PolicyOptions
+        for request: RequestHead, in head: Span<UInt8>, options: PolicyOptions
     ) throws(NotStoredReason) -> VaryKey {
         if isAny { throw .varyAny }
         if names.isEmpty { return .none }

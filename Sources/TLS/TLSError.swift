@@ -1,0 +1,149 @@
+import COpenSSL
+import Pinning
+
+/// Why a TLS connection failed.
+package enum TLSError: Error, Hashable, Sendable {
+    /// The server was refused by the security policy: nothing was sent but an alert.
+    case trust(TrustFailure)
+    /// The server sent a fatal alert: its code (RFC 8446 §6) and name.
+    case alertReceived(code: UInt8, name: String)
+    /// There is no version that both sides allow.
+    case versionRefused
+    /// What the server sent is not TLS.
+    case notTLS
+    /// The connection ended without the server's close_notify.
+    case truncated
+    /// The socket failed with this errno.
+    case transport(errorNumber: Int32)
+    /// The server broke the protocol, in the library's words.
+    case protocolViolation(String)
+    /// The handshake ended without proof of who the server is.
+    case unauthenticated
+    /// The library could not make the connection's state, in its words.
+    case resources(String)
+
+    /// A short token for metrics and the log, from a fixed set.
+    package var token: String {
+        switch self {
+        case .trust(let failure): failure.token
+        case .alertReceived: "alert-received"
+        case .versionRefused: "version-refused"
+        case .notTLS: "not-tls"
+        case .truncated: "truncated"
+        case .transport: "transport-error"
+        case .protocolViolation: "protocol-violation"
+        case .unauthenticated: "unauthenticated"
+        case .resources: "resources"
+        }
+    }
+
+    /// The Proxy-Status error type (RFC 9209 §2.3).
+    package var proxyStatusType: String {
+        switch self {
+        case .trust, .unauthenticated: "tls_certificate_error"
+        case .alertReceived: "tls_alert_received"
+        case .versionRefused, .notTLS, .protocolViolation: "tls_protocol_error"
+        case .truncated, .transport: "connection_terminated"
+        case .resources: "proxy_internal_error"
+        }
+    }
+}
+
+extension TLSError: CustomStringConvertible {
+    /// One sentence for an error reply and the log.
+    package var description: String {
+        switch self {
+        case .trust(let failure): failure.description
+        case .alertReceived(let code, let name): "the server sent the alert \(name) (\(code))"
+        case .versionRefused: "the server supports no TLS version that is allowed"
+        case .notTLS: "what the server sent is not TLS"
+        case .truncated: "the server closed the connection without ending the TLS session"
+        case .transport(let number): "the connection failed (errno \(number))"
+        case .protocolViolation(let reason): "the server broke the TLS protocol: \(reason)"
+        case .unauthenticated: "the handshake did not prove who the server is"
+        case .resources(let reason): "no TLS state could be made: \(reason)"
+        }
+    }
+}
+
+/// Why a context or its trust anchors could not be made: an error of the configuration.
+package enum TLSContextError: Error, Hashable, Sendable {
+    /// A file of trust anchors that holds something else; `name` is what the configuration calls it.
+    case rootsFile(name: String, PinError)
+    /// A certificate in a file of trust anchors, by its position.
+    case root(name: String, index: Int, CertificateError)
+    /// A trust anchor of a pinset, by its position.
+    case anchor(pinset: String, index: Int, CertificateError)
+    /// A pin of a pinset.
+    case pin(pinset: String, CertificateError)
+    /// A pinset that no server can pass.
+    case pinset(name: String, PinsetProblem)
+    /// The library refused, in its words.
+    case library(String)
+}
+
+extension TLSContextError: CustomStringConvertible {
+    /// One sentence for a configuration's error line.
+    package var description: String {
+        switch self {
+        case .rootsFile(let name, let error): "roots \(name): \(error.problem)"
+        case .root(let name, let index, let error):
+            "roots \(name), certificate \(index + 1): \(error)"
+        case .anchor(let pinset, let index, let error):
+            "pinset \(pinset), anchor \(index + 1): \(error)"
+        case .pin(let pinset, let error): "pinset \(pinset): \(error)"
+        case .pinset(let name, let problem): "pinset \(name): \(problem.problem)"
+        case .library(let reason): "the TLS library refused: \(reason)"
+        }
+    }
+}
+
+/// The library's error queue of this thread. Whoever makes a call fail drains it, so that a stale
+/// entry can never be taken for the reason of a later failure.
+enum ErrorQueue {
+    /// Empties the queue; costs one thread-local read when it is empty already.
+    @inline(__always)
+    static func clear() {
+        if ERR_peek_error() != 0 { ERR_clear_error() }
+    }
+
+    /// The first error that was queued, as the library's text; empties the queue.
+    static func drain() -> String {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        return text(code)
+    }
+
+    static func text(_ code: UInt) -> String {
+        guard code != 0 else { return "unknown" }
+        guard let reason = ERR_reason_error_string(code) else { return "error \(code)" }
+        return String(cString: reason)
+    }
+}
+
+extension TLSError {
+    /// The error that an SSL_ERROR_SSL stands for; empties the queue.
+    static func fromQueue() -> TLSError {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        guard pinfold_error_library(code) == UInt(ERR_LIB_SSL) else {
+            return .protocolViolation(ErrorQueue.text(code))
+        }
+        let reason = Int32(truncatingIfNeeded: pinfold_error_reason(code))
+        switch reason {
+        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
+            return .truncated
+        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_PACKET_LENGTH_TOO_LONG:
+            return .notTLS
+        case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_VERSION_TOO_LOW, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+            return .versionRefused
+        case SSL_AD_REASON_OFFSET...(SSL_AD_REASON_OFFSET + 255):
+            let alert = reason - SSL_AD_REASON_OFFSET
+            return .alertReceived(
+                code: UInt8(truncatingIfNeeded: alert),
+                name: String(cString: SSL_alert_desc_string_long(alert)))
+        default:
+            return .protocolViolation(ErrorQueue.text(code))
+        }
+    }
+}

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Gateway
 
 /// `pinfold run`: the gateway in the foreground until a signal ends it.
 struct Run: ParsableCommand {
@@ -15,8 +16,17 @@ struct Run: ParsableCommand {
     func run() throws {
         let snapshot = try options.loadOrExit()
         let source = options.source
-        try GatewayProcess.run(
-            configuration: snapshot,
-            reload: { () throws(ConfigurationErrors) in try source.load() })
+        let gateway = GatewayProcess(
+            configuration: snapshot, version: pinfoldVersion,
+            load: { () throws(ConfigurationErrors) in try source.load() })
+        do {
+            let code = try gateway.run()
+            if code != 0 { throw ExitCode(code) }
+        } catch let error as ExitCode {
+            throw error
+        } catch {
+            writeToStandardError("pinfold: \(error)\n")
+            throw ExitCode(1)
+        }
     }
 }

@@ -35,7 +35,7 @@ struct ErrorReply {
     }
 
     private static func proxyStatus(_ fault: ExchangeFault, _ explanation: String) -> [UInt8] {
-        var parameters = OrderedMap<String, BareItem>()
+        var parameters = OrderedMap<String, RFC9651BareItem>()
         parameters["error"] = .token(fault.proxyStatusError)
         if case .nameNotResolved(let failure) = fault, let code = failure.rcode {
             parameters["rcode"] = .string("\(code)")
@@ -45,7 +45,7 @@ struct ErrorReply {
             parameters["alert-message"] = .string(ascii(name, limit: 64))
         }
         parameters["details"] = .string(ascii("\(fault.reason): \(explanation)", limit: 512))
-        let item = Item(bareItem: .token("pinfold"), parameters: parameters)
+        let item = Item(bareItem: RFC9651BareItem.token("pinfold"), parameters: parameters)
         var serializer = StructuredFieldValueSerializer()
         return (try? serializer.writeListFieldValue([.item(item)])) ?? Array("pinfold".utf8)
     }

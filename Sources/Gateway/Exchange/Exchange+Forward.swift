@@ -31,6 +31,9 @@ extension Exchange {
         upstreamWasReused = upstream.uses > 0
         phase = .forwarding
         requestTime = worker.wallSeconds
+        if let store = worker.shared.store {
+            storeGeneration = key?.withView { store.generation(of: $0) }
+        }
         interimCount = 0
         let isRetryWithBody = retried && replayableBody != nil
         guard let head = makeRequestHead() else {
@@ -65,12 +68,13 @@ extension Exchange {
         let buffers = worker.loop.buffers
         let head = needed <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: needed)
         var writer = HeadWriter(head.writable)
+        let authority = origin.authority
         withRequestHead { bytes in
             writer.appendMethod(of: request, in: bytes)
             writer.append(byte: 0x20)
             writer.appendOriginForm(of: request, in: bytes)
             writer.append(" HTTP/1.1\r\nHost: ")
-            writer.append(origin.authority.span)
+            writer.append(authority.span)
             writer.appendLineEnd()
             writer.appendForwardedFields(request.fields, of: bytes, omitting: omittedFields)
             appendConditions(bytes, to: &writer)
@@ -153,7 +157,7 @@ extension Exchange {
             frame.end = writer.count
             upstream.send(bytes: frame.readable, owner: frame)
             upstream.send(bytes: bytes, owner: owner)
-            upstream.send(bytes: Self.lineEnd, owner: nil)
+            upstream.send("\r\n")
         } else {
             upstream.send(bytes: bytes, owner: owner)
         }
@@ -178,7 +182,7 @@ extension Exchange {
 
     private func sendLastChunk(_ chunked: ChunkedDecoder, _ upstream: UpstreamConnection) {
         guard !chunked.trailerBytes.isEmpty else {
-            return upstream.send(bytes: Self.lastChunk, owner: nil)
+            return upstream.send("0\r\n\r\n")
         }
         let frame = worker.loop.buffers.take(bytes: chunked.trailerBytes.count + 8)
         var writer = HeadWriter(frame.writable)
@@ -190,11 +194,6 @@ extension Exchange {
         frame.end = writer.count
         upstream.send(bytes: frame.readable, owner: frame)
     }
-
-    private static let lineEnd = UnsafeRawBufferPointer(
-        start: ("\r\n" as StaticString).utf8Start, count: 2)
-    private static let lastChunk = UnsafeRawBufferPointer(
-        start: ("0\r\n\r\n" as StaticString).utf8Start, count: 5)
 
     /// The request's body cannot be read further.
     func requestBodyFailed(_ error: WireError) {

@@ -15,8 +15,7 @@ extension Exchange {
         guard origin.cacheStores, let store = worker.shared.store else { return missed(.bypass) }
         withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
             guard let view = writeKey(origin, into: memory) else { return missed(.keyTooLong) }
-            let key = KeyView(hash: view.hash, bytes: view.bytes)
-            switch store.lookup(key) {
+            switch store.lookup(view) {
             case .one(let response) where answers(response):
                 worker.metrics.add(.cacheMemoryHits)
                 consider(response, view)
@@ -26,9 +25,9 @@ extension Exchange {
                 consider(response, view)
             case .one, .none:
                 self.key = CacheKey(view)
-                if store.diskMayHold(key), register() {
-                    load(key, from: store)
-                } else if case .none = store.lookup(key) {
+                if store.diskMayHold(view), register() {
+                    load(view, from: store)
+                } else if case .none = store.lookup(view) {
                     missed(.uriMiss)
                 } else {
                     missed(.varyMiss)
@@ -37,10 +36,11 @@ extension Exchange {
         }
     }
 
-    private func load(_ key: KeyView, from store: CacheStore) {
+    private func load(_ key: CacheKeyView, from store: CacheStore) {
         phase = .loading
         let (token, mailbox) = (token, worker.mailbox)
-        if !store.load(key, completion: { mailbox.post(.loaded(token, $0)) }) {
+        let options = worker.policy.cacheOptions
+        if !store.load(key, policy: options, completion: { mailbox.post(.loaded(token, $0)) }) {
             phase = .routing
             missed(.uriMiss)
         }
@@ -56,7 +56,7 @@ extension Exchange {
             guard let response = select(from: responses) else { return missed(.varyMiss) }
             worker.metrics.add(.cacheDiskHits)
             key?.withView { consider(response, $0) }
-        case .nothing, .unavailable: missed(.uriMiss)
+        case .nothing: missed(.uriMiss)
         }
     }
 
@@ -72,7 +72,8 @@ extension Exchange {
     ) -> CacheKeyView? {
         guard memory.count <= CacheKey.maximumBytes else { return nil }
         var writer = HeadWriter(memory)
-        writer.append(origin.cacheKeyPrefix.span)
+        let prefix = origin.cacheKeyPrefix
+        writer.append(prefix.span)
         withRequestHead { bytes in
             let path = bytes.extracting(request.path.indices)
             if path.isEmpty || path[0] == UInt8(ascii: "?") {

@@ -1,3 +1,4 @@
+import Admin
 import CachePolicy
 import EventLoop
 import HTTPCore
@@ -121,8 +122,8 @@ extension Exchange {
             return reply(with: .notAProxyRequest, closing: true)
         }
         let question = withRequestHead { bytes in
-            AdministrationRequest(
-                method: request.method, path: bytes.text(at: request.path),
+            AdminRequest(
+                method: request.method, target: bytes.text(at: request.path),
                 accept: request.fields.first(.accept).map { bytes.text(at: $0.value) },
                 authorization: request.fields.first(.authorization).map {
                     bytes.text(at: $0.value)
@@ -133,43 +134,14 @@ extension Exchange {
         sendAdministration(answer)
     }
 
-    private func sendAdministration(_ answer: AdministrationResponse) {
+    private func sendAdministration(_ answer: AdminResponse) {
         sendLocal(status: answer.status, contentType: nil, closing: false) { writer in
-            writer.append("Content-Type: ")
-            writer.append(text: answer.contentType)
-            writer.append("\r\nCache-Control: no-store\r\n")
-            for (name, value) in answer.fields {
-                writer.append(text: "\(name): \(value)\r\n")
+            writer.append(field: .contentType, answer.contentType)
+            for field in answer.fields {
+                writer.append(text: "\(field.name): \(field.value)\r\n")
             }
         } body: {
             answer.body
         }
-    }
-}
-
-/// A request to the administrative listener.
-package struct AdministrationRequest: Sendable {
-    package let method: Method
-    /// Path and query.
-    package let path: String
-    package let accept: String?
-    package let authorization: String?
-}
-
-/// Its answer.
-package struct AdministrationResponse: Sendable {
-    package let status: UInt16
-    package let contentType: String
-    package let fields: [(name: String, value: String)]
-    package let body: [UInt8]
-
-    package init(
-        status: UInt16, contentType: String, fields: [(name: String, value: String)] = [],
-        body: [UInt8]
-    ) {
-        self.status = status
-        self.contentType = contentType
-        self.fields = fields
-        self.body = body
     }
 }

@@ -204,17 +204,22 @@ extension Exchange {
         case .none: expected = 0
         case .chunked, .untilClose: expected = nil
         }
-        do throws(StoreRefusal) {
-            ticket = try key.withView { view throws(StoreRefusal) in
-                try head.withUnsafeBytes { bytes throws(StoreRefusal) in
+        let begun = key.withView { view in
+            head.withUnsafeBytes { bytes in
+                Result { () throws(StoreRefusal) in
                     try store.beginStore(
-                        key: KeyView(hash: view.hash, bytes: view.bytes), vary: vary, head: bytes,
-                        metadata: metadata, policy: fingerprint, expectedLength: expected)
+                        key: view, vary: vary, head: bytes, metadata: metadata,
+                        policy: fingerprint, expectedLength: expected,
+                        generation: storeGeneration)
                 }
             }
+        }
+        switch begun {
+        case .success(let ticket):
+            self.ticket = ticket
             return true
-        } catch {
-            notStoredReason = error == .tooLarge ? .tooLarge : .storeUnavailable
+        case .failure(let refusal):
+            notStoredReason = refusal == .tooLarge ? .tooLarge : .storeUnavailable
             return false
         }
     }
@@ -222,7 +227,10 @@ extension Exchange {
     private func finishStore() {
         guard let ticket else { return }
         self.ticket = nil
-        if ticket.finish() != nil { worker.metrics.add(.cacheStores) }
+        switch ticket.finish() {
+        case .stored, .storedOnDisk: worker.metrics.add(.cacheStores)
+        case .refused: worker.metrics.add(.cacheStoresAborted)
+        }
     }
 
     func abandonStore() {
@@ -236,7 +244,7 @@ extension Exchange {
     private func invalidate(_ bytes: Span<UInt8>) {
         guard !request.method.isSafe, let key, let store = worker.shared.store else { return }
         for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
-            outdated.withView { store.invalidate(KeyView(hash: $0.hash, bytes: $0.bytes)) }
+            outdated.withView { store.invalidate($0) }
             worker.metrics.add(.cacheInvalidations)
         }
     }

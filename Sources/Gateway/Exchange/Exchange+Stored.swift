@@ -127,10 +127,10 @@ extension Exchange {
         let told = CacheStatus.forwarded(
             .init(reason: forwardReason ?? .stale, status: 304, isStored: freshened != nil))
         guard let freshened else {
-            let age = stored.metadata.age(at: now)
-            let hit = CacheHit(
-                form: form, age: age, timeToLive: stored.metadata.lifetime - age, stale: nil)
-            afterValidation = .serve(stored, hit, told)
+            // The stored head cannot be read: it is of no use to anyone.
+            worker.shared.store?.remove(stored)
+            self.stored = nil
+            afterValidation = .forwardAgain
             return
         }
         var current = stored
@@ -139,7 +139,8 @@ extension Exchange {
         } else if case .replaceHead = freshened.storage, let store = worker.shared.store {
             let updated = try? freshened.head.withUnsafeBytes { head throws(StoreRefusal) in
                 try store.update(
-                    stored, vary: freshened.vary, head: head, metadata: freshened.metadata)
+                    stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
+                    policy: origin?.fingerprint ?? 0)
             }
             if let updated { current = updated }
         }

@@ -72,6 +72,8 @@ final class Exchange: EventHandler, UpstreamConsumer {
     var stored: CachedResponse?
     var validation: Validation?
     var ticket: StoreTicket?
+    /// Taken when the request went out: an invalidation since then makes a store void.
+    var storeGeneration: StoreGeneration?
     var serving: StoredBodyReader?
     var requestTime: Int64 = 0
     var notStoredReason: NotStoredReason?
@@ -90,6 +92,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
     /// What a relay moved: from the client, and to it.
     var relayedBytes: (fromClient: UInt64, toClient: UInt64) = (0, 0)
     var upstreamEndpoint: Endpoint?
+    var upstreamVersion = UpstreamTLSVersion.none
 
     /// What an answer about a stored response leads to.
     enum AfterValidation {
@@ -177,6 +180,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
         stored = nil
         validation = nil
         ticket = nil
+        storeGeneration = nil
         serving = nil
         status = 0
         cacheResult = .none
@@ -185,6 +189,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
         responseIsComplete = false
         relayedBytes = (0, 0)
         upstreamEndpoint = nil
+        upstreamVersion = .none
         notStoredReason = nil
         afterValidation = .nothing
         phase = .ended

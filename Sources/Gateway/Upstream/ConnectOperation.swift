@@ -147,11 +147,11 @@ final class ConnectOperation: EventHandler {
 
     private func connect(_ endpoint: Endpoint, _ index: Int) {
         while attempts.count <= index { attempts.append(nil) }
-        do {
+        do throws(Errno) {
             let descriptor = try Sockets.connect(to: endpoint)
             let attempt = Attempt(descriptor, index: index, operation: self)
             attempts[index] = attempt
-            do {
+            do throws(Errno) {
                 try worker.loop.add(attempt, descriptor: descriptor)
             } catch {
                 Descriptors.close(descriptor)

@@ -99,9 +99,15 @@ final class UpstreamConnection: EventHandler {
     }
 
     /// Queues bytes of the request's body in its wire form.
-    func send(bytes: UnsafeRawBufferPointer, owner: Buffer?) {
+    func send(bytes: UnsafeRawBufferPointer, owner: Buffer) {
         worker.metrics.add(.upstreamBytesSent, UInt64(bytes.count))
         output.append(bytes, owner: owner)
+    }
+
+    /// Queues a constant part of the request's body in its wire form.
+    func send(_ text: StaticString) {
+        worker.metrics.add(.upstreamBytesSent, UInt64(text.utf8CodeUnitCount))
+        output.append(text)
     }
 
     /// Nothing more of the request follows: from now on the first byte's deadline runs.

@@ -1,3 +1,4 @@
+import Addressing
 import Configuration
 import EventLoop
 import TLS
@@ -98,7 +99,7 @@ final class UpstreamPool {
         switch result {
         case .failure(let fault): failed(origin, fault)
         case .success(let made):
-            do {
+            do throws(ExchangeFault) {
                 try establish(origin, made.descriptor)
             } catch {
                 Descriptors.close(made.descriptor)
@@ -110,7 +111,7 @@ final class UpstreamPool {
     private func establish(_ origin: Origin, _ descriptor: Int32) throws(ExchangeFault) {
         var tls: TLSClientConnection?
         if let context = origin.tls {
-            do {
+            do throws(TLSError) {
                 tls = try TLSClientConnection(
                     context: context, fileDescriptor: descriptor, host: origin.key.host,
                     port: origin.key.port, now: worker.wallSeconds)
@@ -120,7 +121,7 @@ final class UpstreamPool {
         }
         let connection = UpstreamConnection(
             worker: worker, origin: origin, descriptor: descriptor, tls: tls)
-        do {
+        do throws(Errno) {
             try worker.loop.add(connection, descriptor: descriptor)
         } catch {
             throw .connectFailed(error)
@@ -149,13 +150,13 @@ final class UpstreamPool {
         origin.open += 1
         open += 1
         worker.metrics.adjust(.upstreamConnectionsOpen, by: 1)
-        worker.note(origin, .reachable)
+        worker.note(origin, nil)
         offer(connection, isFresh: true)
     }
 
     private func failed(_ origin: Origin, _ fault: ExchangeFault) {
         origin.connecting -= 1
-        if fault.isConnectionLevel { worker.note(origin, .notReachable) }
+        if fault.isConnectionLevel { worker.note(origin, fault) }
         if let consumer = origin.waiters.take(isFresh: true) {
             worker.metrics.adjust(.poolWaiting, by: -1)
             consumer.upstreamFailed(fault, responseStarted: false)

@@ -99,6 +99,14 @@ final class Listener: EventHandler {
         }
     }
 
+    /// Stops accepting and gives the socket away.
+    func release() -> Int32 {
+        if isPaused { worker.acceptResumed(on: self) }
+        worker.loop.remove(self, keepingOpen: isPaused ? nil : descriptor)
+        isPaused = false
+        return descriptor
+    }
+
     /// Stops accepting for good.
     func close() {
         if isPaused { worker.acceptResumed(on: self) }

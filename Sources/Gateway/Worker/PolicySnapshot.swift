@@ -42,11 +42,11 @@ package final class PolicySnapshot: Sendable {
         destinationRules = DestinationRules(
             allow: configuration.access.allow.networks, deny: configuration.access.deny.networks)
         var contexts = ContextFactory(sessions: sessions)
-        defaultTLS = try contexts.context(configuration.tls, pinsets: [])
+        defaultTLS = try contexts.make(configuration.tls, pinsets: [])
         var entryTLS: [TLSClientContext] = []
         for entry in configuration.hosts.entries {
             let pinsets = entry.pinsets.map { configuration.pinsets[$0].pinset }
-            entryTLS.append(try contexts.context(entry.tls, pinsets: pinsets))
+            entryTLS.append(try contexts.make(entry.tls, pinsets: pinsets))
         }
         self.entryTLS = entryTLS
         defaultRoute = labels.index("default")
@@ -54,9 +54,9 @@ package final class PolicySnapshot: Sendable {
         entryReachability = configuration.hosts.entries.map { entry in
             entry.match.map { reachability("\($0)") }
         }
-        defaultFingerprint = Self.fingerprint(configuration.tls, [])
+        defaultFingerprint = Self.fingerprint(trust: configuration.tls, [])
         entryFingerprints = configuration.hosts.entries.map { entry in
-            Self.fingerprint(entry.tls, entry.pinsets.map { configuration.pinsets[$0] })
+            Self.fingerprint(trust: entry.tls, entry.pinsets.map { configuration.pinsets[$0] })
         }
     }
 
@@ -125,7 +125,7 @@ package final class PolicySnapshot: Sendable {
 
     /// The same for the same trust, over restarts (FNV-1a): responses obtained under it may be
     /// served under it.
-    private static func fingerprint(_ tls: UpstreamTLS, _ pinsets: [NamedPinset]) -> UInt64 {
+    private static func fingerprint(trust tls: UpstreamTLS, _ pinsets: [PinsetEntry]) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         func absorb(_ bytes: some Sequence<UInt8>) {
             for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
@@ -135,12 +135,13 @@ package final class PolicySnapshot: Sendable {
         for source in tls.roots {
             switch source {
             case .system: absorb("system".utf8)
-            case .file(_, let pem): absorb(pem)
+            case .file(_, let certificates): for der in certificates { absorb(der) }
             }
         }
         for named in pinsets {
-            absorb(named.name.utf8)
             let pinset = named.pinset
+            absorb(pinset.name.utf8)
+            for der in pinset.anchors { absorb(der) }
             absorb("\(pinset.mode) \(pinset.allowInvalidCertificates)".utf8)
             absorb("\(pinset.validatesDomainName)".utf8)
             for pin in pinset.pins { absorb("\(pin)".utf8) }
@@ -152,11 +153,11 @@ package final class PolicySnapshot: Sendable {
 /// Makes TLS contexts, each set of roots loaded once.
 private struct ContextFactory {
     let sessions: TLSSessionCache
-    private var loaded: [(sources: [RootSource], roots: TrustRoots)] = []
+    private var loaded: [(sources: [RootSource], roots: LoadedRoots)] = []
 
     init(sessions: TLSSessionCache) { self.sessions = sessions }
 
-    mutating func context(
+    mutating func make(
         _ tls: UpstreamTLS, pinsets: [Pinset]
     ) throws(TLSContextError) -> TLSClientContext {
         var settings = TLSClientSettings()
@@ -165,17 +166,18 @@ private struct ContextFactory {
         return try TLSClientContext(settings, roots: try roots(tls.roots), sessions: sessions)
     }
 
-    private mutating func roots(_ sources: [Configuration.TrustRoots]) throws(TLSContextError)
-        -> TLS.TrustRoots
+    private mutating func roots(_ sources: [ConfiguredRoots]) throws(TLSContextError)
+        -> LoadedRoots
     {
-        let wanted = sources.map { source -> RootSource in
+        let wanted = sources.flatMap { source -> [RootSource] in
             switch source {
-            case .system: .system
-            case .file(let path, let pem): .file(name: path, contents: pem)
+            case .system: [.system]
+            case .file(let path, let certificates):
+                certificates.map { .file(name: path, contents: $0) }
             }
         }
         if let known = loaded.first(where: { $0.sources == wanted }) { return known.roots }
-        let roots = try TLS.TrustRoots(wanted)
+        let roots = try LoadedRoots(wanted)
         loaded.append((wanted, roots))
         return roots
     }

@@ -34,6 +34,7 @@ package struct ResolvedAnswer: Sendable, Hashable {
     /// for a TTL of 0.
     package let expiresAtMilliseconds: Int64
 
+    /// An answer of its parts.
     package init(
         addresses: [IPAddress], source: Source, isComplete: Bool, expiresAtMilliseconds: Int64
     ) {
@@ -176,6 +177,7 @@ package struct ResolverStatistics: Sendable, Hashable {
     /// Callers waiting now.
     package var waiting = 0
 
+    /// Nothing done yet.
     package init() {}
 
     /// How many lookups failed so.

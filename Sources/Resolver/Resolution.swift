@@ -27,7 +27,7 @@ package struct ResolvedAnswer: Sendable, Hashable {
     package let addresses: [IPAddress]
     /// Where they come from.
     package let source: Source
-    /// False when one family's answer was still awaited: more addresses may follow through
+    /// False when one family's answer was still awaited: the complete answer follows through
     /// `later` of ``Resolver/resolve(name:later:completion:)``.
     package let isComplete: Bool
     /// When the answer may no longer be used, on the resolver's clock. It is in the past at once

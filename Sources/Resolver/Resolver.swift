@@ -48,8 +48,8 @@ package final class Resolver: Sendable {
     /// Looks a name up, A and AAAA at once. Simultaneous lookups of one name share their queries.
     /// - Parameters:
     ///   - name: As for ``cached(name:nowMilliseconds:)``.
-    ///   - later: Called at most once, after `completion`, on the resolver's thread, with the
-    ///     whole answer, if the answer given was not complete and more addresses came.
+    ///   - later: After an answer that was not complete, called once on the resolver's thread with
+    ///     the complete one, which may have no further addresses; not if the resolver is closed.
     ///   - completion: Gets the answer.
     package func resolve(
         name: String, later: (@Sendable (ResolvedAnswer) -> Void)? = nil,

@@ -207,9 +207,8 @@ final class ResolverCore: Sendable {
         for waiter in pending.waiters {
             if let completion = waiter.completion {
                 completion(result)
-            } else if let later = waiter.later, case .resolved(let answer) = result,
-                answer.addresses != pending.part?.addresses
-            {
+            } else if let later = waiter.later, case .resolved(let answer) = result {
+                // Also without further addresses: it tells that no more will come.
                 later(answer)
             }
         }

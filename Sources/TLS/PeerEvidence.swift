@@ -104,9 +104,11 @@ struct PeerEvidence: TrustEvidence {
         }
         guard X509_STORE_CTX_init(building, store, certificate, sent) == 1,
             X509_STORE_CTX_set_default(building, "ssl_server") == 1,
-            let parameters = X509_STORE_CTX_get0_param(building),
-            PeerEvidence.require(host, parameters)
+            let parameters = X509_STORE_CTX_get0_param(building)
         else { return .failure(.outOfMemory) }
+        if let host, !PeerEvidence.require(host, parameters) {
+            return .failure(.hostMismatch(host: host, names: X509View(certificate).names))
+        }
         X509_VERIFY_PARAM_set_auth_level(
             parameters, SSL_CTX_get_security_level(context.context))
         X509_VERIFY_PARAM_set_flags(
@@ -123,8 +125,9 @@ struct PeerEvidence: TrustEvidence {
 
     /// Makes the host part of the check: an address by the certificate's addresses, a name by its
     /// DNS names only (RFC 9525 §2: never the common name), with whole-label wildcards.
-    private static func require(_ host: String?, _ parameters: OpaquePointer) -> Bool {
-        guard let host else { return true }
+    ///
+    /// - Returns: false for what no certificate can name.
+    private static func require(_ host: String, _ parameters: OpaquePointer) -> Bool {
         let bytes = Array(host.utf8)
         if let address = IPLiteral(bytes.span)?.bytes {
             return X509_VERIFY_PARAM_set1_ip(parameters, address, address.count) == 1

@@ -62,6 +62,9 @@ package final class TLSClientConnection {
     package private(set) var failure: TLSError?
     private var refusal: TrustFailure?
     private var isOpen = false
+    /// Whether close_notify is on its way: the library would take another try as a wish to wait for
+    /// the server's.
+    private var isShutDown = false
 
     /// Prepares a connection; nothing is sent before `handshake()`.
     ///
@@ -91,7 +94,7 @@ package final class TLSClientConnection {
         SSL_set_connect_state(ssl)
         _ = pinfold_SSL_set_app_data(ssl, Unmanaged.passUnretained(self).toOpaque())
         if let session { offer(session) }
-        guard !TLSClientConnection.isAddress(host) else { return }
+        guard !host.isEmpty, !TLSClientConnection.isAddress(host) else { return }
         guard pinfold_SSL_set_host_name(ssl, host) == 1 else {
             throw .resources(ErrorQueue.drain())
         }
@@ -286,7 +289,7 @@ extension TLSClientConnection {
     /// exactly after `.bytes(_, drained: true)` and `.wantRead`.
     ///
     /// - Parameters:
-    ///   - buffer: at least one byte.
+    ///   - buffer: where they go. Room for none gets `.bytes(0, drained: false)`.
     ///   - trustsShortReceive: take a receive that got less than it asked for as proof that the
     ///     socket is empty, which spares the one that says EAGAIN. Only when the poller would
     ///     report a close by the peer as an edge of its own (EPOLLRDHUP asked for, and not in the
@@ -294,7 +297,8 @@ extension TLSClientConnection {
     package func read(
         into buffer: UnsafeMutableRawBufferPointer, trustsShortReceive: Bool = false
     ) -> TLSReadResult {
-        guard let start = buffer.baseAddress, failure == nil else { return endOfReading() }
+        guard failure == nil else { return endOfReading() }
+        guard let start = buffer.baseAddress else { return .bytes(0, drained: false) }
         var filled = 0
         while filled < buffer.count {
             ErrorQueue.clear()
@@ -324,11 +328,7 @@ extension TLSClientConnection {
     }
 
     private func endOfReading() -> TLSReadResult {
-        switch failure {
-        case .truncated: .truncated
-        case nil: .wantRead
-        default: .failed
-        }
+        failure == .truncated ? .truncated : .failed
     }
 
     /// Encrypts and sends bytes until all are taken or the socket is full.
@@ -371,10 +371,13 @@ extension TLSClientConnection {
     ///
     /// - Returns: false if the socket is full: call again at the next writable edge, or leave it.
     package func shutdown() -> Bool {
-        guard isOpen, failure == nil else { return true }
+        guard isOpen, failure == nil, !isShutDown else { return true }
         ErrorQueue.clear()
         let status = SSL_shutdown(ssl)
-        guard status < 0 else { return true }
+        guard status < 0 else {
+            isShutDown = true
+            return true
+        }
         switch SSL_get_error(ssl, status) {
         case SSL_ERROR_WANT_WRITE: return false
         case SSL_ERROR_WANT_READ: return true

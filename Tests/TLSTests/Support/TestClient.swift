@@ -6,7 +6,7 @@ import TLS
 /// when the socket is ready for what the last result asked for.
 final class TestClient {
     let connection: TLSClientConnection
-    private let descriptor: Int32
+    private var descriptor: Int32
 
     init(
         _ context: TLSClientContext, port: UInt16, host: String = "service.test",
@@ -18,7 +18,14 @@ final class TestClient {
             now: now)
     }
 
-    deinit { close(descriptor) }
+    deinit { end() }
+
+    /// Closes the socket.
+    func end() {
+        guard descriptor >= 0 else { return }
+        close(descriptor)
+        descriptor = -1
+    }
 
     /// Seconds since 1970.
     static var now: Int64 { Int64(time(nil)) }
@@ -86,6 +93,25 @@ final class TestClient {
         }
         guard case .bytes(let count, _) = result else { return (result, []) }
         return (result, Array(buffer.prefix(count)))
+    }
+
+    /// The same, once there is something: the server's session tickets make the socket readable,
+    /// too.
+    func readWhenReady(
+        _ capacity: Int, trustsShortReceive: Bool = false
+    ) -> (result: TLSReadResult, bytes: [UInt8]) {
+        while true {
+            let step = read(capacity, trustsShortReceive: trustsShortReceive)
+            guard step.result == .wantRead, waitUntil(POLLIN) else { return step }
+        }
+    }
+
+    /// Makes the kernel hold less, so that less is enough to fill the socket.
+    func limitBuffers(to bytes: Int32) {
+        var bytes = bytes
+        let size = socklen_t(MemoryLayout<Int32>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, size)
     }
 
     /// Reads to the end, waiting for the socket only when a result says that it is empty, and tells

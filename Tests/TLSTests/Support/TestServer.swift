@@ -17,6 +17,8 @@ final class TestServer: @unchecked Sendable {
         case hold([UInt8])
         /// Read so many bytes, starting only when the client has said so, then answer with as many.
         case echo(Int, start: Gate)
+        /// Complete the handshake and hang up without close_notify.
+        case hangUpAfterHandshake
         /// Say something that is not TLS.
         case plainText
         /// Hang up at once.
@@ -29,6 +31,8 @@ final class TestServer: @unchecked Sendable {
         var isResumed = false
         var request: [UInt8] = []
         var serverName: String?
+        /// Whether the client ended the session with close_notify.
+        var endedCleanly = false
         /// The reason of a failed handshake, in the library's words.
         var handshakeError: String?
     }
@@ -92,6 +96,12 @@ final class TestServer: @unchecked Sendable {
     func records() -> [Record] {
         pthread_join(thread, nil)
         return state.withLock { $0 }
+    }
+
+    /// Ends the thread before it has served all, once it is done with the connection at hand.
+    func stop() {
+        CLinux.shutdown(listener, Int32(SHUT_RDWR))
+        pthread_join(thread, nil)
     }
 
     private static func makeContext(
@@ -169,7 +179,7 @@ final class TestServer: @unchecked Sendable {
             return true
         case .hangUp:
             return true
-        case .respond, .truncate, .reset, .hold, .echo:
+        case .respond, .truncate, .reset, .hold, .echo, .hangUpAfterHandshake:
             break
         }
         guard let ssl = SSL_new(context) else { return false }
@@ -199,7 +209,7 @@ final class TestServer: @unchecked Sendable {
             return count > 0
         }
         switch behaviour {
-        case .plainText, .hangUp: return
+        case .plainText, .hangUp, .hangUpAfterHandshake: return
         case .respond(let response):
             guard read() else { return }
             SSL_write(ssl, response, Int32(response.count))
@@ -224,6 +234,7 @@ final class TestServer: @unchecked Sendable {
             guard read() else { return }
             SSL_write(ssl, response, Int32(response.count))
             while read() {}
+            record.endedCleanly = SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
         case .echo(let total, let start):
             start.wait()
             while record.request.count < total, read() {}

@@ -70,7 +70,11 @@ package final class CacheStore: Sendable {
         _ key: CacheKeyView, policy: PolicyOptions,
         completion: @escaping @Sendable (LoadResult) -> Void
     ) -> Bool {
-        disk.reads.append(.load(key: [UInt8](key.bytes), hash: key.hash, policy, completion))
+        disk.reads.append(
+            .load(
+                LoadRequest(
+                    key: [UInt8](key.bytes), hash: key.hash, policy: policy,
+                    completion: completion)))
     }
 
     /// Reads one chunk of a large body, on a reader thread, and calls `completion` there. How many

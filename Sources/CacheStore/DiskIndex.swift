@@ -19,11 +19,16 @@ enum BodyFate: Sendable, Equatable {
 
 /// An entry that may answer a load.
 struct IndexCandidate: Sendable {
+    enum Place: Sendable {
+        /// Its rows are not yet written, but here it is.
+        case waiting(CachedResponse)
+        /// A reader finds its rows. `body`: chunks that have been pinned for it; 0: none.
+        case committed(body: Int64)
+        /// Its last chunks and its rows are queued.
+        case beingWritten
+    }
     let token: IndexToken
-    /// The response itself while its rows are not yet written.
-    let waiting: CachedResponse?
-    /// Chunks that have been pinned for the reader; 0: none.
-    let body: Int64
+    let place: Place
 }
 
 /// What is on disk and what is on its way there, so that a miss needs no thread.
@@ -111,19 +116,23 @@ final class DiskIndex: Sendable {
 
     /// Lets a new entry take over the chunks of an old one whose head (and perhaps Vary key) alone
     /// has changed.
-    func succeed(_ old: IndexToken, vary: [UInt8]) -> Succession {
+    func succeed(_ old: IndexToken, with response: CachedResponse) -> Succession {
         state.withLock { state in
-            guard state.phase == .ready, state.table.isLive(old), state.waiting[old.id] == nil,
-                state.table[old.slot].flags.contains(.chunked)
+            guard state.phase == .ready, state.table.isLive(old),
+                state.table[old.slot].flags.contains(.chunked),
+                // Waiting with chunks that are yet to be written, not taken over themselves.
+                state.waiting[old.id] == nil || state.bodies[old.id] != nil
             else { return .rewrite }
             let entry = state.table.remove(old.slot)
             let body = state.bodies.removeValue(forKey: old.id) ?? old.id
+            state.waiting[old.id] = nil
             state.pins[body, default: Pin()].count += 1
-            let varyHash = Self.varyHash(vary, seed: state.seed)
+            let varyHash = Self.varyHash(response.varyKey.bytes, seed: state.seed)
             var removals = state.remove(keyHash: entry.keyHash, varyHash: varyHash)
             removals.append(Removal(id: old.id, body: .none))
             let id = state.takeID()
             state.bodies[id] = body
+            state.waiting[id] = response
             let token = state.insert(
                 id: id, keyHash: entry.keyHash, varyHash: varyHash, bytes: entry.bytes,
                 flags: .chunked)
@@ -196,16 +205,18 @@ final class DiskIndex: Sendable {
             while slot >= 0, found.count < limit {
                 let token = state.table.token(slot)
                 let entry = state.table[slot]
+                var place = IndexCandidate.Place.beingWritten
                 if let waiting = state.waiting[token.id] {
-                    found.append(IndexCandidate(token: token, waiting: waiting, body: 0))
+                    place = .waiting(waiting)
                 } else if entry.flags.contains(.committed) {
                     var body: Int64 = 0
                     if entry.flags.contains(.chunked) {
                         body = state.bodies[token.id] ?? token.id
                         state.pins[body, default: Pin()].count += 1
                     }
-                    found.append(IndexCandidate(token: token, waiting: nil, body: body))
+                    place = .committed(body: body)
                 }
+                found.append(IndexCandidate(token: token, place: place))
                 state.use(slot, now: now, every: accessSeconds)
                 slot = state.table.next(slot)
             }

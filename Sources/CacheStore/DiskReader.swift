@@ -78,10 +78,7 @@ struct DiskReader {
     func run() {
         while let request = tier.reads.take() {
             switch request {
-            case .load(let key, let hash, let policy, let completion):
-                let found = load(key, hash, policy)
-                tier.counters.loaded(isHit: !found.isEmpty)
-                completion(found.isEmpty ? .nothing : .found(found))
+            case .load(let load): answer(load)
             case .chunk(let body, let index, let completion):
                 completion(chunk(body, index))
             }
@@ -121,53 +118,62 @@ struct DiskReader {
 
     // MARK: Loads
 
-    private func load(_ key: [UInt8], _ hash: UInt64, _ policy: PolicyOptions) -> [CachedResponse] {
-        let candidates = key.withUnsafeBytes {
+    private func answer(_ load: LoadRequest) {
+        let candidates = load.key.withUnsafeBytes {
             tier.index.candidates(
                 $0, limit: tier.options.variantsPerKey, now: StoreClock.seconds())
         }
         var found: [CachedResponse] = []
+        var isBeingWritten = false
         for candidate in candidates {
-            if let response = response(candidate, key, hash, policy),
-                let current = tier.promote(response)
-            {
+            if case .beingWritten = candidate.place { isBeingWritten = true }
+            if let response = response(candidate, load), let current = tier.promote(response) {
                 found.append(current)
             }
         }
-        return found
+        if found.isEmpty, isBeingWritten, !load.isSecondTry, waitForWriter(load) { return }
+        tier.counters.loaded(isHit: !found.isEmpty)
+        load.completion(found.isEmpty ? .nothing : .found(found))
     }
 
-    private func response(
-        _ candidate: IndexCandidate, _ key: [UInt8], _ hash: UInt64, _ policy: PolicyOptions
-    ) -> CachedResponse? {
-        if let waiting = candidate.waiting {
-            return key.withUnsafeBytes { waiting.isOf(hash, $0) } ? waiting : nil
+    /// Answers a load anew when what is queued has been written. false: there is no waiting.
+    private func waitForWriter(_ load: LoadRequest) -> Bool {
+        var again = load
+        again.isSecondTry = true
+        let request = ReadRequest.load(again)
+        return tier.queue.append(
+            .barrier { [tier] in if !tier.reads.append(request) { request.giveUp() } })
+    }
+
+    private func response(_ candidate: IndexCandidate, _ load: LoadRequest) -> CachedResponse? {
+        switch candidate.place {
+        case .waiting(let response):
+            return load.key.withUnsafeBytes { response.isOf(load.hash, $0) } ? response : nil
+        case .beingWritten:
+            return nil
+        case .committed(let body):
+            guard body > 0 else { return read(candidate.token, body: 0, load) }
+            // The pin lasts while the row is read; what comes of it takes a pin of its own.
+            let pinned = tier.body(id: body, count: 0, chunkBytes: tier.options.chunkBytes)
+            return withExtendedLifetime(pinned) { read(candidate.token, body: body, load) }
         }
-        // The pin of the chunks passes to the response's body, if it comes to that.
-        var pinned: DiskBody?
-        if candidate.body > 0 {
-            pinned = tier.body(
-                id: candidate.body, count: 0, chunkBytes: tier.options.chunkBytes)
-        }
-        defer { withExtendedLifetime(pinned) {} }
+    }
+
+    private func read(_ token: IndexToken, body: Int64, _ load: LoadRequest) -> CachedResponse? {
         let loaded = withConnection { connection throws(DatabaseError) in
-            try connection.content(candidate.token.id) { record, body in
-                build(record, body, candidate, key, hash, policy)
+            try connection.content(token.id) { record, inline in
+                build(record, inline, token, body: body, load)
             }
         }
         switch loaded {
-        case nil, .missing: return nil
-        case .damaged:
-            drop(candidate.token)
-            return nil
-        case .intact(.notTaken): return nil
-        case .intact(.unusable):
-            drop(candidate.token)
+        case nil, .missing, .intact(.notTaken): return nil
+        case .damaged, .intact(.unusable):
+            drop(token)
             return nil
         case .intact(.complete(let response)):
             return response
         case .intact(.chunked(let unfinished)):
-            return finish(unfinished, candidate.token)
+            return finish(unfinished, token)
         }
     }
 
@@ -200,11 +206,12 @@ struct DiskReader {
     }
 
     private func build(
-        _ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer,
-        _ candidate: IndexCandidate, _ key: [UInt8], _ hash: UInt64, _ policy: PolicyOptions
+        _ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer, _ token: IndexToken,
+        body bodyID: Int64, _ load: LoadRequest
     ) -> Built {
+        let key = load.key
         guard let fields = EntryRecord(record, inlineBytes: body.count),
-            fields.bodyID == candidate.body
+            fields.bodyID == bodyID
         else { return .unusable }
         let text = EntryRecord.headerBytes
         let keyBytes = UnsafeRawBufferPointer(rebasing: record[text..<text + fields.keyCount])
@@ -215,12 +222,12 @@ struct DiskReader {
         guard let vary = VaryKey(bytes: [UInt8](record[varyStart..<headStart])),
             let metadata = StoredMetadata(
                 storedHead: head.bindMemory(to: UInt8.self).span, times: fields.times,
-                hasQuery: key.contains(UInt8(ascii: "?")), options: policy)
+                hasQuery: key.contains(UInt8(ascii: "?")), options: load.policy)
         else { return .unusable }
         if fields.bodyID > 0 {
             return .chunked(
                 Unfinished(
-                    head: [UInt8](head), key: key, hash: hash, vary: vary, metadata: metadata,
+                    head: [UInt8](head), key: key, hash: load.hash, vary: vary, metadata: metadata,
                     record: fields))
         }
         let isFile = body.count >= tier.options.memoryFileBytes
@@ -237,9 +244,9 @@ struct DiskReader {
             guard block.append(body, limit: body.count) else { return .notTaken }
         }
         let response = CachedResponse(
-            keyHash: hash, varyKey: vary, metadata: metadata, policy: fields.policy, block: block,
-            body: storage, chunkBytes: tier.options.chunkBytes)
-        response.token = candidate.token
+            keyHash: load.hash, varyKey: vary, metadata: metadata, policy: fields.policy,
+            block: block, body: storage, chunkBytes: tier.options.chunkBytes)
+        response.token = token
         return .complete(response)
     }
 

@@ -105,7 +105,7 @@ extension CacheStore {
             let isInMemory = shard.contains(old)
             guard isInMemory || disk.index.isLive(old.token) else { return .superseded }
             let freshened: Freshened
-            switch disk.index.succeed(old.token, vary: vary.bytes) {
+            switch disk.index.succeed(old.token, with: response) {
             case .takenOver(let token, let body, let removals):
                 response.token = token
                 freshened = .headOnly(body: body, removals)

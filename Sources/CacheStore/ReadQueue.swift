@@ -18,15 +18,25 @@ package enum ChunkResult: Sendable {
     case damaged
 }
 
+/// A key to load.
+struct LoadRequest: Sendable {
+    let key: [UInt8]
+    let hash: UInt64
+    let policy: PolicyOptions
+    /// It has already waited for the writer once.
+    var isSecondTry = false
+    let completion: @Sendable (LoadResult) -> Void
+}
+
 /// What a reader is asked for.
 enum ReadRequest: Sendable {
-    case load(key: [UInt8], hash: UInt64, PolicyOptions, @Sendable (LoadResult) -> Void)
+    case load(LoadRequest)
     case chunk(DiskBody, index: Int, @Sendable (ChunkResult) -> Void)
 
     /// Answers without having looked.
     func giveUp() {
         switch self {
-        case .load(_, _, _, let completion): completion(.nothing)
+        case .load(let load): load.completion(.nothing)
         case .chunk(_, _, let completion): completion(.gone)
         }
     }

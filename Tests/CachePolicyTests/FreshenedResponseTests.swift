@@ -127,8 +127,8 @@ struct FreshenedResponseTests {
     func authorized() throws {
         let request = Request(["Authorization: x"])
         let stored = Stored(["Cache-Control: max-age=10", "ETag: \"a\""])
-        let private_ = try freshen(stored, with: ["User: bob"], for: request)
-        #expect(private_.storage == .leave)
+        let personal = try freshen(stored, with: ["User: bob"], for: request)
+        #expect(personal.storage == .leave)
         let shared = try freshen(stored, with: ["Cache-Control: public"], for: request)
         #expect(shared.storage == .replaceHead)
     }

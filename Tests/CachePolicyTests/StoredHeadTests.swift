@@ -56,7 +56,7 @@ struct StoredHeadTests {
         arguments: [
             [], ["Date: now"], ["Date: "], ["Date: \(date(-5))", "Date: \(date(-9))"],
         ])
-    func date_(fields: [String]) {
+    func missingDate(fields: [String]) {
         #expect(
             stored(fields + ["A: 1"]) == "HTTP/1.1 200 Reason\r\nA: 1\r\nDate: \(date())\r\n")
         #expect(Stored(fields).metadata.date == start)

@@ -70,6 +70,7 @@ struct NormalisedValue {
     }
 
     /// The next byte of the normalised value; nil at its end.
+    @inline(__always)
     mutating func next(
         name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>
     ) -> UInt8? {
@@ -102,7 +103,7 @@ struct NormalisedValue {
             track(byte)
             hasContent = true
             position += 1
-            return style == .caselessList ? ByteClass.lowercased(byte) : byte
+            return style == .caselessList ? Bytes.lowercased(byte) : byte
         }
     }
 
@@ -113,13 +114,13 @@ struct NormalisedValue {
             needsSeparator = hasContent
             return true
         }
-        guard ByteClass.isWhitespace(byte) else { return false }
+        guard Bytes.isWhitespace(byte) else { return false }
         if needsSeparator || !hasContent {
             position += 1
             return true
         }
         var after = position
-        while after < end, ByteClass.isWhitespace(head[after]) { after += 1 }
+        while after < end, Bytes.isWhitespace(head[after]) { after += 1 }
         guard after == end || head[after] == UInt8(ascii: ",") else { return false }
         position = after
         return true
@@ -141,7 +142,7 @@ extension Span where Element == UInt8 {
     /// counting.
     func isCaseless(equalTo lowercase: Span<UInt8>) -> Bool {
         guard count == lowercase.count else { return false }
-        for index in indices where ByteClass.lowercased(self[index]) != lowercase[index] {
+        for index in indices where Bytes.lowercased(self[index]) != lowercase[index] {
             return false
         }
         return true

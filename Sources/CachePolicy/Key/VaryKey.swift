@@ -96,14 +96,14 @@ struct VaryNames: Equatable {
         let end = Int(value.end)
         while position < end {
             let byte = bytes[position]
-            if ByteClass.isWhitespace(byte) || byte == UInt8(ascii: ",") {
+            if Bytes.isWhitespace(byte) || byte == UInt8(ascii: ",") {
                 position += 1
                 continue
             }
             let start = position
-            while position < end, ByteClass.isToken(bytes[position]) { position += 1 }
+            while position < end, Bytes.isToken(bytes[position]) { position += 1 }
             let name = ByteRange(from: start, to: position)
-            while position < end, ByteClass.isWhitespace(bytes[position]) { position += 1 }
+            while position < end, Bytes.isWhitespace(bytes[position]) { position += 1 }
             let isMember = position == end || bytes[position] == UInt8(ascii: ",")
             guard isMember, !name.isEmpty, name.count <= VaryKey.maximumNameBytes,
                 !bytes.holds("*", at: name)
@@ -116,7 +116,7 @@ struct VaryNames: Equatable {
     }
 
     private mutating func insert(_ range: ByteRange, in bytes: Span<UInt8>) {
-        let name = range.indices.map { ByteClass.lowercased(bytes[$0]) }
+        let name = range.indices.map { Bytes.lowercased(bytes[$0]) }
         if !names.contains(name) { names.append(name) }
     }
 

@@ -42,7 +42,7 @@ struct StoredLines {
         guard position < head.count else { return nil }
         let start = position
         var colon = start
-        while colon < head.count, ByteClass.isToken(head[colon]) { colon += 1 }
+        while colon < head.count, Bytes.isToken(head[colon]) { colon += 1 }
         guard colon > start, colon < head.count, head[colon] == UInt8(ascii: ":"),
             let end = Self.lineEnd(from: colon, in: head)
         else {
@@ -52,9 +52,9 @@ struct StoredLines {
         }
         position = end
         var from = colon + 1
-        while from < end - 2, ByteClass.isWhitespace(head[from]) { from += 1 }
+        while from < end - 2, Bytes.isWhitespace(head[from]) { from += 1 }
         var to = end - 2
-        while to > from, ByteClass.isWhitespace(head[to - 1]) { to -= 1 }
+        while to > from, Bytes.isWhitespace(head[to - 1]) { to -= 1 }
         let name = ByteRange(from: start, to: colon)
         return StoredLine(
             id: StoredFieldName.id(of: name, in: head), name: name,

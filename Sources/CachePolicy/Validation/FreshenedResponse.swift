@@ -153,8 +153,8 @@ private struct HeadMerge {
         _ rightBytes: Span<UInt8>
     ) -> Bool {
         for offset in 0..<Int(left.count)
-        where ByteClass.lowercased(leftBytes[Int(left.start) + offset])
-            != ByteClass.lowercased(rightBytes[Int(right.start) + offset])
+        where Bytes.lowercased(leftBytes[Int(left.start) + offset])
+            != Bytes.lowercased(rightBytes[Int(right.start) + offset])
         {
             return false
         }

@@ -24,6 +24,26 @@ enum Bytes {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
 
+    /// Offset of the first LF from `start`, or the count: eight bytes at a time.
+    static func firstLineFeed(from start: Int, in bytes: Span<UInt8>) -> Int {
+        bytes.withUnsafeBytes { raw in
+            let ones: UInt64 = 0x0101_0101_0101_0101
+            var offset = start
+            while offset &+ 8 <= raw.count {
+                let word = UInt64(
+                    littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+                // The lowest byte that is zero after this is the first LF; false hits can only
+                // stand above it.
+                let difference = word ^ (ones &* 0x0A)
+                let zeros = (difference &- ones) & ~difference & (ones &* 0x80)
+                if zeros != 0 { return offset &+ zeros.trailingZeroBitCount / 8 }
+                offset &+= 8
+            }
+            while offset < raw.count, raw[offset] != 0x0A { offset &+= 1 }
+            return offset
+        }
+    }
+
     /// Whether two runs of memory hold the same bytes, compared eight at a time.
     static func areEqual(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
         let count = left.count

@@ -33,4 +33,20 @@ struct BytesTests {
             }
         }
     }
+
+    @Test("the first line feed is found wherever it is, and from wherever the search starts")
+    func lineFeed() {
+        for count in 0...20 {
+            for place in 0...count {
+                for other in [0x00, 0x0B, 0x09, 0x8A, 0xFF] as [UInt8] {
+                    var bytes = [UInt8](repeating: other, count: count)
+                    if place < count { bytes[place...] = [0x0A, 0x0B, 0x0A][...] }
+                    for start in 0...place {
+                        let found = Bytes.firstLineFeed(from: start, in: bytes.span)
+                        #expect(found == (place < count ? place : bytes.count))
+                    }
+                }
+            }
+        }
+    }
 }

@@ -39,6 +39,26 @@ struct NormalisedValue {
         if first != nil { open(fields[line].value) }
     }
 
+    /// Whether the value is seen at a glance to be `normalised`: it stands on one line, has no
+    /// quoted string, and differs at most by whitespace after commas. False says nothing.
+    func isPlainly(_ normalised: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>) -> Bool {
+        let id = fields[line].id
+        guard id != .other, !fields.repeated.contains(id) else { return false }
+        var index = position
+        for expected in normalised.indices {
+            guard index < end else { return false }
+            let byte = style == .caselessList ? Bytes.lowercased(head[index]) : head[index]
+            guard byte == normalised[expected] else { return false }
+            index += 1
+            guard style != .exact else { continue }
+            if byte == UInt8(ascii: "\"") { return false }
+            if byte == UInt8(ascii: ",") {
+                while index < end, Bytes.isWhitespace(head[index]) { index += 1 }
+            }
+        }
+        return index == end
+    }
+
     private mutating func open(_ value: ByteRange) {
         position = Int(value.start)
         end = Int(value.end)

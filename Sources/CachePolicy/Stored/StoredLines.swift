@@ -63,14 +63,8 @@ struct StoredLines {
 
     /// Offset after the next CRLF.
     private static func lineEnd(from start: Int, in head: Span<UInt8>) -> Int? {
-        var index = start
-        while index < head.count {
-            if head[index] == 0x0A {
-                return index > start && head[index - 1] == 0x0D ? index + 1 : nil
-            }
-            index += 1
-        }
-        return nil
+        let end = Bytes.firstLineFeed(from: start, in: head)
+        return end > start && end < head.count && head[end - 1] == 0x0D ? end + 1 : nil
     }
 
     /// `HTTP/1.1 SP 3DIGIT SP`.

@@ -15,7 +15,7 @@ struct StoredHeadTests {
             "Date: \(date())", "X-B:  1 ", "x-a:", "X-B: 2", "Content-Length: 5",
         ])
         #expect(
-            head == "HTTP/1.1 200 Reason\r\nDate: \(date())\r\nX-B: 1\r\nx-a: \r\nX-B: 2\r\n"
+            head == "HTTP/1.1 200 Reason\r\nDate: \(date())\r\nX-B:  1 \r\nx-a:\r\nX-B: 2\r\n"
                 + "Content-Length: 5\r\n")
     }
 
@@ -56,7 +56,7 @@ struct StoredHeadTests {
         arguments: [
             [], ["Date: now"], ["Date: "], ["Date: \(date(-5))", "Date: \(date(-9))"],
         ])
-    func date_(fields: [String]) {
+    func missingDate(fields: [String]) {
         #expect(
             stored(fields + ["A: 1"]) == "HTTP/1.1 200 Reason\r\nA: 1\r\nDate: \(date())\r\n")
         #expect(Stored(fields).metadata.date == start)
@@ -65,9 +65,28 @@ struct StoredHeadTests {
     @Test("the version is HTTP/1.1 whatever upstream's was; an empty reason is kept")
     func statusLine() {
         #expect(stored([], status: 404).hasPrefix("HTTP/1.1 404 Reason\r\n"))
+        let bare = Array("HTTP/1.0 299 \r\n\r\n".utf8)
+        var response = ResponseHead()
+        response.status = 299
+        response.length = bare.count
         var head: [UInt8] = []
-        StoredHead.appendStatusLine(299, reason: [UInt8]().span, &head)
-        #expect(text(head) == "HTTP/1.1 299 \r\n")
+        StoredHead.append(response, in: bare.span, responseTime: start, to: &head)
+        #expect(text(head) == "HTTP/1.1 299 \r\nDate: \(date())\r\n")
+    }
+
+    @Test("the head written for a decision is the one that is appended to an array")
+    func writing() {
+        for fields in [["A: 1"], ["Date: \(date(-3))"], ["Date: x"], ["Date:  ", "Age: 3"]] {
+            let response = Response(fields + ["Cache-Control: max-age=5"])
+            guard case .store(let storable) = storing(response) else {
+                Issue.record("not stored: \(fields)")
+                continue
+            }
+            let head = written(capacity: response.bytes.count + StoredHead.maximumAddedBytes) {
+                StoredHead.write(response.head, in: response.bytes.span, for: storable, to: &$0)
+            }
+            #expect(head == text(Stored(fields + ["Cache-Control: max-age=5"]).head))
+        }
     }
 
     @Test("the metadata is the same when it is rebuilt from what the disk keeps")

@@ -38,12 +38,24 @@ struct ResponseFacts {
         self.responseTime = responseTime
     }
 
-    /// The facts of a parsed head.
-    init(_ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64) {
+    /// The facts of a parsed head, whose Cache-Control has been read already.
+    init(
+        _ response: ResponseHead, in bytes: Span<UInt8>, directives: CacheDirectives,
+        responseTime: Int64
+    ) {
         self.init(status: response.status, responseTime: responseTime)
-        for field in response.fields where !field.isNominated {
+        self.directives = directives
+        for field in response.fields where field.id != .other && field.id != .cacheControl {
             absorb(field.id, field.value, in: bytes)
         }
+    }
+
+    /// The facts of a parsed head.
+    init(_ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64) {
+        self.init(
+            response, in: bytes,
+            directives: CacheDirectives(response: response.fields, in: bytes),
+            responseTime: responseTime)
     }
 
     /// Takes in one field line, in the head's order.
@@ -93,7 +105,7 @@ struct ResponseFacts {
     private static func firstAge(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64 {
         var end = Int(value.start)
         while end < Int(value.end), bytes[end] != UInt8(ascii: ",") { end += 1 }
-        while end > Int(value.start), ByteClass.isWhitespace(bytes[end - 1]) { end -= 1 }
+        while end > Int(value.start), Bytes.isWhitespace(bytes[end - 1]) { end -= 1 }
         return DeltaSeconds.parse(ByteRange(from: Int(value.start), to: end), in: bytes) ?? 0
     }
 

@@ -123,9 +123,11 @@ extension CacheHit {
         switch failure {
         case .status(let status) where !StatusRules.isServerError(status): return nil
         case .status, .unreachable:
-            if staleness <= max(stored.staleIfErrorSeconds, asked.staleIfError ?? 0) {
+            let window = max(stored.staleIfErrorSeconds, asked.staleIfError ?? 0)
+            let configured = options.staleWhenUnreachableSeconds
+            if window > 0, staleness <= window {
                 use = .staleIfError
-            } else if failure == .unreachable, staleness <= options.staleWhenUnreachableSeconds {
+            } else if failure == .unreachable, configured > 0, staleness <= configured {
                 use = .unreachable
             } else {
                 return nil

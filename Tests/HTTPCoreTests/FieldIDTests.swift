@@ -79,4 +79,18 @@ import Testing
         #expect(head.fields.first(.via) == head.fields[1])
         #expect(head.fields.map(\.id) == [.host, .via, .other, .via, .via])
     }
+
+    @Test func `a head that is used again keeps its memory`() throws {
+        let many = (0..<50).map { "X-\($0): y\r\n" }.joined()
+        var head = try requestHead("GET / HTTP/1.1\r\nHost: a\r\n\(many)\r\n")
+        func address() -> UnsafePointer<Field>? {
+            head.fields.withContiguousStorageIfAvailable { $0.baseAddress } ?? nil
+        }
+        let before = address()
+        #expect(before != nil)
+        let few = latin1("GET / HTTP/1.1\r\nHost: b\r\nConnection: x\r\nX: 1\r\n\r\n")
+        #expect(parseRequest(few, reusing: &head).isComplete)
+        #expect(head.fields.count == 3)
+        #expect(address() == before)
+    }
 }

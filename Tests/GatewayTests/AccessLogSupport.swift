@@ -68,11 +68,11 @@ final class TemporaryFolder: Sendable {
     }
 }
 
-/// Waits until a condition holds; records an issue if it does not within ten seconds.
+/// Waits until a condition holds; records an issue if it does not within a minute.
 func eventually(
     _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ body: () -> Bool
 ) async {
-    let end = ContinuousClock.now + .seconds(10)
+    let end = ContinuousClock.now + .seconds(60)
     while !body() {
         guard ContinuousClock.now < end else {
             Issue.record(what, sourceLocation: sourceLocation)

@@ -19,6 +19,7 @@ struct ParsedExposition {
     }
 
     private(set) var families: [Family] = []
+    private var values: [String: [[String: String]: Double]] = [:]
 
     /// Reads an exposition; `isOpenMetrics` selects the rules.
     init(_ text: String, isOpenMetrics: Bool) throws {
@@ -36,12 +37,7 @@ struct ParsedExposition {
 
     /// The value of a sample, if it is there.
     func value(_ name: String, _ labels: [String: String] = [:]) -> Double? {
-        for family in families {
-            for sample in family.samples where sample.name == name && sample.labels == labels {
-                return sample.value
-            }
-        }
-        return nil
+        values[name]?[labels]
     }
 
     private mutating func read(_ line: Substring, _ isOpenMetrics: Bool) throws {
@@ -112,8 +108,9 @@ struct ParsedExposition {
             throw Violation(description: "\(name) in \(families[last].name)")
         }
         let sample = Sample(name: name, labels: labels, value: value)
-        guard !families[last].samples.contains(where: { $0.name == name && $0.labels == labels })
-        else { throw Violation(description: "twice: \(line)") }
+        guard values[name, default: [:]].updateValue(value, forKey: labels) == nil else {
+            throw Violation(description: "twice: \(line)")
+        }
         families[last].samples.append(sample)
     }
 

@@ -61,9 +61,10 @@ package final class AccessLog: Sendable {
         }
     }
 
-    /// Writes what is queued, closes the file and ends the thread, in at most `milliseconds`; lines that
-    /// cannot be written by then are dropped and counted. Producers should have stopped before: what
-    /// they log later is lost. Returns whether everything was written.
+    /// Writes what is queued, closes the file and ends the thread, in at most `milliseconds` (and a second
+    /// more if the kernel does not return from a write); lines that cannot be written by then are dropped
+    /// and counted. Producers should have stopped before: what they log later is lost. Returns whether
+    /// everything was written.
     @discardableResult
     package func close(withinMilliseconds milliseconds: Int) -> Bool {
         core.close(withinMilliseconds: milliseconds)

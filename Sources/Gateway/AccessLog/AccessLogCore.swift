@@ -13,8 +13,9 @@ struct AccessLogRequest: Sendable {
 
 /// What the access log's threads share: the rings, the wake-up, the requests and the counters.
 final class AccessLogCore: Sendable {
-    /// How much longer than the given time closing may take: for the thread to count what it drops.
-    static let closingSlackMilliseconds = 200
+    /// How much longer than the given time closing may take: for the thread to be scheduled and to count
+    /// what it drops. Only a write that hangs in the kernel uses it up.
+    static let closingSlackMilliseconds = 1000
 
     let rings: [AccessLogRing]
     let limits: AccessLogLimits
@@ -86,6 +87,9 @@ final class AccessLogCore: Sendable {
     /// How many changes have been requested.
     var changeCount: UInt64 { changes.load(ordering: .acquiring) }
 
+    /// The latest request, which stays to be taken.
+    var latestRequest: AccessLogRequest { request.withLock { $0 } }
+
     /// The latest request; its `reopen` is taken as done.
     func takeRequest() -> AccessLogRequest {
         request.withLock { request in
@@ -95,7 +99,7 @@ final class AccessLogCore: Sendable {
     }
 
     /// Whether the log is being closed.
-    var isClosing: Bool { deadline.load(ordering: .relaxed) != .max }
+    var isClosing: Bool { deadline.load(ordering: .acquiring) != .max }
 
     /// Milliseconds that are left for closing, 0 if none; -1 (without end, to poll) while not closing.
     var millisecondsLeft: Int {
@@ -128,7 +132,7 @@ final class AccessLogCore: Sendable {
         guard let thread = thread.withLock({ $0.take() }) else { return false }
         let dropped = figures.dropped
         let milliseconds = max(0, milliseconds)
-        deadline.store(monotonicMilliseconds() + Int64(milliseconds), ordering: .relaxed)
+        deadline.store(monotonicMilliseconds() + Int64(milliseconds), ordering: .releasing)
         bell.signal()
         guard done.wait(milliseconds: milliseconds + AccessLogCore.closingSlackMilliseconds) else {
             // The thread hangs in a write that the kernel does not return from; the process goes on

@@ -29,7 +29,8 @@ struct AccessLogWriter: ~Copyable {
     init(core: AccessLogCore, file: consuming AccessLogFile) {
         self.core = core
         self.file = file
-        let request = core.takeRequest()
+        // A reopen that was requested before the thread ran is left for `applyChanges`.
+        let request = core.latestRequest
         formatter = AccessLogFormatter(format: request.format, labels: request.labels)
         ends = core.rings.map { _ in 0 }
         output.reserveCapacity(AccessLogWriter.outputBytes + 16 * 1024)
@@ -39,13 +40,15 @@ struct AccessLogWriter: ~Copyable {
     consuming func run() {
         blockSignals()
         while true {
-            // What is queued is looked at before the requests: a line logged after `reopen` returned is
-            // then never written before the file was opened anew.
+            // Closing is looked at before the rings, and the rings before the requests: then everything
+            // logged before `close` was called is seen, and a line logged after `reopen` returned is
+            // never written before the file was opened anew.
+            let isClosing = core.isClosing
             for index in core.rings.indices { ends[index] = core.rings[index].headPosition }
             applyChanges()
             let isDrained = collect()
             if lines == 0 {
-                if core.isClosing { break }
+                if isClosing { break }
                 core.sleep()
                 pace()
             } else {

@@ -1,7 +1,6 @@
 import Activity
 import Admin
 import CacheStore
-import EventLoop
 import Metrics
 import Synchronization
 

@@ -15,12 +15,14 @@ struct SignalSet {
 
     private var set = sigset_t()
 
-    /// Blocks the signals in this thread and those it starts, and ignores SIGPIPE.
+    /// Blocks the signals, and SIGPIPE, in this thread and those it starts.
     init() {
         sigemptyset(&set)
         for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR1] { sigaddset(&set, signal) }
-        pthread_sigmask(SIG_BLOCK, &set, nil)
-        _ = signal(SIGPIPE, SIG_IGN)
+        // SIGPIPE stays blocked for good: writing to a closed socket is an error, not an end.
+        var blocked = set
+        sigaddset(&blocked, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &blocked, nil)
     }
 
     /// Waits for the next signal, at most so long; nil: without bound.

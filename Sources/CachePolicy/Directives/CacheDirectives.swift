@@ -59,19 +59,23 @@ package struct CacheDirectives: Sendable, Equatable {
     /// Reads nothing if neither field is there.
     package init(request fields: FieldSection, in bytes: Span<UInt8>) {
         if fields.contains(.cacheControl) {
-            for field in fields where field.id == .cacheControl { add(field.value, in: bytes) }
+            addLines(of: fields, in: bytes)
         } else if fields.contains(.pragma) {
-            for field in fields
-            where field.id == .pragma && Self.saysNoCache(field.value, in: bytes) {
-                flags.insert(.noCache)
+            var lines = FieldLines(.pragma)
+            while let value = lines.next(in: fields) {
+                if Self.saysNoCache(value, in: bytes) { flags.insert(.noCache) }
             }
         }
     }
 
     /// The directives of a response: those of all Cache-Control lines.
     package init(response fields: FieldSection, in bytes: Span<UInt8>) {
-        guard fields.contains(.cacheControl) else { return }
-        for field in fields where field.id == .cacheControl { add(field.value, in: bytes) }
+        if fields.contains(.cacheControl) { addLines(of: fields, in: bytes) }
+    }
+
+    private mutating func addLines(of fields: FieldSection, in bytes: Span<UInt8>) {
+        var lines = FieldLines(.cacheControl)
+        while let value = lines.next(in: fields) { add(value, in: bytes) }
     }
 
     /// Whether a Pragma field's value has the directive `no-cache`.

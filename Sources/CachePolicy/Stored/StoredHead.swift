@@ -93,7 +93,7 @@ extension StoredMetadata {
         var facts = ResponseFacts(status: lines.status, responseTime: times.responseTime)
         while let line = lines.next(in: head) {
             // Its names are in the Vary key; here it counts only that there is one.
-            if line.id == .vary {
+            if case .vary = line.id {
                 facts.present.insert(.vary)
             } else {
                 facts.absorb(line.id, line.value, in: head)

@@ -102,6 +102,9 @@ final class AresChannel {
         }
         settings.timeout = options.timeoutMilliseconds
         settings.tries = options.tries
+        // In host byte order, unlike everything else of the network in C.
+        settings.udp_port = options.filePort
+        settings.tcp_port = options.filePort
         settings.sock_state_cb = { channel, descriptor, readable, writable in
             guard let channel else { return }
             Unmanaged<AresChannel>.fromOpaque(channel).takeUnretainedValue()
@@ -110,7 +113,7 @@ final class AresChannel {
         settings.sock_state_cb_data = Unmanaged.passUnretained(self).toOpaque()
         let mask =
             ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB
-            | ARES_OPT_RESOLVCONF
+            | ARES_OPT_RESOLVCONF | ARES_OPT_UDP_PORT | ARES_OPT_TCP_PORT
         let path =
             switch options.servers {
             case .file(let path): path

@@ -1,6 +1,5 @@
 import Addressing
 import CLinux
-import Synchronization
 
 /// Names to addresses, asynchronously: literals, `localhost`, the hosts file, then DNS with
 /// answers kept for their TTL. All waiting is done by a thread of its own named "resolver".
@@ -18,12 +17,12 @@ package final class Resolver: Sendable {
     }
 
     private let core: ResolverCore
-    private let thread: Mutex<pthread_t?>
+    private let thread: OrderedMutex<pthread_t?>
 
     /// Starts the resolver's thread, with all signals blocked in it.
     package init(options: ResolverOptions = ResolverOptions()) throws(StartError) {
         core = try ResolverCore(options: options)
-        thread = Mutex(try Resolver.start(ResolverThread(core: core)))
+        thread = OrderedMutex(try Resolver.start(ResolverThread(core: core)))
     }
 
     deinit {
@@ -49,8 +48,8 @@ package final class Resolver: Sendable {
     /// Looks a name up, A and AAAA at once. Simultaneous lookups of one name share their queries.
     /// - Parameters:
     ///   - name: As for ``cached(name:nowMilliseconds:)``.
-    ///   - later: Called at most once, after `completion`, on the resolver's thread, with the
-    ///     whole answer, if the answer given was not complete and more addresses came.
+    ///   - later: After an answer that was not complete, called once on the resolver's thread with
+    ///     the complete one, which may have no further addresses; not if the resolver is closed.
     ///   - completion: Gets the answer.
     package func resolve(
         name: String, later: (@Sendable (ResolvedAnswer) -> Void)? = nil,

@@ -1,6 +1,5 @@
 import Addressing
 import CLinux
-import Synchronization
 
 /// What the callers' threads and the resolver's share: one lock over the answers and the callers
 /// that wait, and an eventfd that wakes the resolver's thread. Callers are called without the lock.
@@ -30,18 +29,19 @@ final class ResolverCore: Sendable {
         var work = Work()
         var waiting = 0
         var hostsCheckedAtMilliseconds: Int64
+        var isHostsCheckRequested = false
         var statistics = ResolverStatistics()
     }
 
     let options: ResolverOptions
     /// Readable when there is work.
     let wakeDescriptor: Int32
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
 
     init(options: ResolverOptions) throws(Resolver.StartError) {
         self.options = options
         wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-        state = Mutex(
+        state = OrderedMutex(
             State(
                 cache: AnswerCache(maximumEntries: options.maximumEntries),
                 hostsCheckedAtMilliseconds: options.clock()))
@@ -61,19 +61,20 @@ final class ResolverCore: Sendable {
             // time, asked to from here, so that an idle resolver sleeps.
             let age = now - state.hostsCheckedAtMilliseconds
             let isCheckDue = age >= options.hostsCheckMilliseconds
-            if isCheckDue { state.hostsCheckedAtMilliseconds = now }
+            let wakes = isCheckDue && !state.isHostsCheckRequested
+            state.isHostsCheckRequested = isCheckDue
             guard let result = state.cache.find(name, nowMilliseconds: now) else {
-                return (nil, isCheckDue)
+                return (nil, wakes)
             }
             switch result {
             case .resolved(let answer):
                 // Not from a file that may have changed: the lookup that follows reads it again.
-                if isCheckDue, answer.source == .hosts { return (nil, true) }
+                if isCheckDue, answer.source == .hosts { return (nil, wakes) }
                 state.statistics.cacheHits += 1
             case .failed:
                 state.statistics.negativeCacheHits += 1
             }
-            return (result, isCheckDue)
+            return (result, wakes)
         }
         if wakes { wake() }
         return result
@@ -159,6 +160,7 @@ final class ResolverCore: Sendable {
     func noteHosts(changed: Bool, now: Int64) {
         state.withLock { state in
             state.hostsCheckedAtMilliseconds = now
+            state.isHostsCheckRequested = false
             if changed { state.cache.removeAll() }
         }
     }
@@ -205,9 +207,8 @@ final class ResolverCore: Sendable {
         for waiter in pending.waiters {
             if let completion = waiter.completion {
                 completion(result)
-            } else if let later = waiter.later, case .resolved(let answer) = result,
-                answer.addresses != pending.part?.addresses
-            {
+            } else if let later = waiter.later, case .resolved(let answer) = result {
+                // Also without further addresses: it tells that no more will come.
                 later(answer)
             }
         }

@@ -95,7 +95,7 @@ import Testing
         for literal in literals {
             let bytes = Array(literal.utf8)
             for count in 0...bytes.count {
-                _ = IPAddress(bytes: bytes[..<count].span)
+                _ = IPAddress(bytes: bytes.span.extracting(0..<count))
             }
             for index in bytes.indices {
                 for byte in UInt8.min...UInt8.max {

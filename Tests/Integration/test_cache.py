@@ -691,7 +691,7 @@ def test_the_disk_tier_stays_within_its_size(gateway, origin):
         return sum(one.stat().st_size for one in folder.iterdir()) < 12 << 20
 
     until(small, "eviction keeps the database small")
-    until(lambda: running.metric("pinfold_cache_bytes", tier="disk") <= 4 << 20,
+    until(lambda: running.metric("pinfold_cache_size_bytes", tier="disk") <= 4 << 20,
           "the metric agrees")
     assert hit(fetch(running, there.url("/149")))
     assert not hit(fetch(running, there.url("/0")))

@@ -104,7 +104,8 @@ class TestFailures:
         for link in (leaf, pki.intermediate, pki.root):
             assert link.spki_sha256 in text, "the chain's pins, ready to paste"
         assert leaf.spki_sha256 in running.log()
-        assert running.metric("pinfold_pin_evaluations_total", pinset="wanted") == 1
+        assert running.metric(
+            "pinfold_pin_evaluations_total", pinset="wanted", result="no_pin_matched") == 1
 
     def test_a_wrong_host_name(self, gateway, origin, pki, way):
         leaf = pki.intermediate.issue("other.pinned.test")

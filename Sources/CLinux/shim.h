@@ -1,8 +1,7 @@
 #ifndef PINFOLD_CLINUX_H
 #define PINFOLD_CLINUX_H
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
+/* Without _GNU_SOURCE, as the standard library's own C module is built: the two must agree on
+ * what the headers declare. What is missing without it is declared at the end. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,4 +28,23 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Linux's own calls (_GNU_SOURCE). */
+extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+extern int pipe2(int ends[2], int flags);
+extern ssize_t splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t count,
+                      unsigned int flags);
+extern int memfd_create(const char *name, unsigned int flags);
+extern int pthread_setname_np(pthread_t thread, const char *name);
+enum {
+    PINFOLD_F_SETPIPE_SZ = 1031,
+    PINFOLD_SPLICE_F_MOVE = 1,
+    PINFOLD_SPLICE_F_NONBLOCK = 2,
+    PINFOLD_MFD_CLOEXEC = 1
+};
+
+/* Variadic calls, which Swift does not import. */
+static inline int fcntl_int(int fd, int command, int argument) {
+    return fcntl(fd, command, argument);
+}
 #endif

@@ -1,1 +1,154 @@
-// EventLoop
+import CLinux
+
+/// One thread's loop: readiness, deadlines and work put off to the end of a turn.
+///
+/// Not thread-safe: everything but `Mailbox.post` happens on the thread that runs it.
+package final class EventLoop {
+    private let selector: Selector
+    private var slots = SlotTable()
+    private var wheel: TimerWheel
+    private var deferred: [() -> Void] = []
+    private var running = false
+    /// Whether `now` was read in this turn.
+    private var clockIsFresh = false
+
+    /// Milliseconds of the monotonic clock, read once a turn.
+    package private(set) final var now: Int64
+    package let buffers = BufferPool()
+
+    package init() throws(Errno) {
+        selector = try Selector()
+        now = Clock.monotonicMilliseconds()
+        wheel = TimerWheel(now: now)
+    }
+
+    /// How many handlers are registered.
+    package var handlerCount: Int { slots.count }
+
+    /// Registers a handler; its events begin with the next turn. A handler without a descriptor
+    /// has deadlines only.
+    package func add(
+        _ handler: EventHandler, descriptor: Int32? = nil, trigger: Trigger = .edge
+    ) throws(Errno) {
+        let token = slots.insert(handler)
+        handler.token = token
+        guard let descriptor else { return }
+        do {
+            try selector.add(descriptor, token: token, trigger: trigger)
+        } catch {
+            slots.remove(token)
+            handler.token = .none
+            throw error
+        }
+    }
+
+    /// Ends a registration. The descriptor stays open and is the caller's to close, which also
+    /// takes it out of epoll; `descriptor` takes it out when it is to stay open.
+    package func remove(_ handler: EventHandler, keepingOpen descriptor: Int32? = nil) {
+        if let descriptor { selector.remove(descriptor) }
+        slots.remove(handler.token)
+        handler.token = .none
+        handler.deadline = .max
+        handler.wheelEntry = .max
+    }
+
+    /// Sets when `handler.deadlineReached` is called: `milliseconds` from now; nil: never.
+    @inline(__always)
+    package func setDeadline(_ handler: EventHandler, after milliseconds: Int64?) {
+        guard let milliseconds else {
+            handler.deadline = .max
+            return
+        }
+        let time = now + milliseconds
+        handler.deadline = time
+        if time < handler.wheelEntry { schedule(handler, at: time) }
+    }
+
+    private func schedule(_ handler: EventHandler, at time: Int64) {
+        handler.wheelEntry = wheel.add(handler.token, at: time)
+    }
+
+    /// The registered handler of a token, for answers that come back from another thread.
+    package func handler(for token: Token) -> EventHandler? { slots.handler(for: token) }
+
+    /// Every registered handler, for shutting down.
+    package var handlers: [EventHandler] { slots.all }
+
+    /// Runs `work` at the end of this turn, on a fresh stack.
+    package func afterTurn(_ work: @escaping () -> Void) { deferred.append(work) }
+
+    /// Runs turns until `stop`.
+    package func run() {
+        running = true
+        while running { turn() }
+    }
+
+    /// Ends `run` after the current turn.
+    package func stop() { running = false }
+
+    /// One turn: waits at most `limit` milliseconds (nil: until something happens), then calls
+    /// the handlers that are ready, those whose deadline passed, and the work put off.
+    package func turn(waitingAtMost limit: Int32? = nil) {
+        var wait = deferred.isEmpty ? wheel.wait(from: now) : 0
+        if let limit, wait < 0 || wait > limit { wait = limit }
+        selector.wait(milliseconds: wait) { token, readiness in
+            if !clockIsFresh { refreshClock() }
+            slots.handler(for: token)?.ready(readiness)
+        }
+        refreshClock()
+        for entry in wheel.advance(to: now) { expire(entry) }
+        runDeferred()
+        clockIsFresh = false
+    }
+
+    private func refreshClock() {
+        now = Clock.monotonicMilliseconds()
+        clockIsFresh = true
+    }
+
+    private func expire(_ entry: TimerWheel.Entry) {
+        guard let handler = slots.handler(for: entry.token), handler.wheelEntry == entry.time
+        else { return }
+        handler.wheelEntry = .max
+        if handler.deadline <= now {
+            handler.deadline = .max
+            handler.deadlineReached()
+        } else if handler.deadline != .max {
+            schedule(handler, at: handler.deadline)
+        }
+    }
+
+    private func runDeferred() {
+        guard !deferred.isEmpty else { return }
+        let work = deferred
+        deferred = []
+        for item in work { item() }
+    }
+}
+
+/// The clocks that the gateway reads.
+package enum Clock {
+    private static func read(_ clock: clockid_t) -> timespec {
+        var time = timespec()
+        _ = clock_gettime(clock, &time)
+        return time
+    }
+
+    /// Milliseconds since an arbitrary start; never goes back.
+    package static func monotonicMilliseconds() -> Int64 {
+        let time = read(CLOCK_MONOTONIC)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// Microseconds since an arbitrary start; never goes back.
+    package static func monotonicMicroseconds() -> Int64 {
+        let time = read(CLOCK_MONOTONIC)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
+    /// Milliseconds since 1970 (UTC).
+    package static func wallMilliseconds() -> Int64 {
+        let time = read(CLOCK_REALTIME)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

@@ -1,1 +1,3 @@
-// PinningTests
+import Testing
+
+@testable import Pinning

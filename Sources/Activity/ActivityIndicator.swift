@@ -1,0 +1,76 @@
+/// The activity indicator over the number of exchanges in flight.
+///
+/// It holds the count, the state and the transition counters, and turns what happens into actions;
+/// its owner has the one timer and the display. One thread owns it.
+///
+/// The count may be kept in two ways, and an owner should choose one: step by step with `begin` and
+/// `end`, or as an absolute number with `observe`, which suits a sum of per-worker gauges that is
+/// sampled.
+package struct ActivityIndicator: Sendable, Equatable {
+    /// The state now.
+    package private(set) var state: ActivityState = .notActive
+    /// Exchanges in flight; never below zero. Kept while disabled, so that enabling in the midst of
+    /// traffic shows it (AFNetworking would wait for the next change).
+    package private(set) var count: Int = 0
+    /// Whether changes of the count have an effect.
+    package private(set) var isEnabled: Bool
+    /// How slow it is to show and to hide.
+    package let delays: ActivityDelays
+    /// How often each state was entered from another one, by the state's raw value.
+    package private(set) var transitions: InlineArray<4, UInt64> = .init(repeating: 0)
+
+    /// An indicator at rest.
+    package init(delays: ActivityDelays = ActivityDelays(), isEnabled: Bool = true) {
+        self.delays = delays
+        self.isEnabled = isEnabled
+    }
+
+    /// Whether the indicator is shown now.
+    package var isVisible: Bool { state.isVisible }
+
+    /// An exchange began.
+    package mutating func begin() -> ActivityActions {
+        observe(count: count + 1)
+    }
+
+    /// An exchange ended. One more end than beginnings is ignored: the count stays at zero.
+    package mutating func end() -> ActivityActions {
+        observe(count: count - 1)
+    }
+
+    /// The number of exchanges in flight is now `count`; a negative number counts as zero. An unchanged
+    /// number is no event.
+    package mutating func observe(count newCount: Int) -> ActivityActions {
+        let newCount = max(0, newCount)
+        guard newCount != count else { return .none }
+        count = newCount
+        return isEnabled ? apply(count > 0 ? .activity : .noActivity) : .none
+    }
+
+    /// The timer that an action started is over.
+    package mutating func timerFired() -> ActivityActions {
+        apply(.timer(busy: count > 0))
+    }
+
+    /// Enables or disables the indicator. Disabling resets it; enabling takes the count as it is.
+    package mutating func setEnabled(_ enabled: Bool) -> ActivityActions {
+        guard enabled != isEnabled else { return .none }
+        isEnabled = enabled
+        guard enabled else { return apply(.reset) }
+        return apply(count > 0 ? .activity : .noActivity)
+    }
+
+    private mutating func apply(_ event: ActivityEvent) -> ActivityActions {
+        let (next, actions) = state.next(after: event, delays: delays)
+        if next != state { transitions[Int(next.rawValue)] += 1 }
+        state = next
+        return actions
+    }
+
+    /// Equal in all that is observable.
+    package static func == (one: ActivityIndicator, other: ActivityIndicator) -> Bool {
+        one.state == other.state && one.count == other.count && one.isEnabled == other.isEnabled
+            && one.delays == other.delays
+            && one.transitions.indices.allSatisfy { one.transitions[$0] == other.transitions[$0] }
+    }
+}

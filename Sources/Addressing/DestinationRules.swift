@@ -1,0 +1,98 @@
+/// Which addresses may be connected to. Pure: asked for each resolved address, and the address
+/// that was asked about is the one connected to, so that a name cannot change between the two.
+///
+/// A denial wins over everything, then a permission, and what neither names is allowed only if
+/// its scope is ``AddressScope/global``.
+package struct DestinationRules: Sendable, Hashable {
+    /// Networks whose addresses are allowed whatever their scope.
+    package var allow: [IPNetwork]
+    /// Networks whose addresses are refused.
+    package var deny: [IPNetwork]
+
+    /// Rules of the two lists; without any, only global addresses are allowed.
+    package init(allow: [IPNetwork] = [], deny: [IPNetwork] = []) {
+        self.allow = allow
+        self.deny = deny
+    }
+
+    /// What the configuration's host patterns say of the name that the address came from.
+    package struct HostMatch: Sendable, Hashable {
+        /// A pattern of the allow list matches.
+        package var allowed: Bool
+        /// A pattern of the deny list matches.
+        package var denied: Bool
+
+        /// The outcome of both lists' patterns.
+        package init(allowed: Bool = false, denied: Bool = false) {
+            self.allowed = allowed
+            self.denied = denied
+        }
+    }
+
+    /// The answer for one address.
+    package enum Decision: Sendable, Hashable {
+        /// The address may be connected to.
+        case allowed
+        /// It may not, and why.
+        case refused(DestinationRefusal)
+    }
+
+    /// Decides about one address.
+    ///
+    /// A mapped address is its IPv4 twin. Of the other addresses that carry an IPv4 one (NAT64,
+    /// 6to4), the carried one can be denied but not allowed: to allow those, name their network.
+    package func decide(_ address: IPAddress, host: HostMatch = HostMatch()) -> Decision {
+        if host.denied { return .refused(.deniedHost) }
+        let embedded = address.embeddedV4
+        for network in deny {
+            if network.contains(address) { return .refused(.deniedNetwork) }
+            if let embedded, network.contains(embedded) { return .refused(.deniedNetwork) }
+        }
+        if host.allowed { return .allowed }
+        for network in allow where network.contains(address) { return .allowed }
+        guard let refusal = DestinationRefusal(scope: address.scope) else { return .allowed }
+        return .refused(refusal)
+    }
+}
+
+/// Why an address may not be connected to. The raw value is the token of metrics and logs.
+package enum DestinationRefusal: String, Error, Sendable, Hashable, CaseIterable {
+    /// A host pattern of the deny list matches the name.
+    case deniedHost = "denied_host"
+    /// A network of the deny list holds the address.
+    case deniedNetwork = "denied_network"
+    /// The address is this host's.
+    case loopback = "loopback"
+    /// The address is of this link.
+    case linkLocal = "link_local"
+    /// The address is in a private network.
+    case privateNetwork = "private"
+    /// The address is in a carrier's shared space.
+    case shared = "shared"
+    /// The address is a cloud's metadata service.
+    case metadata = "metadata"
+    /// The address is unspecified.
+    case unspecified = "unspecified"
+    /// The address is a multicast group.
+    case multicast = "multicast"
+    /// The address is the broadcast address.
+    case broadcast = "broadcast"
+    /// The address is reserved: documentation, benchmarking, unallocated and the like.
+    case reserved = "reserved"
+
+    /// The refusal that a scope brings; nil for global.
+    package init?(scope: AddressScope) {
+        switch scope {
+        case .global: return nil
+        case .loopback: self = .loopback
+        case .linkLocal: self = .linkLocal
+        case .private: self = .privateNetwork
+        case .shared: self = .shared
+        case .metadata: self = .metadata
+        case .unspecified: self = .unspecified
+        case .multicast: self = .multicast
+        case .broadcast: self = .broadcast
+        case .reserved: self = .reserved
+        }
+    }
+}

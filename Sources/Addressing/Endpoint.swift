@@ -1,0 +1,65 @@
+/// An address and a port: what is listened on and connected to.
+package struct Endpoint: Hashable, Sendable {
+    /// The address.
+    package var address: IPAddress
+    /// The port; 0 asks the kernel for a free one when listening.
+    package var port: UInt16
+
+    /// An endpoint of its two parts.
+    @inlinable
+    package init(address: IPAddress, port: UInt16) {
+        self.address = address
+        self.port = port
+    }
+
+    /// Why a text is not an endpoint.
+    package enum ParseError: Error, Hashable, Sendable, CaseIterable {
+        /// No colon and port after the address.
+        case missingPort
+        /// A port that is not a decimal number from 0 to 65535 without leading zeros.
+        case badPort
+        /// An IPv6 address that is not in brackets, so that its port cannot be told from it.
+        case missingBrackets
+        /// The part before the port is not a literal address.
+        case badAddress
+    }
+
+    /// Reads `127.0.0.1:80` or `[::1]:80`. Names are not resolved: they are `badAddress`.
+    package init(parsing text: some StringProtocol) throws(ParseError) {
+        let text = Substring(text)
+        guard let colon = text.utf8.lastIndex(of: UInt8(ascii: ":")) else {
+            throw .missingPort
+        }
+        let host = text[..<colon]
+        if host.utf8.first == UInt8(ascii: "[") {
+            // The last colon is inside the brackets: "[::1]".
+            guard host.utf8.last == UInt8(ascii: "]") else { throw .missingPort }
+        } else if host.utf8.contains(UInt8(ascii: ":")) {
+            throw .missingBrackets
+        }
+        guard let address = IPAddress(host: host.utf8.span) else { throw .badAddress }
+        guard let port = Endpoint.port(text[text.utf8.index(after: colon)...]) else {
+            throw .badPort
+        }
+        self.init(address: address, port: port)
+    }
+
+    /// ``init(parsing:)`` with nil in place of the reason.
+    package init?(_ text: some StringProtocol) {
+        guard let endpoint = try? Endpoint(parsing: text) else { return nil }
+        self = endpoint
+    }
+
+    private static func port(_ text: Substring) -> UInt16? {
+        let digits = text.utf8
+        guard (1...5).contains(digits.count) else { return nil }
+        guard digits.count == 1 || digits.first != UInt8(ascii: "0") else { return nil }
+        var value: UInt32 = 0
+        for byte in digits {
+            let digit = byte &- UInt8(ascii: "0")
+            guard digit <= 9 else { return nil }
+            value = value * 10 + UInt32(digit)
+        }
+        return UInt16(exactly: value)
+    }
+}

@@ -1,0 +1,146 @@
+import HTTPCore
+
+/// What to do with a request, as far as the cache is concerned.
+package enum CacheDecision: Sendable, Equatable {
+    /// Answer from the stored response.
+    case hit(CacheHit)
+    /// Ask the origin whether the stored response still holds, with the conditional fields given.
+    case validate(Validation)
+    /// Ask the origin; nothing stored helps.
+    case forward(ForwardReason)
+    /// `only-if-cached` (RFC 9111 §5.2.1.7) and no hit: answer 504.
+    case gatewayTimeout(ForwardReason)
+}
+
+/// How a stored response answers a request.
+package struct CacheHit: Sendable, Equatable {
+    /// What of it is sent.
+    package let form: HitForm
+    /// Its age in seconds: the value of the Age field.
+    package let age: Int64
+    /// Seconds of freshness left; negative when it is served stale.
+    package let timeToLive: Int64
+    /// Why it may be served although stale; nil when fresh.
+    package let stale: StaleUse?
+}
+
+/// What of a stored response is sent.
+package enum HitForm: Sendable, Equatable {
+    /// Head and body.
+    case full
+    /// Head only, for HEAD.
+    case headOnly
+    /// 304: the client's own validators match (RFC 9110 §13).
+    case notModified
+    /// 206 with bytes `first` through `last` of a body of `complete` bytes.
+    case partial(first: UInt64, last: UInt64, complete: UInt64)
+    /// 416: the range asked for lies outside a body of `complete` bytes.
+    case rangeNotSatisfiable(complete: UInt64)
+}
+
+/// Who allowed a stale response.
+package enum StaleUse: UInt8, Sendable, CaseIterable {
+    /// The request's `max-stale`.
+    case maxStale
+    /// `stale-if-error` of the response or request (RFC 5861 §4).
+    case staleIfError
+    /// The origin cannot be reached and the configuration allows it (RFC 9111 §4.2.4).
+    case unreachable
+
+    /// The word in Cache-Status' `detail`.
+    package var token: StaticString {
+        switch self {
+        case .maxStale: "max-stale"
+        case .staleIfError: "stale-if-error"
+        case .unreachable: "unreachable"
+        }
+    }
+}
+
+/// How to ask the origin about a stored response.
+package struct Validation: Sendable, Equatable {
+    /// Why the stored response cannot be used as it is.
+    package let reason: ForwardReason
+    /// Value for If-None-Match in the stored head; empty: not sent.
+    package let entityTag: ByteRange
+    /// Value for If-Modified-Since in the stored head; empty: not sent.
+    package let lastModified: ByteRange
+    /// The client's own If-None-Match list is sent along with ours (RFC 9111 §4.3.2).
+    package let includesClientTags: Bool
+}
+
+/// Why a request goes to the origin.
+package enum ForwardReason: UInt8, Sendable, CaseIterable {
+    /// Nothing is stored for the URI.
+    case uriMiss
+    /// Something is stored for the URI, but for other values of the fields Vary nominates.
+    case varyMiss
+    /// The method is not GET or HEAD.
+    case method
+    /// The route or the configuration keeps out of the cache.
+    case bypass
+    /// The request has a body, which the key says nothing about.
+    case requestContent
+    /// The key does not fit.
+    case keyTooLong
+    /// The request wants to leave HTTP (Upgrade).
+    case upgrade
+    /// `no-cache` in the request, or Pragma's.
+    case requestNoCache
+    /// `no-store` in the request.
+    case requestNoStore
+    /// Older than the request's `max-age`.
+    case requestMaxAge
+    /// Less fresh than the request's `min-fresh`.
+    case requestMinFresh
+    /// If-Match or If-Unmodified-Since: for the origin to evaluate (RFC 9111 §4.3.2).
+    case requestPrecondition
+    /// The request has Authorization and the stored response is not marked as shared.
+    case authorization
+    /// The stored response is stale.
+    case stale
+    /// The stored response demands validation on each use (`no-cache`).
+    case responseNoCache
+    /// The stored response was received after `now`: the clock went back.
+    case clock
+    /// The stored head cannot be read, or its body's length does not agree.
+    case damaged
+
+    /// The word for the log, the metric's label and Cache-Status' `detail`.
+    package var token: StaticString {
+        switch self {
+        case .uriMiss: "uri-miss"
+        case .varyMiss: "vary-miss"
+        case .method: "method"
+        case .bypass: "bypass"
+        case .requestContent: "request-content"
+        case .keyTooLong: "key-too-long"
+        case .upgrade: "upgrade"
+        case .requestNoCache: "request-no-cache"
+        case .requestNoStore: "request-no-store"
+        case .requestMaxAge: "request-max-age"
+        case .requestMinFresh: "request-min-fresh"
+        case .requestPrecondition: "precondition"
+        case .authorization: "authorization"
+        case .stale: "stale"
+        case .responseNoCache: "no-cache"
+        case .clock: "clock"
+        case .damaged: "damaged"
+        }
+    }
+
+    /// The value of Cache-Status' `fwd` parameter (RFC 9211 §2.2).
+    package var cacheStatus: StaticString {
+        switch self {
+        case .uriMiss: "uri-miss"
+        case .varyMiss: "vary-miss"
+        case .method: "method"
+        case .bypass, .requestContent, .keyTooLong, .upgrade: "bypass"
+        case .requestNoCache, .requestNoStore, .requestMaxAge, .requestMinFresh,
+            .requestPrecondition, .authorization:
+            "request"
+        case .stale, .responseNoCache, .clock: "stale"
+        case .damaged: "miss"
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import HTTPCore
+
+/// The Cache-Control directives of one message (RFC 9111 §5.2), with the extensions of RFC 5861
+/// and RFC 8246. One parse serves requests and responses; each side looks at what it defines.
+///
+/// All field lines count as one list. A directive given twice with different arguments has the
+/// more restrictive one (§4.2.1 lets a cache take the first or treat the response as stale; the
+/// smallest lifetime is never staler than the one and never fresher than the other). A
+/// `max-age` or `s-maxage` whose argument is no number is 0: stale (§4.2.1).
+package struct CacheDirectives: Sendable, Equatable {
+    /// Directives without arguments, and marks about the field.
+    package struct Flags: OptionSet, Sendable {
+        package let rawValue: UInt16
+        package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+        package static let noStore = Flags(rawValue: 1 << 0)
+        /// `no-cache`; the qualified form `no-cache="field"` counts as the plain one (§5.2.2.4
+        /// allows that).
+        package static let noCache = Flags(rawValue: 1 << 1)
+        /// `private`; the qualified form counts as the plain one (§5.2.2.7 allows that).
+        package static let isPrivate = Flags(rawValue: 1 << 2)
+        package static let isPublic = Flags(rawValue: 1 << 3)
+        package static let mustRevalidate = Flags(rawValue: 1 << 4)
+        package static let proxyRevalidate = Flags(rawValue: 1 << 5)
+        package static let mustUnderstand = Flags(rawValue: 1 << 6)
+        package static let noTransform = Flags(rawValue: 1 << 7)
+        package static let onlyIfCached = Flags(rawValue: 1 << 8)
+        /// RFC 8246.
+        package static let immutable = Flags(rawValue: 1 << 9)
+        /// Something in the field does not follow the grammar, so a directive may have been meant
+        /// that was not seen.
+        package static let malformed = Flags(rawValue: 1 << 10)
+    }
+
+    /// The largest delta-seconds: everything above is taken for it (§1.2.2).
+    package static let maximumSeconds: Int64 = 1 << 31
+
+    /// Directives that are just present or absent.
+    package var flags: Flags = []
+    /// `max-age`, in seconds.
+    package var maxAge: Int64?
+    /// `s-maxage`, in seconds.
+    package var sharedMaxAge: Int64?
+    /// `max-stale`, in seconds; `maximumSeconds` when it came without an argument.
+    package var maxStale: Int64?
+    /// `min-fresh`, in seconds.
+    package var minFresh: Int64?
+    /// `stale-if-error` (RFC 5861 §4), in seconds.
+    package var staleIfError: Int64?
+    /// `stale-while-revalidate` (RFC 5861 §3), in seconds.
+    package var staleWhileRevalidate: Int64?
+
+    /// No directives.
+    package init() {}
+
+    /// The directives of a request: those of all Cache-Control lines, or, when there is no such
+    /// line, `no-cache` if Pragma says so (§5.4).
+    ///
+    /// Reads nothing if neither field is there.
+    package init(request fields: FieldSection, in bytes: Span<UInt8>) {
+        if fields.contains(.cacheControl) {
+            for field in fields where field.id == .cacheControl { add(field.value, in: bytes) }
+        } else if fields.contains(.pragma) {
+            for field in fields
+            where field.id == .pragma && Self.saysNoCache(field.value, in: bytes) {
+                flags.insert(.noCache)
+            }
+        }
+    }
+
+    /// Whether a Pragma field's value has the directive `no-cache`.
+    static func saysNoCache(_ value: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        var pragma = CacheDirectives()
+        pragma.add(value, in: bytes)
+        return pragma.flags.contains(.noCache)
+    }
+
+    /// Adds the directives of one Cache-Control line.
+    package mutating func add(_ value: ByteRange, in bytes: Span<UInt8>) {
+        var scanner = DirectiveScanner(value)
+        while let directive = scanner.next(in: bytes) {
+            if directive.isMalformed { flags.insert(.malformed) }
+            apply(directive, in: bytes)
+        }
+    }
+
+    private mutating func apply(_ directive: Directive, in bytes: Span<UInt8>) {
+        let name = directive.name
+        func named(_ text: StaticString) -> Bool { bytes.holds(lowercase: text, at: name) }
+        switch name.count {
+        case 6 where named("public"):
+            // What permits is taken only in its exact form, what forbids in any.
+            if !directive.isMalformed, directive.argument == nil { flags.insert(.isPublic) }
+        case 7 where named("private"): flags.insert(.isPrivate)
+        case 7 where named("max-age"): Self.lower(&maxAge, directive.seconds(in: bytes) ?? 0)
+        case 8 where named("no-cache"): flags.insert(.noCache)
+        case 8 where named("no-store"): flags.insert(.noStore)
+        case 8 where named("s-maxage"):
+            Self.lower(&sharedMaxAge, directive.seconds(in: bytes) ?? 0)
+        case 9 where named("max-stale"):
+            let any = directive.argument == nil && !directive.isMalformed
+            Self.lower(&maxStale, any ? Self.maximumSeconds : directive.seconds(in: bytes) ?? 0)
+        case 9 where named("min-fresh"):
+            let seconds = directive.seconds(in: bytes) ?? Self.maximumSeconds
+            minFresh = max(minFresh ?? 0, seconds)
+        case 9 where named("immutable"): flags.insert(.immutable)
+        case 12 where named("no-transform"): flags.insert(.noTransform)
+        case 14 where named("only-if-cached"): flags.insert(.onlyIfCached)
+        case 14 where named("stale-if-error"):
+            Self.lower(&staleIfError, directive.seconds(in: bytes) ?? 0)
+        case 15 where named("must-revalidate"): flags.insert(.mustRevalidate)
+        case 15 where named("must-understand"):
+            if !directive.isMalformed { flags.insert(.mustUnderstand) }
+        case 16 where named("proxy-revalidate"): flags.insert(.proxyRevalidate)
+        case 22 where named("stale-while-revalidate"):
+            Self.lower(&staleWhileRevalidate, directive.seconds(in: bytes) ?? 0)
+        default: break
+        }
+    }
+
+    private static func lower(_ value: inout Int64?, _ seconds: Int64) {
+        value = min(value ?? maximumSeconds, seconds)
+    }
+
+    /// Whether the response may answer requests with Authorization, and be stored from one
+    /// (RFC 9111 §3.5).
+    var allowsSharingAuthorized: Bool {
+        sharedMaxAge != nil || !flags.isDisjoint(with: [.isPublic, .mustRevalidate])
+    }
+
+    /// Whether the response must never be used stale: `must-revalidate`, `proxy-revalidate`
+    /// (§5.2.2.8), and `s-maxage`, which implies it (§5.2.2.10).
+    var forbidsStale: Bool {
+        sharedMaxAge != nil || !flags.isDisjoint(with: [.mustRevalidate, .proxyRevalidate])
+    }
+}

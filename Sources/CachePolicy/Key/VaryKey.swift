@@ -1,0 +1,152 @@
+import HTTPCore
+
+/// The secondary cache key (RFC 9111 §4.1): the names that a response's Vary nominates, with the
+/// normalised values they had in the request it answered.
+///
+/// One string of bytes, in memory and in the database: a version byte, then for each name, in
+/// alphabetical order and once, its length (1 byte), its bytes in lower case, 1 or 0 for present or
+/// absent, and if present the value's length (2 bytes, high first) and bytes. No bytes at all: the
+/// response has no Vary and matches every request.
+package struct VaryKey: Sendable, Hashable {
+    /// The serialised form.
+    package let bytes: [UInt8]
+
+    /// The key of a response without Vary.
+    package static let none = VaryKey(unchecked: [])
+
+    /// The first byte of a serialised form that is not empty.
+    static let version: UInt8 = 1
+
+    /// The longest name that can be nominated, in bytes.
+    package static let maximumNameBytes = 255
+
+    init(unchecked bytes: [UInt8]) { self.bytes = bytes }
+
+    /// A key from its serialised form; nil when the bytes are not one.
+    package init?(bytes: [UInt8]) {
+        guard Self.isWellFormed(bytes) else { return nil }
+        self.bytes = bytes
+    }
+
+    /// Whether every request matches.
+    package var isEmpty: Bool { bytes.isEmpty }
+
+    /// Whether the request has, for every nominated name, the same normalised value as the request
+    /// that the stored response answered; a name absent there must be absent here.
+    ///
+    /// Of several stored responses that match, the one with the most recent Date is to be used
+    /// (RFC 9111 §4.1). Allocates nothing.
+    @inlinable
+    package func matches(_ request: borrowing RequestHead, in head: Span<UInt8>) -> Bool {
+        bytes.isEmpty || matchesNominated(request.fields, in: head)
+    }
+
+    @usableFromInline
+    func matchesNominated(_ fields: borrowing FieldSection, in head: Span<UInt8>) -> Bool {
+        let key = bytes.span
+        var position = 1
+        while position < key.count {
+            let nameEnd = position + 1 + Int(key[position])
+            let name = key.extracting(position + 1..<nameEnd)
+            let isPresent = key[nameEnd] == 1
+            position = nameEnd + 1
+            var value = NormalisedValue(name: name, fields: fields, in: head)
+            guard value.isPresent == isPresent else { return false }
+            guard isPresent else { continue }
+            let count = Int(key[position]) << 8 | Int(key[position + 1])
+            position += 2
+            for index in position..<position + count {
+                guard value.next(name: name, fields: fields, in: head) == key[index] else {
+                    return false
+                }
+            }
+            guard value.next(name: name, fields: fields, in: head) == nil else { return false }
+            position += count
+        }
+        return true
+    }
+
+    private static func isWellFormed(_ bytes: [UInt8]) -> Bool {
+        guard let first = bytes.first else { return true }
+        guard first == version, bytes.count > 1 else { return false }
+        var position = 1
+        while position < bytes.count {
+            let nameEnd = position + 1 + Int(bytes[position])
+            guard bytes[position] > 0, nameEnd < bytes.count else { return false }
+            switch bytes[nameEnd] {
+            case 0: position = nameEnd + 1
+            case 1:
+                guard nameEnd + 2 < bytes.count else { return false }
+                position = nameEnd + 3 + (Int(bytes[nameEnd + 1]) << 8 | Int(bytes[nameEnd + 2]))
+            default: return false
+            }
+        }
+        return position == bytes.count
+    }
+}
+
+/// The names that the Vary lines of one response nominate.
+struct VaryNames: Equatable {
+    /// In lower case, each once, in the order found.
+    private(set) var names: [[UInt8]] = []
+    /// `*`, or something that is no list of names: no request can be known to match.
+    private(set) var isAny = false
+
+    /// Adds the members of one Vary line.
+    mutating func add(_ value: ByteRange, in bytes: Span<UInt8>) {
+        var position = Int(value.start)
+        let end = Int(value.end)
+        while position < end {
+            let byte = bytes[position]
+            if ByteClass.isWhitespace(byte) || byte == UInt8(ascii: ",") {
+                position += 1
+                continue
+            }
+            let start = position
+            while position < end, ByteClass.isToken(bytes[position]) { position += 1 }
+            let name = ByteRange(from: start, to: position)
+            while position < end, ByteClass.isWhitespace(bytes[position]) { position += 1 }
+            let isMember = position == end || bytes[position] == UInt8(ascii: ",")
+            guard isMember, !name.isEmpty, name.count <= VaryKey.maximumNameBytes,
+                !bytes.holds("*", at: name)
+            else {
+                isAny = true
+                return
+            }
+            insert(name, in: bytes)
+        }
+    }
+
+    private mutating func insert(_ range: ByteRange, in bytes: Span<UInt8>) {
+        let name = range.indices.map { ByteClass.lowercased(bytes[$0]) }
+        if !names.contains(name) { names.append(name) }
+    }
+
+    /// The key of a response that nominates these names, made from the request it answers.
+    func key(
+        for request: borrowing RequestHead, in head: Span<UInt8>, options: PolicyOptions
+    ) throws(NotStoredReason) -> VaryKey {
+        if isAny { throw .varyAny }
+        if names.isEmpty { return .none }
+        guard names.count <= options.maximumVaryNames else { throw .varyNames }
+        var bytes = [VaryKey.version]
+        for name in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+            bytes.append(UInt8(name.count))
+            bytes += name
+            var value = NormalisedValue(name: name.span, fields: request.fields, in: head)
+            bytes.append(value.isPresent ? 1 : 0)
+            guard value.isPresent else { continue }
+            let start = bytes.count
+            bytes += [0, 0]
+            while let byte = value.next(name: name.span, fields: request.fields, in: head) {
+                bytes.append(byte)
+            }
+            let count = bytes.count - start - 2
+            guard count <= Int(UInt16.max) else { throw .varyValues }
+            bytes[start] = UInt8(count >> 8)
+            bytes[start + 1] = UInt8(count & 0xFF)
+        }
+        guard bytes.count <= options.maximumVaryKeyBytes else { throw .varyValues }
+        return VaryKey(unchecked: bytes)
+    }
+}

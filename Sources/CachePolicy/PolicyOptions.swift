@@ -1,0 +1,48 @@
+/// What an operator may choose about the cache's policy, with the limits it works within.
+///
+/// Everything else follows RFC 9111 for a shared cache.
+package struct PolicyOptions: Sendable, Equatable {
+    /// Share of (Date - Last-Modified) that a heuristic freshness lifetime takes, in percent.
+    ///
+    /// RFC 9111 §4.2.2 suggests 10. 0 turns heuristic freshness off.
+    package var heuristicPercent: Int64 = 10
+    /// The longest heuristic freshness lifetime, in seconds.
+    package var heuristicMaximumSeconds: Int64 = 86_400
+    /// Whether a response to a URI with a query may get heuristic freshness.
+    ///
+    /// Off by default: a query mostly names a computed answer, and RFC 9111 §4.2.2 (note) tells
+    /// why caches have held back; Squid and Apache httpd do the same. Explicit freshness is
+    /// honoured for every URI.
+    package var heuristicForQueries = false
+    /// When a response that sets a cookie may be stored.
+    package var setCookie = SetCookiePolicy.whenShared
+    /// Bodies known to be longer than this are not stored, in bytes.
+    package var maximumObjectBytes: UInt64 = 256 << 20
+    /// The most field names a stored response's Vary may nominate.
+    package var maximumVaryNames = 16
+    /// The longest serialised `VaryKey`, in bytes.
+    package var maximumVaryKeyBytes = 4096
+    /// How long past its freshness a response may be served when the origin cannot be reached and
+    /// neither the origin nor the client said anything about it, in seconds (RFC 9111 §4.2.4).
+    ///
+    /// 0 by default: an app then sees that its server is away. `stale-if-error` is honoured
+    /// whatever this says.
+    package var staleWhenUnreachableSeconds: Int64 = 0
+
+    /// The default policy.
+    package init() {}
+}
+
+/// When a response with Set-Cookie may be stored.
+///
+/// RFC 9111 §7.3 lets a shared cache store it like any other, but servers that attach a session
+/// cookie to a cacheable page are common, and one such page served to a second user hands over the
+/// first one's session. nginx and Varnish refuse by default, Squid strips the field from hits.
+package enum SetCookiePolicy: UInt8, Sendable, CaseIterable {
+    /// Never.
+    case never
+    /// Only if the response says that it is meant for shared caches: `public` or `s-maxage`.
+    case whenShared
+    /// As any other response (RFC 9111 as written).
+    case always
+}

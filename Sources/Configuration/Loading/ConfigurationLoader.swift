@@ -1,0 +1,118 @@
+import CLinux
+
+/// Reads, checks and completes configurations.
+package struct ConfigurationLoader: Sendable {
+    /// What the surroundings say: home folder, state folder, working folder, cores.
+    package var environment: ConfigurationEnvironment
+
+    /// A loader for the given surroundings.
+    package init(environment: ConfigurationEnvironment) {
+        self.environment = environment
+    }
+
+    /// Loads a file, or the built-in defaults, with the command line's options on top.
+    /// - Parameters:
+    ///   - file: The configuration file's path, or nil for the built-in defaults. It is also the
+    ///     name in errors, and its folder is what the file's relative paths are relative to.
+    ///   - overlay: The options given on the command line.
+    /// - Throws: Everything that is wrong, not only the first.
+    package func load(
+        file: String?, overlay: CommandLineOverlay = CommandLineOverlay()
+    ) throws(ConfigurationErrors) -> ConfigurationSnapshot {
+        guard let file else {
+            let nothing = ConfigNode(origin: .builtIn, content: .null)
+            return try check(nothing, folder: environment.workingFolder, overlay: overlay)
+        }
+        let text: [UInt8]
+        do {
+            text = try Files.read(
+                Files.absolute(file, in: environment.workingFolder),
+                limit: YAMLDocument.maximumBytes)
+        } catch {
+            throw ConfigurationErrors(errors: [
+                ConfigurationError(
+                    origin: .file(name: file, line: 0), key: "", problem: error.text,
+                    expected: "a readable configuration file")
+            ])
+        }
+        return try load(text: text, name: file, overlay: overlay)
+    }
+
+    /// Loads a configuration from the text of a file.
+    /// - Parameters:
+    ///   - text: YAML in UTF-8.
+    ///   - name: The file's path, as for ``load(file:overlay:)``; it need not exist.
+    ///   - overlay: The options given on the command line.
+    package func load(
+        text: [UInt8], name: String, overlay: CommandLineOverlay = CommandLineOverlay()
+    ) throws(ConfigurationErrors) -> ConfigurationSnapshot {
+        let root: ConfigNode
+        do {
+            root = try YAMLDocument.parse(text, name: name)
+        } catch {
+            throw ConfigurationErrors(errors: [error])
+        }
+        let folder = Files.folder(of: Files.absolute(name, in: environment.workingFolder))
+        return try check(root, folder: folder, overlay: overlay)
+    }
+
+    private func check(
+        _ document: ConfigNode, folder: String, overlay: CommandLineOverlay
+    ) throws(ConfigurationErrors) -> ConfigurationSnapshot {
+        let validation = Validation(environment: environment, folder: folder)
+        var root = document
+        overlay.apply(to: &root, validation: validation)
+        let snapshot = SnapshotReader(validation: validation).snapshot(root)
+        let errors = validation.sortedErrors
+        guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
+        return snapshot
+    }
+}
+
+/// What the process's surroundings contribute to a configuration.
+package struct ConfigurationEnvironment: Sendable, Equatable {
+    /// The user's home folder, for `~`; nil when there is none.
+    package var homeFolder: String?
+    /// `XDG_STATE_HOME`, or nil.
+    package var stateFolder: String?
+    /// The absolute working folder, which relative paths of options are relative to.
+    package var workingFolder: String
+    /// The number of online cores, for `workers: auto`.
+    package var onlineCores: Int
+
+    /// The given surroundings.
+    package init(
+        homeFolder: String?, stateFolder: String?, workingFolder: String, onlineCores: Int
+    ) {
+        self.homeFolder = homeFolder
+        self.stateFolder = stateFolder
+        self.workingFolder = workingFolder
+        self.onlineCores = onlineCores
+    }
+
+    /// The surroundings of this process: its environment variables, its working folder and the
+    /// cores it may run on.
+    package static func ofProcess() -> ConfigurationEnvironment {
+        func variable(_ name: String) -> String? {
+            guard let value = getenv(name), value.pointee != 0 else { return nil }
+            return String(cString: value)
+        }
+        let size = Int(PATH_MAX) + 1
+        let folder = withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) { buffer in
+            getcwd(buffer.baseAddress, size).map { String(cString: $0) }
+        }
+        return ConfigurationEnvironment(
+            homeFolder: variable("HOME"), stateFolder: variable("XDG_STATE_HOME"),
+            workingFolder: folder ?? "/", onlineCores: availableCores())
+    }
+
+    /// The cores of the scheduling affinity (a container's or taskset's share), else those online.
+    private static func availableCores() -> Int {
+        var set = cpu_set_t()
+        if sched_getaffinity(0, MemoryLayout<cpu_set_t>.size, &set) == 0 {
+            let cores = withUnsafeBytes(of: &set) { $0.reduce(0) { $0 + $1.nonzeroBitCount } }
+            if cores > 0 { return cores }
+        }
+        return max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    }
+}

@@ -1,0 +1,69 @@
+/// A value of a configuration and the place where it was written.
+///
+/// This is what the checks read: they know neither YAML nor the command line, whose options become
+/// nodes too, with the option as their origin.
+struct ConfigNode: Sendable {
+    /// The shape of the value.
+    enum Content: Sendable {
+        /// Nothing: an empty value, `~` or `null`.
+        case null
+        /// One text; plain when it stands without quotes, so that `true` may mean a truth value.
+        case scalar(String, isPlain: Bool)
+        case sequence([ConfigNode])
+        /// The entries in the order written, duplicate keys included.
+        case mapping([Entry])
+
+        /// What to call the shape in an error.
+        var name: String {
+            switch self {
+            case .null: "nothing"
+            case .scalar: "a single value"
+            case .sequence: "a list"
+            case .mapping: "a mapping"
+            }
+        }
+    }
+
+    /// A key and its value.
+    struct Entry: Sendable {
+        var key: String
+        var keyOrigin: ConfigurationError.Origin
+        var value: ConfigNode
+    }
+
+    var origin: ConfigurationError.Origin
+    var content: Content
+
+    /// The value of a key, the first when there are several.
+    subscript(key: String) -> ConfigNode? {
+        guard case .mapping(let entries) = content else { return nil }
+        return entries.first { $0.key == key }?.value
+    }
+
+    /// Replaces the value of a key, or adds it. A node that is not a mapping becomes one only when
+    /// it is null: anything else is left for the checks to report.
+    mutating func set(_ key: String, to value: ConfigNode) {
+        switch content {
+        case .mapping(var entries):
+            if let index = entries.firstIndex(where: { $0.key == key }) {
+                entries[index].value = value
+            } else {
+                entries.append(Entry(key: key, keyOrigin: value.origin, value: value))
+            }
+            content = .mapping(entries)
+        case .null:
+            content = .mapping([Entry(key: key, keyOrigin: value.origin, value: value)])
+        case .scalar, .sequence:
+            break
+        }
+    }
+
+    /// Adds values to the end of a list; a missing or null list becomes one.
+    mutating func append(_ values: [ConfigNode]) {
+        switch content {
+        case .sequence(let present): content = .sequence(present + values)
+        case .null: content = .sequence(values)
+        case .scalar, .mapping: break
+        }
+    }
+}

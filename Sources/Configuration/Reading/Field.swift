@@ -1,0 +1,160 @@
+/// One value under its key's path, and the readings it may be given. A reading that fails reports
+/// the error and is nil; the caller goes on with the default, so that all errors are found.
+struct Field {
+    let node: ConfigNode
+    /// `listeners[0].address`
+    let path: String
+    let validation: Validation
+
+    /// Reports that the value is wrong.
+    func fail(_ problem: String, expected: String) {
+        validation.report(node.origin, path, problem, expected: expected)
+    }
+
+    /// A single value as text, however it is quoted.
+    func text(expected: String) -> String? {
+        switch node.content {
+        case .scalar(let text, _): return text
+        case .null: fail("has no value", expected: expected)
+        case .sequence, .mapping: fail("is \(node.content.name)", expected: expected)
+        }
+        return nil
+    }
+
+    /// The result of a parser over the text; nil from the parser is an error.
+    func parsed<Value>(
+        expected: String, _ parse: (String) -> Value?
+    ) -> Value? {
+        guard let text = text(expected: expected) else { return nil }
+        guard let value = parse(text) else {
+            fail("\(quoted(text)) is not valid", expected: expected)
+            return nil
+        }
+        return value
+    }
+
+    /// A whole number in decimal digits.
+    func integer(in range: ClosedRange<Int>) -> Int? {
+        let expected = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        return within(range, expected: expected, shown: \.description) { text in
+            text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 } ? Int(text) : nil
+        }
+    }
+
+    /// A size in bytes: `4096`, `512KB`, `64MiB`.
+    func bytes(in range: ClosedRange<Int>) -> Int? {
+        let expected = """
+            a size from \(Quantity.text(bytes: range.lowerBound)) to \
+            \(Quantity.text(bytes: range.upperBound)), in bytes or with KB, MB, GB, TB, KiB, \
+            MiB, GiB or TiB
+            """
+        return within(range, expected: expected, shown: Quantity.text(bytes:), Quantity.bytes)
+    }
+
+    /// A duration: `170ms`, `5s`, `1m`, `24h`, `2d`.
+    func milliseconds(in range: ClosedRange<Int64>) -> Int64? {
+        let expected = """
+            a duration from \(Quantity.text(milliseconds: range.lowerBound)) to \
+            \(Quantity.text(milliseconds: range.upperBound)), with ms, s, m, h or d
+            """
+        return within(
+            range, expected: expected, shown: Quantity.text(milliseconds:), Quantity.milliseconds)
+    }
+
+    /// A duration of whole seconds.
+    func seconds(in range: ClosedRange<Int64>) -> Int64? {
+        let milliseconds = range.lowerBound * 1_000...range.upperBound * 1_000
+        guard let value = self.milliseconds(in: milliseconds) else { return nil }
+        guard value % 1_000 == 0 else {
+            fail(
+                "\(Quantity.text(milliseconds: value)) is not a whole number of seconds",
+                expected: "a duration in s, m, h or d")
+            return nil
+        }
+        return value / 1_000
+    }
+
+    private func within<Value>(
+        _ range: ClosedRange<Value>, expected: String, shown: (Value) -> String,
+        _ parse: (String) -> Value?
+    ) -> Value? {
+        guard let value = parsed(expected: expected, parse) else { return nil }
+        guard range.contains(value) else {
+            fail("\(shown(value)) is out of range", expected: expected)
+            return nil
+        }
+        return value
+    }
+
+    /// `true` or `false`, without quotes.
+    func boolean() -> Bool? {
+        let expected = "true or false"
+        guard let text = text(expected: expected) else { return nil }
+        if case .scalar(_, isPlain: true) = node.content {
+            switch text {
+            case "true", "True", "TRUE": return true
+            case "false", "False", "FALSE": return false
+            default: break
+            }
+        }
+        fail("\(quoted(text)) is not a truth value", expected: expected)
+        return nil
+    }
+
+    /// One of a few words.
+    func choice<Value: RawRepresentable & CaseIterable>(
+        _ type: Value.Type = Value.self
+    ) -> Value? where Value.RawValue == String {
+        let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
+        return parsed(expected: "one of \(words)", Value.init(rawValue:))
+    }
+
+    /// The values of a list; an empty key is no list (nil without an error).
+    func list(of what: String) -> [Field]? {
+        switch node.content {
+        case .sequence(let nodes):
+            return nodes.enumerated().map { index, node in
+                Field(node: node, path: "\(path)[\(index)]", validation: validation)
+            }
+        case .null: return nil
+        case .scalar, .mapping:
+            fail("is \(node.content.name)", expected: "a list of \(what)")
+            return nil
+        }
+    }
+
+    /// The path of a file or folder, made absolute.
+    func filePath() -> String? {
+        parsed(expected: "a path; `~` needs HOME to be set") { text in
+            guard !text.isEmpty, !text.utf8.contains(0) else { return nil }
+            return validation.path(text, writtenIn: node.origin)
+        }
+    }
+
+    /// The content of a file whose absolute path is known.
+    func contents(ofFile path: String) -> [UInt8]? {
+        do {
+            return try Files.read(path)
+        } catch {
+            fail("\(quoted(path)) \(error.text)", expected: "a readable file")
+            return nil
+        }
+    }
+
+    /// The value as a mapping of known keys; an empty key is none (nil without an error).
+    /// - Parameters:
+    ///   - keys: The keys that work.
+    ///   - later: The keys that are known but do not work yet.
+    func section(keys: [String], later: [String] = []) -> Section? {
+        switch node.content {
+        case .mapping(let entries):
+            return Section(self, entries: entries, keys: keys, later: later)
+        case .null: return nil
+        case .scalar, .sequence:
+            fail(
+                "is \(node.content.name)",
+                expected: "a mapping with \((keys).joined(separator: ", "))")
+            return nil
+        }
+    }
+}

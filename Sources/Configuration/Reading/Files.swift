@@ -1,0 +1,61 @@
+import CLinux
+
+/// Reads the files that a configuration names.
+enum Files {
+    /// Bytes of a file that a configuration names (certificates, pins, tokens).
+    static let maximumBytes = 16 << 20
+
+    /// Why a file could not be read; the text is for people.
+    struct Problem: Error, Equatable {
+        var text: String
+    }
+
+    /// The whole content of a file.
+    /// - Parameters:
+    ///   - path: An absolute path, or one relative to the working folder.
+    ///   - limit: The most bytes that are accepted.
+    static func read(_ path: String, limit: Int = maximumBytes) throws(Problem) -> [UInt8] {
+        guard !path.utf8.contains(0) else { throw Problem(text: "has a NUL in its name") }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Problem(text: reason(errno)) }
+        defer { close(descriptor) }
+        var content: [UInt8] = []
+        let step = 64 << 10
+        while true {
+            var failure: Int32 = 0
+            let chunk = [UInt8](unsafeUninitializedCapacity: step) { buffer, count in
+                var result: Int
+                repeat {
+                    result = CLinux.read(descriptor, buffer.baseAddress, step)
+                    failure = result < 0 ? errno : 0
+                } while failure == EINTR
+                count = max(0, result)
+            }
+            guard failure == 0 else { throw Problem(text: reason(failure)) }
+            if chunk.isEmpty { return content }
+            content += chunk
+            guard content.count <= limit else {
+                throw Problem(text: "is longer than \(limit) bytes")
+            }
+        }
+    }
+
+    private static func reason(_ code: Int32) -> String {
+        guard let text = strerrordesc_np(code) else { return "cannot be read (errno \(code))" }
+        return "cannot be read: \(String(cString: text))"
+    }
+
+    /// The folder of a path: everything before the last slash.
+    static func folder(of path: String) -> String {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// A path made absolute: relative ones are taken from `folder`. `.` and repeated slashes go;
+    /// `..` stays, since after a symbolic link it is not the folder that the text names.
+    static func absolute(_ path: String, in folder: String) -> String {
+        let joined = path.hasPrefix("/") ? path : folder + "/" + path
+        let parts = joined.split(separator: "/").filter { $0 != "." }
+        return "/" + parts.joined(separator: "/")
+    }
+}

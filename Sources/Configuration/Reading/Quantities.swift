@@ -1,0 +1,52 @@
+/// Sizes and durations as they are written: a whole number and a unit.
+enum Quantity {
+    /// The units of sizes, in bytes: decimal ones (KB) and binary ones (KiB).
+    static let byteUnits: [(name: String, bytes: Int)] = [
+        ("", 1), ("B", 1),
+        ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000),
+        ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40),
+    ]
+    /// The units of durations, in milliseconds.
+    static let durationUnits: [(name: String, milliseconds: Int)] = [
+        ("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
+    ]
+
+    /// The bytes that a size stands for; nil when it is malformed or too large for an `Int`.
+    static func bytes(_ text: String) -> Int? {
+        parse(text, units: byteUnits.map { ($0.name, $0.bytes) })
+    }
+
+    /// The milliseconds that a duration stands for; nil when it is malformed or too large.
+    static func milliseconds(_ text: String) -> Int64? {
+        parse(text, units: durationUnits.map { ($0.name, $0.milliseconds) }).map(Int64.init)
+    }
+
+    /// The shortest exact text for a number of bytes: `64MiB`, `1000`.
+    static func text(bytes: Int) -> String {
+        guard bytes != 0 else { return "0" }
+        for (name, size) in byteUnits.reversed() where size % 1_024 == 0 && bytes % size == 0 {
+            return "\(bytes / size)\(name)"
+        }
+        return "\(bytes)"
+    }
+
+    /// The shortest exact text for a number of milliseconds: `5m`, `170ms`, `0s`.
+    static func text(milliseconds: Int64) -> String {
+        guard milliseconds != 0 else { return "0s" }
+        for (name, size) in durationUnits.reversed() where milliseconds % Int64(size) == 0 {
+            return "\(milliseconds / Int64(size))\(name)"
+        }
+        return "\(milliseconds)ms"
+    }
+
+    /// A whole number without sign, then one of the units, nothing between them.
+    private static func parse(_ text: String, units: [(String, Int)]) -> Int? {
+        let digits = text.utf8.prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+        let unit = String(text.utf8.dropFirst(digits.count)) ?? "?"
+        guard !digits.isEmpty, let number = Int(String(digits) ?? ""),
+            let factor = units.first(where: { $0.0 == unit })?.1
+        else { return nil }
+        let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+        return overflow ? nil : product
+    }
+}

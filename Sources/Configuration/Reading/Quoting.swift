@@ -1,0 +1,24 @@
+/// Characters of a value that an error repeats.
+private let maximumShown = 80
+
+/// A value as an error shows it: in quotes, on one line, control characters escaped, long ones
+/// cut.
+func quoted(_ text: String) -> String {
+    var shown = "\""
+    var count = 0
+    for scalar in text.unicodeScalars {
+        guard count < maximumShown else {
+            shown += "…"
+            break
+        }
+        count += 1
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse:
+            shown += scalar.escaped(asASCII: true)
+        default:
+            if scalar == "\"" { shown += "\\" }
+            shown.unicodeScalars.append(scalar)
+        }
+    }
+    return shown + "\""
+}

@@ -1,0 +1,141 @@
+import Addressing
+
+/// `cache`, `resolver`, `activity`, `limits`, `timeouts` and `log`.
+extension SnapshotReader {
+    private static let day: Int64 = 86_400_000
+
+    /// The two tiers of the cache.
+    func cache(_ field: Field?) -> CacheConfiguration {
+        let section = field?.section(
+            keys: ["enabled", "memory", "disk", "path", "maximumObject"])
+        let most = 1 << 50
+        return CacheConfiguration(
+            isEnabled: section?["enabled"]?.boolean() ?? true,
+            memoryBytes: section?["memory"]?.bytes(in: 1 << 20...most) ?? 64 << 20,
+            diskBytes: disk(section?["disk"], most: most),
+            path: section?["path"]?.filePath() ?? defaultCachePath(section),
+            maximumObjectBytes: section?["maximumObject"]?.bytes(in: 1...most) ?? 256 << 20)
+    }
+
+    /// 0 is no disk tier; a tier has room for at least a few responses.
+    private func disk(_ field: Field?, most: Int) -> Int {
+        guard let field, let bytes = field.bytes(in: 0...most) else { return 1 << 30 }
+        if bytes != 0, bytes < 1 << 20 {
+            field.fail(
+                "\(Quantity.text(bytes: bytes)) is too small",
+                expected: "0 for no disk tier, or at least 1MiB")
+        }
+        return bytes
+    }
+
+    /// The state folder of the XDG base directory specification: `XDG_STATE_HOME` if it is an
+    /// absolute path, else `~/.local/state`.
+    private func defaultCachePath(_ section: Section?) -> String {
+        let environment = validation.environment
+        if let state = environment.stateFolder, state.hasPrefix("/") {
+            return Files.absolute("pinfold", in: state)
+        }
+        if let home = environment.homeFolder {
+            return Files.absolute(".local/state/pinfold", in: home)
+        }
+        if section?["path"] == nil {
+            validation.report(
+                section?.field.node.origin ?? .builtIn, "cache.path",
+                "has no default, since neither XDG_STATE_HOME nor HOME is set",
+                expected: "the folder of cache.sqlite")
+        }
+        return "/"
+    }
+
+    /// Name resolution.
+    func resolver(_ field: Field?) -> ResolverConfiguration {
+        let section = field?.section(keys: ["servers", "minimumTTL", "maximumTTL"])
+        let range: ClosedRange<Int64> = 0...604_800
+        let minimum = section?["minimumTTL"]?.seconds(in: range) ?? 0
+        let maximum = section?["maximumTTL"]?.seconds(in: range) ?? max(minimum, 3_600)
+        if minimum > maximum {
+            (section?["minimumTTL"] ?? section?["maximumTTL"])?.fail(
+                "is more than maximumTTL (\(Quantity.text(milliseconds: maximum * 1_000)))",
+                expected: "at most maximumTTL")
+        }
+        return ResolverConfiguration(
+            servers: servers(section?["servers"]), minimumTTLSeconds: minimum,
+            maximumTTLSeconds: maximum)
+    }
+
+    private func servers(_ field: Field?) -> ResolverConfiguration.Servers {
+        let expected = "system, or a list of addresses, each optionally with a :port"
+        guard let field else { return .system }
+        switch field.node.content {
+        case .scalar("system", _), .null: return .system
+        case .sequence(let nodes) where (1...16).contains(nodes.count):
+            let elements = field.list(of: "addresses") ?? []
+            return .list(elements.compactMap { element in
+                element.parsed(expected: "an address, as in 192.0.2.53 or [2001:db8::53]:5353") {
+                    if let address = IPAddress($0) { return Endpoint(address: address, port: 53) }
+                    return Endpoint($0).flatMap { $0.port == 0 ? nil : $0 }
+                }
+            })
+        case .sequence(let nodes):
+            field.fail("has \(nodes.count) servers", expected: "system, or 1 to 16 addresses")
+        case .scalar(let text, _): field.fail("\(quoted(text)) is not a list", expected: expected)
+        case .mapping: field.fail("is a mapping", expected: expected)
+        }
+        return .system
+    }
+
+    /// The delays of the activity indicator.
+    func activity(_ field: Field?) -> ActivityConfiguration {
+        let section = field?.section(keys: ["activationDelay", "completionDelay"])
+        let range: ClosedRange<Int64> = 0...3_600_000
+        return ActivityConfiguration(
+            activationDelayMilliseconds:
+                section?["activationDelay"]?.milliseconds(in: range) ?? 1_000,
+            completionDelayMilliseconds:
+                section?["completionDelay"]?.milliseconds(in: range) ?? 170)
+    }
+
+    /// The sizes that nothing may exceed.
+    func limits(_ field: Field?) -> LimitsConfiguration {
+        let section = field?.section(
+            keys: ["connections", "headBytes", "fields", "upstreamPerHost", "pending"])
+        return LimitsConfiguration(
+            connections: section?["connections"]?.integer(in: 1...1_000_000) ?? 20_000,
+            headBytes: section?["headBytes"]?.bytes(in: 1 << 10...1 << 20) ?? 32 << 10,
+            fields: section?["fields"]?.integer(in: 1...10_000) ?? 128,
+            upstreamPerHost: section?["upstreamPerHost"]?.integer(in: 1...65_535) ?? 256,
+            pending: section?["pending"]?.integer(in: 0...1_000_000) ?? 1_024)
+    }
+
+    /// The times that nothing may exceed.
+    func timeouts(_ field: Field?) -> TimeoutsConfiguration {
+        let section = field?.section(
+            keys: ["head", "idle", "connect", "firstByte", "body", "grace"])
+        func time(_ key: String, least: Int64 = 1, seconds: Int64) -> Int64 {
+            section?[key]?.milliseconds(in: least...Self.day) ?? seconds * 1_000
+        }
+        return TimeoutsConfiguration(
+            headMilliseconds: time("head", seconds: 10),
+            idleMilliseconds: time("idle", seconds: 60),
+            connectMilliseconds: time("connect", seconds: 5),
+            firstByteMilliseconds: time("firstByte", seconds: 60),
+            bodyMilliseconds: time("body", seconds: 60),
+            graceMilliseconds: time("grace", least: 0, seconds: 30))
+    }
+
+    /// What is logged.
+    func log(_ field: Field?) -> LogConfiguration {
+        let section = field?.section(keys: ["level", "access"])
+        return LogConfiguration(
+            level: section?["level"]?.choice() ?? .info, access: accessLog(section?["access"]))
+    }
+
+    private func accessLog(_ field: Field?) -> AccessLogConfiguration? {
+        guard let field else { return nil }
+        if case .scalar("none", _) = field.node.content { return nil }
+        guard let section = field.section(keys: ["path", "format"]) else { return nil }
+        let path = section.required("path", expected: "the path of the access log")?.filePath()
+        let format: AccessLogConfiguration.Format = section["format"]?.choice() ?? .json
+        return path.map { AccessLogConfiguration(path: $0, format: format) }
+    }
+}

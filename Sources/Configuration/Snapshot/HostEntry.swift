@@ -1,0 +1,120 @@
+import Addressing
+import Pinning
+
+/// What applies to the hosts that one entry of `hosts` matches.
+package struct HostEntry: Sendable, Equatable {
+    /// The patterns, at least one; the entry applies when one of them matches.
+    package var match: [HostPattern]
+    /// Whether clear-text requests go out as verified TLS.
+    package var upgradesToHTTPS: Bool
+    /// What is done with CONNECT to these hosts.
+    package var tunnel: TunnelMode
+    /// Indexes into ``ConfigurationSnapshot/pinsets``: all of them must pass.
+    package var pinsets: [Int]
+    /// How these servers are verified, the defaults of `tls` filled in.
+    package var tls: UpstreamTLS
+    /// Replaces `timeouts.firstByte` for these hosts; nil leaves it.
+    package var requestTimeoutMilliseconds: Int64?
+    /// Whether responses of these hosts may be stored.
+    package var cacheStores: Bool
+    /// Request header fields, in lower case, whose values are part of the cache key of these
+    /// hosts, besides what the response's Vary nominates: responses to requests that differ in
+    /// one of them are stored apart.
+    package var cacheKeyFields: [String]
+    /// The periodic reachability probe, or nil: reachability is learned from traffic alone.
+    package var probe: ProbeConfiguration?
+}
+
+/// What is done with CONNECT.
+package enum TunnelMode: String, Sendable, Equatable, CaseIterable {
+    /// Bytes are relayed unseen.
+    case pass
+    /// CONNECT is refused.
+    case refuse
+}
+
+/// A periodic request that tells whether a host is reachable without waiting for traffic. It goes
+/// to every exact pattern of the entry.
+package struct ProbeConfiguration: Sendable, Equatable {
+    /// The time between two probes.
+    package var intervalMilliseconds: Int64
+    /// The path and query that are asked for; begins with `/`.
+    package var path: String
+}
+
+/// How an upstream server is verified.
+package struct UpstreamTLS: Sendable, Equatable {
+    /// The oldest version that is spoken.
+    package var minimum: TLSMinimum
+    /// The trust anchors, at least one source.
+    package var roots: [TrustRoots]
+}
+
+/// The oldest TLS version that is spoken.
+package enum TLSMinimum: String, Sendable, Equatable, CaseIterable {
+    case tls12 = "1.2"
+    case tls13 = "1.3"
+}
+
+/// One source of trust anchors.
+package enum TrustRoots: Sendable, Equatable {
+    /// The system's trust store.
+    case system
+    /// A file with at least one certificate, read when the configuration was loaded: its absolute
+    /// path and the DER of its certificates.
+    case file(path: String, certificates: [[UInt8]])
+}
+
+/// A pinset and the texts it was made from.
+package struct PinsetEntry: Sendable, Equatable {
+    /// What a server is held to. Its name is the key under `pinsets`: letters, digits, `.`, `_`
+    /// and `-`, at most 64 bytes.
+    package var pinset: Pinset
+    /// The pins as written, with file paths made absolute.
+    package var pinTexts: [String]
+    /// The absolute paths of the files that ``Pinset/anchors`` were read from.
+    package var anchorPaths: [String]
+}
+
+/// The entries of `hosts` and the index over their patterns.
+package struct HostTable: Sendable, Equatable {
+    /// The entries in the order written.
+    package let entries: [HostEntry]
+    /// The index over all patterns.
+    package let index: HostIndex
+
+    /// Builds the index.
+    package init(entries: [HostEntry]) {
+        self.entries = entries
+        index = HostIndex(patterns: entries.map(\.match))
+    }
+}
+
+/// Networks and host patterns of `access.destinations`.
+package struct DestinationList: Sendable, Equatable {
+    /// Networks; a single address is a network of one.
+    package let networks: [IPNetwork]
+    /// Patterns of the host as the request names it, in the order written.
+    package let patterns: [HostPattern]
+    @usableFromInline let index: HostIndex
+
+    /// Builds the index over the patterns.
+    package init(networks: [IPNetwork] = [], patterns: [HostPattern] = []) {
+        self.networks = networks
+        self.patterns = patterns
+        index = HostIndex(patterns: patterns.map { [$0] })
+    }
+
+    /// Whether a resolved address lies in one of the networks.
+    package func contains(_ address: IPAddress) -> Bool {
+        networks.contains { $0.contains(address) }
+    }
+
+    /// Whether one of the patterns matches the request's host.
+    /// - Parameters:
+    ///   - host: The host name in lower case, or the address without brackets; no port.
+    ///   - port: The port of the request's target.
+    package func contains(host: Span<UInt8>, port: UInt16) -> Bool {
+        index.entry(host: host, port: port) != nil
+    }
+}

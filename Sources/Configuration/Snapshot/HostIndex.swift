@@ -1,0 +1,193 @@
+import Addressing
+import Pinning
+
+/// The first of many lists of host patterns that matches a host, found without scanning them.
+///
+/// Names are looked up by hash: the whole name among the exact patterns, and what follows each dot
+/// among the wildcards. The hash is taken from the last byte to the first, so that one pass over
+/// the name gives the hashes of all its endings. A lookup allocates nothing.
+package struct HostIndex: Sendable, Equatable {
+    private var exact = NameTable()
+    private var oneLabel = NameTable()
+    private var anyDepth = NameTable()
+    /// Patterns that are addresses, by the address (an IPv4-mapped one is its IPv4 twin).
+    private var addresses: [IPAddress: [Candidate]] = [:]
+    private let isEmpty: Bool
+
+    /// A pattern's port and the entry it belongs to.
+    struct Candidate: Sendable, Equatable {
+        /// The port, or 0 for every port.
+        var port: UInt16
+        var entry: Int
+
+        func matches(_ port: UInt16) -> Bool { self.port == 0 || self.port == port }
+    }
+
+    /// Builds the index; `patterns[i]` are the patterns of entry `i`.
+    package init(patterns: [[HostPattern]]) {
+        isEmpty = patterns.allSatisfy(\.isEmpty)
+        for (entry, group) in patterns.enumerated() {
+            for pattern in group { add(pattern, entry: entry) }
+        }
+    }
+
+    /// Files one pattern under its name, which its normalised text tells.
+    private mutating func add(_ pattern: HostPattern, entry: Int) {
+        let candidate = Candidate(port: pattern.port ?? 0, entry: entry)
+        var text = Substring(pattern.description)
+        if let port = pattern.port { text = text.dropLast("\(port)".count + 1) }
+        if text.hasPrefix("**.") {
+            anyDepth.add(Array(text.dropFirst(3).utf8), candidate)
+        } else if text.hasPrefix("*.") {
+            oneLabel.add(Array(text.dropFirst(2).utf8), candidate)
+        } else if let address = Self.address(of: Array(text.utf8).span) {
+            addresses[address, default: []].append(candidate)
+        } else {
+            exact.add(Array(text.utf8), candidate)
+        }
+    }
+
+    /// The address that a host is, with or without brackets.
+    private static func address(of host: Span<UInt8>) -> IPAddress? {
+        let last = host.count - 1
+        if last > 1, host[0] == UInt8(ascii: "["), host[last] == UInt8(ascii: "]") {
+            let address = IPAddress(bytes: host.extracting(1..<last))
+            return address?.family == .v6 ? address?.unmapped : nil
+        }
+        return IPAddress(bytes: host)?.unmapped
+    }
+
+    /// The least index of an entry with a pattern that matches, or nil when none does. The answer
+    /// is that of ``HostPattern/matches(host:port:)``: letters in either case, a final dot ignored.
+    /// - Parameters:
+    ///   - host: A name, an IPv4 address, or an IPv6 address with or without brackets; no port.
+    ///   - port: The port of the request's target.
+    package func entry(host: Span<UInt8>, port: UInt16) -> Int? {
+        if isEmpty { return nil }
+        var best = Int.max
+        if !addresses.isEmpty, let address = Self.address(of: host) {
+            for candidate in addresses[address] ?? [] where candidate.matches(port) {
+                best = min(best, candidate.entry)
+            }
+        }
+        var count = host.count
+        if count > 0, host[count - 1] == UInt8(ascii: ".") { count -= 1 }
+        var hash = NameTable.seed
+        var firstLabelEnd = count
+        var hashAfterFirstLabel = hash
+        var index = count
+        while index > 0 {
+            index -= 1
+            let byte = host[index]
+            if byte == UInt8(ascii: ".") {
+                firstLabelEnd = index
+                hashAfterFirstLabel = hash
+                if index > 0 {
+                    let ending = (index + 1)..<count
+                    best = min(best, anyDepth.find(hash, host, ending, port))
+                }
+            }
+            hash = NameTable.mixed(hash, byte)
+        }
+        let whole = 0..<count
+        best = min(best, exact.find(hash, host, whole, port))
+        best = min(best, anyDepth.find(hash, host, whole, port))
+        if firstLabelEnd > 0, firstLabelEnd < count {
+            let ending = (firstLabelEnd + 1)..<count
+            best = min(best, oneLabel.find(hashAfterFirstLabel, host, ending, port))
+        }
+        return best == .max ? nil : best
+    }
+
+    /// The same for bytes in memory that the caller keeps alive during the call.
+    package func entry(host: UnsafeRawBufferPointer, port: UInt16) -> Int? {
+        entry(host: Span(_unsafeElements: host.bindMemory(to: UInt8.self)), port: port)
+    }
+}
+
+/// Names by hash: open addressing over flat arrays.
+private struct NameTable: Sendable, Equatable {
+    /// One name and its candidates, in the order of their entries.
+    private struct Slot: Sendable, Equatable {
+        var hash: UInt64
+        var name: [UInt8]
+        var candidates: [HostIndex.Candidate]
+    }
+
+    private var slots: [Slot] = []
+    /// Indexes into `slots`, -1 where free; a power of two, at most half full.
+    private var places: [Int32] = []
+
+    /// FNV-1a over the bytes in lower case, last byte first.
+    static let seed: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    @inline(__always)
+    static func mixed(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
+        (hash ^ UInt64(lowercased(byte))) &* 0x100_0000_01b3
+    }
+
+    @inline(__always)
+    private static func lowercased(_ byte: UInt8) -> UInt8 {
+        byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
+    }
+
+    /// Adds a candidate under a name in lower case. Entries are added in their order.
+    mutating func add(_ name: [UInt8], _ candidate: HostIndex.Candidate) {
+        let hash = name.reversed().reduce(Self.seed) { Self.mixed($0, $1) }
+        if let index = slots.firstIndex(where: { $0.hash == hash && $0.name == name }) {
+            slots[index].candidates.append(candidate)
+            return
+        }
+        slots.append(Slot(hash: hash, name: name, candidates: [candidate]))
+        if slots.count * 2 > places.count {
+            places = [Int32](repeating: -1, count: max(8, places.count * 2))
+            for index in slots.indices { place(index) }
+        } else {
+            place(slots.count - 1)
+        }
+    }
+
+    private mutating func place(_ index: Int) {
+        var position = position(slots[index].hash)
+        while places[position] >= 0 { position = (position + 1) & (places.count - 1) }
+        places[position] = Int32(index)
+    }
+
+    /// FNV's high bits are the better ones.
+    @inline(__always)
+    private func position(_ hash: UInt64) -> Int {
+        Int(truncatingIfNeeded: hash >> 32) & (places.count - 1)
+    }
+
+    /// The least entry under the name that `host[range]` is, `Int.max` when there is none.
+    @inline(__always)
+    func find(_ hash: UInt64, _ host: Span<UInt8>, _ range: Range<Int>, _ port: UInt16) -> Int {
+        places.isEmpty ? .max : search(hash, host, range, port)
+    }
+
+    private func search(
+        _ hash: UInt64, _ host: Span<UInt8>, _ range: Range<Int>, _ port: UInt16
+    ) -> Int {
+        var position = position(hash)
+        while places[position] >= 0 {
+            let index = Int(places[position])
+            if slots[index].hash == hash, isName(index, host, range) {
+                for candidate in slots[index].candidates where candidate.matches(port) {
+                    return candidate.entry
+                }
+                return .max
+            }
+            position = (position + 1) & (places.count - 1)
+        }
+        return .max
+    }
+
+    private func isName(_ index: Int, _ host: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        guard slots[index].name.count == range.count else { return false }
+        for offset in 0..<range.count
+        where Self.lowercased(host[range.lowerBound + offset]) != slots[index].name[offset] {
+            return false
+        }
+        return true
+    }
+}

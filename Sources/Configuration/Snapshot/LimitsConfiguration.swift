@@ -1,0 +1,112 @@
+import Addressing
+import HTTPCore
+
+/// The two tiers of the response cache.
+package struct CacheConfiguration: Sendable, Equatable {
+    /// False: nothing is stored and nothing is answered from the cache.
+    package var isEnabled: Bool
+    /// The memory tier's size.
+    package var memoryBytes: Int
+    /// The disk tier's size; 0 means that there is no disk tier.
+    package var diskBytes: Int
+    /// The absolute path of the folder of `cache.sqlite`; it need not exist yet.
+    package var path: String
+    /// The largest body that is stored. A tier that is smaller than this stores less.
+    package var maximumObjectBytes: Int
+}
+
+/// Name resolution.
+package struct ResolverConfiguration: Sendable, Equatable {
+    /// Which servers are asked.
+    package enum Servers: Sendable, Equatable {
+        /// Those of the system (`/etc/resolv.conf`).
+        case system
+        /// These, in order; at least one.
+        case list([Endpoint])
+    }
+
+    /// Which servers are asked.
+    package var servers: Servers
+    /// Answers are kept at least this long, whatever their TTL.
+    package var minimumTTLSeconds: Int64
+    /// Answers are kept at most this long, whatever their TTL; not less than the minimum.
+    package var maximumTTLSeconds: Int64
+}
+
+/// The delays of the activity indicator.
+package struct ActivityConfiguration: Sendable, Equatable {
+    /// How long there must have been activity before it shows.
+    package var activationDelayMilliseconds: Int64
+    /// How long there must have been none before it no longer shows.
+    package var completionDelayMilliseconds: Int64
+}
+
+/// The sizes that nothing may exceed.
+package struct LimitsConfiguration: Sendable, Equatable {
+    /// Client connections open at once, over all workers.
+    package var connections: Int
+    /// Bytes of a request's or a response's head.
+    package var headBytes: Int
+    /// Field lines of a head.
+    package var fields: Int
+    /// Connections to one upstream (scheme, host, port) at once, over all workers.
+    package var upstreamPerHost: Int
+    /// Exchanges waiting for a connection to one upstream at once; one more is refused.
+    package var pending: Int
+
+    /// The limits of a head, the ones that are not configurable at their defaults.
+    package var headLimits: HeadLimits {
+        HeadLimits(headBytes: headBytes, fields: fields)
+    }
+}
+
+/// The times that nothing may exceed.
+package struct TimeoutsConfiguration: Sendable, Equatable {
+    /// From a request's first byte (or the connection's accept) to the end of its head.
+    package var headMilliseconds: Int64
+    /// A kept-alive connection or a tunnel with nothing moving.
+    package var idleMilliseconds: Int64
+    /// From the first connection attempt to an established connection, TLS included.
+    package var connectMilliseconds: Int64
+    /// From the request's last byte sent upstream to the response's first.
+    package var firstByteMilliseconds: Int64
+    /// Between two reads or writes of a body, on either side.
+    package var bodyMilliseconds: Int64
+    /// How long exchanges in flight may go on after SIGTERM; 0 closes at once.
+    package var graceMilliseconds: Int64
+}
+
+/// What is logged.
+package struct LogConfiguration: Sendable, Equatable {
+    /// The levels of the operational log, the names of swift-log.
+    package enum Level: String, Sendable, Equatable, CaseIterable {
+        case trace
+        case debug
+        case info
+        case notice
+        case warning
+        case error
+        case critical
+    }
+
+    /// The least level that is written to standard error.
+    package var level: Level
+    /// The access log, or nil: none is written.
+    package var access: AccessLogConfiguration?
+}
+
+/// Where and how the access log is written.
+package struct AccessLogConfiguration: Sendable, Equatable {
+    /// One line per exchange, in one of two shapes.
+    package enum Format: String, Sendable, Equatable, CaseIterable {
+        /// One JSON object.
+        case json
+        /// The combined log format of web servers.
+        case combined
+    }
+
+    /// The absolute path of the file, opened for appending and created when missing.
+    package var path: String
+    /// The shape of a line.
+    package var format: Format
+}

@@ -1,0 +1,41 @@
+import CLinux
+
+/// The error number of a failed system call (errno(3)), read right after the call.
+package struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
+    package let code: Int32
+
+    @inlinable
+    package init(code: Int32) { self.code = code }
+
+    /// The calling thread's errno; meaningful only directly after a failed call.
+    @inlinable @inline(__always)
+    static var last: Errno { Errno(code: __errno_location().pointee) }
+
+    package static let again = Errno(code: EAGAIN)
+    package static let interrupted = Errno(code: EINTR)
+    package static let inProgress = Errno(code: EINPROGRESS)
+    package static let connectionRefused = Errno(code: ECONNREFUSED)
+    package static let connectionReset = Errno(code: ECONNRESET)
+    package static let brokenPipe = Errno(code: EPIPE)
+    package static let timedOut = Errno(code: ETIMEDOUT)
+    package static let hostUnreachable = Errno(code: EHOSTUNREACH)
+    package static let networkUnreachable = Errno(code: ENETUNREACH)
+
+    /// True when the process or the system has no descriptor or buffer left (accept(2)).
+    package var isExhaustion: Bool {
+        code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM
+    }
+
+    package var description: String { "\(String(cString: strerror(code))) (errno \(code))" }
+}
+
+/// What a non-blocking transfer did. "Would block" is a result, not an error.
+package enum IOResult: Equatable, Sendable {
+    /// At least one byte was transferred.
+    case bytes(Int)
+    /// Nothing can be transferred now; readiness will be reported.
+    case wouldBlock
+    /// The peer has finished sending (reads only).
+    case endOfStream
+    case failed(Errno)
+}

@@ -1,0 +1,68 @@
+/// Something that a loop calls: about its descriptor's readiness and its deadline.
+///
+/// A handler belongs to the loop's thread from `EventLoop.add` to `EventLoop.remove`; after
+/// that no event of the old registration reaches it.
+package class EventHandler {
+    /// The registration, `.none` outside a loop.
+    package internal(set) final var token = Token.none
+    /// When `deadlineReached` is due, in the loop's milliseconds; `.max`: never.
+    package internal(set) final var deadline = Int64.max
+    /// The time of the wheel's entry that will look at `deadline`; `.max`: there is none.
+    final var wheelEntry = Int64.max
+
+    package init() {}
+
+    /// The descriptor's readiness changed.
+    package func ready(_ readiness: Readiness) {}
+
+    /// The deadline passed; it is unset before the call.
+    package func deadlineReached() {}
+}
+
+/// The handlers of a loop in a flat array, found by slot and checked by generation.
+struct SlotTable {
+    private struct Slot {
+        var handler: EventHandler?
+        var generation: UInt32
+        var nextFree: Int32
+    }
+
+    private var slots = ContiguousArray<Slot>()
+    private var firstFree: Int32 = -1
+    private(set) var count = 0
+
+    mutating func insert(_ handler: EventHandler) -> Token {
+        count += 1
+        if firstFree >= 0 {
+            let slot = Int(firstFree)
+            firstFree = slots[slot].nextFree
+            slots[slot].handler = handler
+            return Token(slot: slot, generation: slots[slot].generation)
+        }
+        slots.append(Slot(handler: handler, generation: 0, nextFree: -1))
+        return Token(slot: slots.count - 1, generation: 0)
+    }
+
+    mutating func remove(_ token: Token) {
+        let slot = token.slot
+        guard slot < slots.count, slots[slot].generation == token.generation,
+            slots[slot].handler != nil
+        else { return }
+        slots[slot].handler = nil
+        slots[slot].generation &+= 1
+        slots[slot].nextFree = firstFree
+        firstFree = Int32(truncatingIfNeeded: slot)
+        count -= 1
+    }
+
+    /// The handler, or nil when the token is of an earlier use of its slot.
+    @inline(__always)
+    func handler(for token: Token) -> EventHandler? {
+        let slot = token.slot
+        guard slot < slots.count, slots[slot].generation == token.generation else { return nil }
+        return slots[slot].handler
+    }
+
+    /// All handlers, for shutting down.
+    var all: [EventHandler] { slots.compactMap(\.handler) }
+}

@@ -1,0 +1,138 @@
+import CLinux
+
+/// What waits to be written to a socket, in order: runs of memory and of files, each with the
+/// object that keeps it alive. Writing gathers several runs into one call.
+///
+/// The queue is not a buffer: nothing is copied in, and who fills it stops at its first
+/// `blocked` until it is drained, which bounds the memory behind it.
+package struct OutputQueue {
+    /// A run of bytes to be sent.
+    package struct Segment {
+        fileprivate(set) var owner: AnyObject?
+        /// The bytes; nil for a run of a file.
+        package fileprivate(set) var memory: UnsafeRawPointer?
+        fileprivate(set) var file: Int32
+        fileprivate(set) var offset: Int
+        package fileprivate(set) var count: Int
+    }
+
+    /// How a flush ended.
+    package enum Flush: Equatable {
+        /// Everything was handed to the kernel.
+        case drained
+        /// The socket is full; its writability will be reported.
+        case blocked
+        case failed(Errno)
+    }
+
+    private var segments = ContiguousArray<Segment>()
+    private var first = 0
+    /// Bytes not yet handed to the kernel.
+    package private(set) var pendingBytes = 0
+
+    package init() {}
+
+    package var isEmpty: Bool { first == segments.count }
+
+    /// Adds bytes that `owner` keeps alive and unchanged; nil for static bytes.
+    package mutating func append(_ bytes: UnsafeRawBufferPointer, owner: AnyObject?) {
+        guard let base = bytes.baseAddress, bytes.count > 0 else { return }
+        pendingBytes += bytes.count
+        segments.append(
+            Segment(owner: owner, memory: base, file: -1, offset: 0, count: bytes.count))
+    }
+
+    /// Adds a run of a file that `owner` keeps open and unchanged.
+    package mutating func append(file: Int32, offset: Int, count: Int, owner: AnyObject) {
+        guard count > 0 else { return }
+        pendingBytes += count
+        segments.append(
+            Segment(owner: owner, memory: nil, file: file, offset: offset, count: count))
+    }
+
+    /// Adds a constant.
+    package mutating func append(_ text: StaticString) {
+        append(
+            UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount), owner: nil
+        )
+    }
+
+    /// The first run that waits, for sinks that are not sockets.
+    package var front: Segment? { isEmpty ? nil : segments[first] }
+
+    /// Takes `count` bytes off the front run.
+    package mutating func consume(_ count: Int) {
+        pendingBytes -= count
+        var left = count
+        while left > 0 {
+            let step = min(left, segments[first].count)
+            left -= step
+            segments[first].count -= step
+            segments[first].offset += step
+            if let memory = segments[first].memory { segments[first].memory = memory + step }
+            if segments[first].count == 0 {
+                segments[first].owner = nil
+                first += 1
+            }
+        }
+        if first == segments.count { reset() }
+    }
+
+    /// Forgets everything and the memory behind it.
+    package mutating func discard() {
+        segments = []
+        first = 0
+        pendingBytes = 0
+    }
+
+    private mutating func reset() {
+        segments.removeAll(keepingCapacity: segments.capacity <= 8)
+        first = 0
+    }
+
+    /// Writes until the queue is empty or the socket full.
+    package mutating func flush(to fd: Int32) -> Flush {
+        while first < segments.count {
+            let result: IOResult
+            let wanted: Int
+            if segments[first].memory == nil {
+                wanted = segments[first].count
+                result = Transfers.sendFile(
+                    fd, file: segments[first].file, offset: segments[first].offset, count: wanted)
+            } else {
+                (result, wanted) = writeGathered(to: fd)
+            }
+            switch result {
+            case .bytes(let count):
+                consume(count)
+                if count < wanted, segments.isEmpty || segments[first].memory != nil {
+                    return .blocked  // a short write: the socket is full
+                }
+            case .wouldBlock: return .blocked
+            case .endOfStream: return .failed(Errno(code: EIO))  // a file shorter than said
+            case .failed(let error): return .failed(error)
+            }
+        }
+        return .drained
+    }
+
+    /// One sendmsg of the memory runs up to the first file run.
+    private func writeGathered(to fd: Int32) -> (IOResult, Int) {
+        withUnsafeTemporaryAllocation(of: iovec.self, capacity: 16) { vectors in
+            var used = 0
+            var bytes = 0
+            var index = first
+            while index < segments.count, used < 16, let memory = segments[index].memory {
+                vectors[used] = iovec(
+                    iov_base: UnsafeMutableRawPointer(mutating: memory),
+                    iov_len: segments[index].count)
+                bytes += segments[index].count
+                used += 1
+                index += 1
+            }
+            let gathered = UnsafeMutableBufferPointer(rebasing: vectors[0..<used])
+            let result = Transfers.write(fd, vectors: gathered, more: index < segments.count)
+            return (result, bytes)
+        }
+    }
+}

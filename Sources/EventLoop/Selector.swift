@@ -1,0 +1,98 @@
+import CLinux
+
+/// Names one registration: the slot of its handler and the slot's generation at that time, so
+/// that an event for a handler that is gone is dropped by one comparison.
+package struct Token: Equatable, Sendable, Hashable {
+    package let raw: UInt64
+
+    init(slot: Int, generation: UInt32) {
+        raw = UInt64(generation) << 32 | UInt64(UInt32(truncatingIfNeeded: slot))
+    }
+
+    init(raw: UInt64) { self.raw = raw }
+
+    var slot: Int { Int(UInt32(truncatingIfNeeded: raw)) }
+    var generation: UInt32 { UInt32(truncatingIfNeeded: raw >> 32) }
+
+    /// Matches no handler.
+    package static let none = Token(raw: .max)
+}
+
+/// What a descriptor became ready for.
+package struct Readiness: OptionSet, Sendable {
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+    package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+    /// The peer has finished sending; what it sent before may still be unread.
+    package static let peerFinished = Readiness(rawValue: EPOLLRDHUP.rawValue)
+    /// Both directions are over.
+    package static let hungUp = Readiness(rawValue: EPOLLHUP.rawValue)
+    package static let failed = Readiness(rawValue: EPOLLERR.rawValue)
+
+    /// Reading will give bytes, the end of the stream, or the error.
+    @inlinable
+    package var mayRead: Bool {
+        !isDisjoint(with: [.readable, .peerFinished, .hungUp, .failed])
+    }
+
+    /// Writing will take bytes, or give the error.
+    @inlinable
+    package var mayWrite: Bool { !isDisjoint(with: [.writable, .hungUp, .failed]) }
+}
+
+/// How a registration reports.
+package enum Trigger {
+    /// Once per change, for both directions, without ever being re-armed: the handler remembers
+    /// what it has not used up. No system call per request.
+    case edge
+    /// As long as reading is possible.
+    case levelReadable
+}
+
+/// An epoll(7) instance.
+struct Selector: ~Copyable {
+    private let fd: Int32
+    private let events: UnsafeMutableBufferPointer<epoll_event>
+
+    init(eventsPerWait: Int = 512) throws(Errno) {
+        fd = epoll_create1(Int32(EPOLL_CLOEXEC))
+        guard fd >= 0 else { throw Errno.last }
+        events = .allocate(capacity: eventsPerWait)
+    }
+
+    deinit {
+        events.deallocate()
+        Descriptors.close(fd)
+    }
+
+    func add(_ descriptor: Int32, token: Token, trigger: Trigger) throws(Errno) {
+        var event = epoll_event()
+        switch trigger {
+        case .edge:
+            event.events =
+                EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
+        case .levelReadable:
+            event.events = EPOLLIN.rawValue
+        }
+        event.data.u64 = token.raw
+        guard epoll_ctl(fd, EPOLL_CTL_ADD, descriptor, &event) == 0 else { throw Errno.last }
+    }
+
+    func remove(_ descriptor: Int32) {
+        var event = epoll_event()
+        _ = epoll_ctl(fd, EPOLL_CTL_DEL, descriptor, &event)
+    }
+
+    /// Waits at most `milliseconds` (-1: without bound) and calls `body` for each event.
+    @inline(__always)
+    func wait(milliseconds: Int32, _ body: (Token, Readiness) -> Void) {
+        let count = epoll_wait(fd, events.baseAddress, Int32(events.count), milliseconds)
+        guard count > 0 else { return }  // EINTR is a wait that ended early
+        for index in 0..<Int(count) {
+            let event = events[index]
+            body(Token(raw: event.data.u64), Readiness(rawValue: event.events))
+        }
+    }
+}

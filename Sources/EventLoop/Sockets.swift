@@ -1,0 +1,227 @@
+import Addressing
+import CLinux
+
+// Every socket, pipe and file system call of the loop is wrapped here and in `Transfers.swift`:
+// EINTR is retried, errno is read at once, and sockets are non-blocking and close-on-exec.
+
+/// A socket's address in the kernel's form, with its length.
+struct KernelAddress {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+
+    init() {}
+
+    init(_ endpoint: Endpoint) {
+        switch endpoint.address {
+        case .v4(let address):
+            var inet = sockaddr_in()
+            inet.sin_family = sa_family_t(AF_INET)
+            inet.sin_port = endpoint.port.bigEndian
+            inet.sin_addr.s_addr = address.bigEndian
+            withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: inet, as: sockaddr_in.self) }
+            length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        case .v6(let high, let low):
+            var inet = sockaddr_in6()
+            inet.sin6_family = sa_family_t(AF_INET6)
+            inet.sin6_port = endpoint.port.bigEndian
+            withUnsafeMutableBytes(of: &inet.sin6_addr) {
+                $0.storeBytes(of: high.bigEndian, as: UInt64.self)
+                $0.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+            }
+            withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: inet, as: sockaddr_in6.self) }
+            length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+        }
+    }
+
+    /// The IP endpoint, or nil for another address family.
+    var endpoint: Endpoint? {
+        withUnsafeBytes(of: storage) { bytes in
+            switch Int32(storage.ss_family) {
+            case AF_INET:
+                let inet = bytes.load(as: sockaddr_in.self)
+                return Endpoint(
+                    address: .v4(UInt32(bigEndian: inet.sin_addr.s_addr)),
+                    port: UInt16(bigEndian: inet.sin_port))
+            case AF_INET6:
+                let inet = bytes.load(as: sockaddr_in6.self)
+                return withUnsafeBytes(of: inet.sin6_addr) { address in
+                    Endpoint(
+                        address: .v6(
+                            UInt64(bigEndian: address.load(as: UInt64.self)),
+                            UInt64(bigEndian: address.load(fromByteOffset: 8, as: UInt64.self))),
+                        port: UInt16(bigEndian: inet.sin6_port))
+                }
+            default:
+                return nil
+            }
+        }
+    }
+
+    mutating func withPointer<R>(
+        _ body: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> R
+    ) -> R {
+        withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                withUnsafeMutablePointer(to: &length) { body(address, $0) }
+            }
+        }
+    }
+}
+
+/// Stream sockets as the loop uses them.
+package enum Sockets {
+    private static let stream = Int32(SOCK_STREAM.rawValue)
+    private static let flags = Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+
+    private static func family(_ endpoint: Endpoint) -> Int32 {
+        if case .v4 = endpoint.address { AF_INET } else { AF_INET6 }
+    }
+
+    private static func set(_ fd: Int32, _ level: Int32, _ option: Int32, _ value: Int32) -> Bool {
+        var value = value
+        return setsockopt(fd, level, option, &value, socklen_t(MemoryLayout<Int32>.size)) == 0
+    }
+
+    /// A listening socket that several workers may open on the same address (SO_REUSEPORT).
+    package static func listen(on endpoint: Endpoint, backlog: Int32 = 4096) throws(Errno) -> Int32
+    {
+        let fd = socket(family(endpoint), stream | flags, 0)
+        guard fd >= 0 else { throw Errno.last }
+        var address = KernelAddress(endpoint)
+        guard set(fd, SOL_SOCKET, SO_REUSEADDR, 1), set(fd, SOL_SOCKET, SO_REUSEPORT, 1),
+            family(endpoint) == AF_INET || set(fd, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1),
+            address.withPointer({ bind(fd, $0, $1.pointee) }) == 0, CLinux.listen(fd, backlog) == 0
+        else {
+            let error = Errno.last
+            Descriptors.close(fd)
+            throw error
+        }
+        return fd
+    }
+
+    /// What accept(2) gave.
+    package enum Accepted {
+        case connection(Int32, Endpoint)
+        case wouldBlock
+        /// The connection was gone before it was accepted; the next may be there.
+        case gone
+        case failed(Errno)
+    }
+
+    /// One connection of a listening socket, non-blocking and without Nagle's delay.
+    package static func accept(_ listener: Int32) -> Accepted {
+        var address = KernelAddress()
+        let fd = address.withPointer { accept4(listener, $0, $1, flags) }
+        guard fd >= 0 else {
+            let error = Errno.last
+            switch error.code {
+            case EAGAIN: return .wouldBlock
+            case ECONNABORTED, EINTR, EPROTO, ENETDOWN, EHOSTDOWN, ENONET, EHOSTUNREACH,
+                ENETUNREACH:
+                return .gone
+            default: return .failed(error)
+            }
+        }
+        guard let peer = address.endpoint else {
+            Descriptors.close(fd)
+            return .gone
+        }
+        _ = set(fd, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+        return .connection(fd, peer)
+    }
+
+    /// Starts a connection. The descriptor becomes writable when it is established or has failed;
+    /// `connectionError` then tells which.
+    package static func connect(to endpoint: Endpoint) throws(Errno) -> Int32 {
+        let fd = socket(family(endpoint), stream | flags, 0)
+        guard fd >= 0 else { throw Errno.last }
+        _ = set(fd, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+        var address = KernelAddress(endpoint)
+        if address.withPointer({ CLinux.connect(fd, $0, $1.pointee) }) != 0 {
+            let error = Errno.last
+            guard error == .inProgress || error == .interrupted else {
+                Descriptors.close(fd)
+                throw error
+            }
+        }
+        return fd
+    }
+
+    /// The pending error of a socket (SO_ERROR), which the call clears; nil when there is none.
+    package static func connectionError(_ fd: Int32) -> Errno? {
+        var code: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &length) == 0 else { return Errno.last }
+        return code == 0 ? nil : Errno(code: code)
+    }
+
+    /// The address a socket is bound to, e.g. to learn the port that the kernel chose.
+    package static func localEndpoint(_ fd: Int32) -> Endpoint? {
+        var address = KernelAddress()
+        guard address.withPointer({ getsockname(fd, $0, $1) }) == 0 else { return nil }
+        return address.endpoint
+    }
+
+    /// Ends the sending side: the peer reads end of stream after what was already sent.
+    package static func shutdownWrite(_ fd: Int32) {
+        _ = shutdown(fd, Int32(SHUT_WR))
+    }
+
+    /// Makes close(2) send a reset instead of pretending that the stream ended well.
+    package static func resetOnClose(_ fd: Int32) {
+        var value = linger(l_onoff: 1, l_linger: 0)
+        _ = setsockopt(
+            fd, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
+    }
+}
+
+/// Descriptors of any kind.
+package enum Descriptors {
+    package static func close(_ fd: Int32) {
+        // After EINTR the descriptor is closed on Linux; calling again could close another's.
+        _ = CLinux.close(fd)
+    }
+
+    /// A counter descriptor to wake a loop from another thread (eventfd(2)).
+    package static func event() throws(Errno) -> Int32 {
+        let fd = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
+        guard fd >= 0 else { throw Errno.last }
+        return fd
+    }
+
+    /// Adds one to an event descriptor's counter.
+    package static func signal(_ event: Int32) {
+        var one: UInt64 = 1
+        _ = write(event, &one, 8)
+    }
+
+    /// Resets an event descriptor's counter to zero.
+    package static func drain(_ event: Int32) {
+        var value: UInt64 = 0
+        _ = read(event, &value, 8)
+    }
+
+    /// A non-blocking pipe of about `capacity` bytes: its read end and its write end.
+    package static func pipe(capacity: Int32) throws(Errno) -> (read: Int32, write: Int32) {
+        var ends: (Int32, Int32) = (-1, -1)
+        let made = withUnsafeMutablePointer(to: &ends) {
+            $0.withMemoryRebound(to: Int32.self, capacity: 2) { pipe2($0, O_NONBLOCK | O_CLOEXEC) }
+        }
+        guard made == 0 else { throw Errno.last }
+        _ = fcntl_int(ends.1, Int32(PINFOLD_F_SETPIPE_SZ), capacity)
+        return (ends.0, ends.1)
+    }
+
+    /// Raises the soft limit of open descriptors to the hard one; returns the limit in force.
+    @discardableResult
+    package static func raiseLimit() -> UInt64 {
+        var limit = rlimit()
+        guard getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
+        if limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max
+            _ = setrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit)
+            _ = getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit)
+        }
+        return UInt64(limit.rlim_cur)
+    }
+}

@@ -1,0 +1,75 @@
+import CLinux
+
+/// Moving bytes between sockets, memory, files and pipes, never blocking.
+package enum Transfers {
+    /// Reads once into `memory`, which must not be empty.
+    @inline(__always)
+    package static func read(_ fd: Int32, into memory: UnsafeMutableRawBufferPointer) -> IOResult {
+        while true {
+            let count = recv(fd, memory.baseAddress, memory.count, 0)
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .endOfStream }
+            let error = Errno.last
+            if error == .again { return .wouldBlock }
+            if error != .interrupted { return .failed(error) }
+        }
+    }
+
+    /// Writes once; fewer bytes than asked for means that the socket is full.
+    @inline(__always)
+    package static func write(_ fd: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
+        while true {
+            let count = send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            if count >= 0 { return .bytes(count) }
+            let error = Errno.last
+            if error == .again { return .wouldBlock }
+            if error != .interrupted { return .failed(error) }
+        }
+    }
+
+    /// Writes several runs of bytes in one call. `more` tells the kernel that more follows at
+    /// once, so that it need not send a short segment.
+    @inline(__always)
+    package static func write(
+        _ fd: Int32, vectors: UnsafeMutableBufferPointer<iovec>, more: Bool = false
+    ) -> IOResult {
+        var message = msghdr()
+        message.msg_iov = vectors.baseAddress
+        message.msg_iovlen = vectors.count
+        let flags = Int32(MSG_NOSIGNAL) | (more ? Int32(MSG_MORE) : 0)
+        while true {
+            let count = sendmsg(fd, &message, flags)
+            if count >= 0 { return .bytes(count) }
+            let error = Errno.last
+            if error == .again { return .wouldBlock }
+            if error != .interrupted { return .failed(error) }
+        }
+    }
+
+    /// Sends `count` bytes of a file from `offset` without copying them through the process.
+    package static func sendFile(_ fd: Int32, file: Int32, offset: Int, count: Int) -> IOResult {
+        var position = off_t(offset)
+        while true {
+            let sent = sendfile(fd, file, &position, count)
+            if sent > 0 { return .bytes(sent) }
+            if sent == 0 { return .endOfStream }
+            let error = Errno.last
+            if error == .again { return .wouldBlock }
+            if error != .interrupted { return .failed(error) }
+        }
+    }
+
+    /// Moves up to `count` bytes between a pipe and a socket inside the kernel. `wouldBlock` is
+    /// reported when either end cannot go on; the caller knows the pipe's fill and so which.
+    package static func splice(from source: Int32, to sink: Int32, count: Int) -> IOResult {
+        let flags = UInt32(PINFOLD_SPLICE_F_MOVE | PINFOLD_SPLICE_F_NONBLOCK)
+        while true {
+            let moved = CLinux.splice(source, nil, sink, nil, count, flags)
+            if moved > 0 { return .bytes(moved) }
+            if moved == 0 { return .endOfStream }
+            let error = Errno.last
+            if error == .again { return .wouldBlock }
+            if error != .interrupted { return .failed(error) }
+        }
+    }
+}

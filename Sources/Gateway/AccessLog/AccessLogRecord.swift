@@ -1,0 +1,174 @@
+import Addressing
+import HTTPCore
+import Metrics
+
+/// The TLS version that an exchange's upstream connection spoke.
+package enum UpstreamTLSVersion: UInt8, Sendable, CaseIterable {
+    /// Clear text, or no upstream connection.
+    case none
+    case tls10, tls11, tls12, tls13
+
+    /// The version of a number from the wire (RFC 8446 section 4.2.1): 0x0303 is TLS 1.2. Others are
+    /// `none`.
+    package init(wire: UInt16) {
+        switch wire {
+        case 0x0301: self = .tls10
+        case 0x0302: self = .tls11
+        case 0x0303: self = .tls12
+        case 0x0304: self = .tls13
+        default: self = .none
+        }
+    }
+
+    /// The name in the log; empty for `none`.
+    package var label: StaticString {
+        switch self {
+        case .none: ""
+        case .tls10: "TLSv1.0"
+        case .tls11: "TLSv1.1"
+        case .tls12: "TLSv1.2"
+        case .tls13: "TLSv1.3"
+        }
+    }
+}
+
+/// One exchange as the access log has it, but for its texts.
+///
+/// Everything is a number or an index, so that the worker fills it in and copies it without touching
+/// the heap; the log's thread makes text of it.
+package struct AccessLogRecord: Sendable, BitwiseCopyable {
+    /// When the request's first byte arrived, in milliseconds since 1970.
+    package var timeMilliseconds: Int64 = 0
+    /// The exchange's number, which is also in error replies; logged as 16 hexadecimal digits.
+    package var exchange: UInt64 = 0
+    /// The client's address.
+    package var clientAddress: IPAddress
+    /// The client's port.
+    package var clientPort: UInt16
+    /// The listener, by the index of its label (`AccessLogLabels.listeners`).
+    package var listener: UInt16 = 0
+    /// The route, by the index of its label (`AccessLogLabels.routes`).
+    package var route: UInt16 = 0
+    /// The status that the client was sent; 0 if none was.
+    package var status: UInt16 = 0
+    /// The request's version; `nil` if the request line was not understood.
+    package var version: HTTPVersion?
+    /// What the cache had to do with it.
+    package var cache: CacheResult = .none
+    /// What the upstream connection spoke.
+    package var upstreamTLS: UpstreamTLSVersion = .none
+    /// Why it was refused or failed, by the index in `AccessLogLabels.reasons`; `nil` if it was not.
+    package var reason: UInt16?
+    /// The upstream's address; `nil` if none was connected to.
+    package var upstreamAddress: IPAddress?
+    /// The upstream's port.
+    package var upstreamPort: UInt16 = 0
+    /// The request body's bytes, as content (without chunk framing).
+    package var requestBytes: UInt64 = 0
+    /// The response body's bytes, as content (without chunk framing); a tunnel's bytes to the client.
+    package var responseBytes: UInt64 = 0
+    /// From the request's first byte to the response's last, in microseconds.
+    package var durationMicroseconds: UInt64 = 0
+
+    /// A record of a client's exchange, all else to be filled in.
+    package init(client: Endpoint) {
+        clientAddress = client.address
+        clientPort = client.port
+    }
+
+    /// Sets the upstream's address and port.
+    package mutating func setUpstream(_ endpoint: Endpoint) {
+        upstreamAddress = endpoint.address
+        upstreamPort = endpoint.port
+    }
+}
+
+/// Where an exchange's texts lie in the bytes of its request head; an empty range is an absent text.
+///
+/// Credentials are no part of it: `Authorization` and the like are never logged, and userinfo in a target
+/// or referer is replaced by `***`. Queries are logged, as part of the target.
+package struct AccessLogTexts: Sendable {
+    /// The method as it was sent.
+    package var method: ByteRange
+    /// The request target as it was sent.
+    package var target: ByteRange
+    /// The value of `User-Agent`.
+    package var userAgent: ByteRange
+    /// The value of `Referer`.
+    package var referer: ByteRange
+
+    /// These ranges.
+    package init(
+        method: ByteRange, target: ByteRange, userAgent: ByteRange, referer: ByteRange
+    ) {
+        self.method = method
+        self.target = target
+        self.userAgent = userAgent
+        self.referer = referer
+    }
+}
+
+/// The names behind a record's indexes. They only grow (`LabelTable`), so that a record logged before a
+/// reload still means the same after it.
+package struct AccessLogLabels: Sendable {
+    /// Listener names.
+    package var listeners: LabelTable
+    /// Route names, the same table as the metrics'.
+    package var routes: LabelTable
+    /// Reason tokens, the same list as the metrics'.
+    package var reasons: [StaticString]
+
+    /// These names.
+    package init(listeners: LabelTable, routes: LabelTable, reasons: [StaticString]) {
+        self.listeners = listeners
+        self.routes = routes
+        self.reasons = reasons
+    }
+}
+
+/// The limits of the access log.
+package struct AccessLogLimits: Sendable, Equatable {
+    /// Bytes that each worker may have queued; a line beyond is dropped and counted. Rounded up to a
+    /// power of two of at least 64 KiB.
+    package var queueBytes = 1 << 20
+    /// What is logged of a method at most; the rest is cut off. So with the others.
+    package var methodBytes = 64
+    /// What is logged of a target at most.
+    package var targetBytes = 8192
+    /// What is logged of a user agent at most.
+    package var userAgentBytes = 1024
+    /// What is logged of a referer at most.
+    package var refererBytes = 2048
+    /// How long a line waits for others, to be written with them, in milliseconds.
+    package var flushMilliseconds = 100
+
+    /// The defaults.
+    package init() {}
+}
+
+/// How a line is written.
+package enum AccessLogFormat: Sendable, CaseIterable {
+    /// One JSON object (RFC 8259) a line, in UTF-8.
+    case json
+    /// Apache's combined format, times in UTC.
+    case combined
+}
+
+/// Why the access log could not be opened.
+package enum AccessLogError: Error, Sendable, Equatable {
+    /// The file could not be opened or created; `code` is the errno.
+    case open(path: String, code: Int32)
+    /// The thread or its wake-up descriptor could not be created; `code` is the errno.
+    case thread(code: Int32)
+}
+
+/// What the log's thread reports for the operational log.
+package enum AccessLogEvent: Sendable, Equatable {
+    /// The file could not be opened anew; the old one stays in use. `code` is the errno.
+    case reopenFailed(path: String, code: Int32)
+    /// Lines are being dropped because writing fails; said once until it works again. `code` is the
+    /// errno.
+    case writeFailed(code: Int32)
+    /// Writing works again, after `lines` lines were lost.
+    case writeRecovered(lines: UInt64)
+}

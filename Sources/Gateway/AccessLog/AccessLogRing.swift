@@ -1,0 +1,225 @@
+import HTTPCore
+import Synchronization
+
+/// A queue of log records between one worker and the log's thread: a ring of bytes with one producer
+/// and one consumer, without locks.
+///
+/// Positions count bytes from the start and never go back; a position's place in the ring is its
+/// remainder by the capacity. The producer alone moves `head`, the consumer alone moves `tail`. An entry
+/// is never split: where it does not fit before the ring's end, a marker sends the consumer to the start.
+struct AccessLogRing: @unchecked Sendable {
+    /// The least capacity; the longest entry fits several times.
+    static let minimumCapacity = 1 << 16
+    /// The largest capacity.
+    static let maximumCapacity = 1 << 28
+    /// The most that is taken over of all four texts together, whatever was configured.
+    static let maximumTextBytes = 16 * 1024
+
+    private let base: UnsafeMutableRawPointer
+    let capacity: Int
+    private let shared: UnsafeMutablePointer<Atomic<UInt64>>
+    private let producer: UnsafeMutablePointer<ProducerState>
+    private let limits: AccessLogLimits
+
+    /// What precedes an entry's record and texts.
+    private struct Prefix: BitwiseCopyable {
+        /// Bytes from this prefix to the next one; `skip` where the rest of the ring is unused.
+        var size: UInt32
+        var method: UInt32
+        var target: UInt32
+        var userAgent: UInt32
+        var referer: UInt32
+
+        static var skip: UInt32 { .max }
+    }
+
+    /// What only the producer touches.
+    private struct ProducerState {
+        var head: UInt64 = 0
+        /// The consumer's position when it was last looked at: never beyond the real one.
+        var tailSeen: UInt64 = 0
+        /// Whether the consumer was told that the ring is filling up.
+        var hasUrged = false
+    }
+
+    /// Places of the shared counters, the two threads' on different cache lines.
+    private enum Cell {
+        static var head: Int { 0 }
+        static var pushed: Int { 1 }
+        static var refused: Int { 2 }
+        static var tail: Int { 16 }
+        static var count: Int { 32 }
+    }
+
+    /// Every entry starts at a multiple of this.
+    private static var alignment: Int { 16 }
+    private static var recordOffset: Int { align(MemoryLayout<Prefix>.size) }
+    private static var textOffset: Int { recordOffset + align(MemoryLayout<AccessLogRecord>.size) }
+
+    private static func align(_ size: Int) -> Int { (size + alignment - 1) & ~(alignment - 1) }
+
+    /// Allocates a ring of the limits' size.
+    init(limits: AccessLogLimits) {
+        self.limits = limits
+        var capacity = AccessLogRing.minimumCapacity
+        while capacity < limits.queueBytes && capacity < AccessLogRing.maximumCapacity {
+            capacity *= 2
+        }
+        self.capacity = capacity
+        base = .allocate(byteCount: capacity, alignment: AccessLogRing.alignment)
+        shared = .allocate(capacity: Cell.count)
+        for index in 0..<Cell.count { (shared + index).initialize(to: Atomic(0)) }
+        producer = .allocate(capacity: 1)
+        producer.initialize(to: ProducerState())
+    }
+
+    /// Frees the ring; no thread may use it any more.
+    func deallocate() {
+        producer.deinitialize(count: 1)
+        producer.deallocate()
+        shared.deinitialize(count: Cell.count)
+        shared.deallocate()
+        base.deallocate()
+    }
+
+    /// Entries ever queued; from any thread.
+    var pushed: UInt64 { shared[Cell.pushed].load(ordering: .relaxed) }
+    /// Entries ever refused because the ring was full; from any thread.
+    var refused: UInt64 { shared[Cell.refused].load(ordering: .relaxed) }
+
+    // MARK: The producer
+
+    /// What became of an entry.
+    enum Push: Equatable {
+        /// Queued.
+        case queued
+        /// Queued, and the ring has just become more than half full: the consumer should be woken.
+        case queuedHalfFull
+        /// Not queued: the ring is full.
+        case refused
+    }
+
+    /// Copies a record and its texts into the ring, each text up to its limit.
+    func push(_ record: AccessLogRecord, head bytes: Span<UInt8>, _ texts: AccessLogTexts) -> Push {
+        var room = AccessLogRing.maximumTextBytes
+        let method = cut(texts.method, to: limits.methodBytes, of: bytes, room: &room)
+        let target = cut(texts.target, to: limits.targetBytes, of: bytes, room: &room)
+        let userAgent = cut(texts.userAgent, to: limits.userAgentBytes, of: bytes, room: &room)
+        let referer = cut(texts.referer, to: limits.refererBytes, of: bytes, room: &room)
+        let textCount = method.count + target.count + userAgent.count + referer.count
+        let size = AccessLogRing.align(AccessLogRing.textOffset + textCount)
+        guard let (place, isHalfFull) = reserve(size) else {
+            increment(Cell.refused)
+            return .refused
+        }
+        let prefix = Prefix(
+            size: UInt32(size), method: UInt32(method.count), target: UInt32(target.count),
+            userAgent: UInt32(userAgent.count), referer: UInt32(referer.count))
+        place.storeBytes(of: prefix, as: Prefix.self)
+        place.storeBytes(
+            of: record, toByteOffset: AccessLogRing.recordOffset, as: AccessLogRecord.self)
+        var end = place + AccessLogRing.textOffset
+        bytes.withUnsafeBytes { all in
+            end = copy(all, method, to: end)
+            end = copy(all, target, to: end)
+            end = copy(all, userAgent, to: end)
+            end = copy(all, referer, to: end)
+        }
+        increment(Cell.pushed)
+        shared[Cell.head].store(producer.pointee.head, ordering: .releasing)
+        return isHalfFull ? .queuedHalfFull : .queued
+    }
+
+    /// Takes room for an entry of `size` bytes: where it goes, and whether the ring has just become
+    /// more than half full; `nil` if there is no room.
+    private func reserve(_ size: Int) -> (UnsafeMutableRawPointer, isHalfFull: Bool)? {
+        let state = producer
+        let offset = Int(truncatingIfNeeded: state.pointee.head) & (capacity - 1)
+        let skipped = capacity - offset < size ? capacity - offset : 0
+        let end = state.pointee.head + UInt64(skipped + size)
+        if end - state.pointee.tailSeen > UInt64(capacity / 2) {
+            // The consumer's cache line is looked at only when the ring seems to fill up. Acquiring: it
+            // must have finished reading what is overwritten now.
+            state.pointee.tailSeen = shared[Cell.tail].load(ordering: .acquiring)
+        }
+        let used = end - state.pointee.tailSeen
+        guard used <= UInt64(capacity) else { return nil }
+        if skipped > 0 { (base + offset).storeBytes(of: Prefix.skip, as: UInt32.self) }
+        state.pointee.head = end
+        let wasUrged = state.pointee.hasUrged
+        state.pointee.hasUrged = used > UInt64(capacity / 2)
+        let place = base + (skipped > 0 ? 0 : offset)
+        return (place, state.pointee.hasUrged && !wasUrged)
+    }
+
+    private func increment(_ cell: Int) {
+        shared[cell].store(shared[cell].load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+    }
+
+    /// The part of a range that lies in the bytes and within both limits.
+    private func cut(
+        _ range: ByteRange, to limit: Int, of bytes: Span<UInt8>, room: inout Int
+    ) -> Range<Int> {
+        let start = min(Int(range.start), bytes.count)
+        let count = max(0, min(Int(range.count), bytes.count - start, limit, room))
+        room -= count
+        return start..<(start + count)
+    }
+
+    private func copy(
+        _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to place: UnsafeMutableRawPointer
+    ) -> UnsafeMutableRawPointer {
+        guard let start = bytes.baseAddress else { return place }
+        place.copyMemory(from: start + range.lowerBound, byteCount: range.count)
+        return place + range.count
+    }
+
+    // MARK: The consumer
+
+    /// An entry as it lies in the ring; valid until the body that was given it returns.
+    struct Entry {
+        var record: AccessLogRecord
+        var method: UnsafeRawBufferPointer
+        var target: UnsafeRawBufferPointer
+        var userAgent: UnsafeRawBufferPointer
+        var referer: UnsafeRawBufferPointer
+    }
+
+    /// Whether there is nothing to take.
+    var isEmpty: Bool { headPosition == shared[Cell.tail].load(ordering: .relaxed) }
+
+    /// How far the producer has come: entries before this position can be taken.
+    var headPosition: UInt64 { shared[Cell.head].load(ordering: .acquiring) }
+
+    /// Gives the entries before `end` to `body`, oldest first, until it returns `false`, and frees
+    /// those that were given. Returns whether all were.
+    func drain(upTo end: UInt64, _ body: (borrowing Entry) -> Bool) -> Bool {
+        var tail = shared[Cell.tail].load(ordering: .relaxed)
+        defer { shared[Cell.tail].store(tail, ordering: .releasing) }
+        while tail < end {
+            let offset = Int(truncatingIfNeeded: tail) & (capacity - 1)
+            let place = UnsafeRawPointer(base + offset)
+            guard place.load(as: UInt32.self) != Prefix.skip else {
+                tail += UInt64(capacity - offset)
+                continue
+            }
+            let prefix = place.load(as: Prefix.self)
+            tail += UInt64(prefix.size)
+            if !body(entry(at: place, prefix)) { return tail >= end }
+        }
+        return true
+    }
+
+    private func entry(at place: UnsafeRawPointer, _ prefix: Prefix) -> Entry {
+        let record = place.load(
+            fromByteOffset: AccessLogRing.recordOffset, as: AccessLogRecord.self)
+        var start = place + AccessLogRing.textOffset
+        func next(_ count: UInt32) -> UnsafeRawBufferPointer {
+            defer { start += Int(count) }
+            return UnsafeRawBufferPointer(start: start, count: Int(count))
+        }
+        return Entry(
+            record: record, method: next(prefix.method), target: next(prefix.target),
+            userAgent: next(prefix.userAgent), referer: next(prefix.referer))
+    }
+}

@@ -1,0 +1,89 @@
+/// One field line of a head, as offsets over the head's bytes.
+package struct Field: Sendable, Equatable {
+    /// The name among those the gateway knows, or `other`.
+    package var id: FieldID
+    /// Whether a Connection field of the same head names this field as hop-by-hop, and may
+    /// (see ``ConnectionOptions``).
+    package var isNominated: Bool
+    /// The name's bytes. The line begins at its first byte.
+    package var name: ByteRange
+    /// The value without the whitespace around it (RFC 9112 §5.1). May be empty.
+    package var value: ByteRange
+
+    /// A field with these parts.
+    @inlinable @inline(__always)
+    package init(id: FieldID, name: ByteRange, value: ByteRange, isNominated: Bool = false) {
+        self.id = id
+        self.isNominated = isNominated
+        self.name = name
+        self.value = value
+    }
+}
+
+/// The fields of one head in their order, with a bitmask of the names that occur.
+///
+/// Storage survives ``removeAll()``, so a reused section does not allocate.
+package struct FieldSection: Sendable, RandomAccessCollection {
+    @usableFromInline var storage: ContiguousArray<Field> = []
+    /// The known names that occur. `other` is in it when an unknown name does.
+    package private(set) var present: FieldIDSet = []
+    /// The known names that occur on more than one line.
+    package private(set) var repeated: FieldIDSet = []
+    /// Whether some field has ``Field/isNominated``.
+    package internal(set) var hasNominated = false
+    /// Offset of the empty line that ends the section: one past the last field line.
+    package internal(set) var end: UInt32 = 0
+
+    /// An empty section.
+    package init() {}
+
+    @inlinable package var startIndex: Int { 0 }
+    @inlinable package var endIndex: Int { storage.count }
+    /// The field at `index`, in the order received.
+    @inlinable package subscript(index: Int) -> Field { storage[index] }
+
+    /// Whether a field of that name occurs: one test of a bit.
+    @inlinable @inline(__always)
+    package func contains(_ id: FieldID) -> Bool { present.contains(id) }
+
+    /// The first field of that name.
+    package func first(_ id: FieldID) -> Field? {
+        guard present.contains(id) else { return nil }
+        for field in storage where field.id == id { return field }
+        return nil
+    }
+
+    /// The field of that name when there is exactly one; nil when there is none or several.
+    package func only(_ id: FieldID) -> Field? {
+        repeated.contains(id) ? nil : first(id)
+    }
+
+    /// How many fields of that name there are.
+    package func count(of id: FieldID) -> Int {
+        guard present.contains(id) else { return 0 }
+        return storage.count { $0.id == id }
+    }
+
+    /// Empties the section and keeps its storage.
+    package mutating func removeAll() {
+        storage.removeAll(keepingCapacity: true)
+        present = []
+        repeated = []
+        hasNominated = false
+        end = 0
+    }
+
+    /// Adds a field at the end.
+    package mutating func append(_ field: Field) {
+        let id = FieldIDSet(field.id)
+        repeated.formUnion(present.intersection(id))
+        present.formUnion(id)
+        storage.append(field)
+    }
+
+    /// Marks the field at `index` as named by a Connection field.
+    mutating func nominate(_ index: Int) {
+        storage[index].isNominated = true
+        hasNominated = true
+    }
+}

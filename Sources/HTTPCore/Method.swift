@@ -1,0 +1,84 @@
+/// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is `other`.
+package enum Method: UInt8, Sendable, CaseIterable {
+    case get, head, post, put, delete, connect, options, trace, patch
+    /// A token that is none of the above; its bytes are at ``RequestHead/methodRange``.
+    case other
+
+    /// Whether the method is defined as safe (RFC 9110 §9.2.1).
+    @inlinable
+    package var isSafe: Bool {
+        switch self {
+        case .get, .head, .options, .trace: true
+        case .post, .put, .delete, .connect, .patch, .other: false
+        }
+    }
+
+    /// Whether a repeat of the request has the effect of one (RFC 9110 §9.2.2). `other` is not:
+    /// nothing is known about it.
+    @inlinable
+    package var isIdempotent: Bool {
+        switch self {
+        case .get, .head, .options, .trace, .put, .delete: true
+        case .post, .connect, .patch, .other: false
+        }
+    }
+
+    /// The method's name as sent; empty for `other`.
+    package var name: StaticString {
+        switch self {
+        case .get: "GET"
+        case .head: "HEAD"
+        case .post: "POST"
+        case .put: "PUT"
+        case .delete: "DELETE"
+        case .connect: "CONNECT"
+        case .options: "OPTIONS"
+        case .trace: "TRACE"
+        case .patch: "PATCH"
+        case .other: ""
+        }
+    }
+}
+
+/// The version in a start line (RFC 9112 §2.3). All others are refused.
+package enum HTTPVersion: UInt8, Sendable, CaseIterable {
+    case http10, http11
+}
+
+/// The four forms of a request target (RFC 9112 §3.2).
+package enum TargetForm: UInt8, Sendable, CaseIterable {
+    /// `/path?query`
+    case origin
+    /// `http://host/path?query`
+    case absolute
+    /// `host:port`, of CONNECT only
+    case authority
+    /// `*`, of OPTIONS only
+    case asterisk
+}
+
+/// The schemes that a target in absolute-form may have.
+package enum Scheme: UInt8, Sendable, CaseIterable {
+    case http, https
+
+    /// The port that an authority without one means (RFC 9110 §4.2).
+    @inlinable
+    package var defaultPort: UInt16 {
+        switch self {
+        case .http: 80
+        case .https: 443
+        }
+    }
+}
+
+/// What a validated host is written as.
+package enum HostKind: UInt8, Sendable, CaseIterable {
+    /// There is none: an HTTP/1.0 request in origin-form without Host.
+    case none
+    /// A registered name: labels of letters, digits, `-` and `_`, parted by dots.
+    case name
+    /// Four decimal numbers; nothing else that `inet_aton` would take is accepted.
+    case ipv4
+    /// An IPv6 literal; its range leaves the brackets out.
+    case ipv6
+}

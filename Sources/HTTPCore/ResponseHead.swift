@@ -1,0 +1,25 @@
+/// A parsed and validated response head: offsets over its bytes, and the decisions about it.
+///
+/// A 1xx response is a head of its own; the final one follows it.
+package struct ResponseHead: Sendable {
+    /// The status code, 100 to 999.
+    package var status: UInt16 = 200
+    /// The reason phrase; may be empty.
+    package var reason = ByteRange()
+    /// The response's version.
+    package var version = HTTPVersion.http11
+    /// The fields.
+    package var fields = FieldSection()
+    /// Bytes of the whole head with its empty line.
+    package var length = 0
+    /// How the body ends, with the request's method taken into account.
+    package var framing = BodyFraming.none
+    /// Whether the connection can carry another exchange after this one. False for `untilClose`.
+    package var keepAlive = true
+
+    /// Whether this is an interim response: another head follows. 101 is final.
+    package var isInterim: Bool { status < 200 && status != 101 }
+
+    /// A head to parse into.
+    package init() {}
+}

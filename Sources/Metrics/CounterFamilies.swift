@@ -1,0 +1,221 @@
+/// A counter metric whose series are counted by the workers.
+struct CounterFamily: Sendable {
+    /// One series: its labels as they are written, and what counts it.
+    struct Series: Sendable {
+        var labels: StaticString
+        var counter: WorkerCounter
+
+        init(_ labels: StaticString = "", _ counter: WorkerCounter) {
+            self.labels = labels
+            self.counter = counter
+        }
+    }
+
+    /// The name without `_total`.
+    var name: StaticString
+    var unit: StaticString?
+    var help: StaticString
+    var series: [Series]
+
+    init(
+        _ name: StaticString, unit: StaticString? = nil, _ help: StaticString, _ series: [Series]
+    ) {
+        self.name = name
+        self.unit = unit
+        self.help = help
+        self.series = series
+    }
+
+    init(
+        _ name: StaticString, unit: StaticString? = nil, _ help: StaticString,
+        _ counter: WorkerCounter
+    ) {
+        self.init(name, unit: unit, help, [Series("", counter)])
+    }
+
+    /// Every family, in the order of the exposition. Each `WorkerCounter` is in exactly one.
+    static let all = clients + upstreams + names + handshakes + relays + cache
+
+    private static let clients = [
+        CounterFamily(
+            "pinfold_client_connections_accepted", "Client connections that were accepted.",
+            .clientConnectionsAccepted),
+        CounterFamily(
+            "pinfold_client_connections_refused",
+            "Client connections that were closed at once, by reason.",
+            [
+                Series("reason=\"limit\"", .clientConnectionsRefusedByLimit),
+                Series("reason=\"address\"", .clientConnectionsRefusedByAddress),
+            ]),
+        CounterFamily(
+            "pinfold_accept_pauses",
+            "Times that accepting was paused because descriptors had run out.", .acceptPauses),
+        CounterFamily(
+            "pinfold_client_received_bytes", unit: "bytes", "Bytes received from clients.",
+            .clientBytesReceived),
+        CounterFamily(
+            "pinfold_client_sent_bytes", unit: "bytes", "Bytes sent to clients.", .clientBytesSent),
+    ]
+
+    private static let upstreams = [
+        CounterFamily(
+            "pinfold_upstream_connections_created", "Upstream connections that were made.",
+            .upstreamConnectionsCreated),
+        CounterFamily(
+            "pinfold_upstream_connections_reused",
+            "Times that an exchange took an idle connection from the pool.",
+            .upstreamConnectionsReused),
+        CounterFamily(
+            "pinfold_upstream_connections_outdated",
+            "Idle upstream connections closed because the policy they were made under is gone.",
+            .upstreamConnectionsOutdated),
+        CounterFamily(
+            "pinfold_upstream_connect_failures",
+            "Attempts to connect that failed, one per address tried, by reason.",
+            [
+                Series("reason=\"refused\"", .upstreamConnectRefused),
+                Series("reason=\"timeout\"", .upstreamConnectTimedOut),
+                Series("reason=\"unreachable\"", .upstreamConnectUnreachable),
+                Series("reason=\"other\"", .upstreamConnectFailedOtherwise),
+            ]),
+        CounterFamily(
+            "pinfold_upstream_pool_waits", "Exchanges that waited for an upstream connection.",
+            .poolWaits),
+        CounterFamily(
+            "pinfold_upstream_pool_wait_timeouts",
+            "Exchanges that waited for an upstream connection in vain.", .poolWaitTimeouts),
+        CounterFamily(
+            "pinfold_upstream_pool_wait_refusals",
+            "Exchanges refused because the queue for an upstream connection was full.",
+            .poolWaitRefusals),
+        CounterFamily(
+            "pinfold_upstream_retries",
+            "Requests sent again because a reused upstream connection had died.", .retries),
+        CounterFamily(
+            "pinfold_upstream_received_bytes", unit: "bytes", "Bytes received from upstreams.",
+            .upstreamBytesReceived),
+        CounterFamily(
+            "pinfold_upstream_sent_bytes", unit: "bytes", "Bytes sent to upstreams.",
+            .upstreamBytesSent),
+    ]
+
+    private static let names = [
+        CounterFamily("pinfold_dns_queries", "Questions sent to name servers.", .dnsQueries),
+        CounterFamily(
+            "pinfold_dns_answers", "Outcomes of questions to name servers, by result.",
+            [
+                Series("result=\"found\"", .dnsAnswersFound),
+                Series("result=\"no_such_name\"", .dnsAnswersNoSuchName),
+                Series("result=\"no_data\"", .dnsAnswersNoData),
+                Series("result=\"server_failure\"", .dnsAnswersServerFailure),
+                Series("result=\"timeout\"", .dnsAnswersTimeout),
+                Series("result=\"other\"", .dnsAnswersOther),
+            ]),
+        CounterFamily(
+            "pinfold_dns_cache_hits", "Names answered from the resolver's cache.", .dnsCacheHits),
+    ]
+
+    private static let handshakes = [
+        CounterFamily(
+            "pinfold_tls_handshakes",
+            "TLS handshakes with upstreams, by result and whether a session was resumed.",
+            [
+                Series("result=\"ok\",resumed=\"false\"", .tlsHandshakesFull),
+                Series("result=\"ok\",resumed=\"true\"", .tlsHandshakesResumed),
+                Series("result=\"untrusted\",resumed=\"false\"", .tlsHandshakesUntrusted),
+                Series("result=\"pin_mismatch\",resumed=\"false\"", .tlsHandshakesPinMismatch),
+                Series("result=\"protocol_error\",resumed=\"false\"", .tlsHandshakesProtocolError),
+                Series("result=\"timeout\",resumed=\"false\"", .tlsHandshakesTimeout),
+                Series("result=\"closed\",resumed=\"false\"", .tlsHandshakesClosed),
+            ])
+    ]
+
+    private static let relays = [
+        CounterFamily("pinfold_tunnels_opened", "Tunnels that CONNECT opened.", .tunnelsOpened),
+        CounterFamily(
+            "pinfold_tunnel_bytes", unit: "bytes", "Bytes relayed by tunnels, by direction.",
+            [
+                Series("direction=\"to_upstream\"", .tunnelBytesToUpstream),
+                Series("direction=\"to_client\"", .tunnelBytesToClient),
+            ]),
+        CounterFamily(
+            "pinfold_upgrades", "Connections that changed to another protocol (status 101).",
+            .upgrades),
+    ]
+
+    private static let cache = [
+        CounterFamily(
+            "pinfold_cache_hits", "Responses taken from the cache, by the tier they were found in.",
+            [
+                Series("tier=\"memory\"", .cacheMemoryHits),
+                Series("tier=\"disk\"", .cacheDiskHits),
+            ]),
+        CounterFamily("pinfold_cache_stores", "Responses stored in the cache.", .cacheStores),
+        CounterFamily(
+            "pinfold_cache_stores_aborted",
+            "Responses thrown away while being stored because they ended early.",
+            .cacheStoresAborted),
+        CounterFamily(
+            "pinfold_cache_invalidations",
+            "Stored responses invalidated because of an unsafe request.", .cacheInvalidations),
+    ]
+}
+
+/// A gauge metric whose parts are held by the workers.
+struct GaugeFamily: Sendable {
+    var name: StaticString
+    var help: StaticString
+    var gauge: WorkerGauge
+
+    /// Every family, in the order of the exposition. Each `WorkerGauge` is in exactly one.
+    static let all = [
+        GaugeFamily(
+            name: "pinfold_client_connections_open", help: "Client connections that are open.",
+            gauge: .clientConnectionsOpen),
+        GaugeFamily(
+            name: "pinfold_accept_paused",
+            help: "Workers whose accepting is paused because descriptors have run out.",
+            gauge: .acceptPaused),
+        GaugeFamily(
+            name: "pinfold_http_requests_in_flight", help: "Exchanges that are going on.",
+            gauge: .exchangesInFlight),
+        GaugeFamily(
+            name: "pinfold_upstream_connections_open",
+            help: "Upstream connections that are open, idle ones included.",
+            gauge: .upstreamConnectionsOpen),
+        GaugeFamily(
+            name: "pinfold_upstream_connections_idle",
+            help: "Upstream connections in the pool that no exchange uses.",
+            gauge: .upstreamConnectionsIdle),
+        GaugeFamily(
+            name: "pinfold_upstream_pool_waiting",
+            help: "Exchanges that wait for an upstream connection.", gauge: .poolWaiting),
+        GaugeFamily(
+            name: "pinfold_tunnels_open", help: "Tunnels that are open.", gauge: .tunnelsOpen),
+    ]
+}
+
+/// A histogram metric of durations, recorded by the workers without a route.
+struct DurationFamily: Sendable {
+    var name: StaticString
+    var help: StaticString
+    var histogram: WorkerHistogram
+
+    /// Every family, in the order of the exposition. Each `WorkerHistogram` is in exactly one.
+    static let all = [
+        DurationFamily(
+            name: "pinfold_dns_query_duration_seconds",
+            help: "From a question to a name server to its answer.", histogram: .dnsQuery),
+        DurationFamily(
+            name: "pinfold_upstream_connect_duration_seconds",
+            help: "From the first attempt to connect to the connected socket.",
+            histogram: .upstreamConnect),
+        DurationFamily(
+            name: "pinfold_tls_handshake_duration_seconds",
+            help: "From the first byte of a TLS handshake to the verdict on the peer.",
+            histogram: .tlsHandshake),
+        DurationFamily(
+            name: "pinfold_upstream_pool_wait_duration_seconds",
+            help: "What exchanges waited for an upstream connection.", histogram: .poolWait),
+    ]
+}

@@ -1,0 +1,142 @@
+extension ExpositionWriter {
+    /// The metrics of exchanges: requests and the three histograms by route, failures by reason, and
+    /// pin evaluations.
+    ///
+    /// A request series appears with its first exchange: all combinations of the labels would be
+    /// several hundred series per route, most of them forever zero.
+    mutating func writeExchanges(_ snapshot: MetricsSnapshot) {
+        let routes = snapshot.routeSeries()
+        family(
+            "pinfold_http_requests", .counter,
+            help: "Exchanges that ended, by route, method, status class and cache result.")
+        for route in routes { writeRequests(route) }
+
+        family(
+            "pinfold_http_request_duration_seconds", .histogram,
+            help: "From a request's first byte to its response's last, by route.", unit: "seconds")
+        for route in routes {
+            histogram(
+                route.labels, route.totals(at: RouteLayout.duration), .durations,
+                inMillionths: true)
+        }
+        family(
+            "pinfold_http_request_size_bytes", .histogram,
+            help: "Sizes of request bodies, by route.", unit: "bytes")
+        for route in routes {
+            histogram(
+                route.labels, route.totals(at: RouteLayout.requestSize), .sizes,
+                inMillionths: false)
+        }
+        family(
+            "pinfold_http_response_size_bytes", .histogram,
+            help: "Sizes of response bodies, by route.", unit: "bytes")
+        for route in routes {
+            histogram(
+                route.labels, route.totals(at: RouteLayout.responseSize), .sizes,
+                inMillionths: false)
+        }
+        writeFailures(snapshot)
+        writePinEvaluations(snapshot)
+    }
+
+    private mutating func writeRequests(_ route: RouteSeries) {
+        for method in MetricMethod.allCases {
+            for code in CodeClass.allCases {
+                for cache in CacheResult.allCases {
+                    let count = route.total(at: RouteLayout.series(method, code, cache))
+                    guard count > 0 else { continue }
+                    var labels = route.labels
+                    labels.append("method", method.label)
+                    labels.append("code_class", code.label)
+                    labels.append("cache", cache.label)
+                    sample(labels, count)
+                }
+            }
+        }
+    }
+
+    private mutating func writeFailures(_ snapshot: MetricsSnapshot) {
+        family(
+            "pinfold_http_request_failures", .counter,
+            help: "Exchanges that were refused or failed, by the reason given to the client.")
+        for (index, reason) in snapshot.reasons.enumerated() {
+            let total = snapshot.workers.reduce(UInt64(0)) { sum, worker in
+                index < worker.dimensions.reasons ? sum &+ worker.failures(reason: index) : sum
+            }
+            sample(LabelText("reason", reason), total)
+        }
+    }
+
+    private mutating func writePinEvaluations(_ snapshot: MetricsSnapshot) {
+        family(
+            "pinfold_pin_evaluations", .counter,
+            help: "Judgements of servers by pinsets, by pinset and result.")
+        let table = snapshot.pinsets
+        for pinset in Array(table.labels.indices) + [table.overflowIndex] {
+            for result in PinResult.allCases {
+                let total = snapshot.workers.reduce(UInt64(0)) { sum, worker in
+                    pinset < worker.dimensions.pinsets
+                        ? sum &+ worker.pinEvaluations(pinset: pinset, result: result) : sum
+                }
+                // Configured pinsets are listed from the start, so that the first mismatch is a change.
+                guard total > 0 || pinset != table.overflowIndex else { continue }
+                var labels = LabelText("pinset", table[pinset])
+                labels.append("result", result.label)
+                sample(labels, total)
+            }
+        }
+    }
+
+    /// The counters, gauges and durations that the workers keep without a route.
+    mutating func writeWorkerFamilies(_ snapshot: MetricsSnapshot) {
+        let workers = snapshot.workers
+        for metric in CounterFamily.all {
+            family(metric.name, .counter, help: metric.help, unit: metric.unit)
+            for series in metric.series {
+                let total = workers.reduce(UInt64(0)) { $0 &+ $1.value(series.counter) }
+                sample(LabelText(series.labels), total)
+            }
+        }
+        for metric in GaugeFamily.all {
+            family(metric.name, .gauge, help: metric.help)
+            sample(signed: workers.reduce(Int64(0)) { $0 &+ $1.value(metric.gauge) })
+        }
+        for metric in DurationFamily.all {
+            family(metric.name, .histogram, help: metric.help, unit: "seconds")
+            var totals = HistogramTotals()
+            for worker in workers { worker.addCells(of: metric.histogram, to: &totals) }
+            histogram(.none, totals, .durations, inMillionths: true)
+        }
+    }
+}
+
+/// A route with traffic: its label and its blocks of all workers.
+struct RouteSeries {
+    var labels: LabelText
+    var blocks: [CounterCells]
+
+    func total(at cell: Int) -> UInt64 {
+        var total: UInt64 = 0
+        for block in blocks { total &+= block[cell] }
+        return total
+    }
+
+    func totals(at start: Int) -> HistogramTotals {
+        var totals = HistogramTotals()
+        for block in blocks { totals.add(block, at: start) }
+        return totals
+    }
+}
+
+extension MetricsSnapshot {
+    /// The routes that have had an exchange, the shared one last.
+    func routeSeries() -> [RouteSeries] {
+        var series: [RouteSeries] = []
+        for index in Array(routes.labels.indices) + [routes.overflowIndex] {
+            let blocks = workers.compactMap { $0.block(route: index) }
+            guard !blocks.isEmpty else { continue }
+            series.append(RouteSeries(labels: LabelText("route", routes[index]), blocks: blocks))
+        }
+        return series
+    }
+}

@@ -1,0 +1,270 @@
+/// What a metric family is, as both formats name it.
+package enum MetricKind: Sendable {
+    case counter, gauge, histogram
+    /// Constant facts as labels of a sample of value 1. The text format knows it as a gauge.
+    case info
+
+    var name: StaticString {
+        switch self {
+        case .counter: "counter"
+        case .gauge: "gauge"
+        case .histogram: "histogram"
+        case .info: "info"
+        }
+    }
+}
+
+/// Appends metric families to a buffer, in one of the formats.
+///
+/// A family is opened with `family` and its samples follow; families may not be opened twice. Names are
+/// given without the counters' `_total` and the infos' `_info`: the writer puts them where the format
+/// wants them.
+package struct ExpositionWriter: Sendable {
+    private let format: ExpositionFormat
+    private var bytes: [UInt8] = []
+    private var name: StaticString = ""
+    private var kind: MetricKind = .gauge
+
+    /// An empty exposition.
+    package init(format: ExpositionFormat) {
+        self.format = format
+        bytes.reserveCapacity(32 * 1024)
+    }
+
+    /// Opens a family. `unit` is the name's ending (`seconds`, `bytes`), where it has one.
+    package mutating func family(
+        _ name: StaticString, _ kind: MetricKind, help: StaticString, unit: StaticString? = nil
+    ) {
+        self.name = name
+        self.kind = kind
+        header("# HELP ")
+        append(escaping: help, quotes: format == .openMetrics)
+        append("\n")
+        header("# TYPE ")
+        append(kind == .info && format == .text ? MetricKind.gauge.name : kind.name)
+        append("\n")
+        if let unit, format == .openMetrics {
+            header("# UNIT ")
+            append(unit)
+            append("\n")
+        }
+    }
+
+    /// A sample of the open family; `labels` as `LabelText` renders them.
+    package mutating func sample(_ labels: LabelText, _ value: UInt64) {
+        series(sampleSuffix, labels)
+        append(decimal: value)
+        append("\n")
+    }
+
+    /// A sample of the open family without labels.
+    package mutating func sample(_ value: UInt64) {
+        sample(.none, value)
+    }
+
+    /// A sample of the open family whose value may be negative.
+    package mutating func sample(_ labels: LabelText = .none, signed value: Int64) {
+        series(sampleSuffix, labels)
+        if value < 0 { append("-") }
+        append(decimal: value.magnitude)
+        append("\n")
+    }
+
+    /// A sample of the open family, given in millionths.
+    package mutating func sample(_ labels: LabelText = .none, millionths value: UInt64) {
+        series(sampleSuffix, labels)
+        append(millionths: value)
+        append("\n")
+    }
+
+    /// A histogram's samples: cumulative buckets, sum and count. With `inMillionths`, bounds and sum
+    /// are divided by a million.
+    mutating func histogram(
+        _ labels: LabelText, _ totals: HistogramTotals, _ buckets: HistogramBuckets,
+        inMillionths: Bool
+    ) {
+        var cumulative: UInt64 = 0
+        for bucket in 0...buckets.count {
+            cumulative &+= totals.count(bucket: bucket)
+            append(name)
+            append("_bucket{")
+            if !labels.isEmpty {
+                append(labels.bytes)
+                append(",")
+            }
+            append("le=\"")
+            if let bound = buckets.bound(bucket) {
+                append(bound: bound, inMillionths: inMillionths)
+            } else {
+                append("+Inf")
+            }
+            append("\"} ")
+            append(decimal: cumulative)
+            append("\n")
+        }
+        series("_sum", labels)
+        if inMillionths { append(millionths: totals.sum) } else { append(decimal: totals.sum) }
+        append("\n")
+        series("_count", labels)
+        append(decimal: cumulative)
+        append("\n")
+    }
+
+    /// Ends the exposition and returns its bytes.
+    package consuming func finish() -> [UInt8] {
+        if format == .openMetrics { append("# EOF\n") }
+        return bytes
+    }
+
+    private var sampleSuffix: StaticString {
+        switch kind {
+        case .counter: "_total"
+        case .info: "_info"
+        case .gauge, .histogram: ""
+        }
+    }
+
+    private mutating func header(_ start: StaticString) {
+        append(start)
+        append(name)
+        // OpenMetrics names a family without its samples' suffix, the text format with it.
+        if format == .text { append(sampleSuffix) }
+        append(" ")
+    }
+
+    private mutating func series(_ suffix: StaticString, _ labels: LabelText) {
+        append(name)
+        append(suffix)
+        if !labels.isEmpty {
+            append("{")
+            append(labels.bytes)
+            append("}")
+        }
+        append(" ")
+    }
+
+    // MARK: Bytes
+
+    private mutating func append(_ text: StaticString) {
+        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    }
+
+    private mutating func append(_ text: [UInt8]) {
+        bytes.append(contentsOf: text)
+    }
+
+    private mutating func append(escaping text: StaticString, quotes: Bool) {
+        text.withUTF8Buffer { LabelText.escape($0, quotes: quotes, into: &bytes) }
+    }
+
+    private mutating func append(decimal value: UInt64) {
+        var digits = InlineArray<20, UInt8>(repeating: 0)
+        var start = 20
+        var rest = value
+        repeat {
+            start -= 1
+            digits[start] = UInt8(ascii: "0") + UInt8(rest % 10)
+            rest /= 10
+        } while rest > 0
+        for index in start..<20 { bytes.append(digits[index]) }
+    }
+
+    /// A number of millionths as a decimal fraction, without trailing zeros but with one digit after
+    /// the point.
+    private mutating func append(millionths value: UInt64) {
+        append(decimal: value / 1_000_000)
+        append(".")
+        var rest = value % 1_000_000
+        var unit: UInt64 = 100_000
+        repeat {
+            bytes.append(UInt8(ascii: "0") + UInt8(rest / unit))
+            rest %= unit
+            unit /= 10
+        } while rest > 0
+    }
+
+    /// A bucket's bound as OpenMetrics wants it, a number with a point; the text format is given the
+    /// same, so that a series keeps its labels whichever format a scrape is answered in.
+    private mutating func append(bound: UInt64, inMillionths: Bool) {
+        if inMillionths {
+            append(millionths: bound)
+        } else {
+            append(decimal: bound)
+            append(".0")
+        }
+    }
+}
+
+/// Labels as they stand between the braces of a sample, already escaped.
+package struct LabelText: Sendable, Equatable {
+    /// The text's bytes.
+    private(set) var bytes: [UInt8]
+
+    /// No labels.
+    package static let none = LabelText(bytes: [])
+
+    var isEmpty: Bool { bytes.isEmpty }
+
+    private init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Labels written out: the text must be valid as it is.
+    package init(_ text: StaticString) {
+        bytes = text.withUTF8Buffer { Array($0) }
+    }
+
+    /// One label.
+    package init(_ name: StaticString, _ value: String) {
+        bytes = []
+        append(name, value)
+    }
+
+    /// One label.
+    package init(_ name: StaticString, _ value: StaticString) {
+        bytes = []
+        append(name, value)
+    }
+
+    /// Adds a label behind the ones there are.
+    package mutating func append(_ name: StaticString, _ value: String) {
+        open(name)
+        var value = value
+        value.withUTF8 { LabelText.escape($0, quotes: true, into: &bytes) }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Adds a label behind the ones there are.
+    package mutating func append(_ name: StaticString, _ value: StaticString) {
+        open(name)
+        value.withUTF8Buffer { LabelText.escape($0, quotes: true, into: &bytes) }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    private mutating func open(_ name: StaticString) {
+        if !bytes.isEmpty { bytes.append(UInt8(ascii: ",")) }
+        name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        bytes.append(UInt8(ascii: "="))
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Escapes a backslash, a line feed and, with `quotes`, a quotation mark, as both formats do in
+    /// label values and OpenMetrics does in help texts.
+    static func escape(
+        _ text: UnsafeBufferPointer<UInt8>, quotes: Bool, into bytes: inout [UInt8]
+    ) {
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "\n"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(UInt8(ascii: "n"))
+            case UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case UInt8(ascii: "\"") where quotes:
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            default:
+                bytes.append(byte)
+            }
+        }
+    }
+}

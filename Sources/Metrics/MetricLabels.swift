@@ -1,0 +1,110 @@
+/// A request's method as a label value: a closed set, so that traffic cannot make up series.
+///
+/// The raw values are those of the HTTP core's `Method`, so that one converts by its raw value.
+package enum MetricMethod: UInt8, Sendable, CaseIterable {
+    case get, head, post, put, delete, connect, options, trace, patch
+    /// Any other method, and a request that ended before its method was known.
+    case other
+
+    /// The label value: the method's name, or `other`.
+    package var label: StaticString {
+        switch self {
+        case .get: "GET"
+        case .head: "HEAD"
+        case .post: "POST"
+        case .put: "PUT"
+        case .delete: "DELETE"
+        case .connect: "CONNECT"
+        case .options: "OPTIONS"
+        case .trace: "TRACE"
+        case .patch: "PATCH"
+        case .other: "other"
+        }
+    }
+}
+
+/// The class of the status that the client was sent.
+package enum CodeClass: UInt8, Sendable, CaseIterable {
+    /// No status line was sent: the client left, or the connection was cut.
+    case none
+    case informational, success, redirection, clientError, serverError
+
+    /// The class of a status code; `none` for 0 and for what is not a status code.
+    @inlinable
+    package init(status: UInt16) {
+        self = CodeClass(rawValue: UInt8(truncatingIfNeeded: min(status / 100, 6))) ?? .none
+    }
+
+    /// The label value: `1xx` … `5xx`, or `none`.
+    package var label: StaticString {
+        switch self {
+        case .none: "none"
+        case .informational: "1xx"
+        case .success: "2xx"
+        case .redirection: "3xx"
+        case .clientError: "4xx"
+        case .serverError: "5xx"
+        }
+    }
+}
+
+/// What the cache had to do with an exchange.
+package enum CacheResult: UInt8, Sendable, CaseIterable {
+    /// The cache was not asked: a tunnel, a refusal, an upgrade.
+    case none
+    /// Answered from the cache, fresh.
+    case hit
+    /// Answered from the cache, stale, as the request or the response allowed.
+    case hitStale
+    /// Answered from the cache after the origin said that nothing changed.
+    case revalidated
+    /// Answered by the response to another client's request for the same.
+    case collapsed
+    /// Forwarded because nothing stored fitted; the response could be stored.
+    case miss
+    /// Forwarded; the response could not be stored.
+    case uncacheable
+    /// Forwarded without asking: the route's cache is off, or the request's method or directives said so.
+    case bypass
+
+    /// The label value, also the access log's word: `none`, `hit`, `hit_stale`, `revalidated`,
+    /// `collapsed`, `miss`, `uncacheable`, `bypass`.
+    package var label: StaticString {
+        switch self {
+        case .none: "none"
+        case .hit: "hit"
+        case .hitStale: "hit_stale"
+        case .revalidated: "revalidated"
+        case .collapsed: "collapsed"
+        case .miss: "miss"
+        case .uncacheable: "uncacheable"
+        case .bypass: "bypass"
+        }
+    }
+}
+
+/// How a pinset judged a server.
+package enum PinResult: UInt8, Sendable, CaseIterable {
+    /// A pin matched, or the pinset's mode needs none.
+    case passed
+    /// The chain is trusted, but no pin matched it.
+    case noPinMatched
+    /// The chain is not valid under the trust roots, or has expired.
+    case untrustedChain
+    /// The certificate is not for this host name.
+    case hostNameMismatch
+    /// The pinset itself cannot pass: a pinned mode without pins, or a contradictory policy.
+    case policyRefused
+
+    /// The label value: `passed`, `no_pin_matched`, `untrusted_chain`, `host_name_mismatch`,
+    /// `policy_refused`.
+    package var label: StaticString {
+        switch self {
+        case .passed: "passed"
+        case .noPinMatched: "no_pin_matched"
+        case .untrustedChain: "untrusted_chain"
+        case .hostNameMismatch: "host_name_mismatch"
+        case .policyRefused: "policy_refused"
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import Synchronization
+
+/// Where what lies in a worker's block of plain counters. The parts have fixed places with room to
+/// grow, so that an index is a constant plus a raw value.
+@usableFromInline
+enum PlainLayout {
+    @inlinable static var gauges: Int { 0 }
+    @inlinable static var counters: Int { 16 }
+    static var histograms: Int { 96 }
+    static var reasons: Int { histograms + 8 * HistogramBuckets.cells }
+
+    static func histogram(_ histogram: WorkerHistogram) -> Int {
+        histograms + histogram.rawValue * HistogramBuckets.cells
+    }
+
+    static func pinset(_ index: Int, _ dimensions: MetricsDimensions) -> Int {
+        reasons + dimensions.reasons + index * pinResults
+    }
+
+    /// Cells per pinset: room for every `PinResult`.
+    static var pinResults: Int { 8 }
+
+    static func count(_ dimensions: MetricsDimensions) -> Int {
+        pinset(dimensions.pinsets, dimensions)
+    }
+}
+
+/// Where what lies in a route's block: the request series, then three histograms.
+enum RouteLayout {
+    /// Room for every `MetricMethod`, `CodeClass` and `CacheResult`.
+    static var methods: Int { 10 }
+    static var codes: Int { 6 }
+    static var caches: Int { 8 }
+
+    static var duration: Int { methods * codes * caches }
+    static var requestSize: Int { duration + HistogramBuckets.cells }
+    static var responseSize: Int { requestSize + HistogramBuckets.cells }
+    static var count: Int { responseSize + HistogramBuckets.cells }
+
+    static func series(_ method: MetricMethod, _ code: CodeClass, _ cache: CacheResult) -> Int {
+        (Int(method.rawValue) * codes + Int(code.rawValue)) * caches + Int(cache.rawValue)
+    }
+}
+
+/// The routes' blocks of one worker, each allocated by the writing thread when it is first needed and
+/// kept until the end.
+struct RouteBlocks: ~Copyable, @unchecked Sendable {
+    private typealias Cell = Atomic<UInt64>
+    private let slots: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
+    private let count: Int
+
+    init(count: Int) {
+        self.count = count
+        slots = .allocate(capacity: count)
+        for index in 0..<count { (slots + index).initialize(to: Atomic(nil)) }
+    }
+
+    deinit {
+        for index in 0..<count { block(index)?.deallocate() }
+        slots.deinitialize(count: count)
+        slots.deallocate()
+    }
+
+    /// A route's block, allocated if this is its first use; for the writing thread.
+    func blockForWriting(_ route: Int) -> CounterCells {
+        precondition(route >= 0 && route < count, "a route beyond the dimension")
+        // The writing thread reads back its own store, so that no ordering is needed.
+        if let known = slots[route].load(ordering: .relaxed) { return cells(known) }
+        let fresh = CounterCells.allocate(count: RouteLayout.count)
+        // Readers must see the zeros before they see the block.
+        slots[route].store(UnsafeMutableRawPointer(fresh.cells), ordering: .releasing)
+        return fresh
+    }
+
+    /// A route's block if it has one; for any thread.
+    func block(_ route: Int) -> CounterCells? {
+        guard route >= 0 && route < count else { return nil }
+        return slots[route].load(ordering: .acquiring).map { cells($0) }
+    }
+
+    private func cells(_ memory: UnsafeMutableRawPointer) -> CounterCells {
+        // Bound to `Cell` by `allocate`.
+        let cells = memory.assumingMemoryBound(to: Cell.self)
+        return CounterCells(cells: cells, count: RouteLayout.count)
+    }
+}
+
+/// A histogram's cells summed over workers.
+struct HistogramTotals {
+    private(set) var cells = InlineArray<22, UInt64>(repeating: 0)
+
+    mutating func add(_ block: CounterCells, at start: Int) {
+        for index in 0..<HistogramBuckets.cells { cells[index] &+= block[start + index] }
+    }
+
+    /// The values in the first buckets up to and with `bucket`.
+    func count(bucket: Int) -> UInt64 { cells[bucket] }
+    /// The sum of all values.
+    var sum: UInt64 { cells[HistogramBuckets.sumCell] }
+}

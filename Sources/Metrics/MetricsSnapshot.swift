@@ -1,0 +1,42 @@
+/// All that a scrape reads, gathered by the gateway at the moment of the scrape.
+package struct MetricsSnapshot: Sendable {
+    /// The counters of every thread that counts.
+    package var workers: [WorkerMetrics]
+    /// Route labels: listeners' and hosts' names.
+    package var routes: LabelTable
+    /// Pinset labels.
+    package var pinsets: LabelTable
+    /// The tokens of the reasons, by index: those of the error body and the access log.
+    package var reasons: [StaticString]
+    /// Figures of the whole gateway.
+    package var service: ServiceFigures
+    /// Figures of the process; `nil` where they cannot be read.
+    package var process: ProcessFigures?
+    /// What was built.
+    package var build: BuildFigures
+
+    /// A snapshot of these parts.
+    package init(
+        workers: [WorkerMetrics], routes: LabelTable, pinsets: LabelTable, reasons: [StaticString],
+        service: ServiceFigures, process: ProcessFigures?, build: BuildFigures
+    ) {
+        self.workers = workers
+        self.routes = routes
+        self.pinsets = pinsets
+        self.reasons = reasons
+        self.service = service
+        self.process = process
+        self.build = build
+    }
+
+    /// The exposition of everything, in a format.
+    package func exposition(_ format: ExpositionFormat) -> [UInt8] {
+        var writer = ExpositionWriter(format: format)
+        writer.writeExchanges(self)
+        writer.writeWorkerFamilies(self)
+        writer.writeService(service)
+        writer.writeBuild(build)
+        if let process { writer.writeProcess(process) }
+        return writer.finish()
+    }
+}

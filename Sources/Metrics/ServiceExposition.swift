@@ -1,0 +1,154 @@
+extension ExpositionWriter {
+    /// The figures that belong to the whole gateway.
+    mutating func writeService(_ service: ServiceFigures) {
+        writeTiers(service)
+        writeStore(service)
+        family("pinfold_access_log_lines", .counter, help: "Access log lines that were written.")
+        sample(service.accessLog.written)
+        family(
+            "pinfold_access_log_dropped_lines", .counter,
+            help: "Access log lines dropped because the queue was full or writing failed.")
+        sample(service.accessLog.dropped)
+        writeStates(service)
+        writeConfiguration(service)
+    }
+
+    private mutating func writeTiers(_ service: ServiceFigures) {
+        let tiers: [(LabelText, CacheTierFigures)] = [
+            service.memoryTier.map { (LabelText("tier=\"memory\""), $0) },
+            service.diskTier.map { (LabelText("tier=\"disk\""), $0) },
+        ].compactMap { $0 }
+        family(
+            "pinfold_cache_size_bytes", .gauge, help: "Bytes that cache entries take up, by tier.",
+            unit: "bytes")
+        for (labels, tier) in tiers { sample(labels, tier.bytes) }
+        family(
+            "pinfold_cache_limit_bytes", .gauge, help: "Bytes that the cache may take up, by tier.",
+            unit: "bytes")
+        for (labels, tier) in tiers { sample(labels, tier.limitBytes) }
+        family("pinfold_cache_entries", .gauge, help: "Stored responses, by tier.")
+        for (labels, tier) in tiers { sample(labels, tier.entries) }
+        family(
+            "pinfold_cache_evictions", .counter,
+            help: "Stored responses removed to make room, by tier.")
+        for (labels, tier) in tiers { sample(labels, tier.evictions) }
+    }
+
+    private mutating func writeStore(_ service: ServiceFigures) {
+        family("pinfold_cache_disk_state", .gauge, help: "1 at the state that the disk tier is in.")
+        for state in DiskTierState.allCases {
+            sample(LabelText("state", state.label), state == service.diskState ? 1 : 0)
+        }
+        guard let queue = service.storeQueue else { return }
+        family(
+            "pinfold_cache_store_queue_bytes", .gauge,
+            help: "Bytes that wait to be written to the disk tier.", unit: "bytes")
+        sample(queue.bytes)
+        family(
+            "pinfold_cache_store_queue_operations", .gauge,
+            help: "Operations that wait for the disk tier.")
+        sample(queue.operations)
+        family(
+            "pinfold_cache_store_dropped", .counter,
+            help: "Responses not written to the disk tier because its queue was full.")
+        sample(queue.dropped)
+        family(
+            "pinfold_cache_store_failures", .counter,
+            help: "Transactions of the disk tier that failed."
+        )
+        sample(queue.failures)
+    }
+
+    private mutating func writeStates(_ service: ServiceFigures) {
+        if let activity = service.activity {
+            family(
+                "pinfold_activity_state", .gauge,
+                help: "1 at the state that the activity indicator is in.")
+            for (index, state) in activity.states.enumerated() {
+                sample(LabelText("state", state.label), index == activity.current ? 1 : 0)
+            }
+            family(
+                "pinfold_activity_transitions", .counter,
+                help: "Times that the activity indicator entered a state.")
+            for state in activity.states {
+                sample(LabelText("state", state.label), state.transitions)
+            }
+        }
+        guard !service.reachability.isEmpty else { return }
+        family(
+            "pinfold_host_reachability", .gauge,
+            help: "1 at the state that a configured host is in.")
+        for host in service.reachability {
+            for (index, state) in host.state.states.enumerated() {
+                var labels = LabelText("host", host.label)
+                labels.append("state", state.label)
+                sample(labels, index == host.state.current ? 1 : 0)
+            }
+        }
+        family(
+            "pinfold_host_reachability_transitions", .counter,
+            help: "Times that a configured host entered a state.")
+        for host in service.reachability {
+            for state in host.state.states {
+                var labels = LabelText("host", host.label)
+                labels.append("state", state.label)
+                sample(labels, state.transitions)
+            }
+        }
+    }
+
+    private mutating func writeConfiguration(_ service: ServiceFigures) {
+        family(
+            "pinfold_config_generation", .gauge,
+            help: "The number of the configuration in force; each reload adds one.")
+        sample(service.configurationGeneration)
+        family(
+            "pinfold_config_last_reload_successful", .gauge,
+            help: "1 if the latest reload was taken over, 0 if it was rejected.")
+        sample(service.lastReloadSucceeded ? 1 : 0)
+        family(
+            "pinfold_config_loaded_timestamp_seconds", .gauge,
+            help: "When the configuration in force was taken over, in seconds since 1970.",
+            unit: "seconds")
+        sample(millionths: service.configurationLoadedMilliseconds &* 1000)
+        family(
+            "pinfold_ready", .gauge,
+            help: "1 while the gateway takes new work, 0 while it does not.")
+        sample(service.isReady ? 1 : 0)
+    }
+
+    /// What was built.
+    mutating func writeBuild(_ build: BuildFigures) {
+        family("pinfold_build", .info, help: "The version that is running.")
+        var labels = LabelText("version", build.version)
+        labels.append("revision", build.revision)
+        labels.append("swift_version", build.swiftVersion)
+        sample(labels, 1)
+    }
+
+    /// The process's figures under the names that all Prometheus clients use.
+    mutating func writeProcess(_ process: ProcessFigures) {
+        family(
+            "process_cpu_seconds", .counter, help: "Total user and system CPU time spent.",
+            unit: "seconds")
+        sample(millionths: process.cpuMicroseconds)
+        family("process_open_fds", .gauge, help: "Number of open file descriptors.")
+        sample(process.openDescriptors)
+        if let maximum = process.maximumDescriptors {
+            family("process_max_fds", .gauge, help: "Maximum number of open file descriptors.")
+            sample(maximum)
+        }
+        family(
+            "process_resident_memory_bytes", .gauge, help: "Resident memory size in bytes.",
+            unit: "bytes")
+        sample(process.residentBytes)
+        family(
+            "process_virtual_memory_bytes", .gauge, help: "Virtual memory size in bytes.",
+            unit: "bytes")
+        sample(process.virtualBytes)
+        family(
+            "process_start_time_seconds", .gauge,
+            help: "Start time of the process since unix epoch in seconds.", unit: "seconds")
+        sample(millionths: process.startMilliseconds &* 1000)
+    }
+}

@@ -1,0 +1,187 @@
+/// Figures that belong to the whole gateway, not to a worker: read from their owners at the moment of a
+/// scrape.
+package struct ServiceFigures: Sendable {
+    /// The memory tier of the cache; `nil` if the cache is off.
+    package var memoryTier: CacheTierFigures?
+    /// The disk tier of the cache; `nil` if none is configured.
+    package var diskTier: CacheTierFigures?
+    /// What waits for the store thread; `nil` without a disk tier.
+    package var storeQueue: StoreQueueFigures?
+    /// The state of the disk tier, one of `DiskTierState`.
+    package var diskState: DiskTierState = .off
+    /// Lines of the access log.
+    package var accessLog = AccessLogFigures()
+    /// The activity indicator's state and transitions.
+    package var activity: StateFigure?
+    /// Each configured host's reachability.
+    package var reachability: [LabelledState] = []
+    /// The number of the configuration in force: 1 at the start, one more by each reload.
+    package var configurationGeneration: UInt64 = 1
+    /// Whether the latest reload was taken over; `true` before the first.
+    package var lastReloadSucceeded = true
+    /// When the configuration in force was taken over, in milliseconds since 1970.
+    package var configurationLoadedMilliseconds: UInt64 = 0
+    /// Whether the gateway takes new work: its listeners are up and it is not draining.
+    package var isReady = true
+
+    /// Figures at rest, to be filled in.
+    package init() {}
+}
+
+/// One tier of the cache.
+package struct CacheTierFigures: Sendable, Equatable {
+    /// Bytes that the entries take up.
+    package var bytes: UInt64 = 0
+    /// The configured limit of `bytes`.
+    package var limitBytes: UInt64 = 0
+    /// How many entries there are.
+    package var entries: UInt64 = 0
+    /// Entries removed to make room, since the start.
+    package var evictions: UInt64 = 0
+
+    /// A tier of these figures.
+    package init(
+        bytes: UInt64 = 0, limitBytes: UInt64 = 0, entries: UInt64 = 0, evictions: UInt64 = 0
+    ) {
+        self.bytes = bytes
+        self.limitBytes = limitBytes
+        self.entries = entries
+        self.evictions = evictions
+    }
+}
+
+/// What waits for the thread that writes the disk tier.
+package struct StoreQueueFigures: Sendable, Equatable {
+    /// Bytes queued now.
+    package var bytes: UInt64 = 0
+    /// Operations queued now.
+    package var operations: UInt64 = 0
+    /// Responses that were not stored because the queue was full, since the start.
+    package var dropped: UInt64 = 0
+    /// Transactions that failed, since the start.
+    package var failures: UInt64 = 0
+
+    /// A queue of these figures.
+    package init(
+        bytes: UInt64 = 0, operations: UInt64 = 0, dropped: UInt64 = 0, failures: UInt64 = 0
+    ) {
+        self.bytes = bytes
+        self.operations = operations
+        self.dropped = dropped
+        self.failures = failures
+    }
+}
+
+/// Whether the disk tier works.
+package enum DiskTierState: UInt8, Sendable, CaseIterable {
+    /// Not configured.
+    case off
+    /// The store thread is still opening the database.
+    case opening
+    /// Reads and writes.
+    case on
+    /// Turned off after a failure: the disk is full, or the file is locked or damaged.
+    case failed
+
+    /// The label value: `off`, `opening`, `on`, `failed`.
+    package var label: StaticString {
+        switch self {
+        case .off: "off"
+        case .opening: "opening"
+        case .on: "on"
+        case .failed: "failed"
+        }
+    }
+}
+
+/// What became of the access log's lines, since the start.
+package struct AccessLogFigures: Sendable, Equatable {
+    /// Lines written.
+    package var written: UInt64 = 0
+    /// Lines dropped: the queue was full, or writing failed.
+    package var dropped: UInt64 = 0
+
+    /// These numbers of lines.
+    package init(written: UInt64 = 0, dropped: UInt64 = 0) {
+        self.written = written
+        self.dropped = dropped
+    }
+}
+
+/// A state machine as metrics: one gauge per state, of which one is 1, and a counter per state entered.
+package struct StateFigure: Sendable, Equatable {
+    /// One state: its label value, and how often it was entered.
+    package struct Entry: Sendable, Equatable {
+        /// The label value.
+        package var label: String
+        /// How often it was entered from another state.
+        package var transitions: UInt64
+
+        /// A state of this name.
+        package init(label: String, transitions: UInt64) {
+            self.label = label
+            self.transitions = transitions
+        }
+    }
+
+    /// The states, in the order in which they are listed.
+    package var states: [Entry]
+    /// The index of the state now.
+    package var current: Int
+
+    /// A machine in the state `current` of `states`.
+    package init(states: [Entry], current: Int) {
+        self.states = states
+        self.current = current
+    }
+}
+
+/// A state machine that there is one of per configured thing.
+package struct LabelledState: Sendable, Equatable {
+    /// What it belongs to, as the configuration names it.
+    package var label: String
+    /// Its state and transitions.
+    package var state: StateFigure
+
+    /// The state of what is named `label`.
+    package init(label: String, state: StateFigure) {
+        self.label = label
+        self.state = state
+    }
+}
+
+/// The operating system's figures of the process.
+package struct ProcessFigures: Sendable, Equatable {
+    /// User and system time, in microseconds.
+    package var cpuMicroseconds: UInt64 = 0
+    /// Memory in RAM, in bytes.
+    package var residentBytes: UInt64 = 0
+    /// Address space, in bytes.
+    package var virtualBytes: UInt64 = 0
+    /// Descriptors open.
+    package var openDescriptors: UInt64 = 0
+    /// The soft limit of descriptors; `nil` if there is none.
+    package var maximumDescriptors: UInt64?
+    /// When the process started, in milliseconds since 1970.
+    package var startMilliseconds: UInt64 = 0
+
+    /// Figures at zero, to be filled in.
+    package init() {}
+}
+
+/// What was built.
+package struct BuildFigures: Sendable, Equatable {
+    /// The version, as `pinfold --version` prints it.
+    package var version: String
+    /// The commit, or `unknown`.
+    package var revision: String
+    /// The compiler's version.
+    package var swiftVersion: String
+
+    /// A build of these names.
+    package init(version: String, revision: String = "unknown", swiftVersion: String = "unknown") {
+        self.version = version
+        self.revision = revision
+        self.swiftVersion = swiftVersion
+    }
+}

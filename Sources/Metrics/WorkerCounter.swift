@@ -1,0 +1,89 @@
+/// Everything that a worker counts one by one. The metric, labels and help text of each are in
+/// `CounterFamily.all`.
+package enum WorkerCounter: Int, Sendable, CaseIterable {
+    // Clients.
+    case clientConnectionsAccepted
+    /// Closed at once: the limit of connections is reached.
+    case clientConnectionsRefusedByLimit
+    /// Closed at once: the client's address is not in the configured networks.
+    case clientConnectionsRefusedByAddress
+    /// Accepting was paused for want of descriptors (EMFILE, ENFILE).
+    case acceptPauses
+    case clientBytesReceived
+    case clientBytesSent
+
+    // Upstream connections and their pool.
+    case upstreamConnectionsCreated
+    case upstreamConnectionsReused
+    case upstreamConnectRefused
+    case upstreamConnectTimedOut
+    case upstreamConnectUnreachable
+    case upstreamConnectFailedOtherwise
+    /// A pooled connection was closed because the policy under which it was made is gone.
+    case upstreamConnectionsOutdated
+    case poolWaits
+    case poolWaitTimeouts
+    /// Refused at once: the wait queue is full.
+    case poolWaitRefusals
+    case retries
+    case upstreamBytesReceived
+    case upstreamBytesSent
+
+    // Names.
+    case dnsQueries
+    case dnsAnswersFound
+    case dnsAnswersNoSuchName
+    case dnsAnswersNoData
+    case dnsAnswersServerFailure
+    case dnsAnswersTimeout
+    case dnsAnswersOther
+    case dnsCacheHits
+
+    // TLS to the origins.
+    case tlsHandshakesFull
+    case tlsHandshakesResumed
+    case tlsHandshakesUntrusted
+    case tlsHandshakesPinMismatch
+    case tlsHandshakesProtocolError
+    case tlsHandshakesTimeout
+    case tlsHandshakesClosed
+
+    // Tunnels and upgrades.
+    case tunnelsOpened
+    case tunnelBytesToUpstream
+    case tunnelBytesToClient
+    case upgrades
+
+    // The cache, as the worker sees it.
+    case cacheMemoryHits
+    case cacheDiskHits
+    case cacheStores
+    /// A response that was being stored ended early and was thrown away.
+    case cacheStoresAborted
+    case cacheInvalidations
+}
+
+/// Everything that a worker has a number of at a time; the scrape adds the workers' numbers.
+package enum WorkerGauge: Int, Sendable, CaseIterable {
+    case clientConnectionsOpen
+    /// 1 while accepting is paused for want of descriptors.
+    case acceptPaused
+    case exchangesInFlight
+    case upstreamConnectionsOpen
+    case upstreamConnectionsIdle
+    /// Exchanges that wait for a connection of the pool.
+    case poolWaiting
+    case tunnelsOpen
+}
+
+/// Durations, in microseconds, that a worker records without a route.
+package enum WorkerHistogram: Int, Sendable, CaseIterable {
+    /// From the question to the answer, questions answered by the cache excluded.
+    case dnsQuery
+    /// From the first attempt to the connected socket.
+    case upstreamConnect
+    /// From the first byte of the handshake to the verdict on the peer.
+    case tlsHandshake
+    /// What an exchange waited for a connection of the pool.
+    case poolWait
+}

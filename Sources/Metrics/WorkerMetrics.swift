@@ -1,0 +1,165 @@
+import Synchronization
+
+/// One finished exchange, reduced to what is counted.
+package struct ExchangeRecord: Sendable, Equatable {
+    /// The index of the route's label; indexes without a label count as `other`.
+    package var route: Int
+    /// The request's method.
+    package var method: MetricMethod
+    /// The status that the client was sent; 0 if none was.
+    package var status: UInt16
+    /// What the cache had to do with it.
+    package var cache: CacheResult
+    /// From the request's first byte to the response's last, in microseconds.
+    package var durationMicroseconds: UInt64
+    /// The request body's bytes, as content (without chunk framing).
+    package var requestBytes: UInt64
+    /// The response body's bytes, as content (without chunk framing).
+    package var responseBytes: UInt64
+
+    /// A record of these values.
+    @inlinable
+    package init(
+        route: Int, method: MetricMethod, status: UInt16, cache: CacheResult,
+        durationMicroseconds: UInt64, requestBytes: UInt64, responseBytes: UInt64
+    ) {
+        self.route = route
+        self.method = method
+        self.status = status
+        self.cache = cache
+        self.durationMicroseconds = durationMicroseconds
+        self.requestBytes = requestBytes
+        self.responseBytes = responseBytes
+    }
+}
+
+/// The sizes of the dimensions, equal for all workers of a gateway.
+package struct MetricsDimensions: Sendable, Equatable {
+    /// Series of the route dimension, `other` included (`LabelTable.seriesCapacity`).
+    package var routes: Int
+    /// Series of the pinset dimension, `other` included (`LabelTable.seriesCapacity`).
+    package var pinsets: Int
+    /// How many failure reasons there are.
+    package var reasons: Int
+
+    /// Dimensions of at least one series each.
+    package init(
+        routes: Int = LabelTable.defaultCapacity + 1,
+        pinsets: Int = LabelTable.defaultCapacity + 1,
+        reasons: Int
+    ) {
+        self.routes = max(1, routes)
+        self.pinsets = max(1, pinsets)
+        self.reasons = max(1, reasons)
+    }
+}
+
+/// The counters of one thread: written by it alone, read by the scrape from any thread.
+///
+/// Every thread that counts (each worker, the resolver, the store) has one of its own; the scrape adds
+/// them up. Nothing here locks or allocates, but for the first exchange on a route, which allocates
+/// that route's block (about 5 KiB).
+package final class WorkerMetrics: Sendable {
+    /// The sizes of the dimensions.
+    package let dimensions: MetricsDimensions
+    @usableFromInline let plain: CounterCells
+    private let routes: RouteBlocks
+    private let durations = HistogramBuckets.durations
+    private let sizes = HistogramBuckets.sizes
+
+    /// Counters at zero.
+    package init(dimensions: MetricsDimensions) {
+        self.dimensions = dimensions
+        plain = .allocate(count: PlainLayout.count(dimensions))
+        routes = RouteBlocks(count: dimensions.routes)
+    }
+
+    deinit { plain.deallocate() }
+
+    // MARK: Writing, on the owning thread only
+
+    /// Counts a finished exchange: its request series and the route's three histograms.
+    package func recordExchange(_ exchange: ExchangeRecord) {
+        let last = dimensions.routes - 1
+        let route = exchange.route >= 0 && exchange.route < last ? exchange.route : last
+        let block = routes.blockForWriting(route)
+        let code = CodeClass(status: exchange.status)
+        block.add(1, to: RouteLayout.series(exchange.method, code, exchange.cache))
+        let duration = exchange.durationMicroseconds
+        block.add(1, to: RouteLayout.duration + durations.bucket(of: duration))
+        block.add(duration, to: RouteLayout.duration + HistogramBuckets.sumCell)
+        block.add(1, to: RouteLayout.requestSize + sizes.bucket(of: exchange.requestBytes))
+        block.add(exchange.requestBytes, to: RouteLayout.requestSize + HistogramBuckets.sumCell)
+        block.add(1, to: RouteLayout.responseSize + sizes.bucket(of: exchange.responseBytes))
+        block.add(exchange.responseBytes, to: RouteLayout.responseSize + HistogramBuckets.sumCell)
+    }
+
+    /// Adds to a counter.
+    @inlinable
+    package func add(_ counter: WorkerCounter, _ amount: UInt64 = 1) {
+        plain.add(amount, to: PlainLayout.counters + counter.rawValue)
+    }
+
+    /// Adds to a gauge; `change` may be negative.
+    @inlinable
+    package func adjust(_ gauge: WorkerGauge, by change: Int64) {
+        plain.add(UInt64(bitPattern: change), to: PlainLayout.gauges + gauge.rawValue)
+    }
+
+    /// Sets a gauge.
+    @inlinable
+    package func set(_ gauge: WorkerGauge, to value: Int64) {
+        plain.set(UInt64(bitPattern: value), at: PlainLayout.gauges + gauge.rawValue)
+    }
+
+    /// Records a duration in microseconds.
+    package func record(_ histogram: WorkerHistogram, microseconds: UInt64) {
+        let start = PlainLayout.histogram(histogram)
+        plain.add(1, to: start + durations.bucket(of: microseconds))
+        plain.add(microseconds, to: start + HistogramBuckets.sumCell)
+    }
+
+    /// Counts an exchange that failed or was refused, by the index of its reason. An index that is out
+    /// of range is a programming error; it counts as the last reason.
+    package func recordFailure(reason: Int) {
+        assert(reason >= 0 && reason < dimensions.reasons)
+        let index = reason >= 0 && reason < dimensions.reasons ? reason : dimensions.reasons - 1
+        plain.add(1, to: PlainLayout.reasons + index)
+    }
+
+    /// Counts a pinset's verdict, by the index of the pinset's label; indexes without a label count as
+    /// `other`.
+    package func recordPinEvaluation(pinset: Int, result: PinResult) {
+        let last = dimensions.pinsets - 1
+        let index = pinset >= 0 && pinset < last ? pinset : last
+        plain.add(1, to: PlainLayout.pinset(index, dimensions) + Int(result.rawValue))
+    }
+
+    // MARK: Reading, from any thread
+
+    /// A counter's value.
+    package func value(_ counter: WorkerCounter) -> UInt64 {
+        plain[PlainLayout.counters + counter.rawValue]
+    }
+
+    /// A gauge's value.
+    package func value(_ gauge: WorkerGauge) -> Int64 {
+        Int64(bitPattern: plain[PlainLayout.gauges + gauge.rawValue])
+    }
+
+    /// How many exchanges ended for a reason.
+    package func failures(reason: Int) -> UInt64 { plain[PlainLayout.reasons + reason] }
+
+    /// How many verdicts a pinset gave.
+    package func pinEvaluations(pinset: Int, result: PinResult) -> UInt64 {
+        plain[PlainLayout.pinset(pinset, dimensions) + Int(result.rawValue)]
+    }
+
+    /// Adds a histogram's cells to `totals`.
+    func addCells(of histogram: WorkerHistogram, to totals: inout HistogramTotals) {
+        totals.add(plain, at: PlainLayout.histogram(histogram))
+    }
+
+    /// A route's counters; `nil` if it has had no exchange.
+    func block(route: Int) -> CounterCells? { routes.block(route) }
+}

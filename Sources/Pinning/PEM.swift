@@ -1,0 +1,61 @@
+/// One armored block of a PEM file (RFC 7468).
+struct PEMBlock {
+    /// What stands after `BEGIN`, such as `CERTIFICATE`.
+    var label: String
+    /// The decoded contents.
+    var bytes: [UInt8]
+}
+
+enum PEM {
+    private static let begin = Array("-----BEGIN ".utf8)
+    private static let end = Array("-----END ".utf8)
+    private static let dashes = Array("-----".utf8)
+
+    /// Whether the contents of a file are PEM rather than DER.
+    static func isArmored(_ contents: [UInt8]) -> Bool {
+        !lines(contents).allSatisfy { !$0.starts(with: begin) }
+    }
+
+    /// The blocks of a PEM file in order. Text outside of the blocks is a comment.
+    static func blocks(_ contents: [UInt8]) throws(PinError) -> [PEMBlock] {
+        var blocks: [PEMBlock] = []
+        var label: [UInt8]?
+        var body: [UInt8] = []
+        for line in lines(contents) {
+            if let found = boundary(line, begin) {
+                guard label == nil else { throw .badArmor }
+                label = found
+                body.removeAll()
+            } else if let found = boundary(line, end) {
+                guard let open = label, open == found, let bytes = Base64.decode(body) else {
+                    throw .badArmor
+                }
+                blocks.append(PEMBlock(label: String(decoding: open, as: UTF8.self), bytes: bytes))
+                label = nil
+            } else if label != nil {
+                body.append(contentsOf: line.filter { !isSpace($0) })
+            }
+        }
+        guard label == nil else { throw .badArmor }
+        return blocks
+    }
+
+    private static func lines(_ contents: [UInt8]) -> [ArraySlice<UInt8>] {
+        contents.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
+    }
+
+    /// The label of a boundary line; nil for every other line.
+    private static func boundary(_ line: ArraySlice<UInt8>, _ start: [UInt8]) -> [UInt8]? {
+        guard line.starts(with: start) else { return nil }
+        var rest = line.dropFirst(start.count)
+        while let last = rest.last, isSpace(last) { rest.removeLast() }
+        guard rest.count > dashes.count, rest.suffix(dashes.count) == dashes[...] else {
+            return nil
+        }
+        return Array(rest.dropLast(dashes.count))
+    }
+}

@@ -111,11 +111,11 @@ def session(request, running):
 
 def test_methods(session, httpbin):
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-        answer = session.request(method, httpbin.url("/anything"), params={"a": "1"},
+        answer = session.request(method, httpbin.url("/anything"), params={"show_env": "1"},
                                  headers={"X-Mine": "yes"})
         assert answer.status_code == 200
         seen = answer.json()
-        assert (seen["method"], seen["args"]) == (method, {"a": "1"})
+        assert (seen["method"], seen["args"]) == (method, {"show_env": "1"})
         assert seen["headers"]["X-Mine"] == "yes"
         assert "Via" in seen["headers"]
 

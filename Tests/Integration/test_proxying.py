@@ -152,7 +152,8 @@ def test_request_bodies_arrive_whole(shared_gateway, origin, size, coding):
     response = shared_gateway.ask(data)
     assert response.body == hashlib.sha256(body).hexdigest().encode()
     (seen,) = there.requests
-    assert ("transfer-encoding" in seen) == (coding == "chunked")
+    if size:
+        assert ("transfer-encoding" in seen) == (coding == "chunked")
 
 
 def test_trailers_pass_in_both_directions(shared_gateway, origin):

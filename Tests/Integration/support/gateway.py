@@ -99,7 +99,7 @@ class Gateway:
             return expected <= self.listeners.keys()
 
         self.listeners = {}
-        until(listening, f"listening lines for {sorted(expected)} in:\n{self.log()}", 20)
+        until(listening, lambda: f"listening: {sorted(expected)} in the log:\n{self.log()}", 20)
         until(self._is_ready, "/readyz says 200", 20)
         self.ready_seconds = time.monotonic() - began
 

@@ -11,8 +11,11 @@ SANITIZER = os.environ.get("PINFOLD_SANITIZER", "")
 SLOWDOWN = {"": 1, "address": 4, "thread": 12}[SANITIZER]
 
 
-def until(condition: Callable[[], T], what: str, timeout: float = 10.0) -> T:
-    """Returns the first true value of `condition`, or fails after `timeout` seconds."""
+def until(
+    condition: Callable[[], T], what: str | Callable[[], str], timeout: float = 10.0
+) -> T:
+    """Returns the first true value of `condition`, or fails after `timeout` seconds, saying what
+    was waited for (a function is asked only then)."""
     deadline = time.monotonic() + timeout * min(SLOWDOWN, 4)
     pause = 0.002
     while True:
@@ -20,6 +23,7 @@ def until(condition: Callable[[], T], what: str, timeout: float = 10.0) -> T:
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout} s: {what}")
+            text = what if isinstance(what, str) else what()
+            raise AssertionError(f"not within {timeout} s: {text}")
         time.sleep(pause)
         pause = min(pause * 1.5, 0.05)

@@ -3,6 +3,7 @@
 /* Without _GNU_SOURCE, as the standard library's own C module is built: the two must agree on
  * what the headers declare. What is missing without it is declared at the end. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,10 +12,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -46,5 +49,8 @@ enum {
 /* Variadic calls, which Swift does not import. */
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);
+}
+static inline int open_with_mode(const char *path, int flags, mode_t mode) {
+    return open(path, flags, mode);
 }
 #endif

@@ -1,1 +1,221 @@
-// CacheStore
+import CachePolicy
+import HTTPCore
+import Synchronization
+
+/// The cache's store: a memory tier in front of SQLite.
+///
+/// Any thread may call it; none ever waits for the disk. What is on disk is known from an index in
+/// memory, what has to be read is read by a reader thread, what has to be written is queued for
+/// the writer thread.
+///
+/// **Consistency.** Every change of a key's entries, in both tiers, is made under one lock: that
+/// of the key's memory shard, with the index's lock inside. So:
+/// - a store replaces the variant with the same Vary key, in both tiers, at one moment;
+/// - an entry that was replaced, invalidated or purged does not come back: a load that had begun
+///   before finds its entry gone from the index when it wants to publish what it read; a queued
+///   write finds the same before it is carried out; and a store whose request was sent before an
+///   invalidation (`generation`) is refused.
+/// - Rows are written and removed in the order of these changes. After `kill -9` the database is
+///   as it was a moment ago: each transaction is whole or not there.
+package final class CacheStore: Sendable {
+    let options: CacheStoreOptions
+    let memory: MemoryTier
+    let disk: DiskTier
+    private let refusals = Mutex([UInt64](repeating: 0, count: StoreRefusal.allCases.count))
+
+    /// Opens the store. The database is opened in the background: until then, and whenever the
+    /// disk tier is off, the store is a memory cache. Never fails: what is wrong with the disk is
+    /// told to `onEvent`, which is called on the store's threads.
+    package init(
+        options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void = { _ in }
+    ) {
+        self.options = options
+        let index = DiskIndex(
+            phase: options.diskBytes > 0 ? .opening : .off(.disabled),
+            accessSeconds: options.accessFlushSeconds)
+        memory = MemoryTier(options: options) { evicted in
+            guard evicted.token != .none else { return }
+            index.leftMemory(evicted.token, now: StoreClock.seconds())
+        }
+        disk = DiskTier(
+            options: options, memory: memory, index: index,
+            descriptors: DescriptorBudget(limit: options.memoryFiles), onEvent: onEvent)
+        disk.start()
+    }
+
+    deinit { close() }
+
+    /// Waits until the database is open or the disk tier is off, at most so long. For the start
+    /// of the process, so that the first requests find what is on disk.
+    package func waitUntilDiskSettled(milliseconds: Int) -> DiskState {
+        disk.settled.wait(milliseconds: milliseconds)
+        return disk.index.phase
+    }
+
+    // MARK: Finding
+
+    /// What memory has for a key. Allocates nothing unless there are several variants.
+    package func lookup(_ key: CacheKeyView) -> MemoryMatch { memory.find(key) }
+
+    /// Whether the disk may have the key: whether a `load` is worth the while. No I/O.
+    package func diskMayHold(_ key: CacheKeyView) -> Bool { disk.index.mayHold(key.bytes) }
+
+    /// Reads a key's variants from disk, on a reader thread, and calls `completion` there. Bodies
+    /// of up to `wholeBodyBytes` come whole and are put into the memory tier.
+    ///
+    /// - Parameter policy: the policy to make the stored heads' metadata with.
+    /// - Returns: false when too many reads are waiting (or the store is closed): treat it as a
+    ///   miss; `completion` will not be called.
+    package func load(
+        _ key: CacheKeyView, policy: PolicyOptions,
+        completion: @escaping @Sendable (LoadResult) -> Void
+    ) -> Bool {
+        disk.reads.append(
+            .load(
+                LoadRequest(
+                    key: [UInt8](key.bytes), hash: key.hash, policy: policy,
+                    completion: completion)))
+    }
+
+    /// Reads one chunk of a large body, on a reader thread, and calls `completion` there. How many
+    /// chunks are asked for ahead is the caller's choice.
+    ///
+    /// - Parameter index: 0 ..< `body.chunkCount`.
+    /// - Returns: false when too many reads are waiting; `completion` will not be called.
+    package func readChunk(
+        _ body: DiskBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
+    ) -> Bool {
+        disk.reads.append(.chunk(body, index: index, completion))
+    }
+
+    // MARK: Storing
+
+    /// To be taken when a request is sent upstream, and given to `beginStore` with its response:
+    /// an invalidation in between then makes the store void.
+    package func generation(of key: CacheKeyView) -> StoreGeneration {
+        StoreGeneration(
+            value: memory.withShard(key.hash) { shard, _ in shard.generation(key.hash) })
+    }
+
+    /// Begins to store a response.
+    ///
+    /// - Parameters:
+    ///   - head: the stored head (`StoredHead.append`); copied.
+    ///   - metadata: made from `head`.
+    ///   - policy: fingerprint of the security policy it was obtained under, given back with it.
+    ///     It must mean the same after a restart.
+    ///   - expectedLength: the body's length if it is known.
+    ///   - generation: what `generation(of:)` said when the request was sent.
+    package func beginStore(
+        key: CacheKeyView, vary: VaryKey, head: UnsafeRawBufferPointer, metadata: StoredMetadata,
+        policy: UInt64 = 0, expectedLength: UInt64?, generation: StoreGeneration? = nil
+    ) throws(StoreRefusal) -> StoreTicket {
+        do throws(StoreRefusal) {
+            return try StoreTicket(
+                store: self, key: key, varyKey: vary, head: head, metadata: metadata,
+                policy: policy, expected: expectedLength,
+                generation: generation ?? self.generation(of: key))
+        } catch {
+            count(error)
+            throw error
+        }
+    }
+
+    /// Calls `completion` once, on whichever thread, when less than half of `queueBytes` is on its
+    /// way into the store; at once if it is so. For a caller that slows down on `isCongested`.
+    package func whenStoresDrain(_ completion: @escaping @Sendable () -> Void) {
+        disk.budget.whenHalfFree(completion)
+    }
+
+    /// Replaces a response's head after a 304; the body is shared.
+    ///
+    /// - Parameters:
+    ///   - vary: the new head's Vary key (`FreshenedResponse.vary`).
+    ///   - policy: fingerprint of the policy under which the 304 was obtained.
+    ///
+    /// Refused as `.superseded` when `old` is no longer what is stored: then another response, or
+    /// none, is right by now.
+    package func update(
+        _ old: CachedResponse, vary: VaryKey, head: UnsafeRawBufferPointer,
+        metadata: StoredMetadata, policy: UInt64
+    ) throws(StoreRefusal) -> CachedResponse {
+        do throws(StoreRefusal) {
+            return try freshen(
+                old, vary: vary, head: head, metadata: metadata, policy: policy)
+        } catch {
+            count(error)
+            throw error
+        }
+    }
+
+    // MARK: Removing
+
+    /// Removes every variant of a key from both tiers, what is queued and under way included.
+    package func invalidate(_ key: CacheKeyView) {
+        let removals = memory.withShard(key.hash) { shard, dropped in
+            shard.invalidate(key.hash, key.bytes, dropped: &dropped)
+            return disk.index.remove(key: key.bytes)
+        }
+        disk.remove(removals)
+    }
+
+    /// Removes one response from both tiers.
+    package func remove(_ response: CachedResponse) {
+        let removal = memory.withShard(response.keyHash) { shard, dropped in
+            shard.remove(response, dropped: &dropped)
+            return disk.index.remove(response.token)
+        }
+        if let removal { disk.remove([removal]) }
+    }
+
+    /// Removes everything from both tiers, what is queued and under way included.
+    package func purgeAll() {
+        // Memory first, so that stores under way are void before the index is emptied; and again
+        // after it, for what loads have put there in between.
+        memory.removeAll()
+        if let lastID = disk.index.purge() { _ = disk.queue.append(.purge(through: lastID)) }
+        memory.removeAll()
+    }
+
+    /// Calls `completion`, on the writer's thread, when everything queued until now is committed
+    /// or has been given up; at once, and on this thread, if the disk tier is off.
+    package func flush(_ completion: @escaping @Sendable () -> Void) {
+        if !disk.queue.append(.barrier(completion)) { completion() }
+    }
+
+    // MARK: Figures
+
+    /// Figures for metrics.
+    package func statistics() -> StoreStatistics {
+        var figures = StoreStatistics()
+        let memoryFigures = memory.figures()
+        figures.memoryEntries = memoryFigures.entries
+        figures.memoryBytes = memoryFigures.bytes
+        figures.memoryEvictions = memoryFigures.evictions
+        figures.memoryFiles = disk.descriptors.count
+        let diskFigures = disk.index.figures()
+        figures.diskState = diskFigures.phase
+        figures.diskEntries = diskFigures.entries
+        figures.diskBytes = diskFigures.bytes
+        figures.diskEvictions = diskFigures.evictions
+        figures.diskFileBytes = disk.counters.fileBytes.load(ordering: .relaxed)
+        figures.diskHits = disk.counters.hits.load(ordering: .relaxed)
+        figures.diskMisses = disk.counters.misses.load(ordering: .relaxed)
+        figures.diskWrites = disk.counters.writes.load(ordering: .relaxed)
+        figures.damagedEntries = disk.counters.damaged.load(ordering: .relaxed)
+        figures.queueBytes = disk.budget.bytes
+        figures.queueDepth = disk.queue.depth
+        figures.pendingReads = disk.reads.count
+        figures.refusals = refusals.withLock { $0 }
+        return figures
+    }
+
+    func count(_ reason: StoreRefusal) {
+        guard let index = StoreRefusal.allCases.firstIndex(of: reason) else { return }
+        refusals.withLock { $0[index] += 1 }
+    }
+
+    /// Writes down what is queued, for at most `closeMilliseconds`, and ends the threads. Memory
+    /// goes on answering. Safe to call again.
+    package func close() { disk.close() }
+}

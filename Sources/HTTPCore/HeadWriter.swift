@@ -3,71 +3,162 @@
 /// Never writes past the memory's end: what does not fit sets ``overflowed``, and then nothing
 /// further is written.
 package struct HeadWriter {
-    /// Bytes written.
-    package private(set) var count = 0
-    /// Whether something did not fit; what was written is then of no use.
-    package private(set) var overflowed = false
+    @usableFromInline let base: UnsafeMutableRawPointer?
+    @usableFromInline var written: Int
+    @usableFromInline var lacksRoom = false
     /// The memory's size.
     package let capacity: Int
-    let base: UnsafeMutableRawPointer?
 
-    /// A writer at the start of `memory`, which must outlive it.
-    package init(_ memory: UnsafeMutableRawBufferPointer) {
+    /// Bytes written.
+    @inlinable @inline(__always)
+    package var count: Int { written }
+
+    /// Whether something did not fit; what was written is then of no use.
+    @inlinable @inline(__always)
+    package var overflowed: Bool { lacksRoom }
+
+    /// A writer into `memory`, which must outlive it, behind `count` bytes that are there already.
+    @inlinable
+    package init(_ memory: UnsafeMutableRawBufferPointer, after count: Int = 0) {
+        precondition(count >= 0 && count <= memory.count)
         base = memory.baseAddress
         capacity = memory.count
+        written = count
     }
 
-    /// Appends literal text.
-    package mutating func append(_ text: StaticString) {}
-    /// Appends one byte.
-    package mutating func append(byte: UInt8) {}
-    /// Appends bytes.
-    package mutating func append(bytes: UnsafeRawBufferPointer) {}
-    /// Appends bytes.
-    package mutating func append(_ bytes: Span<UInt8>) {}
-    /// Appends the part `range` of `bytes`.
-    package mutating func append(_ range: ByteRange, of bytes: Span<UInt8>) {}
-    /// Appends text's UTF-8.
-    package mutating func append(text: String) {}
-    /// Appends a number in decimal.
-    package mutating func append(decimal: UInt64) {}
-    /// Appends a number in lower-case hexadecimal without leading zeros.
-    package mutating func append(hex: UInt64) {}
-    /// Appends the 29 bytes of an IMF-fixdate (RFC 9110 §5.6.7) for seconds since 1970.
-    package mutating func append(date: Int64) {}
-    /// Appends CRLF.
-    package mutating func appendLineEnd() {}
-    /// Appends a field line.
-    package mutating func append(field: FieldID, _ value: StaticString) {}
-    /// Appends a field line.
-    package mutating func append(field: FieldID, _ value: Span<UInt8>) {}
-    /// Appends a field line with a decimal number.
-    package mutating func append(field: FieldID, decimal: UInt64) {}
-    /// Appends a field line with a date in seconds since 1970.
-    package mutating func append(field: FieldID, date: Int64) {}
-    /// Appends `HTTP/1.1`, the status and its standard phrase, and CRLF.
-    package mutating func appendStatusLine(_ status: UInt16) {}
+    /// Where `size` more bytes go; nil when they do not fit.
+    @inlinable @inline(__always)
+    mutating func reserve(_ size: Int) -> UnsafeMutableRawPointer? {
+        assert(size >= 0)
+        guard !lacksRoom, size <= capacity &- written, let base else {
+            // Nothing fits nowhere, without that being an overflow.
+            lacksRoom = lacksRoom || size > 0
+            return nil
+        }
+        let place = base + written
+        written &+= size
+        return place
+    }
 
-    /// Appends the field lines of a section as they were received, in their order, leaving out
-    /// those in `omitted`, and those that Connection nominated if `dropsNominated`. Kept lines that
-    /// follow one another are copied as one run.
-    package mutating func appendFields(
-        _ fields: borrowing FieldSection, of bytes: Span<UInt8>, omitting omitted: FieldIDSet,
-        dropsNominated: Bool
-    ) {}
-    /// Appends the field lines that go on to the next hop: all but hop-by-hop ones, those that
-    /// Connection nominated, and `omitted`. No empty line after them.
-    package mutating func appendForwardedFields(
-        _ fields: borrowing FieldSection, of bytes: Span<UInt8>, omitting omitted: FieldIDSet = []
-    ) {}
-    /// Appends path and query as origin-form: with `/` in front where absolute-form left it out, `*`
-    /// for OPTIONS of a whole server (RFC 9112 §3.2.4).
-    package mutating func appendOriginForm(of head: borrowing RequestHead, in bytes: Span<UInt8>) {}
-    /// Appends the request's host, in brackets if IPv6, and its port unless it is the default of
-    /// `scheme`: a Host value.
-    package mutating func appendAuthority(
-        of head: borrowing RequestHead, in bytes: Span<UInt8>, scheme: Scheme
-    ) {}
-    /// Appends the method's bytes.
-    package mutating func appendMethod(of head: borrowing RequestHead, in bytes: Span<UInt8>) {}
+    /// Appends literal text; in place, as its length is known when the caller is compiled.
+    @inlinable @inline(__always)
+    package mutating func append(_ text: StaticString) {
+        append(
+            bytes: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// Appends one byte.
+    @inlinable @inline(__always)
+    package mutating func append(byte: UInt8) {
+        reserve(1)?.storeBytes(of: byte, as: UInt8.self)
+    }
+
+    /// Appends bytes.
+    @inlinable @inline(__always)
+    package mutating func append(bytes: UnsafeRawBufferPointer) {
+        guard let source = bytes.baseAddress, let place = reserve(bytes.count) else { return }
+        place.copyMemory(from: source, byteCount: bytes.count)
+    }
+
+    /// Appends bytes.
+    package mutating func append(_ bytes: Span<UInt8>) {
+        bytes.withUnsafeBufferPointer { append(bytes: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Appends the part `range` of `bytes`.
+    package mutating func append(_ range: ByteRange, of bytes: Span<UInt8>) {
+        append(bytes.extracting(range.indices))
+    }
+
+    /// Appends text's UTF-8; for what is already text, not for hot paths.
+    package mutating func append(text: String) {
+        var text = text
+        text.withUTF8 { append(bytes: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Appends a number in decimal.
+    package mutating func append(decimal: UInt64) {
+        var digits = InlineArray<20, UInt8>(repeating: 0)
+        var first = 20
+        var rest = decimal
+        repeat {
+            first &-= 1
+            let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
+            digits[first] = 0x30 &+ UInt8(truncatingIfNeeded: digit)
+            rest = quotient
+        } while rest != 0
+        append(digits.span.extracting(first..<20))
+    }
+
+    /// Appends a number in lower-case hexadecimal without leading zeros: a chunk's size.
+    package mutating func append(hex: UInt64) {
+        let count = max(1, (67 &- hex.leadingZeroBitCount) / 4)
+        guard let place = reserve(count) else { return }
+        var rest = hex
+        for index in stride(from: count &- 1, through: 0, by: -1) {
+            let digit = UInt8(truncatingIfNeeded: rest & 15)
+            place.storeBytes(
+                of: digit &+ (digit < 10 ? 0x30 : 0x57), toByteOffset: index, as: UInt8.self)
+            rest >>= 4
+        }
+    }
+
+    /// Appends the 29 bytes of an IMF-fixdate (RFC 9110 §5.6.7) for seconds since 1970. Whoever
+    /// writes the same second often keeps the bytes of ``HTTPDate/format(_:)``.
+    package mutating func append(date: Int64) {
+        let text = HTTPDate.format(date)
+        append(text.span)
+    }
+
+    /// Appends CRLF: ends a line, or the head.
+    @inlinable @inline(__always)
+    package mutating func appendLineEnd() { append("\r\n") }
+
+    /// Appends `HTTP/1.1`, the status (three digits) and its standard phrase, and CRLF.
+    package mutating func appendStatusLine(_ status: UInt16) {
+        if status == 200 { return append("HTTP/1.1 200 OK\r\n") }
+        append("HTTP/1.1 ")
+        append(decimal: UInt64(status))
+        append(" ")
+        append(StatusPhrase.of(status))
+        appendLineEnd()
+    }
+}
+
+extension HeadWriter {
+    /// Appends a field line. The value must not hold CR, LF or NUL.
+    @inlinable
+    package mutating func append(field: FieldID, _ value: StaticString) {
+        appendName(field)
+        append(value)
+        appendLineEnd()
+    }
+
+    /// Appends a field line. The value must not hold CR, LF or NUL.
+    package mutating func append(field: FieldID, _ value: Span<UInt8>) {
+        appendName(field)
+        append(value)
+        appendLineEnd()
+    }
+
+    /// Appends a field line with a decimal number.
+    package mutating func append(field: FieldID, decimal: UInt64) {
+        appendName(field)
+        append(decimal: decimal)
+        appendLineEnd()
+    }
+
+    /// Appends a field line with a date in seconds since 1970.
+    package mutating func append(field: FieldID, date: Int64) {
+        appendName(field)
+        append(date: date)
+        appendLineEnd()
+    }
+
+    /// Appends a known field's name, a colon and a space. `other` has no name to write.
+    package mutating func appendName(_ field: FieldID) {
+        assert(field != .other)
+        append(field.name)
+        append(": ")
+    }
 }

@@ -1,9 +1,29 @@
 extension FieldIDSet {
-    /// Fields that end at this hop whether or not Connection names them (RFC 9110 §7.6.1, §11.7):
-    /// Connection, Proxy-Connection, Keep-Alive, TE, Transfer-Encoding, Upgrade, HTTP2-Settings,
-    /// and those of proxy authentication.
-    package static let hopByHop: FieldIDSet = FieldIDSet(rawValue: 0)
+    /// Fields that end at this hop whether or not Connection names them (RFC 9110 §7.6.1, §11.7).
+    ///
+    /// Trailer is not among them: trailers are forwarded, and so is their announcement. The fields
+    /// of proxy authentication are for the next proxy, which is this one.
+    package static let hopByHop = FieldIDSet([
+        .connection, .proxyConnection, .keepAlive, .te, .transferEncoding, .upgrade,
+        .http2Settings, .proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo,
+    ])
+
     /// Fields that must not be taken from a trailer section (RFC 9110 §6.5.1): framing, routing,
     /// authentication, request modifiers, response control, and those that say what the content is.
-    package static let forbiddenInTrailers: FieldIDSet = FieldIDSet(rawValue: 0)
+    package static let forbiddenInTrailers = FieldIDSet([
+        // Framing and routing.
+        .host, .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding,
+        .upgrade, .http2Settings, .contentLength, .via, .forwarded, .xForwardedFor,
+        // Request modifiers.
+        .expect, .maxForwards, .cacheControl, .cdnCacheControl, .pragma, .range, .ifMatch,
+        .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange,
+        // Authentication and state.
+        .authorization, .wwwAuthenticate, .authenticationInfo, .proxyAuthorization,
+        .proxyAuthenticate, .proxyAuthenticationInfo, .cookie, .setCookie,
+        // Response control.
+        .age, .date, .expires, .location, .retryAfter, .vary, .warning, .altSvc,
+        .strictTransportSecurity,
+        // What the content is.
+        .contentEncoding, .contentType, .contentRange, .contentLanguage, .contentLocation,
+    ])
 }

@@ -13,24 +13,180 @@ package struct ResponseContext: Sendable {
 }
 
 /// Parses response heads (RFC 9112 §4 to §6), as strictly as requests.
+///
+///     start ──► version ──► status ──► reason ──► fields ──► (decisions) ──► start
+///
+/// One deviation from the grammar is allowed: the space before an empty reason phrase may be
+/// missing, which many servers do and which cannot be read in two ways.
 package struct ResponseHeadParser: Sendable {
+    private enum State: UInt8 {
+        case start, version, status, reason, fields
+    }
+
     /// The limits that heads are held to.
     package let limits: HeadLimits
+    private var state = State.start
+    /// The next byte to look at, until the fields.
+    private var position = 0
+    private var scanner = FieldScanner(from: 0)
+
+    /// Offset of the status code and of what follows it.
+    private static let statusStart = VersionText.count + 1
+    private static let statusEnd = statusStart + 3
 
     /// A parser before the first byte of a head.
     package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
 
     /// Whether some byte of an unfinished head has been seen.
-    package var isWithinHead: Bool { false }
+    package var isWithinHead: Bool { state != .start }
 
     /// Reads on in the head that begins at the first of `bytes`; as
     /// ``RequestHeadParser/parse(_:into:)``.
     package mutating func parse(
         _ bytes: Span<UInt8>, answering context: ResponseContext, into head: inout ResponseHead
     ) throws(WireError) -> ParseProgress {
-        .needMore
+        let visible = min(bytes.count, limits.headBytes)
+        do throws(WireError) {
+            let isComplete = try bytes.withUnsafeBufferPointer {
+                (buffer) throws(WireError) -> Bool in
+                guard let bytes = HeadBytes(buffer, count: visible) else { return false }
+                return try advance(bytes, context, &head)
+            }
+            if isComplete {
+                head.length = scanner.position
+                reset()
+                return .complete(headBytes: head.length)
+            }
+            if visible == limits.headBytes { throw .headTooLarge }
+            return .needMore
+        } catch {
+            reset()
+            throw error
+        }
     }
 
     /// Forgets the head that was begun.
-    package mutating func reset() {}
+    package mutating func reset() {
+        state = .start
+        position = 0
+    }
+
+    @inline(__always)
+    private mutating func advance(
+        _ bytes: HeadBytes, _ context: ResponseContext, _ head: inout ResponseHead
+    ) throws(WireError) -> Bool {
+        while true {
+            switch state {
+            case .start:
+                head.fields.removeAll()
+                state = .version
+            case .version:
+                guard try scanVersion(bytes, &head) else { return false }
+                state = .status
+            case .status:
+                guard try scanStatus(bytes, &head) else { return false }
+                position = Self.statusEnd
+                state = .reason
+            case .reason:
+                guard try scanReason(bytes, &head) else { return false }
+                scanner = FieldScanner(from: position)
+                state = .fields
+            case .fields:
+                guard try scanner.scan(bytes, into: &head.fields, limit: limits.fields) else {
+                    return false
+                }
+                try head.decide(bytes, context, limits)
+                return true
+            }
+        }
+    }
+
+    @inline(__always)
+    private func scanVersion(
+        _ bytes: HeadBytes, _ head: inout ResponseHead
+    ) throws(WireError) -> Bool {
+        guard let version = try VersionText.parse(bytes, at: 0) else { return false }
+        guard bytes.count > VersionText.count else { return false }
+        guard bytes[VersionText.count] == Byte.space else { throw .malformedStatusLine }
+        head.version = version
+        return true
+    }
+
+    /// Three digits, the first not 0 (RFC 9110 §15).
+    @inline(__always)
+    private func scanStatus(
+        _ bytes: HeadBytes, _ head: inout ResponseHead
+    ) throws(WireError) -> Bool {
+        var status: UInt16 = 0
+        for index in Self.statusStart..<min(Self.statusEnd, bytes.count) {
+            guard ByteClass.isDigit(bytes[index]), index > Self.statusStart || bytes[index] != 0x30
+            else { throw .malformedStatusLine }
+            status = status &* 10 &+ UInt16(bytes[index] &- 0x30)
+        }
+        head.status = status
+        return bytes.count >= Self.statusEnd
+    }
+
+    /// A space and any text, or nothing, up to CRLF.
+    @inline(__always)
+    private mutating func scanReason(
+        _ bytes: HeadBytes, _ head: inout ResponseHead
+    ) throws(WireError) -> Bool {
+        guard Self.statusEnd < bytes.count else { return false }
+        let first = bytes[Self.statusEnd]
+        if first != Byte.space {
+            guard first == Byte.carriageReturn else {
+                throw first == Byte.lineFeed ? .bareLineFeed : .malformedStatusLine
+            }
+        }
+        while true {
+            position = bytes.endOfFieldValue(from: position)
+            guard position < bytes.count else { return false }
+            guard bytes[position] == Byte.tab else { break }
+            position &+= 1
+        }
+        guard bytes[position] == Byte.carriageReturn else {
+            throw bytes[position] == Byte.lineFeed ? .bareLineFeed : .malformedStatusLine
+        }
+        guard position &+ 1 < bytes.count else { return false }
+        guard bytes[position &+ 1] == Byte.lineFeed else { throw .bareCarriageReturn }
+        head.reason = ByteRange(from: min(Self.statusEnd &+ 1, position), to: position)
+        position &+= 2
+        return true
+    }
+}
+
+extension ResponseHead {
+    /// Judges a complete head: framing and connection (RFC 9112 §6.3, §9.3).
+    ///
+    /// Content that a status cannot have is refused when it is announced, not passed over: the next
+    /// response on the connection would begin in the middle of it for whoever believes the fields.
+    @inline(__always)
+    fileprivate mutating func decide(
+        _ bytes: HeadBytes, _ context: ResponseContext, _ limits: HeadLimits
+    ) throws(WireError) {
+        keepAlive = version == .http11
+        if fields.contains(.connection) {
+            let options = try ConnectionOptions.read(
+                fields, bytes, limit: limits.connectionOptions)
+            if options.nominates { ConnectionOptions.markNominated(&fields, bytes) }
+            keepAlive = options.persists(version)
+        }
+        if context.method == .connect, status / 100 == 2 {
+            // A tunnel begins; framing fields mean nothing here (RFC 9110 §9.3.6).
+            framing = .none
+            return
+        }
+        let announced = try MessageFraming.read(fields, version, bytes)
+        switch status {
+        case 100..<200, 204:
+            guard announced == nil || announced == .length(0) else { throw .contentForbidden }
+            if status == 101, !context.allowsSwitch { throw .unexpectedSwitch }
+            framing = .none
+        case 304: framing = .none
+        default:
+            framing = context.method == .head ? .none : announced ?? .untilClose
+            if framing == .untilClose { keepAlive = false }
+        }
+    }
 }

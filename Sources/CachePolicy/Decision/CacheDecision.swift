@@ -22,6 +22,14 @@ package struct CacheHit: Sendable, Equatable {
     package let timeToLive: Int64
     /// Why it may be served although stale; nil when fresh.
     package let stale: StaleUse?
+
+    /// A hit with these parts.
+    package init(form: HitForm, age: Int64, timeToLive: Int64, stale: StaleUse?) {
+        self.form = form
+        self.age = age
+        self.timeToLive = timeToLive
+        self.stale = stale
+    }
 }
 
 /// What of a stored response is sent.
@@ -55,18 +63,6 @@ package enum StaleUse: UInt8, Sendable, CaseIterable {
         case .unreachable: "unreachable"
         }
     }
-}
-
-/// How to ask the origin about a stored response.
-package struct Validation: Sendable, Equatable {
-    /// Why the stored response cannot be used as it is.
-    package let reason: ForwardReason
-    /// Value for If-None-Match in the stored head; empty: not sent.
-    package let entityTag: ByteRange
-    /// Value for If-Modified-Since in the stored head; empty: not sent.
-    package let lastModified: ByteRange
-    /// The client's own If-None-Match list is sent along with ours (RFC 9111 §4.3.2).
-    package let includesClientTags: Bool
 }
 
 /// Why a request goes to the origin.

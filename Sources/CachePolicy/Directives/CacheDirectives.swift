@@ -68,6 +68,12 @@ package struct CacheDirectives: Sendable, Equatable {
         }
     }
 
+    /// The directives of a response: those of all Cache-Control lines.
+    package init(response fields: FieldSection, in bytes: Span<UInt8>) {
+        guard fields.contains(.cacheControl) else { return }
+        for field in fields where field.id == .cacheControl { add(field.value, in: bytes) }
+    }
+
     /// Whether a Pragma field's value has the directive `no-cache`.
     static func saysNoCache(_ value: ByteRange, in bytes: Span<UInt8>) -> Bool {
         var pragma = CacheDirectives()

@@ -28,6 +28,7 @@ struct ResponseFacts {
     var contentLength: UInt64?
     var present = FieldIDSet(rawValue: 0)
     var saysPragmaNoCache = false
+    var vary = VaryNames()
 
     /// When the response was received; settles the century of two-digit years.
     let responseTime: Int64
@@ -37,12 +38,24 @@ struct ResponseFacts {
         self.responseTime = responseTime
     }
 
-    /// The facts of a parsed head.
-    init(_ response: borrowing ResponseHead, in bytes: Span<UInt8>, responseTime: Int64) {
+    /// The facts of a parsed head, whose Cache-Control has been read already.
+    init(
+        _ response: ResponseHead, in bytes: Span<UInt8>, directives: CacheDirectives,
+        responseTime: Int64
+    ) {
         self.init(status: response.status, responseTime: responseTime)
-        for field in response.fields where !field.isNominated {
+        self.directives = directives
+        for field in response.fields where field.id != .other && field.id != .cacheControl {
             absorb(field.id, field.value, in: bytes)
         }
+    }
+
+    /// The facts of a parsed head.
+    init(_ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64) {
+        self.init(
+            response, in: bytes,
+            directives: CacheDirectives(response: response.fields, in: bytes),
+            responseTime: responseTime)
     }
 
     /// Takes in one field line, in the head's order.
@@ -64,6 +77,7 @@ struct ResponseFacts {
             contentLength = DecimalNumber.parse(value, in: bytes)
         case .pragma:
             if CacheDirectives.saysNoCache(value, in: bytes) { saysPragmaNoCache = true }
+        case .vary: vary.add(value, in: bytes)
         default: break
         }
     }
@@ -79,7 +93,9 @@ struct ResponseFacts {
             expires = .invalid
             return
         }
-        if case .at(let earlier) = expires { expires = .at(min(earlier, time)) } else {
+        if case .at(let earlier) = expires {
+            expires = .at(min(earlier, time))
+        } else {
             expires = .at(time)
         }
     }
@@ -89,7 +105,7 @@ struct ResponseFacts {
     private static func firstAge(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64 {
         var end = Int(value.start)
         while end < Int(value.end), bytes[end] != UInt8(ascii: ",") { end += 1 }
-        while end > Int(value.start), ByteClass.isWhitespace(bytes[end - 1]) { end -= 1 }
+        while end > Int(value.start), Bytes.isWhitespace(bytes[end - 1]) { end -= 1 }
         return DeltaSeconds.parse(ByteRange(from: Int(value.start), to: end), in: bytes) ?? 0
     }
 

@@ -29,7 +29,7 @@ struct NormalisedValue {
     }
 
     /// The value of the field called `name`, in lower case.
-    init(name: Span<UInt8>, fields: borrowing FieldSection, in head: Span<UInt8>) {
+    init(name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>) {
         let first = Self.line(after: -1, name: name, fields: fields, in: head)
         isPresent = first != nil
         line = first ?? 0
@@ -37,6 +37,26 @@ struct NormalisedValue {
         end = 0
         style = first.map { Self.style(of: fields[$0].id) } ?? .exact
         if first != nil { open(fields[line].value) }
+    }
+
+    /// Whether the value is seen at a glance to be `normalised`: it stands on one line, has no
+    /// quoted string, and differs at most by whitespace after commas. False says nothing.
+    func isPlainly(_ normalised: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>) -> Bool {
+        let id = fields[line].id
+        guard id != .other, !fields.repeated.contains(id) else { return false }
+        var index = position
+        for expected in normalised.indices {
+            guard index < end else { return false }
+            let byte = style == .caselessList ? Bytes.lowercased(head[index]) : head[index]
+            guard byte == normalised[expected] else { return false }
+            index += 1
+            guard style != .exact else { continue }
+            if byte == UInt8(ascii: "\"") { return false }
+            if byte == UInt8(ascii: ",") {
+                while index < end, Bytes.isWhitespace(head[index]) { index += 1 }
+            }
+        }
+        return index == end
     }
 
     private mutating func open(_ value: ByteRange) {
@@ -57,7 +77,7 @@ struct NormalisedValue {
     }
 
     private static func line(
-        after index: Int, name: Span<UInt8>, fields: borrowing FieldSection, in head: Span<UInt8>
+        after index: Int, name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>
     ) -> Int? {
         var index = index + 1
         while index < fields.count {
@@ -70,8 +90,9 @@ struct NormalisedValue {
     }
 
     /// The next byte of the normalised value; nil at its end.
+    @inline(__always)
     mutating func next(
-        name: Span<UInt8>, fields: borrowing FieldSection, in head: Span<UInt8>
+        name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>
     ) -> UInt8? {
         while true {
             if position == end {
@@ -102,7 +123,7 @@ struct NormalisedValue {
             track(byte)
             hasContent = true
             position += 1
-            return style == .caselessList ? ByteClass.lowercased(byte) : byte
+            return style == .caselessList ? Bytes.lowercased(byte) : byte
         }
     }
 
@@ -113,13 +134,13 @@ struct NormalisedValue {
             needsSeparator = hasContent
             return true
         }
-        guard ByteClass.isWhitespace(byte) else { return false }
+        guard Bytes.isWhitespace(byte) else { return false }
         if needsSeparator || !hasContent {
             position += 1
             return true
         }
         var after = position
-        while after < end, ByteClass.isWhitespace(head[after]) { after += 1 }
+        while after < end, Bytes.isWhitespace(head[after]) { after += 1 }
         guard after == end || head[after] == UInt8(ascii: ",") else { return false }
         position = after
         return true
@@ -141,7 +162,7 @@ extension Span where Element == UInt8 {
     /// counting.
     func isCaseless(equalTo lowercase: Span<UInt8>) -> Bool {
         guard count == lowercase.count else { return false }
-        for index in indices where ByteClass.lowercased(self[index]) != lowercase[index] {
+        for index in indices where Bytes.lowercased(self[index]) != lowercase[index] {
             return false
         }
         return true

@@ -2,7 +2,7 @@ import HTTPCore
 
 /// Whether a response may be stored.
 package enum StoreDecision: Sendable, Equatable {
-    /// Store it: write the stored head with `StoredHead.append`, which gives the metadata.
+    /// Store it: write the stored head with `StoredHead.write`, and make its metadata.
     case store(Storable)
     /// Do not, and why.
     case doNotStore(NotStoredReason)
@@ -16,6 +16,10 @@ package struct Storable: Sendable, Equatable {
     package let lifetime: Int64
     /// Where the lifetime comes from.
     package let source: FreshnessSource
+    /// The secondary key, made from the request.
+    package let vary: VaryKey
+    /// The response has a Date, and only one, that is a date.
+    let hasDate: Bool
 }
 
 /// Why a response is not stored. The same word stands in Cache-Status' `detail`, the log and the
@@ -39,6 +43,9 @@ package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     case notModified
     /// `must-understand` with a status not understood here (§5.2.2.3).
     case statusNotUnderstood
+    /// The status is about this request or connection only (412, 416, 429 …): it must not answer
+    /// another.
+    case aboutThisRequestOnly
     /// Neither the status nor any field makes it cacheable (§3).
     case notCacheableByDefault
     /// Vary has a `*` (§4.1).
@@ -78,6 +85,7 @@ package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
         case .partialContent: "partial-content"
         case .notModified: "not-modified"
         case .statusNotUnderstood: "status-not-understood"
+        case .aboutThisRequestOnly: "this-request-only"
         case .notCacheableByDefault: "not-cacheable"
         case .varyAny: "vary-any"
         case .varyNames: "vary-names"

@@ -100,7 +100,6 @@ package struct StoredMetadata: Sendable, Equatable {
     package var hasValidator: Bool { !entityTag.isEmpty || !lastModified.isEmpty }
 
     /// Current age in seconds at `now` (RFC 9111 §4.2.3), never below 0.
-    @inlinable
     package func age(at now: Int64) -> Int64 {
         let resident = now &- times.responseTime
         return resident <= 0 ? times.initialAge : times.initialAge &+ resident
@@ -108,7 +107,6 @@ package struct StoredMetadata: Sendable, Equatable {
 
     /// Whether it is fresh at `now`: lifetime > age. A clock that went back before the response
     /// was received makes it stale, since its age is then unknown.
-    @inlinable
     package func isFresh(at now: Int64) -> Bool {
         // One comparison for 0 <= resident < freshness left on arrival.
         freshUntil > times.responseTime

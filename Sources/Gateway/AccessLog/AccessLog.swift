@@ -37,8 +37,12 @@ package final class AccessLog: Sendable {
             workers: workers, limits: limits, onEvent: onEvent)
         self.core = core
         producers = core.rings.map { AccessLogProducer(ring: $0, core: core) }
-        let writer = AccessLogWriter(core: core, file: file)
-        try AccessLogThread.start(named: "access-log") { writer.run() }
+        // The thread takes the file over when it starts.
+        let handover = Mutex<AccessLogFile?>(file)
+        try core.start {
+            guard let file = handover.withLock({ $0.take() }) else { return }
+            AccessLogWriter(core: core, file: file).run()
+        }
     }
 
     /// Opens the file anew, at the same path: for use after it was renamed (log rotation). A line that
@@ -57,9 +61,10 @@ package final class AccessLog: Sendable {
         }
     }
 
-    /// Writes what is queued, closes the file and ends the thread, in at most `milliseconds`; lines that
-    /// cannot be written by then are dropped and counted. Producers should have stopped before: what
-    /// they log later is lost. Returns whether everything was written.
+    /// Writes what is queued, closes the file and ends the thread, in at most `milliseconds` (and a second
+    /// more if the kernel does not return from a write); lines that cannot be written by then are dropped
+    /// and counted. Producers should have stopped before: what they log later is lost. Returns whether
+    /// everything was written.
     @discardableResult
     package func close(withinMilliseconds milliseconds: Int) -> Bool {
         core.close(withinMilliseconds: milliseconds)
@@ -68,7 +73,7 @@ package final class AccessLog: Sendable {
     /// Lines written and dropped since the start; from any thread.
     package var figures: AccessLogFigures { core.figures }
 
-    deinit { core.close(withinMilliseconds: 0) }
+    deinit { _ = core.close(withinMilliseconds: 0) }
 }
 
 /// One worker's end of the access log, for use by that worker's thread only.

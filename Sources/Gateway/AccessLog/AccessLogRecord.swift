@@ -36,7 +36,7 @@ package enum UpstreamTLSVersion: UInt8, Sendable, CaseIterable {
 ///
 /// Everything is a number or an index, so that the worker fills it in and copies it without touching
 /// the heap; the log's thread makes text of it.
-package struct AccessLogRecord: Sendable, BitwiseCopyable {
+package struct AccessLogRecord: Sendable {
     /// When the request's first byte arrived, in milliseconds since 1970.
     package var timeMilliseconds: Int64 = 0
     /// The exchange's number, which is also in error replies; logged as 16 hexadecimal digits.

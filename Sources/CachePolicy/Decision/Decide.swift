@@ -1,0 +1,174 @@
+import HTTPCore
+
+extension FieldIDSet {
+    /// The request fields that can change the answer for a fresh stored response. A request with
+    /// none of them takes the short way.
+    static let consultedByCache = FieldIDSet([
+        .cacheControl, .pragma, .authorization, .ifMatch, .ifNoneMatch, .ifModifiedSince,
+        .ifUnmodifiedSince, .range,
+    ])
+}
+
+extension CacheDecision {
+    /// Why a request is not looked up at all; nil when it is.
+    ///
+    /// Such a request is sent on, and its response not stored (`StoreDecision` says so too). Only
+    /// what the request itself tells is looked at; `bypass` and `keyTooLong` are the caller's.
+    package static func reasonAgainstLookup(
+        of request: RequestHead
+    ) -> ForwardReason? {
+        switch request.method {
+        case .get, .head: break
+        case .post, .put, .delete, .connect, .options, .trace, .patch, .other: return .method
+        }
+        guard case .none = request.framing else { return .requestContent }
+        return request.wantsUpgrade ? .upgrade : nil
+    }
+
+    /// What to do when nothing stored was found.
+    ///
+    /// - Parameter reason: `uriMiss`; `varyMiss` when something is stored for the URI but nothing
+    ///   whose `VaryKey` matches; or a reason against lookup.
+    package static func missing(
+        _ reason: ForwardReason, for request: RequestHead, in requestBytes: Span<UInt8>
+    ) -> CacheDecision {
+        guard request.fields.contains(.cacheControl) else { return .forward(reason) }
+        let asked = CacheDirectives(request: request.fields, in: requestBytes)
+        // The client learns the same reason whether or not something is stored.
+        let told = asked.flags.contains(.noStore) ? ForwardReason.requestNoStore : reason
+        return asked.flags.contains(.onlyIfCached) ? .gatewayTimeout(told) : .forward(reason)
+    }
+
+    /// What to do with a request for which a complete stored response was found (RFC 9111 §4): its
+    /// key is the request's, its `VaryKey` matches, its status is the stored head's.
+    ///
+    /// For a GET without any field that asks for something special and a fresh response that needs
+    /// no validation this is a handful of comparisons; it never allocates.
+    ///
+    /// - Parameters:
+    ///   - request: a request for which `reasonAgainstLookup` is nil.
+    ///   - requestBytes: its bytes.
+    ///   - stored: the stored response's metadata.
+    ///   - storedHead: the stored head, which `stored`'s ranges lie in.
+    ///   - now: the current second.
+    ///   - options: the policy.
+    package static func decide(
+        for request: RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
+        storedHead: Span<UInt8>, now: Int64, options: PolicyOptions
+    ) -> CacheDecision {
+        // A pattern, not `==`, which for an enum of another module is a call.
+        if case .get = request.method, !request.fields.present.intersects(.consultedByCache),
+            stored.isFresh(at: now), !stored.flags.contains(.noCache)
+        {
+            let age = stored.age(at: now)
+            return .hit(
+                CacheHit(form: .full, age: age, timeToLive: stored.lifetime - age, stale: nil))
+        }
+        return decideInFull(
+            for: request, in: requestBytes, stored: stored, storedHead: storedHead, now: now)
+    }
+
+    static func decideInFull(
+        for request: RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
+        storedHead: Span<UInt8>, now: Int64
+    ) -> CacheDecision {
+        let asked = CacheDirectives(request: request.fields, in: requestBytes)
+        let decision: CacheDecision
+        switch Reuse(of: stored, for: request.fields, asking: asked, now: now) {
+        case .allowed(let stale):
+            let age = stored.age(at: now)
+            let form = HitForm(
+                of: stored, storedHead: storedHead, for: request, in: requestBytes)
+            return .hit(
+                CacheHit(form: form, age: age, timeToLive: stored.lifetime - age, stale: stale))
+        case .needsValidation(let reason) where stored.hasValidator:
+            decision = .validate(
+                Validation(
+                    of: stored, storedHead: storedHead, reason: reason, for: request,
+                    in: requestBytes))
+        case .needsValidation(let reason), .refused(let reason):
+            decision = .forward(reason)
+        }
+        guard asked.flags.contains(.onlyIfCached) else { return decision }
+        switch decision {
+        case .validate(let validation): return .gatewayTimeout(validation.reason)
+        case .forward(let reason): return .gatewayTimeout(reason)
+        case .hit, .gatewayTimeout: return decision
+        }
+    }
+}
+
+/// Whether a stored response may be used for a request without asking the origin.
+enum Reuse: Equatable {
+    /// Yes; if stale, by whose leave.
+    case allowed(StaleUse?)
+    /// Only if the origin confirms it.
+    case needsValidation(ForwardReason)
+    /// No, and asking about it is not to the point either.
+    case refused(ForwardReason)
+
+    /// RFC 9111 §4, in the order of the questions: does the request leave it to a cache at all,
+    /// does either side demand validation, is the response new enough for the request, is it fresh.
+    init(
+        of stored: StoredMetadata, for fields: FieldSection, asking: CacheDirectives,
+        now: Int64
+    ) {
+        self =
+            Self.refusal(fields, asking).map { .refused($0) }
+            ?? Self.demand(stored, fields, asking, now).map { .needsValidation($0) }
+            ?? Self.freshness(stored, asking, now)
+    }
+
+    private static func refusal(
+        _ fields: FieldSection, _ asking: CacheDirectives
+    ) -> ForwardReason? {
+        // no-store forbids storing only, but who sends it does not want a stored answer either;
+        // Squid and others read it so.
+        if asking.flags.contains(.noStore) { return .requestNoStore }
+        // RFC 9111 §4.3.2: these two are for the origin to evaluate.
+        if fields.contains(.ifMatch) || fields.contains(.ifUnmodifiedSince) {
+            return .requestPrecondition
+        }
+        return nil
+    }
+
+    private static func demand(
+        _ stored: StoredMetadata, _ fields: FieldSection, _ asking: CacheDirectives,
+        _ now: Int64
+    ) -> ForwardReason? {
+        if stored.flags.contains(.noCache) { return .responseNoCache }
+        if asking.flags.contains(.noCache) { return .requestNoCache }
+        // What an anonymous request got is not taken for what this user would get unless the
+        // origin marked it as shared. RFC 9111 §3.5 forbids only the other direction.
+        if fields.contains(.authorization), !stored.flags.contains(.sharedWithAuthorized) {
+            return .authorization
+        }
+        // A clock that differs by moments between threads is no news, one that was set back is.
+        if stored.times.responseTime - now > clockToleranceSeconds { return .clock }
+        let age = stored.age(at: now)
+        let timeToLive = stored.lifetime - age
+        if let maxAge = asking.maxAge, maxAge == 0 || age > maxAge {
+            // RFC 8246 §2: a reload is no reason to ask again about what never changes.
+            if timeToLive <= 0 || !stored.flags.contains(.immutable) { return .requestMaxAge }
+        }
+        if let minFresh = asking.minFresh, timeToLive < minFresh { return .requestMinFresh }
+        return nil
+    }
+
+    private static func freshness(
+        _ stored: StoredMetadata, _ asking: CacheDirectives, _ now: Int64
+    ) -> Reuse {
+        let timeToLive = stored.lifetime - stored.age(at: now)
+        if timeToLive > 0 { return .allowed(nil) }
+        // §5.2.1.2, unless the origin forbids it (§4.2.4).
+        if let maxStale = asking.maxStale, !stored.flags.contains(.neverStale),
+            -timeToLive <= maxStale || maxStale == CacheDirectives.maximumSeconds
+        {
+            return .allowed(.maxStale)
+        }
+        return .needsValidation(.stale)
+    }
+
+    /// How far before a response's receipt `now` may lie before the clock counts as set back.
+    static let clockToleranceSeconds: Int64 = 5
+}

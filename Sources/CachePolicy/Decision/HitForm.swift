@@ -1,0 +1,118 @@
+import HTTPCore
+
+extension HitForm {
+    /// How a stored response that may be used answers a request: the client's own preconditions,
+    /// then its range (RFC 9110 §13.2.2), then the method.
+    ///
+    /// Conditions and ranges apply to a 200 only; any other stored status is sent as it is
+    /// (RFC 9111 §4.3.2).
+    package init(
+        of stored: StoredMetadata, storedHead: Span<UInt8>, for request: RequestHead,
+        in requestBytes: Span<UInt8>
+    ) {
+        let whole: HitForm = request.method == .head ? .headOnly : .full
+        guard stored.status == 200 else {
+            self = whole
+            return
+        }
+        switch ClientCondition(
+            of: request.fields, in: requestBytes, against: stored, storedHead: storedHead)
+        {
+        case .notModified:
+            self = .notModified
+            return
+        case .none, .modified: break
+        }
+        // Range is defined for GET only (RFC 9110 §14.2).
+        guard request.method == .get, let complete = stored.bodyBytes,
+            let range = request.fields.only(.range),
+            Self.ifRangeHolds(request.fields, in: requestBytes, stored, storedHead)
+        else {
+            self = whole
+            return
+        }
+        switch RangeRequest(range.value, in: requestBytes).selection(of: complete) {
+        case .whole: self = whole
+        case .bytes(let first, let last):
+            self = .partial(first: first, last: last, complete: complete)
+        case .unsatisfiable: self = .rangeNotSatisfiable(complete: complete)
+        }
+    }
+
+    /// If-Range (RFC 9110 §13.1.5): true when absent; an entity tag by strong comparison; a date
+    /// only if it is exactly Last-Modified and that is a strong validator.
+    private static func ifRangeHolds(
+        _ fields: FieldSection, in bytes: Span<UInt8>, _ stored: StoredMetadata,
+        _ storedHead: Span<UInt8>
+    ) -> Bool {
+        guard fields.contains(.ifRange) else { return true }
+        guard let value = fields.only(.ifRange)?.value, !value.isEmpty else { return false }
+        if !stored.entityTag.isEmpty,
+            EntityTag.stronglyMatches(value, in: bytes, stored.entityTag, in: storedHead)
+        {
+            return true
+        }
+        guard stored.flags.contains(.strongLastModified), let modified = stored.lastModifiedTime
+        else { return false }
+        let date = bytes.extracting(value.indices)
+        return HTTPDate.parse(date, now: stored.times.responseTime) == modified
+    }
+}
+
+/// The client's If-None-Match or If-Modified-Since, evaluated against a stored response
+/// (RFC 9110 §13.1.2 and §13.1.3, RFC 9111 §4.3.2).
+enum ClientCondition: Equatable {
+    /// There is none that applies.
+    case none
+    /// The client has it already: 304.
+    case notModified
+    /// The client does not have it.
+    case modified
+
+    /// If-None-Match wins over If-Modified-Since, by weak comparison; an If-Modified-Since that is
+    /// not exactly one date is ignored.
+    init(
+        of fields: FieldSection, in bytes: Span<UInt8>, against stored: StoredMetadata,
+        storedHead: Span<UInt8>
+    ) {
+        if fields.contains(.ifNoneMatch) {
+            self = Self.matches(fields, in: bytes, stored, storedHead) ? .notModified : .modified
+        } else if let since = fields.only(.ifModifiedSince),
+            let time = HTTPDate.parse(
+                bytes.extracting(since.value.indices), now: stored.times.responseTime)
+        {
+            self = (stored.lastModifiedTime ?? stored.date) <= time ? .notModified : .modified
+        } else {
+            self = .none
+        }
+    }
+
+    /// Whether some If-None-Match line has `*` or the stored response's tag.
+    static func matches(
+        _ fields: FieldSection, in bytes: Span<UInt8>, _ stored: StoredMetadata,
+        _ storedHead: Span<UInt8>
+    ) -> Bool {
+        for field in fields where field.id == .ifNoneMatch {
+            var list = EntityTagList(field.value)
+            while let tag = list.next(in: bytes) {
+                if bytes.holds("*", at: tag) { return true }
+                if stored.entityTag.isEmpty { continue }
+                if EntityTag.weaklyMatches(tag, in: bytes, stored.entityTag, in: storedHead) {
+                    return true
+                }
+            }
+        }
+        return false
+    }
+
+    /// Whether some If-None-Match line has `*`.
+    static func hasAny(_ fields: FieldSection, in bytes: Span<UInt8>) -> Bool {
+        for field in fields where field.id == .ifNoneMatch {
+            var list = EntityTagList(field.value)
+            while let tag = list.next(in: bytes) {
+                if bytes.holds("*", at: tag) { return true }
+            }
+        }
+        return false
+    }
+}

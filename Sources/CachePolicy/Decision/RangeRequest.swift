@@ -1,0 +1,73 @@
+import HTTPCore
+
+/// A Range field (RFC 9110 §14.2) as far as it is acted on: one byte range.
+///
+///     Range        = bytes-unit "=" range-set
+///     range-spec   = first-pos "-" [ last-pos ] / "-" suffix-length
+///
+/// Anything else — another unit, several ranges, a syntax error — makes the whole representation
+/// the answer, as §14.2 allows: multipart answers are large and what asks for them is rare.
+enum RangeRequest: Equatable {
+    case ignored
+    /// `first-[last]`.
+    case from(first: UInt64, last: UInt64?)
+    /// `-count`: that many bytes from the end.
+    case suffix(count: UInt64)
+
+    init(_ value: ByteRange, in bytes: Span<UInt8>) {
+        let unit = ByteRange(start: value.start, count: min(6, value.count))
+        guard bytes.holds(lowercase: "bytes=", at: unit) else {
+            self = .ignored
+            return
+        }
+        var start = Int(unit.end)
+        let end = Int(value.end)
+        while start < end, Bytes.isWhitespace(bytes[start]) { start += 1 }
+        var dash = start
+        while dash < end, Bytes.isDigit(bytes[dash]) { dash += 1 }
+        guard dash < end, bytes[dash] == UInt8(ascii: "-") else {
+            self = .ignored
+            return
+        }
+        let first = ByteRange(from: start, to: dash)
+        let last = ByteRange(from: dash + 1, to: end)
+        self = Self.range(first: first, last: last, in: bytes) ?? .ignored
+    }
+
+    /// Numbers too large for 64 bits stand for the largest: they lie past every body.
+    private static func range(
+        first: ByteRange, last: ByteRange, in bytes: Span<UInt8>
+    ) -> RangeRequest? {
+        func number(_ range: ByteRange) -> UInt64? {
+            for index in range.indices where !Bytes.isDigit(bytes[index]) { return nil }
+            return DecimalNumber.parse(range, in: bytes) ?? .max
+        }
+        if first.isEmpty { return last.isEmpty ? nil : number(last).map { .suffix(count: $0) } }
+        guard let from = number(first) else { return nil }
+        if last.isEmpty { return .from(first: from, last: nil) }
+        guard let to = number(last), to >= from else { return nil }
+        return .from(first: from, last: to)
+    }
+
+    /// What of a body is sent.
+    enum Selection: Equatable {
+        case whole
+        case bytes(first: UInt64, last: UInt64)
+        case unsatisfiable
+    }
+
+    /// What of a body of `complete` bytes the range selects (RFC 9110 §14.1.2).
+    func selection(of complete: UInt64) -> Selection {
+        switch self {
+        case .ignored: .whole
+        case .from(let first, _) where first >= complete: .unsatisfiable
+        case .from(let first, let last):
+            .bytes(first: first, last: min(last ?? .max, complete - 1))
+        case .suffix(count: 0): .unsatisfiable
+        // A suffix of an empty body is the empty body, which no Content-Range can express.
+        case .suffix where complete == 0: .whole
+        case .suffix(let count):
+            .bytes(first: complete - min(count, complete), last: complete - 1)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import HTTPCore
+
+/// This cache's member of a response's Cache-Status (RFC 9211).
+///
+/// Upstream's members are kept and ours stands after them, on a line of its own: the list reads
+/// from the origin outwards (§2).
+package enum CacheStatus: Sendable, Equatable {
+    /// Answered from the cache, without asking the origin.
+    case hit(timeToLive: Int64, stale: StaleUse?)
+    /// The origin was asked.
+    case forwarded(Forwarded)
+    /// `only-if-cached` and no hit: nothing was forwarded, nothing found.
+    case notForwarded(ForwardReason)
+
+    /// What is told about a request that went to the origin.
+    package struct Forwarded: Sendable, Equatable {
+        /// Why.
+        package var reason: ForwardReason
+        /// The status the origin answered with; nil when it is that of the response (§2.3) or
+        /// there was none.
+        package var status: UInt16?
+        /// The response is being stored.
+        package var isStored: Bool
+        /// The request waited for another one's response (§2.6).
+        package var isCollapsed: Bool
+        /// Why the response is not stored; left out when it is.
+        package var notStored: NotStoredReason?
+
+        /// All that is told, in the order it is written.
+        package init(
+            reason: ForwardReason, status: UInt16? = nil, isStored: Bool = false,
+            isCollapsed: Bool = false, notStored: NotStoredReason? = nil
+        ) {
+            self.reason = reason
+            self.status = status
+            self.isStored = isStored
+            self.isCollapsed = isCollapsed
+            self.notStored = notStored
+        }
+    }
+
+    /// The status of a hit.
+    package init(_ hit: CacheHit) {
+        self = .hit(timeToLive: hit.timeToLive, stale: hit.stale)
+    }
+
+    /// The most bytes that `append` writes for a line.
+    package static let maximumLineBytes = 192
+
+    /// Appends the field line with its CRLF, `Cache-Status: pinfold; hit; ttl=57` for example.
+    /// Allocates nothing.
+    package func append(to writer: inout HeadWriter) {
+        switch self {
+        case .hit(let timeToLive, let stale):
+            writer.append("Cache-Status: pinfold; hit; ttl=")
+            if timeToLive < 0 { writer.append(byte: UInt8(ascii: "-")) }
+            writer.append(decimal: timeToLive.magnitude)
+            if let stale {
+                writer.append("; detail=")
+                writer.append(stale.token)
+            }
+        case .forwarded(let forwarded):
+            Self.append(forwarded, to: &writer)
+        case .notForwarded(let reason):
+            writer.append("Cache-Status: pinfold; detail=")
+            writer.append(reason.token)
+        }
+        writer.appendLineEnd()
+    }
+
+    private static func append(_ forwarded: Forwarded, to writer: inout HeadWriter) {
+        writer.append("Cache-Status: pinfold; fwd=")
+        writer.append(forwarded.reason.cacheStatus)
+        if let status = forwarded.status {
+            writer.append("; fwd-status=")
+            writer.append(decimal: UInt64(status))
+        }
+        if forwarded.isStored { writer.append("; stored") }
+        if forwarded.isCollapsed { writer.append("; collapsed") }
+        if !forwarded.isStored, let reason = forwarded.notStored {
+            writer.append("; detail=")
+            writer.append(reason.token)
+        } else if forwarded.reason.needsDetail {
+            writer.append("; detail=")
+            writer.append(forwarded.reason.token)
+        }
+    }
+}
+
+extension ForwardReason {
+    /// Whether the `fwd` value says less than the reason.
+    var needsDetail: Bool {
+        switch self {
+        case .uriMiss, .varyMiss, .method, .bypass, .stale: false
+        case .requestContent, .keyTooLong, .upgrade, .requestNoCache, .requestNoStore,
+            .requestMaxAge, .requestMinFresh, .requestPrecondition, .authorization,
+            .responseNoCache, .clock, .damaged:
+            true
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import HTTPCore
+
+/// The head of a response made from a stored one.
+package enum HitHead {
+    /// The most bytes that `append` writes beyond the stored head: status line, Content-Range,
+    /// Content-Length, Age, Cache-Status.
+    package static let maximumAddedBytes = 160 + CacheStatus.maximumLineBytes
+
+    /// The stored fields that a 304 carries (RFC 9110 §15.4.5). Set-Cookie is not among them, and
+    /// neither is anything else that describes a body which is not sent.
+    static let inNotModified = FieldIDSet([
+        .cacheControl, .contentLocation, .date, .etag, .expires, .vary, .cacheStatus,
+    ])
+
+    /// Appends the head up to, not including, Via, Connection and the empty line, which are the
+    /// connection's to write: the status line and stored fields as the form wants them,
+    /// Content-Length, Age (RFC 9111 §4), Cache-Status.
+    ///
+    /// For `full` and `headOnly` this is one copy of the stored head and a few small lines.
+    /// Allocates nothing.
+    ///
+    /// - Parameters:
+    ///   - hit: the decision.
+    ///   - stored: the stored response's metadata, with `bodyBytes`.
+    ///   - storedHead: its head.
+    ///   - cacheStatus: what Cache-Status says; nil for that of a hit. A response that the origin
+    ///     has just confirmed is no hit but `forwarded` with status 304.
+    ///   - writer: room for the stored head and `maximumAddedBytes`; if it overflows, so does the
+    ///     answer.
+    package static func append(
+        _ hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>,
+        cacheStatus: CacheStatus? = nil, to writer: inout HeadWriter
+    ) {
+        switch hit.form {
+        case .full, .headOnly:
+            writer.append(storedHead)
+            if !stored.flags.contains(.hasContentLength), allowsContent(stored.status),
+                let length = stored.bodyBytes
+            {
+                writer.append(field: .contentLength, decimal: length)
+            }
+        case .notModified:
+            writer.append("HTTP/1.1 304 Not Modified\r\n")
+            append(storedHead, to: &writer) { inNotModified.contains($0) }
+        case .partial(let first, let last, let complete):
+            writer.append("HTTP/1.1 206 Partial Content\r\n")
+            append(storedHead, to: &writer) { $0 != .contentLength && $0 != .contentRange }
+            writer.append("Content-Range: bytes ")
+            writer.append(decimal: first)
+            writer.append(byte: UInt8(ascii: "-"))
+            writer.append(decimal: last)
+            writer.append(byte: UInt8(ascii: "/"))
+            writer.append(decimal: complete)
+            writer.appendLineEnd()
+            writer.append(field: .contentLength, decimal: last - first + 1)
+        case .rangeNotSatisfiable(let complete):
+            writer.append("HTTP/1.1 416 Range Not Satisfiable\r\n")
+            append(storedHead, to: &writer) { $0 == .date || $0 == .vary }
+            writer.append("Content-Range: bytes */")
+            writer.append(decimal: complete)
+            writer.append("\r\nContent-Length: 0\r\n")
+        }
+        writer.append(field: .age, decimal: hit.age.magnitude)
+        (cacheStatus ?? CacheStatus(hit)).append(to: &writer)
+    }
+
+    /// Whether a response with the status has content, and so a length (RFC 9110 §8.6).
+    private static func allowsContent(_ status: UInt16) -> Bool { status != 204 }
+
+    private static func append(
+        _ storedHead: Span<UInt8>, to writer: inout HeadWriter, where isKept: (FieldID) -> Bool
+    ) {
+        var lines = StoredLines(storedHead)
+        while let line = lines.next(in: storedHead) {
+            if isKept(line.id) { writer.append(line.line, of: storedHead) }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import HTTPCore
+
+extension StoreDecision {
+    /// Whether a response to a request may be stored (RFC 9111 §3), with a reason for each no.
+    ///
+    /// - Parameters:
+    ///   - response: the final response's head as it came from upstream.
+    ///   - responseBytes: its bytes.
+    ///   - request: the client's request.
+    ///   - requestBytes: its bytes.
+    ///   - requestTime: when the request was sent upstream.
+    ///   - responseTime: when the response's head was complete.
+    ///   - options: the policy.
+    package static func decide(
+        on response: ResponseHead, in responseBytes: Span<UInt8>,
+        to request: RequestHead, in requestBytes: Span<UInt8>, requestTime: Int64,
+        responseTime: Int64, options: PolicyOptions
+    ) -> StoreDecision {
+        // What can be told without reading a field value comes first.
+        if let reason = reasonAgainst(request) ?? reasonAgainst(status: response.status) {
+            return .doNotStore(reason)
+        }
+        if response.fields.contains(.contentRange) { return .doNotStore(.partialContent) }
+        // Most of what is not stored says so in Cache-Control: the other fields are read after it.
+        let said = CacheDirectives(response: response.fields, in: responseBytes)
+        if let reason = said.reasonAgainstStoring(status: response.status) {
+            return .doNotStore(reason)
+        }
+        let facts = ResponseFacts(
+            response, in: responseBytes, directives: said, responseTime: responseTime)
+        let asked = CacheDirectives(request: request.fields, in: requestBytes)
+        if asked.flags.contains(.noStore) { return .doNotStore(.requestNoStore) }
+        let isAuthorized = request.fields.contains(.authorization)
+        if let reason = facts.reasonAgainstStoring(isAuthorized: isAuthorized, options: options) {
+            return .doNotStore(reason)
+        }
+        let times = StoredTimes(
+            requestTime: requestTime, responseTime: responseTime,
+            initialAge: facts.initialAge(requestTime: requestTime))
+        let hasQuery = requestBytes.extracting(request.path.indices).contains(UInt8(ascii: "?"))
+        let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)
+        guard facts.isOfUse(lifetime: lifetime, age: times.initialAge) else {
+            return .doNotStore(.uselessWithoutValidator)
+        }
+        do throws(NotStoredReason) {
+            let vary = try facts.vary.key(
+                in: responseBytes, for: request, in: requestBytes, options: options)
+            return .store(
+                Storable(
+                    times: times, lifetime: lifetime, source: source, vary: vary,
+                    hasDate: facts.date != nil && !response.fields.repeated.contains(.date)))
+        } catch {
+            return .doNotStore(error)
+        }
+    }
+
+    /// Why no response to the request is stored, whatever it is. `no-store` is not looked at.
+    private static func reasonAgainst(_ request: RequestHead) -> NotStoredReason? {
+        // A response to HEAD updates a stored response to GET (`HeadUpdate`); alone it is no use.
+        guard request.method == .get else { return .method }
+        return request.framing == .none ? nil : .requestContent
+    }
+
+    /// Why no response with the status is stored, whatever its fields say.
+    private static func reasonAgainst(status: UInt16) -> NotStoredReason? {
+        switch status {
+        case ..<200: .notFinal
+        case 206: .partialContent
+        case 304: .notModified
+        default:
+            StatusRules.isAboutThisRequestOnly(status) ? .aboutThisRequestOnly : nil
+        }
+    }
+}
+
+extension CacheDirectives {
+    /// Why a response with these directives is not stored, whatever its other fields.
+    func reasonAgainstStoring(status: UInt16) -> NotStoredReason? {
+        if flags.contains(.malformed) { return .malformedCacheControl }
+        if flags.contains(.mustUnderstand) {
+            // It stands in for no-store where the status is understood (§5.2.2.3).
+            if !StatusRules.isUnderstood(status) { return .statusNotUnderstood }
+        } else if flags.contains(.noStore) {
+            return .responseNoStore
+        }
+        return flags.contains(.isPrivate) ? .responsePrivate : nil
+    }
+}
+
+extension ResponseFacts {
+    /// Why a response with these fields is not stored (RFC 9111 §3, §3.5); for one from upstream
+    /// and for a stored one that a 304 has updated.
+    func reasonAgainstStoring(isAuthorized: Bool, options: PolicyOptions) -> NotStoredReason? {
+        if let reason = directives.reasonAgainstStoring(status: status) { return reason }
+        if isAuthorized, !directives.allowsSharingAuthorized { return .authorization }
+        if vary.isAny { return .varyAny }
+        if present.contains(.setCookie), !allowsSetCookie(options.setCookie) { return .setCookie }
+        guard StatusRules.isHeuristicallyCacheable(status) || hasExplicitCacheability else {
+            return .notCacheableByDefault
+        }
+        if let contentLength, contentLength > options.maximumObjectBytes { return .tooLarge }
+        return nil
+    }
+
+    /// Whether some field says that the response may be stored (RFC 9111 §3, last condition).
+    private var hasExplicitCacheability: Bool {
+        directives.flags.contains(.isPublic) || directives.maxAge != nil
+            || directives.sharedMaxAge != nil || expires != .absent
+    }
+
+    /// Whether a cookie may be stored with a response that says this.
+    func allowsSetCookie(_ policy: SetCookiePolicy) -> Bool {
+        switch policy {
+        case .never: false
+        case .whenShared:
+            directives.flags.contains(.isPublic) || directives.sharedMaxAge != nil
+        case .always: true
+        }
+    }
+
+    /// Whether a stored copy could ever answer anything: without validation while it is fresh or
+    /// in place of an error, or with validation at any time.
+    func isOfUse(lifetime: Int64, age: Int64) -> Bool {
+        if !entityTag.isEmpty || !lastModified.isEmpty { return true }
+        if directives.flags.contains(.noCache) { return false }
+        return lifetime > age || (directives.staleIfError ?? 0) > 0 && !directives.forbidsStale
+    }
+}

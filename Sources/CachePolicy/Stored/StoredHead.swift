@@ -1,0 +1,139 @@
+import HTTPCore
+
+/// The form in which a response's head is stored.
+///
+/// `HTTP/1.1 SP status SP reason CRLF`, then the field lines byte for byte and in the order
+/// received, each with its CRLF, and no empty line at the end. A hit is written as these bytes, then
+/// Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
+/// (`HitHead.append` does all but the last three).
+///
+/// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated, Trailer (the
+/// stored response is sent without one), and Age, which lives on in `StoredTimes.initialAge`. Kept:
+/// Via and Cache-Status with what upstream said in them: a hit adds its own member on a line of its
+/// own after them, so the lists read from the origin outwards (RFC 9211 §2). A Date that is missing
+/// or no date is replaced by the time of receipt (RFC 9110 §6.6.1).
+package enum StoredHead {
+    /// The fields that are never stored, besides nominated ones.
+    package static let excluded = FieldIDSet.hopByHop.union(FieldIDSet([.trailer, .age]))
+
+    /// The most bytes that a stored head has beyond the received one: a Date line.
+    package static let maximumAddedBytes = 37
+
+    /// Writes the stored form of a response's head.
+    ///
+    /// - Parameters:
+    ///   - response: the response.
+    ///   - bytes: the head's bytes.
+    ///   - storable: what `StoreDecision` said of it.
+    ///   - writer: room for `response.length + maximumAddedBytes`.
+    package static func write(
+        _ response: ResponseHead, in bytes: Span<UInt8>, for storable: Storable,
+        to writer: inout HeadWriter
+    ) {
+        write(
+            response, in: bytes, responseTime: storable.times.responseTime,
+            keepsDate: storable.hasDate, to: &writer)
+    }
+
+    /// Appends the stored form of a response's head to an array: as `write`, where allocating is
+    /// no matter.
+    package static func append(
+        _ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64,
+        to out: inout [UInt8]
+    ) {
+        let keepsDate = hasValidDate(response.fields, in: bytes, responseTime: responseTime)
+        out += [UInt8](unsafeUninitializedCapacity: response.length + maximumAddedBytes) {
+            var writer = HeadWriter(UnsafeMutableRawBufferPointer($0))
+            write(
+                response, in: bytes, responseTime: responseTime, keepsDate: keepsDate, to: &writer)
+            $1 = writer.count
+        }
+    }
+
+    private static func write(
+        _ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64, keepsDate: Bool,
+        to writer: inout HeadWriter
+    ) {
+        writer.append("HTTP/1.1 ")
+        writer.append(decimal: UInt64(response.status))
+        writer.append(byte: 0x20)
+        writer.append(response.reason, of: bytes)
+        writer.appendLineEnd()
+        let dropped = keepsDate ? excluded : excluded.union(FieldIDSet(.date))
+        writer.appendFields(
+            response.fields, of: bytes, omitting: dropped, dropsNominated: true)
+        if !keepsDate { writer.append(field: .date, date: responseTime) }
+    }
+
+    /// Whether there is one Date and it is a date.
+    static func hasValidDate(
+        _ fields: FieldSection, in bytes: Span<UInt8>, responseTime: Int64
+    ) -> Bool {
+        guard let date = fields.only(.date) else { return false }
+        let value = bytes.extracting(date.value.indices)
+        return HTTPDate.parse(value, now: responseTime) != nil
+    }
+}
+
+extension StoredMetadata {
+    /// The metadata of a stored head: at once after storing, and again from the disk tier's row.
+    /// The same bytes, times, options and query give the same metadata.
+    ///
+    /// - Parameters:
+    ///   - storedHead: bytes made by `StoredHead`.
+    ///   - times: the times it was stored with.
+    ///   - hasQuery: whether the key's URI has a query (`CacheKey.hasQuery`), for heuristics.
+    ///   - options: the policy; a changed one changes heuristic lifetimes of what is stored.
+    /// - Returns: nil when the bytes are not a stored head: a damaged row, to be dropped.
+    package init?(
+        storedHead head: Span<UInt8>, times: StoredTimes, hasQuery: Bool, options: PolicyOptions
+    ) {
+        var lines = StoredLines(head)
+        guard head.count <= Int(Int32.max) else { return nil }
+        var facts = ResponseFacts(status: lines.status, responseTime: times.responseTime)
+        while let line = lines.next(in: head) {
+            // Its names are in the Vary key; here it counts only that there is one.
+            if line.id == .vary {
+                facts.present.insert(.vary)
+            } else {
+                facts.absorb(line.id, line.value, in: head)
+            }
+        }
+        guard !lines.isDamaged else { return nil }
+        self.init(
+            facts, headBytes: UInt32(head.count), times: times, hasQuery: hasQuery,
+            options: options, isWeak: EntityTag.isWeak(facts.entityTag, in: head))
+    }
+
+    private init(
+        _ facts: ResponseFacts, headBytes: UInt32, times: StoredTimes, hasQuery: Bool,
+        options: PolicyOptions, isWeak: Bool
+    ) {
+        let directives = facts.directives
+        let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)
+        var flags: StoredFlags = []
+        func set(_ flag: StoredFlags, if condition: Bool) { if condition { flags.insert(flag) } }
+        set(.noCache, if: directives.flags.contains(.noCache))
+        set(.neverStale, if: directives.forbidsStale)
+        set(.sharedWithAuthorized, if: directives.allowsSharingAuthorized)
+        set(.immutable, if: directives.flags.contains(.immutable))
+        set(.weakEntityTag, if: isWeak)
+        set(.strongLastModified, if: facts.isLastModifiedStrong)
+        set(.hasContentLength, if: facts.present.contains(.contentLength))
+        set(.hasVary, if: facts.present.contains(.vary))
+        self.times = times
+        freshUntil = times.responseTime - times.initialAge + lifetime
+        self.lifetime = lifetime
+        date = facts.date ?? times.responseTime
+        lastModifiedTime = facts.lastModifiedTime
+        staleIfErrorSeconds = directives.staleIfError ?? 0
+        staleWhileRevalidateSeconds = directives.staleWhileRevalidate ?? 0
+        bodyBytes = facts.contentLength
+        entityTag = facts.entityTag
+        lastModified = facts.lastModified
+        self.headBytes = headBytes
+        status = facts.status
+        self.source = source
+        self.flags = flags
+    }
+}

@@ -1,0 +1,103 @@
+import HTTPCore
+
+/// One field line of a stored head.
+struct StoredLine {
+    /// The name among those the policy looks at, or `other`.
+    let id: FieldID
+    let name: ByteRange
+    let value: ByteRange
+    /// The whole line with its CRLF.
+    let line: ByteRange
+}
+
+/// Walks the field lines of a stored head, which are always written as `Name: value CRLF`.
+///
+/// Holds offsets only and allocates nothing; what it returns from a head that is not in that form
+/// is nil and `isDamaged`.
+struct StoredLines {
+    private var position: Int
+    /// The head ends inside a line or has one without a colon.
+    private(set) var isDamaged = false
+    /// The status line's code; 0 if there is none.
+    let status: UInt16
+    /// The status line with its CRLF.
+    let statusLine: ByteRange
+
+    /// A walk from the line after the status line.
+    init(_ head: Span<UInt8>) {
+        guard let end = Self.lineEnd(from: 0, in: head), let status = Self.status(in: head) else {
+            position = head.count
+            isDamaged = true
+            status = 0
+            statusLine = ByteRange()
+            return
+        }
+        position = end
+        self.status = status
+        statusLine = ByteRange(from: 0, to: end)
+    }
+
+    /// The next line; nil at the end.
+    mutating func next(in head: Span<UInt8>) -> StoredLine? {
+        guard position < head.count else { return nil }
+        let start = position
+        var colon = start
+        while colon < head.count, Bytes.isToken(head[colon]) { colon += 1 }
+        guard colon > start, colon < head.count, head[colon] == UInt8(ascii: ":"),
+            let end = Self.lineEnd(from: colon, in: head)
+        else {
+            isDamaged = true
+            position = head.count
+            return nil
+        }
+        position = end
+        var from = colon + 1
+        while from < end - 2, Bytes.isWhitespace(head[from]) { from += 1 }
+        var to = end - 2
+        while to > from, Bytes.isWhitespace(head[to - 1]) { to -= 1 }
+        let name = ByteRange(from: start, to: colon)
+        return StoredLine(
+            id: StoredFieldName.id(of: name, in: head), name: name,
+            value: ByteRange(from: from, to: to), line: ByteRange(from: start, to: end))
+    }
+
+    /// Offset after the next CRLF.
+    private static func lineEnd(from start: Int, in head: Span<UInt8>) -> Int? {
+        let end = Bytes.firstLineFeed(from: start, in: head)
+        return end > start && end < head.count && head[end - 1] == 0x0D ? end + 1 : nil
+    }
+
+    /// `HTTP/1.1 SP 3DIGIT SP`.
+    private static func status(in head: Span<UInt8>) -> UInt16? {
+        let code = ByteRange(start: 9, count: 3)
+        guard head.count > 12, head.holds("HTTP/1.1 ", at: ByteRange(start: 0, count: 9)),
+            let status = DecimalNumber.parse(code, in: head), status >= 200
+        else { return nil }
+        return UInt16(status)
+    }
+}
+
+/// The field names that the policy looks for in stored heads.
+enum StoredFieldName {
+    /// The field's id; `other` for all that the policy has no meaning for.
+    static func id(of name: ByteRange, in head: Span<UInt8>) -> FieldID {
+        func named(_ text: StaticString) -> Bool { head.holds(lowercase: text, at: name) }
+        switch name.count {
+        case 3 where named("age"): return .age
+        case 4 where named("date"): return .date
+        case 4 where named("etag"): return .etag
+        case 4 where named("vary"): return .vary
+        case 6 where named("pragma"): return .pragma
+        case 7 where named("expires"): return .expires
+        case 10 where named("set-cookie"): return .setCookie
+        case 12 where named("cache-status"): return .cacheStatus
+        case 13 where named("cache-control"): return .cacheControl
+        case 13 where named("last-modified"): return .lastModified
+        case 13 where named("content-range"): return .contentRange
+        case 14 where named("content-length"): return .contentLength
+        case 16 where named("content-location"): return .contentLocation
+        case 16 where named("content-encoding"): return .contentEncoding
+        default: return .other
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import HTTPCore
+
+/// Entity tags and their comparison (RFC 9110 §8.8.3).
+///
+///     entity-tag = [ "W/" ] DQUOTE *etagc DQUOTE
+///
+/// Servers exist that send tags without quotes. Such a value is taken as a strong tag that equals
+/// only the same bytes, so that they profit from validation too.
+enum EntityTag {
+    /// Whether the tag is weak.
+    static func isWeak(_ tag: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        tag.count > 3 && bytes.holds("W/\"", at: ByteRange(start: tag.start, count: 3))
+    }
+
+    /// The tag without its weakness mark.
+    static func opaque(_ tag: ByteRange, in bytes: Span<UInt8>) -> ByteRange {
+        isWeak(tag, in: bytes) ? ByteRange(start: tag.start + 2, count: tag.count - 2) : tag
+    }
+
+    /// Weak comparison: the opaque parts are the same.
+    static func weaklyMatches(
+        _ left: ByteRange, in leftBytes: Span<UInt8>, _ right: ByteRange,
+        in rightBytes: Span<UInt8>
+    ) -> Bool {
+        areSame(
+            opaque(left, in: leftBytes), in: leftBytes, opaque(right, in: rightBytes),
+            in: rightBytes)
+    }
+
+    /// Strong comparison: both strong and the same.
+    static func stronglyMatches(
+        _ left: ByteRange, in leftBytes: Span<UInt8>, _ right: ByteRange,
+        in rightBytes: Span<UInt8>
+    ) -> Bool {
+        !isWeak(left, in: leftBytes) && areSame(left, in: leftBytes, right, in: rightBytes)
+    }
+
+    /// Whether two ranges hold the same bytes.
+    static func areSame(
+        _ left: ByteRange, in leftBytes: Span<UInt8>, _ right: ByteRange,
+        in rightBytes: Span<UInt8>
+    ) -> Bool {
+        guard left.count == right.count else { return false }
+        for offset in 0..<Int(left.count)
+        where leftBytes[Int(left.start) + offset] != rightBytes[Int(right.start) + offset] {
+            return false
+        }
+        return true
+    }
+}
+
+/// Takes the members of an If-None-Match line out of its value.
+///
+///     If-None-Match = "*" / #entity-tag
+struct EntityTagList {
+    private var position: Int
+    private let end: Int
+
+    init(_ value: ByteRange) {
+        position = Int(value.start)
+        end = Int(value.end)
+    }
+
+    /// The next member, `*` among them; nil at the end.
+    mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
+        while position < end,
+            Bytes.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
+        {
+            position += 1
+        }
+        guard position < end else { return nil }
+        let start = position
+        let quote = bytes.holds("W/\"", at: prefix(3)) ? position + 2 : position
+        if bytes[quote] == UInt8(ascii: "\"") {
+            // An entity tag has no escapes: it ends at the next quote.
+            position = quote + 1
+            while position < end, bytes[position] != UInt8(ascii: "\"") { position += 1 }
+            position = min(position + 1, end)
+            return ByteRange(from: start, to: position)
+        }
+        while position < end, bytes[position] != UInt8(ascii: ","),
+            !Bytes.isWhitespace(bytes[position])
+        {
+            position += 1
+        }
+        return ByteRange(from: start, to: position)
+    }
+
+    private func prefix(_ count: Int) -> ByteRange {
+        ByteRange(from: position, to: min(position + count, end))
+    }
+}

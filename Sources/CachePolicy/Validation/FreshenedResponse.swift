@@ -1,0 +1,226 @@
+import HTTPCore
+
+/// A stored response brought up to date by a 304 or by the response to a HEAD (RFC 9111 §3.2,
+/// §4.3.4, §4.3.5).
+package struct FreshenedResponse: Sendable, Equatable {
+    /// What becomes of the stored response once the request at hand is answered.
+    package enum Storage: Sendable, Equatable {
+        /// Replace its head, times and Vary key by these.
+        case replaceHead
+        /// Leave it as it was: what came in may not be stored for others (it answered a request
+        /// with Authorization).
+        case leave
+        /// Drop it: the origin now says that it must not be kept.
+        case remove(NotStoredReason)
+    }
+
+    /// The new stored head.
+    package let head: [UInt8]
+    /// Its metadata, with the stored body's length.
+    package let metadata: StoredMetadata
+    /// The secondary key for `replaceHead`: the new head's Vary with the request's values.
+    package let vary: VaryKey
+    /// What to do with the stored response.
+    package let storage: Storage
+
+    /// The fields of an update that never reach a stored head: those that are not stored at all,
+    /// and those that describe the stored body's bytes.
+    static let notUpdated = StoredHead.excluded.union(
+        FieldIDSet([.contentLength, .contentEncoding, .contentRange]))
+
+    /// Merges an update into a stored head: every field in the update replaces all lines of that
+    /// name, the others stay (RFC 9111 §3.2). Set-Cookie is taken over only if a response with the
+    /// merged Cache-Control could be stored with one.
+    ///
+    /// - Parameters:
+    ///   - stored: the stored response's metadata.
+    ///   - storedHead: its head.
+    ///   - update: the 304, or the 200 to HEAD, that is about it.
+    ///   - updateBytes: the update's bytes.
+    ///   - request: the request that the update answers.
+    ///   - requestBytes: its bytes.
+    ///   - requestTime: when it was sent.
+    ///   - responseTime: when the update's head was complete.
+    ///   - hasQuery: whether the key's URI has a query.
+    ///   - options: the policy.
+    /// - Returns: nil when the stored head is damaged.
+    package init?(
+        merging stored: StoredMetadata, storedHead: Span<UInt8>, with update: ResponseHead,
+        in updateBytes: Span<UInt8>, request: RequestHead, in requestBytes: Span<UInt8>,
+        requestTime: Int64, responseTime: Int64, hasQuery: Bool, options: PolicyOptions
+    ) {
+        let incoming = ResponseFacts(update, in: updateBytes, responseTime: responseTime)
+        let times = StoredTimes(
+            requestTime: requestTime, responseTime: responseTime,
+            initialAge: incoming.initialAge(requestTime: requestTime))
+        func merged(withCookies: Bool) -> [UInt8]? {
+            HeadMerge(
+                update, in: updateBytes, withCookies: withCookies, responseTime: responseTime
+            ).applied(to: storedHead, updateBytes: updateBytes)
+        }
+        guard let withCookies = merged(withCookies: true),
+            let whole = ResponseFacts(storedHead: withCookies.span, times: times)
+        else { return nil }
+        let cookies =
+            !update.fields.contains(.setCookie)
+            || whole.allowsSetCookie(options.setCookie)
+        let head = cookies ? withCookies : merged(withCookies: false) ?? withCookies
+        guard let facts = ResponseFacts(storedHead: head.span, times: times),
+            var metadata = StoredMetadata(
+                storedHead: head.span, times: times, hasQuery: hasQuery, options: options)
+        else { return nil }
+        metadata.bodyBytes = stored.bodyBytes
+        self.head = head
+        self.metadata = metadata
+        let asked = CacheDirectives(request: request.fields, in: requestBytes)
+        let isAuthorized = request.fields.contains(.authorization)
+        var storage = Storage.replaceHead
+        var vary = VaryKey.none
+        if asked.flags.contains(.noStore) {
+            storage = .leave
+        } else if let reason = facts.reasonAgainstStoring(
+            isAuthorized: isAuthorized, options: options)
+        {
+            storage = reason == .authorization ? .leave : .remove(reason)
+        } else {
+            do throws(NotStoredReason) {
+                vary = try facts.vary.key(
+                    in: head.span, for: request, in: requestBytes, options: options)
+            } catch {
+                storage = .remove(error)
+            }
+        }
+        self.vary = vary
+        self.storage = storage
+    }
+}
+
+extension FreshenedResponse {
+    /// The answer in the form that `ValidationOutcome.freshen` gave, at `now`.
+    package func hit(_ form: HitForm, at now: Int64) -> CacheHit {
+        let age = metadata.age(at: now)
+        return CacheHit(form: form, age: age, timeToLive: metadata.lifetime - age, stale: nil)
+    }
+}
+
+/// One merge of a stored head with an update's fields.
+private struct HeadMerge {
+    let update: ResponseHead
+    /// The fields of the update that are not taken over, besides nominated ones.
+    let dropped: FieldIDSet
+    let hasDate: Bool
+    let responseTime: Int64
+
+    init(
+        _ update: ResponseHead, in updateBytes: Span<UInt8>, withCookies: Bool,
+        responseTime: Int64
+    ) {
+        self.update = update
+        self.responseTime = responseTime
+        hasDate = StoredHead.hasValidDate(
+            update.fields, in: updateBytes, responseTime: responseTime)
+        var dropped = FreshenedResponse.notUpdated
+        if !withCookies { dropped.insert(.setCookie) }
+        if !hasDate { dropped.insert(.date) }
+        self.dropped = dropped
+    }
+
+    /// The merged head; nil when the stored one is damaged.
+    func applied(to storedHead: Span<UInt8>, updateBytes: Span<UInt8>) -> [UInt8]? {
+        var isDamaged = false
+        let capacity = storedHead.count + update.length + StoredHead.maximumAddedBytes
+        let head = [UInt8](unsafeUninitializedCapacity: capacity) {
+            var writer = HeadWriter(UnsafeMutableRawBufferPointer($0))
+            var lines = StoredLines(storedHead)
+            writer.append(lines.statusLine, of: storedHead)
+            while let line = lines.next(in: storedHead) {
+                // The Date belongs to the age: an update without one was made when it came.
+                if line.id == .date || isReplaced(line, in: storedHead, updateBytes) { continue }
+                writer.append(line.line, of: storedHead)
+            }
+            writer.appendFields(
+                update.fields, of: updateBytes, omitting: dropped, dropsNominated: true)
+            if !hasDate { writer.append(field: .date, date: responseTime) }
+            isDamaged = lines.isDamaged || writer.overflowed
+            $1 = writer.count
+        }
+        return isDamaged ? nil : head
+    }
+
+    private func isTaken(_ field: Field) -> Bool {
+        !field.isNominated && !dropped.contains(field.id)
+    }
+
+    private func isReplaced(
+        _ line: StoredLine, in storedHead: Span<UInt8>, _ updateBytes: Span<UInt8>
+    ) -> Bool {
+        for field in update.fields
+        where field.name.count == line.name.count && isTaken(field)
+            && areSameNames(field.name, updateBytes, line.name, storedHead)
+        {
+            return true
+        }
+        return false
+    }
+
+    private func areSameNames(
+        _ left: ByteRange, _ leftBytes: Span<UInt8>, _ right: ByteRange,
+        _ rightBytes: Span<UInt8>
+    ) -> Bool {
+        for offset in 0..<Int(left.count)
+        where Bytes.lowercased(leftBytes[Int(left.start) + offset])
+            != Bytes.lowercased(rightBytes[Int(right.start) + offset])
+        {
+            return false
+        }
+        return true
+    }
+}
+
+extension ResponseFacts {
+    /// The facts of a stored head; nil when it is damaged.
+    init?(storedHead: Span<UInt8>, times: StoredTimes) {
+        var lines = StoredLines(storedHead)
+        self.init(status: lines.status, responseTime: times.responseTime)
+        while let line = lines.next(in: storedHead) {
+            absorb(line.id, line.value, in: storedHead)
+        }
+        if lines.isDamaged { return nil }
+    }
+}
+
+/// What the response to a HEAD means for the stored response to GET with the same keys
+/// (RFC 9111 §4.3.5).
+package enum HeadUpdate: UInt8, Sendable, CaseIterable {
+    /// Nothing: it is not a 200, or what is stored is not one.
+    case none
+    /// They agree: update the stored response (`FreshenedResponse`).
+    case freshen
+    /// They do not: the stored response is outdated, to be dropped.
+    case invalidate
+
+    /// Compares validators, where the response to HEAD has them, and lengths, where both are known.
+    package static func of(
+        _ response: ResponseHead, in bytes: Span<UInt8>, stored: StoredMetadata,
+        storedHead: Span<UInt8>
+    ) -> HeadUpdate {
+        guard response.status == 200, stored.status == 200 else { return .none }
+        let facts = ResponseFacts(
+            response, in: bytes, responseTime: stored.times.responseTime)
+        if !facts.entityTag.isEmpty,
+            !EntityTag.areSame(
+                facts.entityTag, in: bytes, stored.entityTag, in: storedHead)
+        {
+            return .invalidate
+        }
+        if facts.present.contains(.lastModified),
+            facts.lastModifiedTime != stored.lastModifiedTime
+        {
+            return .invalidate
+        }
+        if let length = facts.contentLength, let body = stored.bodyBytes, length != body {
+            return .invalidate
+        }
+        return .freshen
+    }
+}

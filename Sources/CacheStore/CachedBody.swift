@@ -1,0 +1,204 @@
+import CLinux
+import Synchronization
+
+/// Where the bytes of a cached body are.
+package enum CachedBody: Sendable {
+    /// Right behind the head, in the same allocation (`CachedResponse.headAndBody`).
+    case contiguous(UnsafeBody)
+    /// In a memory file, for sendfile(2).
+    case file(MemoryFile)
+    /// In the heap: the memory files were all in use.
+    case heap(HeapBody)
+    /// On disk: read with `CacheStore.readChunk`.
+    case disk(DiskBody)
+}
+
+/// A view into the allocation of the `CachedResponse` that it came from, valid while that lives.
+package struct UnsafeBody: @unchecked Sendable {
+    package let bytes: UnsafeRawBufferPointer
+}
+
+/// Counts the memory files held open, up to a limit.
+final class DescriptorBudget: Sendable {
+    private let used = Atomic<Int>(0)
+    private let limit: Int
+
+    init(limit: Int) { self.limit = limit }
+
+    /// The descriptors in use.
+    var count: Int { used.load(ordering: .relaxed) }
+
+    /// Takes one; false at the limit.
+    func take() -> Bool {
+        let after = used.wrappingAdd(1, ordering: .relaxed).newValue
+        if after <= limit { return true }
+        used.wrappingSubtract(1, ordering: .relaxed)
+        return false
+    }
+
+    func giveBack() { used.wrappingSubtract(1, ordering: .relaxed) }
+}
+
+/// A body in a memory file (memfd_create(2)). Appended to by the one thread that builds it, never
+/// changed once it is published; closed when the last reader lets go of it.
+package final class MemoryFile: @unchecked Sendable {
+    /// The descriptor; its file offset is of no meaning: pass one to sendfile(2) and pread(2).
+    package let fileDescriptor: Int32
+    /// The body's bytes; it begins at offset 0.
+    package private(set) var count: Int = 0
+    private let budget: DescriptorBudget
+
+    /// nil: the budget is used up or the system has no descriptor or memory for it.
+    init?(_ budget: DescriptorBudget) {
+        guard budget.take() else { return nil }
+        let created = memfd_create("cached-body", UInt32(PINFOLD_MFD_CLOEXEC))
+        guard created >= 0 else {
+            budget.giveBack()
+            return nil
+        }
+        fileDescriptor = created
+        self.budget = budget
+    }
+
+    deinit {
+        close(fileDescriptor)
+        budget.giveBack()
+    }
+
+    /// Appends `bytes`; false when there is no memory for them.
+    func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var done = 0
+        while done < bytes.count {
+            let wrote = pwrite(
+                fileDescriptor, bytes.baseAddress.map { $0 + done }, bytes.count - done,
+                off_t(count))
+            if wrote < 0 {
+                if systemError == EINTR { continue }
+                return false
+            }
+            done += wrote
+            count += wrote
+        }
+        return true
+    }
+
+    /// Copies bytes from `offset` on into `target`; false if there are not as many.
+    package func read(into target: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
+        var done = 0
+        while done < target.count {
+            let got = pread(
+                fileDescriptor, target.baseAddress.map { $0 + done }, target.count - done,
+                off_t(offset + done))
+            if got < 0, systemError == EINTR { continue }
+            if got <= 0 { return false }
+            done += got
+        }
+        return true
+    }
+}
+
+/// A body in the heap, too large to lie behind its head. Appended to by the one thread that builds
+/// it, never changed once it is published.
+package final class HeapBody: @unchecked Sendable {
+    private var base: UnsafeMutableRawPointer?
+    private var capacity = 0
+    package private(set) var count = 0
+
+    init() {}
+
+    deinit { free(base) }
+
+    /// The body, valid while this object lives.
+    package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+
+    /// Makes room for `total` bytes in all; false when there is no memory.
+    func reserve(_ total: Int) -> Bool {
+        if total <= capacity { return true }
+        guard let grown = realloc(base, total) else { return false }
+        base = grown
+        capacity = total
+        return true
+    }
+
+    /// Appends `bytes`; false when there is no memory for them.
+    func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        if count + bytes.count > capacity {
+            guard reserve(max(count + bytes.count, capacity * 2)) else { return false }
+        }
+        guard let base, let source = bytes.baseAddress else { return true }
+        memcpy(base + count, source, bytes.count)
+        count += bytes.count
+        return true
+    }
+}
+
+/// A body on disk. While it is held its chunks stay readable, also when the entry is replaced,
+/// invalidated or evicted meanwhile: a download in progress is not cut off.
+package final class DiskBody: Sendable {
+    let id: Int64
+    /// The body's bytes.
+    package let count: UInt64
+    /// Bytes of every chunk but the last.
+    package let chunkBytes: Int
+    /// Chunks, numbered from 0.
+    package var chunkCount: Int {
+        Int((count + UInt64(chunkBytes) - 1) / UInt64(chunkBytes))
+    }
+    private let onRelease: @Sendable (Int64) -> Void
+
+    /// The chunks' rows are already pinned; `onRelease` is told the id when they no longer need
+    /// to be.
+    init(id: Int64, count: UInt64, chunkBytes: Int, onRelease: @escaping @Sendable (Int64) -> Void)
+    {
+        self.id = id
+        self.count = count
+        self.chunkBytes = chunkBytes
+        self.onRelease = onRelease
+    }
+
+    deinit { onRelease(id) }
+
+    /// The bytes that chunk `index` must have.
+    func expectedCount(_ index: Int) -> Int {
+        let start = UInt64(index) * UInt64(chunkBytes)
+        return start >= count ? 0 : Int(min(UInt64(chunkBytes), count - start))
+    }
+}
+
+/// A piece of a body in memory of its own, on its way to or from the disk.
+package final class ChunkBytes: @unchecked Sendable {
+    private let base: UnsafeMutableRawPointer
+    let capacity: Int
+    private(set) var count = 0
+
+    /// nil: no memory.
+    init?(capacity: Int) {
+        guard let memory = malloc(max(capacity, 1)) else { return nil }
+        base = memory
+        self.capacity = capacity
+    }
+
+    deinit { free(base) }
+
+    /// The bytes, valid while this object lives.
+    package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+
+    /// Appends as much of `bytes` as there is room for; answers how many.
+    func append(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let taken = min(bytes.count, capacity - count)
+        if taken > 0, let source = bytes.baseAddress {
+            memcpy(base + count, source, taken)
+            count += taken
+        }
+        return taken
+    }
+
+    /// Lets `fill` write `count` bytes in place of what is there; false if it fails or they do not
+    /// fit.
+    func fill(_ count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Bool) -> Bool {
+        guard count <= capacity, fill(UnsafeMutableRawBufferPointer(start: base, count: count))
+        else { return false }
+        self.count = count
+        return true
+    }
+}

@@ -1,0 +1,190 @@
+import CSQLite
+
+/// A failed SQLite call: the extended result code and SQLite's words.
+struct DatabaseError: Error, Equatable {
+    let code: Int32
+    let message: String
+
+    /// The result code without its extension.
+    var primary: Int32 { code & 0xff }
+
+    /// The file's content is not what SQLite or this store wrote.
+    var isDamage: Bool { primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB }
+
+    /// What the fault means for the disk tier.
+    var reason: DiskOffReason {
+        switch primary {
+        case SQLITE_FULL: .full
+        case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: .locked
+        case SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH: .readOnly
+        case SQLITE_CANTOPEN: .folder
+        case SQLITE_IOERR: .inputOutput
+        case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt
+        default: .other
+        }
+    }
+}
+
+/// One SQLite connection, used by one thread at a time.
+final class Database: @unchecked Sendable {
+    private let handle: OpaquePointer
+    private var statements: [Statement] = []
+
+    /// Opens `path`, creating the file when `create`. Waits up to `busyMilliseconds` for locks
+    /// held by other processes.
+    init(path: String, create: Bool, busyMilliseconds: Int) throws(DatabaseError) {
+        var opened: OpaquePointer?
+        // Each connection stays on one thread at a time, so SQLite's own locking is not needed.
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0)
+        let status = sqlite3_open_v2(path, &opened, flags, nil)
+        guard status == SQLITE_OK, let opened else {
+            let error = DatabaseError(
+                code: status, message: String(cString: sqlite3_errstr(status)))
+            sqlite3_close_v2(opened)
+            throw error
+        }
+        handle = opened
+        sqlite3_extended_result_codes(handle, 1)
+        sqlite3_busy_timeout(handle, Int32(clamping: busyMilliseconds))
+    }
+
+    deinit { close() }
+
+    private var isOpen = true
+
+    /// Ends every statement and the connection. Safe to call again.
+    func close() {
+        guard isOpen else { return }
+        isOpen = false
+        for statement in statements { statement.finalize() }
+        statements = []
+        sqlite3_close_v2(handle)
+    }
+
+    /// Runs statements that return nothing of interest.
+    func execute(_ sql: String) throws(DatabaseError) {
+        let status = sqlite3_exec(handle, sql, nil, nil, nil)
+        guard status == SQLITE_OK else { throw lastError(status) }
+    }
+
+    /// A statement to be used again and again; the connection owns it.
+    func prepare(_ sql: String) throws(DatabaseError) -> Statement {
+        var compiled: OpaquePointer?
+        let status = sqlite3_prepare_v3(
+            handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &compiled, nil)
+        guard status == SQLITE_OK, let compiled else { throw lastError(status) }
+        let statement = Statement(compiled, self)
+        statements.append(statement)
+        return statement
+    }
+
+    /// The first column of the first row as an integer; nil without a row.
+    func integer(_ sql: String) throws(DatabaseError) -> Int64? {
+        try first(sql) { $0.integer(0) }
+    }
+
+    /// The first column of the first row as text; nil without a row.
+    func text(_ sql: String) throws(DatabaseError) -> String? {
+        try first(sql) { $0.text(0) }
+    }
+
+    private func first<Value>(
+        _ sql: String, _ read: (Statement) -> Value
+    ) throws(DatabaseError) -> Value? {
+        var compiled: OpaquePointer?
+        let status = sqlite3_prepare_v2(handle, sql, -1, &compiled, nil)
+        guard status == SQLITE_OK, let compiled else { throw lastError(status) }
+        let statement = Statement(compiled, self)
+        defer { statement.finalize() }
+        return try statement.step() ? read(statement) : nil
+    }
+
+    /// Rows changed by the last statement.
+    var changes: Int { Int(sqlite3_changes(handle)) }
+
+    /// No transaction is open.
+    var isIdle: Bool { sqlite3_get_autocommit(handle) != 0 }
+
+    /// Copies the write-ahead log into the database. `mode` is one of SQLITE_CHECKPOINT_*.
+    /// Answers the pages that were in the log and those of them copied.
+    func checkpoint(_ mode: Int32) throws(DatabaseError) -> (log: Int, copied: Int) {
+        var log: Int32 = 0
+        var copied: Int32 = 0
+        let status = sqlite3_wal_checkpoint_v2(handle, nil, mode, &log, &copied)
+        // Busy: a reader is still in the log; the rest is copied another time.
+        guard status == SQLITE_OK || status & 0xff == SQLITE_BUSY else { throw lastError(status) }
+        return (Int(log), Int(copied))
+    }
+
+    fileprivate func lastError(_ status: Int32) -> DatabaseError {
+        DatabaseError(
+            code: sqlite3_extended_errcode(handle) == SQLITE_OK
+                ? status : sqlite3_extended_errcode(handle),
+            message: String(cString: sqlite3_errmsg(handle)))
+    }
+}
+
+/// A compiled statement. Parameters count from 1, columns from 0, as in SQLite.
+final class Statement {
+    private var handle: OpaquePointer?
+    private unowned let database: Database
+
+    fileprivate init(_ handle: OpaquePointer, _ database: Database) {
+        self.handle = handle
+        self.database = database
+    }
+
+    fileprivate func finalize() {
+        sqlite3_finalize(handle)
+        handle = nil
+    }
+
+    func bind(_ index: Int32, _ value: Int64) {
+        sqlite3_bind_int64(handle, index, value)
+    }
+
+    /// Binds bytes that stay where they are until the next `reset`; they are not copied.
+    func bind(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
+        if let base = bytes.baseAddress, !bytes.isEmpty {
+            sqlite3_bind_blob64(handle, index, base, UInt64(bytes.count), nil)
+        } else {
+            sqlite3_bind_zeroblob(handle, index, 0)
+        }
+    }
+
+    /// true: there is a row; false: done.
+    func step() throws(DatabaseError) -> Bool {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        case let status:
+            let error = database.lastError(status)
+            sqlite3_reset(handle)
+            throw error
+        }
+    }
+
+    /// Ends the current execution (and with it a read transaction) and forgets the parameters'
+    /// values at their next binding.
+    func reset() { sqlite3_reset(handle) }
+
+    /// Runs a statement without rows to its end, ready for the next time.
+    func run() throws(DatabaseError) {
+        _ = try step()
+        sqlite3_reset(handle)
+    }
+
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+    func text(_ column: Int32) -> String {
+        guard let text = sqlite3_column_text(handle, column) else { return "" }
+        return String(cString: text)
+    }
+
+    /// The column's bytes, valid until the next `step` or `reset`.
+    func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
+        let base = sqlite3_column_blob(handle, column)
+        return UnsafeRawBufferPointer(
+            start: base, count: base == nil ? 0 : Int(sqlite3_column_bytes(handle, column)))
+    }
+}

@@ -1,0 +1,113 @@
+import CLinux
+
+/// The database's files in the store's folder, and the lock that keeps other processes out.
+///
+/// The lock is a file of its own: SQLite's own locks go by transaction, and its exclusive mode
+/// would shut out our readers too.
+struct DatabaseFiles {
+    let folder: String
+    var database: String { folder + "/cache.sqlite" }
+    private var lock: String { folder + "/cache.sqlite.lock" }
+    private static let suffixes = ["", "-wal", "-shm"]
+    /// Databases set aside that are kept, the newest; they are as large as the cache was.
+    static let setAsideLimit = 2
+
+    /// Why the folder is of no use.
+    struct Failure: Error {
+        let reason: DiskOffReason
+        let detail: String
+    }
+
+    /// Makes the folder, with its parents.
+    func makeFolder() throws(Failure) {
+        var path = folder.hasPrefix("/") ? "/" : ""
+        for part in folder.split(separator: "/") {
+            path += part + "/"
+            guard mkdir(path, 0o700) != 0, systemError != EEXIST else { continue }
+            let code = systemError
+            // A parent that may not be written, or is on a read-only file system, may exist.
+            var status = stat()
+            if stat(path, &status) == 0 { continue }
+            throw Failure(
+                reason: code == EROFS ? .readOnly : .folder,
+                detail: "\(path): \(String(cString: strerror(code)))")
+        }
+    }
+
+    /// Takes the lock, for as long as the descriptor it answers is open.
+    func takeLock() throws(Failure) -> Int32 {
+        let descriptor = open_with_mode(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            let code = systemError
+            let reason: DiskOffReason =
+                switch code {
+                case EROFS: .readOnly
+                case ENOSPC, EDQUOT: .full
+                default: .folder
+                }
+            throw Failure(reason: reason, detail: "\(lock): \(String(cString: strerror(code)))")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let code = systemError
+            close(descriptor)
+            throw Failure(
+                reason: code == EWOULDBLOCK ? .locked : .inputOutput,
+                detail: code == EWOULDBLOCK
+                    ? "\(lock) is held by another process"
+                    : "\(lock): \(String(cString: strerror(code)))")
+        }
+        return descriptor
+    }
+
+    /// Renames the database and what belongs to it to `cache.sqlite.WORD-SECONDS`. Answers the new
+    /// path; nil: it cannot be renamed.
+    func setAside(_ word: String) -> String? {
+        let base = "\(database).\(word)-\(StoreClock.seconds())"
+        var target = base
+        var number = 1
+        while access(target, F_OK) == 0 {
+            number += 1
+            target = "\(base)-\(number)"
+        }
+        guard rename(database, target) == 0 else { return nil }
+        for suffix in Self.suffixes.dropFirst() {
+            // Where there is none there is nothing to rename.
+            _ = rename(database + suffix, target + suffix)
+        }
+        thinOut()
+        return target
+    }
+
+    /// Removes the database and what belongs to it. false: it is still there.
+    func remove() -> Bool {
+        for suffix in Self.suffixes.reversed() { unlink(database + suffix) }
+        return access(database, F_OK) != 0
+    }
+
+    /// Removes all but the newest databases that were set aside.
+    private func thinOut() {
+        guard let directory = opendir(folder) else { return }
+        defer { closedir(directory) }
+        var found: [(name: String, time: Int)] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard name.hasPrefix("cache.sqlite.corrupt-") || name.hasPrefix("cache.sqlite.newer-"),
+                !name.hasSuffix("-wal"), !name.hasSuffix("-shm")
+            else { continue }
+            var status = stat()
+            guard stat(folder + "/" + name, &status) == 0 else { continue }
+            found.append(
+                (name, Int(status.st_ctim.tv_sec) * 1_000_000_000 + status.st_ctim.tv_nsec))
+        }
+        for (name, _) in found.sorted(by: { $0.time > $1.time }).dropFirst(Self.setAsideLimit) {
+            for suffix in Self.suffixes { unlink(folder + "/" + name + suffix) }
+        }
+    }
+}
+
+extension CacheStoreOptions {
+    /// Where the database is.
+    var databasePath: String { DatabaseFiles(folder: folder).database }
+}

@@ -1,0 +1,164 @@
+import Synchronization
+
+/// The writer's side of the index: opening, evicting, going off.
+extension DiskIndex {
+    /// What the database holds, as read at its opening.
+    struct Contents {
+        var seed: UInt64
+        var table: IndexTable
+        var bodies: [Int64: Int64]
+        /// The largest id that any row may have.
+        var lastID: Int64
+    }
+
+    /// Puts the opened database's entries in place and lets stores and loads in. Answers rows that
+    /// have to go because their keys changed meanwhile; nil: all of them have to.
+    func begin(_ contents: consuming Contents) -> [Removal]? {
+        let contents = contents
+        return state.withLock { state in
+            state.seed = contents.seed
+            state.nextID = max(state.nextID, contents.lastID + 1)
+            state.table = contents.table
+            state.bodies = contents.bodies
+            state.phase = .ready
+            let journal = state.journal
+            state.journal = IndexJournal()
+            guard !journal.isOverflowed else {
+                state.table = IndexTable()
+                state.bodies = [:]
+                return nil
+            }
+            return journal.changes.flatMap { state.forget($0) }
+        }
+    }
+
+    /// Drops everything and lets nothing in.
+    func turnOff(_ reason: DiskOffReason) {
+        // What is dropped is freed outside the lock.
+        let dropped = state.withLock { state -> (IndexTable, [Int64: CachedResponse]) in
+            let dropped = (state.table, state.waiting)
+            state.phase = .off(reason)
+            state.table = IndexTable()
+            state.waiting = [:]
+            state.bodies = [:]
+            state.pins = [:]
+            state.accesses = []
+            return dropped
+        }
+        withExtendedLifetime(dropped) {}
+    }
+
+    /// Lets nothing new in; what is queued stays known, so that it can be written.
+    func stopAdmitting() {
+        state.withLock { state in
+            if case .off = state.phase { return }
+            state.phase = .off(.closed)
+        }
+    }
+
+    /// Removes every entry. Answers the largest id given out so far; nil: not ready.
+    func purge() -> Int64? {
+        let (result, dropped) = state.withLock { state in
+            let dropped = (state.table, state.waiting)
+            guard state.phase == .ready else {
+                state.journal.noteAll()
+                return (Int64?.none, dropped)
+            }
+            state.table = IndexTable()
+            state.waiting = [:]
+            state.bodies = [:]
+            state.accesses = []
+            return (state.nextID - 1, dropped)
+        }
+        withExtendedLifetime(dropped) {}
+        return result
+    }
+
+    /// Whether anybody reads chunks of a body within this range of ids.
+    func isPinned(_ bodies: ClosedRange<Int64>) -> Bool {
+        state.withLock { $0.pins.keys.contains { bodies.contains($0) } }
+    }
+
+    /// What a queued entry's row says; nil: it is no longer wanted.
+    func row(_ token: IndexToken)
+        -> (keyHash: UInt64, varyHash: UInt32, bytes: Int64, accessed: UInt32)?
+    {
+        state.withLock { state in
+            guard state.table.isLive(token) else { return nil }
+            let entry = state.table[token.slot]
+            return (entry.keyHash, entry.varyHash, entry.bytes, entry.accessed)
+        }
+    }
+
+    /// The entries' rows are committed: readers may look for them.
+    func committed(_ tokens: [IndexToken]) {
+        let written = state.withLock { state in
+            var written: [CachedResponse] = []
+            for token in tokens where state.table.isLive(token) {
+                let flags = state.table[token.slot].flags
+                state.table.setFlags(token.slot, flags.union(.committed))
+                if let response = state.waiting.removeValue(forKey: token.id) {
+                    written.append(response)
+                }
+            }
+            return written
+        }
+        withExtendedLifetime(written) {}
+    }
+
+    /// If there is more than `bytes` or `entries`: takes out the least recently used entry that
+    /// is committed. Entries that memory has get a second chance, up to a point: their uses are
+    /// not seen here.
+    func evict(bytes: Int64, entries: Int) -> Removal? {
+        state.withLock { state in
+            guard state.table.bytes > bytes || state.table.count > entries else { return nil }
+            var chances = 64
+            var slot = state.table.oldest
+            while slot >= 0 {
+                let newer = state.table.newer(slot)
+                let flags = state.table[slot].flags
+                if !flags.contains(.committed) {
+                    slot = newer
+                    continue
+                }
+                if flags.contains(.resident), chances > 0, state.table.count > 1 {
+                    chances -= 1
+                    state.table.touch(slot)
+                    slot = newer
+                    continue
+                }
+                state.evictions += 1
+                return state.remove(slot)
+            }
+            return nil
+        }
+    }
+
+    /// Last uses to write down, at most `limit`.
+    func takeAccesses(limit: Int) -> [(id: Int64, accessed: UInt32)] {
+        state.withLock { state in
+            let taken = state.accesses.suffix(limit)
+            state.accesses.removeLast(taken.count)
+            return taken.compactMap { token in
+                guard state.table.isLive(token) else { return nil }
+                let entry = state.table[token.slot]
+                state.table.setFlags(token.slot, entry.flags.subtracting(.accessedChanged))
+                guard entry.flags.contains(.committed) else { return nil }
+                return (token.id, entry.accessed)
+            }
+        }
+    }
+
+    /// Entries, their bytes, and evictions so far.
+    func figures() -> (phase: DiskState, entries: Int, bytes: Int64, evictions: UInt64) {
+        state.withLock { ($0.phase, $0.table.count, $0.table.bytes, $0.evictions) }
+    }
+}
+
+extension DiskIndex.State {
+    mutating func forget(_ change: IndexJournal.Change) -> [Removal] {
+        let keyHash = change.key.withUnsafeBytes { XXHash64.hash($0, seed: seed) }
+        guard let vary = change.vary else { return remove(keyHash: keyHash) }
+        return remove(keyHash: keyHash, varyHash: DiskIndex.varyHash(vary, seed: seed))
+    }
+}

@@ -1,0 +1,178 @@
+import Synchronization
+
+/// What the writer is asked to do, in the order of asking.
+enum DiskOperation: Sendable {
+    /// Write a complete response's rows and remove those it replaces. `reserved` bytes of the
+    /// store's budget are given back afterwards.
+    case row(CachedResponse, superseded: [Removal], reserved: Int)
+    /// A body is about to arrive in chunks.
+    case beginBody(Int64)
+    case chunk(body: Int64, index: Int, ChunkBytes, reserved: Int)
+    /// Remove a body's chunks: it was given up, or its last reader has finished.
+    case dropBody(Int64)
+    case remove([Removal])
+    /// Remove every row up to this id.
+    case purge(through: Int64)
+    /// Call this when everything before it is committed.
+    case barrier(@Sendable () -> Void)
+    /// A reader found the database unusable.
+    case fault(DatabaseError)
+
+    /// Bytes it keeps in memory, for batching.
+    var bytes: Int {
+        switch self {
+        case .row(_, _, let reserved), .chunk(_, _, _, let reserved): reserved
+        default: 64
+        }
+    }
+}
+
+/// Bytes of responses that are on their way into the store, up to a limit.
+final class StoreBudget: Sendable {
+    private let used = Atomic<Int>(0)
+    let limit: Int
+    /// Callers waiting for the budget to be half free.
+    private let waiters = Mutex<[@Sendable () -> Void]>([])
+    private let hasWaiters = Atomic<Bool>(false)
+
+    init(limit: Int) { self.limit = limit }
+
+    var bytes: Int { used.load(ordering: .relaxed) }
+
+    /// More than half of it is in use: the disk is slower than what arrives.
+    var isCongested: Bool { bytes > limit / 2 }
+
+    /// Takes `count` bytes; false when there are not as many.
+    func reserve(_ count: Int) -> Bool {
+        let after = used.wrappingAdd(count, ordering: .relaxed).newValue
+        if after <= limit { return true }
+        used.wrappingSubtract(count, ordering: .relaxed)
+        return false
+    }
+
+    func release(_ count: Int) {
+        guard count > 0 else { return }
+        used.wrappingSubtract(count, ordering: .relaxed)
+        if hasWaiters.load(ordering: .acquiring) { wake() }
+    }
+
+    /// Calls `completion` once, when at least half of the budget is free; at once if it is.
+    func whenHalfFree(_ completion: @escaping @Sendable () -> Void) {
+        waiters.withLock { $0.append(completion) }
+        hasWaiters.store(true, ordering: .sequentiallyConsistent)
+        wake()
+    }
+
+    private func wake() {
+        guard !isCongested else { return }
+        let ready = waiters.withLock { waiters in
+            let ready = waiters
+            waiters = []
+            hasWaiters.store(false, ordering: .releasing)
+            return ready
+        }
+        for completion in ready { completion() }
+    }
+}
+
+/// The writer's queue. Callers never wait in it: they append and go on.
+final class DiskQueue: Sendable {
+    private struct State {
+        var operations: [DiskOperation] = []
+        var bytes = 0
+        /// When the first of `operations` came (monotonic nanoseconds).
+        var since: Int64 = 0
+        /// Changes whenever the database is left: what was begun in an older epoch is void.
+        var epoch = 0
+        var isAccepting = false
+        var isClosing = false
+    }
+
+    /// What the writer wakes up to.
+    enum Work {
+        case operations([DiskOperation])
+        /// The deadline passed.
+        case idle
+        /// Nothing is left and nothing will come.
+        case closing
+    }
+
+    private let monitor = Monitor(State())
+    private let options: CacheStoreOptions
+
+    init(options: CacheStoreOptions) { self.options = options }
+
+    /// The current epoch; nil while nothing is taken.
+    var epoch: Int? { monitor.withLock { $0.isAccepting ? $0.epoch : nil } }
+
+    var depth: Int { monitor.withLock { $0.operations.count } }
+
+    /// Appends an operation. false: the database is not open, or no longer the one of `epoch`.
+    func append(_ operation: DiskOperation, epoch: Int? = nil) -> Bool {
+        let (taken, wakes) = monitor.withLock { state -> (Bool, Bool) in
+            guard state.isAccepting, epoch == nil || epoch == state.epoch else {
+                return (false, false)
+            }
+            let wasEmpty = state.operations.isEmpty
+            if wasEmpty { state.since = StoreClock.monotonic() }
+            let wasFull = isFull(state)
+            state.operations.append(operation)
+            state.bytes += operation.bytes
+            if case .barrier = operation { state.since = 0 }
+            return (true, wasEmpty || state.since == 0 || (!wasFull && isFull(state)))
+        }
+        if wakes { monitor.signal() }
+        return taken
+    }
+
+    private func isFull(_ state: State) -> Bool {
+        state.bytes >= options.batchBytes || state.operations.count >= options.batchOperations
+    }
+
+    /// Lets operations in.
+    func open() { monitor.withLock { $0.isAccepting = true } }
+
+    /// Lets nothing in and answers what was queued.
+    func reset() -> [DiskOperation] {
+        monitor.withLock { state in
+            let dropped = state.operations
+            state.operations = []
+            state.bytes = 0
+            state.isAccepting = false
+            state.epoch += 1
+            return dropped
+        }
+    }
+
+    /// Lets nothing more in; the writer ends when it has done what is queued.
+    func close() {
+        monitor.withLock { state in
+            state.isClosing = true
+            state.isAccepting = false
+        }
+        monitor.broadcast()
+    }
+
+    var isClosing: Bool { monitor.withLock { $0.isClosing } }
+
+    /// Waits for operations (gathering them for a batch), or until `deadline` (nil: for ever).
+    func take(until deadline: Int64?) -> Work {
+        let window = Int64(options.batchMilliseconds) * 1_000_000
+        return monitor.wait { state in
+            if state.operations.isEmpty {
+                if state.isClosing { return .done(.closing) }
+                guard let deadline else { return .signal }
+                return StoreClock.monotonic() >= deadline ? .done(.idle) : .until(deadline)
+            }
+            let ready = state.since + window
+            if state.isClosing || isFull(state) || StoreClock.monotonic() >= ready {
+                let taken = state.operations
+                state.operations = []
+                state.operations.reserveCapacity(taken.count)
+                state.bytes = 0
+                return .done(.operations(taken))
+            }
+            return .until(ready)
+        }
+    }
+}

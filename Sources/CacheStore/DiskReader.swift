@@ -1,0 +1,319 @@
+import CLinux
+import CSQLite
+import CachePolicy
+import HTTPCore
+import Synchronization
+
+/// A reader's connection, closed from outside when the database is left.
+final class ReaderSlot: Sendable {
+    let connection = Mutex<ReaderConnection?>(nil)
+}
+
+/// A connection that reads, with its statements.
+final class ReaderConnection: @unchecked Sendable {
+    private let database: Database
+    private let content: Statement
+    private let chunk: Statement
+
+    init(path: String, options: CacheStoreOptions) throws(DatabaseError) {
+        database = try Database(
+            path: path, create: false, busyMilliseconds: options.busyMilliseconds)
+        // No memory mapping: a read error of the device would then be a signal, not an answer.
+        try database.execute("PRAGMA cache_size=-1024; PRAGMA query_only=ON")
+        content = try database.prepare("SELECT sum, record, body FROM content WHERE id = ?")
+        chunk = try database.prepare("SELECT sum, data FROM chunk WHERE id = ?")
+    }
+
+    func close() { database.close() }
+
+    /// Calls `use` with a response's record and body, whose checksum is right. nil: there is no
+    /// such row. The row stays locked in its place while `use` runs.
+    func content<Result: Sendable>(
+        _ id: Int64,
+        _ use: (_ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result
+    ) throws(DatabaseError) -> Checked<Result> {
+        content.bind(1, id)
+        defer { content.reset() }
+        guard try content.step() else { return .missing }
+        let record = content.bytes(1)
+        let body = content.bytes(2)
+        guard EntryRecord.sum(id: id, record: record, body: body) == content.integer(0) else {
+            return .damaged
+        }
+        return .intact(use(record, body))
+    }
+
+    /// The same for a chunk's data, which must have `count` bytes.
+    func chunk<Result: Sendable>(
+        body: Int64, index: Int, count: Int, _ use: (UnsafeRawBufferPointer) -> Result
+    ) throws(DatabaseError) -> Checked<Result> {
+        let id = EntryRecord.chunkID(body: body, index: index)
+        chunk.bind(1, id)
+        defer { chunk.reset() }
+        guard try chunk.step() else { return .missing }
+        let data = chunk.bytes(1)
+        guard data.count == count, EntryRecord.sum(chunk: id, data: data) == chunk.integer(0) else {
+            return .damaged
+        }
+        return .intact(use(data))
+    }
+
+    enum Checked<Result: Sendable>: Sendable {
+        case intact(Result)
+        case missing
+        case damaged
+    }
+}
+
+/// A reader thread: answers loads and chunk reads until the store is closed.
+struct DiskReader {
+    private let tier: DiskTier
+    private let slot: ReaderSlot
+
+    init(_ tier: DiskTier, _ slot: ReaderSlot) {
+        self.tier = tier
+        self.slot = slot
+    }
+
+    func run() {
+        while let request = tier.reads.take() {
+            switch request {
+            case .load(let load): answer(load)
+            case .chunk(let body, let index, let completion):
+                completion(chunk(body, index))
+            }
+        }
+        slot.connection.withLock { connection in
+            connection?.close()
+            connection = nil
+        }
+    }
+
+    /// Runs `body` with the connection, opening it first if need be; nil if the tier is off or
+    /// the database fails.
+    private func withConnection<Result: Sendable>(
+        _ body: (ReaderConnection) throws(DatabaseError) -> Result
+    ) -> Result? {
+        let failure: DatabaseError
+        do {
+            return try slot.connection.withLock { connection throws(DatabaseError) -> Result? in
+                if connection == nil {
+                    guard tier.index.phase == .ready || tier.index.phase == .off(.closed) else {
+                        return nil
+                    }
+                    connection = try ReaderConnection(
+                        path: tier.options.databasePath, options: tier.options)
+                }
+                guard let connection else { return nil }
+                return try body(connection)
+            }
+        } catch {
+            failure = error
+        }
+        // A lock held for a moment is no reason to give up the tier: that is for the writer to
+        // find out.
+        if failure.reason != .locked { _ = tier.queue.append(.fault(failure)) }
+        return nil
+    }
+
+    // MARK: Loads
+
+    private func answer(_ load: LoadRequest) {
+        let candidates = load.key.withUnsafeBytes {
+            tier.index.candidates(
+                $0, limit: tier.options.variantsPerKey, now: StoreClock.seconds())
+        }
+        var found: [CachedResponse] = []
+        var isBeingWritten = false
+        for candidate in candidates {
+            if case .beingWritten = candidate.place { isBeingWritten = true }
+            if let response = response(candidate, load), let current = tier.promote(response) {
+                found.append(current)
+            }
+        }
+        if found.isEmpty, isBeingWritten, !load.isSecondTry, waitForWriter(load) { return }
+        tier.counters.loaded(isHit: !found.isEmpty)
+        load.completion(found.isEmpty ? .nothing : .found(found))
+    }
+
+    /// Answers a load anew when what is queued has been written. false: there is no waiting.
+    private func waitForWriter(_ load: LoadRequest) -> Bool {
+        var again = load
+        again.isSecondTry = true
+        let request = ReadRequest.load(again)
+        return tier.queue.append(
+            .barrier { [tier] in if !tier.reads.append(request) { request.giveUp() } })
+    }
+
+    private func response(_ candidate: IndexCandidate, _ load: LoadRequest) -> CachedResponse? {
+        switch candidate.place {
+        case .waiting(let response):
+            return load.key.withUnsafeBytes { response.isOf(load.hash, $0) } ? response : nil
+        case .beingWritten:
+            return nil
+        case .committed(let body):
+            guard body > 0 else { return read(candidate.token, body: 0, load) }
+            // The pin lasts while the row is read; what comes of it takes a pin of its own.
+            let pinned = tier.body(id: body, count: 0, chunkBytes: tier.options.chunkBytes)
+            return withExtendedLifetime(pinned) { read(candidate.token, body: body, load) }
+        }
+    }
+
+    private func read(_ token: IndexToken, body: Int64, _ load: LoadRequest) -> CachedResponse? {
+        let loaded = withConnection { connection throws(DatabaseError) in
+            try connection.content(token.id) { record, inline in
+                build(record, inline, token, body: body, load)
+            }
+        }
+        switch loaded {
+        case nil, .missing, .intact(.notTaken): return nil
+        case .damaged, .intact(.unusable):
+            drop(token)
+            return nil
+        case .intact(.complete(let response)):
+            return response
+        case .intact(.chunked(let unfinished)):
+            return finish(unfinished, token)
+        }
+    }
+
+    /// Gives up an entry that is damaged.
+    private func drop(_ token: IndexToken) {
+        guard let removal = tier.index.remove(token) else { return }
+        tier.remove([removal])
+        tier.counters.damaged.wrappingAdd(1, ordering: .relaxed)
+        tier.onEvent(.damagedEntry(id: token.id))
+    }
+
+    /// What a row has turned out to be.
+    private enum Built: Sendable {
+        case complete(CachedResponse)
+        /// The head; the body is in chunks.
+        case chunked(Unfinished)
+        /// Another key with the same hash, or there is no memory for it.
+        case notTaken
+        case unusable
+    }
+
+    /// A response whose chunks are still to be read.
+    private struct Unfinished: Sendable {
+        let head: [UInt8]
+        let key: [UInt8]
+        let hash: UInt64
+        let vary: VaryKey
+        let metadata: StoredMetadata
+        let record: EntryRecord
+    }
+
+    private func build(
+        _ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer, _ token: IndexToken,
+        body bodyID: Int64, _ load: LoadRequest
+    ) -> Built {
+        let key = load.key
+        guard let fields = EntryRecord(record, inlineBytes: body.count),
+            fields.bodyID == bodyID
+        else { return .unusable }
+        let text = EntryRecord.headerBytes
+        let keyBytes = UnsafeRawBufferPointer(rebasing: record[text..<text + fields.keyCount])
+        guard keyBytes.elementsEqual(key) else { return .notTaken }
+        let varyStart = text + fields.keyCount
+        let headStart = varyStart + fields.varyCount
+        let head = UnsafeRawBufferPointer(rebasing: record[headStart...])
+        guard let vary = VaryKey(bytes: [UInt8](record[varyStart..<headStart])),
+            let metadata = StoredMetadata(
+                storedHead: head.bindMemory(to: UInt8.self).span, times: fields.times,
+                hasQuery: key.contains(UInt8(ascii: "?")), options: load.policy)
+        else { return .unusable }
+        if fields.bodyID > 0 {
+            return .chunked(
+                Unfinished(
+                    head: [UInt8](head), key: key, hash: load.hash, vary: vary, metadata: metadata,
+                    record: fields))
+        }
+        let isFile = body.count >= tier.options.memoryFileBytes
+        guard
+            var block = ResponseBlock(
+                key: keyBytes, head: head, bodyCapacity: isFile ? 0 : body.count)
+        else { return .notTaken }
+        var storage = BodyStorage.contiguous
+        if isFile {
+            let large = LargeBody(tier.descriptors)
+            guard large.append(body) else { return .notTaken }
+            storage = large.storage
+        } else {
+            guard block.append(body, limit: body.count) else { return .notTaken }
+        }
+        let response = CachedResponse(
+            keyHash: load.hash, varyKey: vary, metadata: metadata, policy: fields.policy,
+            block: block, body: storage, chunkBytes: tier.options.chunkBytes)
+        response.token = token
+        return .complete(response)
+    }
+
+    /// Reads the chunks of a body that is taken whole, or makes it a `.disk` body.
+    private func finish(_ unfinished: Unfinished, _ token: IndexToken) -> CachedResponse? {
+        let record = unfinished.record
+        let storage: BodyStorage
+        if record.bodyCount > UInt64(tier.options.wholeBodyBytes) {
+            tier.index.pin(record.bodyID)
+            storage = .disk(
+                tier.body(
+                    id: record.bodyID, count: record.bodyCount, chunkBytes: record.chunkBytes))
+        } else {
+            guard let whole = wholeBody(record, token) else { return nil }
+            storage = whole
+        }
+        var made: ResponseBlock?
+        unfinished.key.withUnsafeBytes { key in
+            unfinished.head.withUnsafeBytes { head in
+                made = ResponseBlock(key: key, head: head, bodyCapacity: 0)
+            }
+        }
+        guard let block = made.take() else { return nil }
+        let response = CachedResponse(
+            keyHash: unfinished.hash, varyKey: unfinished.vary, metadata: unfinished.metadata,
+            policy: record.policy, block: block, body: storage, chunkBytes: record.chunkBytes)
+        response.token = token
+        return response
+    }
+
+    private func wholeBody(_ record: EntryRecord, _ token: IndexToken) -> BodyStorage? {
+        let body = LargeBody(tier.descriptors)
+        var left = Int(record.bodyCount)
+        for index in 0..<record.chunkCount {
+            let count = min(left, record.chunkBytes)
+            let read = withConnection { connection throws(DatabaseError) in
+                try connection.chunk(body: record.bodyID, index: index, count: count) {
+                    body.append($0)
+                }
+            }
+            switch read {
+            case .intact(true): left -= count
+            case .intact(false), nil: return nil
+            case .damaged, .missing:
+                drop(token)
+                return nil
+            }
+        }
+        return body.storage
+    }
+
+    // MARK: Chunks
+
+    private func chunk(_ body: DiskBody, _ index: Int) -> ChunkResult {
+        let count = body.expectedCount(index)
+        guard count > 0, let bytes = ChunkBytes(capacity: count) else { return .gone }
+        let read = withConnection { connection throws(DatabaseError) in
+            try connection.chunk(body: body.id, index: index, count: count) {
+                _ = bytes.append($0)
+            }
+        }
+        switch read {
+        case .intact: return .chunk(bytes)
+        case .missing, nil: return .gone
+        case .damaged:
+            tier.dropDamaged(body: body.id)
+            return .damaged
+        }
+    }
+}

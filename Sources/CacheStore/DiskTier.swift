@@ -1,0 +1,151 @@
+import CLinux
+import CachePolicy
+import HTTPCore
+import Synchronization
+
+/// The disk tier: the index, the writer's and the readers' queues, and their threads.
+///
+/// The caller's threads only ever touch the index and the queues. The writer thread owns the
+/// writing connection and the tier's ups and downs; each reader thread owns a connection that the
+/// writer closes when the database is left.
+final class DiskTier: Sendable {
+    let options: CacheStoreOptions
+    let memory: MemoryTier
+    let index: DiskIndex
+    let queue: DiskQueue
+    let reads: ReadQueue
+    let budget: StoreBudget
+    let descriptors: DescriptorBudget
+    let counters = DiskCounters()
+    let onEvent: @Sendable (StoreEvent) -> Void
+    /// The readers' connections. A reader holds its lock while it uses it.
+    let connections: [ReaderSlot]
+    private let threads = Mutex<[StoreThread]>([])
+    private let ended = Monitor(false)
+    /// The database has been opened, or not, for the first time.
+    let settled = Latch()
+
+    init(
+        options: CacheStoreOptions, memory: MemoryTier, index: DiskIndex,
+        descriptors: DescriptorBudget, onEvent: @escaping @Sendable (StoreEvent) -> Void
+    ) {
+        self.options = options
+        self.memory = memory
+        self.index = index
+        self.descriptors = descriptors
+        self.onEvent = onEvent
+        queue = DiskQueue(options: options)
+        reads = ReadQueue(limit: options.pendingReads)
+        budget = StoreBudget(limit: options.queueBytes)
+        connections = (0..<max(1, options.readers)).map { _ in ReaderSlot() }
+    }
+
+    /// Starts the threads.
+    func start() {
+        guard index.phase == .opening else { return settled.open() }
+        threads.withLock { threads in
+            let writer = StoreThread.start("cache-writer") { [self] in
+                DiskWriter(self).run()
+                ended.withLock { $0 = true }
+                ended.broadcast()
+            }
+            guard let writer else {
+                index.turnOff(.other)
+                settled.open()
+                return
+            }
+            threads.append(writer)
+            for number in connections.indices {
+                let reader = StoreThread.start("cache-reader-\(number)") { [self] in
+                    DiskReader(self, connections[number]).run()
+                }
+                if let reader { threads.append(reader) }
+            }
+        }
+    }
+
+    /// Queues rows for removal.
+    func remove(_ removals: [Removal]) {
+        guard !removals.isEmpty else { return }
+        _ = queue.append(.remove(removals))
+    }
+
+    /// A handle on a body whose chunks have been pinned.
+    func body(id: Int64, count: UInt64, chunkBytes: Int) -> DiskBody {
+        DiskBody(id: id, count: count, chunkBytes: chunkBytes) { [self] id in release(body: id) }
+    }
+
+    /// Gives up the entry of a body with a damaged chunk.
+    func dropDamaged(body id: Int64) {
+        guard let removal = index.remove(body: id) else { return }
+        remove([removal])
+        counters.damaged.wrappingAdd(1, ordering: .relaxed)
+        onEvent(.damagedEntry(id: removal.id))
+    }
+
+    /// The end of a pin.
+    func release(body id: Int64) {
+        if index.unpin(id) { _ = queue.append(.dropBody(id)) }
+    }
+
+    /// Makes an entry that was loaded available in memory, unless it was replaced or invalidated
+    /// while it was being read: then nil. Answers what memory has for it, which may be another
+    /// reader's copy.
+    func promote(_ response: CachedResponse) -> CachedResponse? {
+        let fits = memory.admits(response.memoryBytes) && !response.isOnDiskOnly
+        return memory.withShard(response.keyHash, adding: response) { shard, dropped in
+            guard index.promote(response.token, resident: fits) else { return nil }
+            guard fits else { return response }
+            if let existing = shard.existing(response.token, hash: response.keyHash) {
+                return existing
+            }
+            shard.insert(response, dropped: &dropped)
+            return response
+        }
+    }
+
+    /// Writes down what is queued, within the time that the options give, and ends the threads.
+    func close() {
+        index.stopAdmitting()
+        queue.close()
+        reads.close()
+        let all = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        guard !all.isEmpty else { return }
+        let deadline =
+            StoreClock.monotonic() + (Int64(options.closeMilliseconds) + 1000) * 1_000_000
+        let inTime = ended.wait { ended in
+            if ended { return .done(true) }
+            return StoreClock.monotonic() >= deadline ? .done(false) : .until(deadline)
+        }
+        // A device that does not answer must not keep the process from ending.
+        for thread in all { inTime ? thread.join() : thread.detach() }
+    }
+}
+
+/// Counters of the disk tier, written by its threads.
+final class DiskCounters: Sendable {
+    let hits = Atomic<UInt64>(0)
+    let misses = Atomic<UInt64>(0)
+    let writes = Atomic<UInt64>(0)
+    let damaged = Atomic<UInt64>(0)
+    let fileBytes = Atomic<Int64>(0)
+
+    func loaded(isHit: Bool) {
+        if isHit {
+            hits.wrappingAdd(1, ordering: .relaxed)
+        } else {
+            misses.wrappingAdd(1, ordering: .relaxed)
+        }
+    }
+}
+
+extension CachedResponse {
+    /// The body can only be read from disk.
+    var isOnDiskOnly: Bool {
+        if case .disk = body { return true }
+        return false
+    }
+}

@@ -1,0 +1,176 @@
+/// Names an entry of the index: where it is, and the id that says whether it still is.
+struct IndexToken: Sendable, Equatable {
+    var slot: Int32
+    var id: Int64
+    /// Not on disk.
+    static let none = IndexToken(slot: -1, id: 0)
+}
+
+/// One entry of the index: 48 bytes.
+struct IndexSlot {
+    /// The entry's row id; 0 when the slot is free.
+    var id: Int64 = 0
+    var keyHash: UInt64 = 0
+    var varyHash: UInt32 = 0
+    /// Bytes on disk in units of `unitBytes`.
+    var units: UInt32 = 0
+    /// Seconds since 1970 of the last use.
+    var accessed: UInt32 = 0
+    /// More recently and less recently used neighbour; -1 at the ends.
+    var newer: Int32 = -1
+    var older: Int32 = -1
+    /// Next slot of the same bucket, or of the free list.
+    var chain: Int32 = -1
+    var flags = IndexFlags()
+
+    static let unitBytes: Int64 = 256
+    var bytes: Int64 { Int64(units) * Self.unitBytes }
+}
+
+struct IndexFlags: OptionSet {
+    let rawValue: UInt8
+    /// Its rows are committed: a reader finds them.
+    static let committed = IndexFlags(rawValue: 1)
+    /// The memory tier has it too.
+    static let resident = IndexFlags(rawValue: 2)
+    /// `accessed` is newer than its row says.
+    static let accessedChanged = IndexFlags(rawValue: 4)
+    /// Its body is kept in chunks.
+    static let chunked = IndexFlags(rawValue: 8)
+}
+
+/// What is on disk, as a hash table with an LRU list through it; no locks, no I/O. Several
+/// entries may have one key (its variants); equal hashes count as equal keys, which at worst drops
+/// an entry too many.
+struct IndexTable {
+    private(set) var slots: ContiguousArray<IndexSlot> = []
+    private var buckets: ContiguousArray<Int32>
+    private var free: Int32 = -1
+    /// The most and the least recently used.
+    private(set) var newest: Int32 = -1
+    private(set) var oldest: Int32 = -1
+    private(set) var count = 0
+    /// Bytes on disk of all entries.
+    private(set) var bytes: Int64 = 0
+
+    init(minimumCapacity: Int = 0) {
+        var size = 64
+        while size < minimumCapacity + minimumCapacity / 2 { size *= 2 }
+        buckets = ContiguousArray(repeating: -1, count: size)
+        slots.reserveCapacity(minimumCapacity)
+    }
+
+    subscript(slot: Int32) -> IndexSlot {
+        get { slots[Int(slot)] }
+    }
+
+    /// Whether `token` still names an entry.
+    func isLive(_ token: IndexToken) -> Bool {
+        token.id != 0 && Int(token.slot) < slots.count && slots[Int(token.slot)].id == token.id
+    }
+
+    func token(_ slot: Int32) -> IndexToken { IndexToken(slot: slot, id: slots[Int(slot)].id) }
+
+    /// The first entry with this hash; -1 without one.
+    func first(_ keyHash: UInt64) -> Int32 { match(buckets[bucket(keyHash)], keyHash) }
+
+    /// The next entry with the same hash; -1 without one.
+    func next(_ slot: Int32) -> Int32 {
+        match(slots[Int(slot)].chain, slots[Int(slot)].keyHash)
+    }
+
+    private func match(_ start: Int32, _ keyHash: UInt64) -> Int32 {
+        var slot = start
+        while slot >= 0, slots[Int(slot)].keyHash != keyHash { slot = slots[Int(slot)].chain }
+        return slot
+    }
+
+    /// Adds an entry as the most recently used. `entry.id` must not be in the table.
+    mutating func insert(_ entry: IndexSlot) -> IndexToken {
+        precondition(entry.id > 0)
+        if count >= buckets.count { grow() }
+        let slot: Int32
+        if free >= 0 {
+            slot = free
+            free = slots[Int(slot)].chain
+            slots[Int(slot)] = entry
+        } else {
+            slot = Int32(slots.count)
+            slots.append(entry)
+        }
+        let home = bucket(entry.keyHash)
+        slots[Int(slot)].chain = buckets[home]
+        buckets[home] = slot
+        link(slot)
+        count += 1
+        bytes += entry.bytes
+        return IndexToken(slot: slot, id: entry.id)
+    }
+
+    /// Takes an entry out and returns it.
+    @discardableResult
+    mutating func remove(_ slot: Int32) -> IndexSlot {
+        let entry = slots[Int(slot)]
+        precondition(entry.id > 0)
+        unlink(slot)
+        let home = bucket(entry.keyHash)
+        if buckets[home] == slot {
+            buckets[home] = entry.chain
+        } else {
+            var before = buckets[home]
+            while slots[Int(before)].chain != slot { before = slots[Int(before)].chain }
+            slots[Int(before)].chain = entry.chain
+        }
+        slots[Int(slot)] = IndexSlot()
+        slots[Int(slot)].chain = free
+        free = slot
+        count -= 1
+        bytes -= entry.bytes
+        return entry
+    }
+
+    /// Makes an entry the most recently used.
+    mutating func touch(_ slot: Int32) {
+        guard newest != slot else { return }
+        unlink(slot)
+        link(slot)
+    }
+
+    /// Changes what does not take part in the table's order.
+    mutating func setFlags(_ slot: Int32, _ flags: IndexFlags) { slots[Int(slot)].flags = flags }
+
+    mutating func setAccessed(_ slot: Int32, _ seconds: UInt32) {
+        slots[Int(slot)].accessed = seconds
+    }
+
+    /// The less recently used neighbour; -1 at the end.
+    func older(_ slot: Int32) -> Int32 { slots[Int(slot)].older }
+    func newer(_ slot: Int32) -> Int32 { slots[Int(slot)].newer }
+
+    private mutating func link(_ slot: Int32) {
+        slots[Int(slot)].newer = -1
+        slots[Int(slot)].older = newest
+        if newest >= 0 { slots[Int(newest)].newer = slot } else { oldest = slot }
+        newest = slot
+    }
+
+    private mutating func unlink(_ slot: Int32) {
+        let newer = slots[Int(slot)].newer
+        let older = slots[Int(slot)].older
+        if newer >= 0 { slots[Int(newer)].older = older } else { newest = older }
+        if older >= 0 { slots[Int(older)].newer = newer } else { oldest = newer }
+    }
+
+    private func bucket(_ keyHash: UInt64) -> Int {
+        Int(truncatingIfNeeded: keyHash) & (buckets.count &- 1)
+    }
+
+    private mutating func grow() {
+        buckets = ContiguousArray(repeating: -1, count: buckets.count * 2)
+        for slot in slots.indices where slots[slot].id > 0 {
+            let home = bucket(slots[slot].keyHash)
+            slots[slot].chain = buckets[home]
+            buckets[home] = Int32(slot)
+        }
+    }
+}

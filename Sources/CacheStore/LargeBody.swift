@@ -1,0 +1,49 @@
+/// A body on its way into memory that is too large to lie behind its head: in a memory file, or
+/// in the heap when those are used up.
+enum LargeBody: Sendable {
+    case file(MemoryFile)
+    case heap(HeapBody)
+
+    init(_ budget: DescriptorBudget) {
+        if let file = MemoryFile(budget) {
+            self = .file(file)
+        } else {
+            self = .heap(HeapBody())
+        }
+    }
+
+    /// false: no memory.
+    func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        switch self {
+        case .file(let file): file.append(bytes)
+        case .heap(let heap): heap.append(bytes)
+        }
+    }
+
+    var count: Int {
+        switch self {
+        case .file(let file): file.count
+        case .heap(let heap): heap.count
+        }
+    }
+
+    var storage: BodyStorage {
+        switch self {
+        case .file(let file): .file(file)
+        case .heap(let heap): .heap(heap)
+        }
+    }
+
+    /// Copies from `offset` on into `target`; false if there are not as many bytes.
+    func read(into target: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
+        switch self {
+        case .file(let file):
+            return file.read(into: target, at: offset)
+        case .heap(let heap):
+            guard offset + target.count <= heap.count else { return false }
+            target.copyMemory(
+                from: UnsafeRawBufferPointer(rebasing: heap.bytes[offset..<offset + target.count]))
+            return true
+        }
+    }
+}

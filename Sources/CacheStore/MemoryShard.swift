@@ -1,0 +1,283 @@
+import CachePolicy
+
+/// What the memory tier has for a key.
+package enum MemoryMatch: Sendable {
+    case none
+    /// The usual case; made without any allocation.
+    case one(CachedResponse)
+    /// Variants, in no particular order.
+    case several([CachedResponse])
+}
+
+/// One part of the memory tier: a hash table with an LRU list through it. A value without locks.
+struct MemoryShard {
+    private struct Slot {
+        var response: CachedResponse?
+        var hash: UInt64 = 0
+        var bytes = 0
+        /// More recently and less recently used neighbour; -1 at the ends.
+        var newer: Int32 = -1
+        var older: Int32 = -1
+        /// Next slot of the bucket, or of the free list.
+        var chain: Int32 = -1
+        /// When it was last used, in uses of this shard.
+        var used: UInt32 = 0
+    }
+
+    /// Counters of invalidations; a key's is found by its hash. Several keys share one, which at
+    /// worst refuses a store too many.
+    static let generationCount = 256
+
+    private var slots: ContiguousArray<Slot> = []
+    private var buckets = ContiguousArray<Int32>(repeating: -1, count: 64)
+    private var free: Int32 = -1
+    private var newest: Int32 = -1
+    private var oldest: Int32 = -1
+    private var uses: UInt32 = 0
+    private var generations = ContiguousArray<UInt32>(repeating: 0, count: generationCount)
+    private(set) var count = 0
+    private(set) var bytes = 0
+    private(set) var evictions: UInt64 = 0
+    let variantLimit: Int
+
+    init(variantLimit: Int) { self.variantLimit = max(1, variantLimit) }
+
+    // MARK: Looking
+
+    /// The responses of a key; each counts as used.
+    @inline(__always)
+    mutating func find(_ hash: UInt64, _ key: UnsafeRawBufferPointer) -> MemoryMatch {
+        var slot = buckets[bucket(hash)]
+        while slot >= 0 {
+            if let response = match(slot, hash, key) {
+                let next = slots[Int(slot)].chain
+                touch(slot)
+                return findMore(response, next, hash, key)
+            }
+            slot = slots[Int(slot)].chain
+        }
+        return .none
+    }
+
+    @inline(__always)
+    private mutating func findMore(
+        _ first: CachedResponse, _ start: Int32, _ hash: UInt64, _ key: UnsafeRawBufferPointer
+    ) -> MemoryMatch {
+        var slot = start
+        var several: [CachedResponse] = []
+        while slot >= 0 {
+            if let response = match(slot, hash, key) {
+                if several.isEmpty { several.append(first) }
+                several.append(response)
+                touch(slot)
+            }
+            slot = slots[Int(slot)].chain
+        }
+        return several.isEmpty ? .one(first) : .several(several)
+    }
+
+    @inline(__always)
+    private func match(
+        _ slot: Int32, _ hash: UInt64, _ key: UnsafeRawBufferPointer
+    ) -> CachedResponse? {
+        guard slots[Int(slot)].hash == hash, let response = slots[Int(slot)].response,
+            response.isOf(hash, key)
+        else { return nil }
+        return response
+    }
+
+    /// The response that is kept for this entry of the disk; nil without one.
+    func existing(_ token: IndexToken, hash: UInt64) -> CachedResponse? {
+        var slot = buckets[bucket(hash)]
+        while slot >= 0 {
+            if let response = slots[Int(slot)].response, response.token == token {
+                return response
+            }
+            slot = slots[Int(slot)].chain
+        }
+        return nil
+    }
+
+    /// Whether exactly this response is kept.
+    func contains(_ response: CachedResponse) -> Bool {
+        var slot = buckets[bucket(response.keyHash)]
+        while slot >= 0 {
+            if slots[Int(slot)].response === response { return true }
+            slot = slots[Int(slot)].chain
+        }
+        return false
+    }
+
+    // MARK: Generations
+
+    /// Changes whenever a key is invalidated.
+    func generation(_ hash: UInt64) -> UInt32 { generations[generationIndex(hash)] }
+
+    private func generationIndex(_ hash: UInt64) -> Int {
+        Int(truncatingIfNeeded: hash &>> 17) & (Self.generationCount - 1)
+    }
+
+    // MARK: Changing
+
+    /// Adds a response in place of the same variant of the same key. What leaves thereby is
+    /// appended to `dropped`, to be freed outside the lock.
+    mutating func insert(_ response: CachedResponse, dropped: inout [CachedResponse]) {
+        var variants = 0
+        var leastUsed: Int32 = -1
+        var slot = buckets[bucket(response.keyHash)]
+        while slot >= 0 {
+            let next = slots[Int(slot)].chain
+            if let other = match(slot, response.keyHash, response.key) {
+                if other.varyKey == response.varyKey {
+                    remove(slot, dropped: &dropped)
+                } else {
+                    variants += 1
+                    if leastUsed < 0 || age(slot) > age(leastUsed) { leastUsed = slot }
+                }
+            }
+            slot = next
+        }
+        if variants >= variantLimit {
+            evictions += 1
+            remove(leastUsed, dropped: &dropped)
+        }
+        add(response)
+    }
+
+    /// Removes the variant of the key that `response` is, if there is one.
+    mutating func removeVariant(of response: CachedResponse, dropped: inout [CachedResponse]) {
+        var slot = buckets[bucket(response.keyHash)]
+        while slot >= 0 {
+            let next = slots[Int(slot)].chain
+            if let other = match(slot, response.keyHash, response.key),
+                other.varyKey == response.varyKey
+            {
+                remove(slot, dropped: &dropped)
+            }
+            slot = next
+        }
+    }
+
+    /// Removes a key's responses and makes stores of it that are under way void.
+    mutating func invalidate(
+        _ hash: UInt64, _ key: UnsafeRawBufferPointer, dropped: inout [CachedResponse]
+    ) {
+        generations[generationIndex(hash)] &+= 1
+        var slot = buckets[bucket(hash)]
+        while slot >= 0 {
+            let next = slots[Int(slot)].chain
+            if match(slot, hash, key) != nil { remove(slot, dropped: &dropped) }
+            slot = next
+        }
+    }
+
+    /// Removes one response, if it is kept.
+    mutating func remove(_ response: CachedResponse, dropped: inout [CachedResponse]) {
+        var slot = buckets[bucket(response.keyHash)]
+        while slot >= 0 {
+            let next = slots[Int(slot)].chain
+            if slots[Int(slot)].response === response { remove(slot, dropped: &dropped) }
+            slot = next
+        }
+    }
+
+    /// Removes everything and makes every store under way void.
+    mutating func removeAll(dropped: inout [CachedResponse]) {
+        for index in generations.indices { generations[index] &+= 1 }
+        while oldest >= 0 { remove(oldest, dropped: &dropped) }
+    }
+
+    /// Takes out the least recently used response, unless that is `kept`.
+    mutating func evict(except kept: CachedResponse?) -> CachedResponse? {
+        guard oldest >= 0, let response = slots[Int(oldest)].response, response !== kept else {
+            return nil
+        }
+        var dropped: [CachedResponse] = []
+        remove(oldest, dropped: &dropped)
+        evictions += 1
+        return response
+    }
+
+    private func age(_ slot: Int32) -> UInt32 { uses &- slots[Int(slot)].used }
+
+    private mutating func add(_ response: CachedResponse) {
+        if count >= buckets.count { grow() }
+        let slot: Int32
+        if free >= 0 {
+            slot = free
+            free = slots[Int(slot)].chain
+        } else {
+            slot = Int32(slots.count)
+            slots.append(Slot())
+        }
+        let size = response.memoryBytes
+        slots[Int(slot)].response = response
+        slots[Int(slot)].hash = response.keyHash
+        slots[Int(slot)].bytes = size
+        let home = bucket(response.keyHash)
+        slots[Int(slot)].chain = buckets[home]
+        buckets[home] = slot
+        uses &+= 1
+        slots[Int(slot)].used = uses
+        link(slot)
+        count += 1
+        bytes += size
+    }
+
+    private mutating func remove(_ slot: Int32, dropped: inout [CachedResponse]) {
+        unlink(slot)
+        let home = bucket(slots[Int(slot)].hash)
+        let chain = slots[Int(slot)].chain
+        if buckets[home] == slot {
+            buckets[home] = chain
+        } else {
+            var before = buckets[home]
+            while slots[Int(before)].chain != slot { before = slots[Int(before)].chain }
+            slots[Int(before)].chain = chain
+        }
+        if let response = slots[Int(slot)].response { dropped.append(response) }
+        count -= 1
+        bytes -= slots[Int(slot)].bytes
+        slots[Int(slot)] = Slot()
+        slots[Int(slot)].chain = free
+        free = slot
+    }
+
+    /// Makes a response the most recently used.
+    @inline(__always)
+    private mutating func touch(_ slot: Int32) {
+        guard newest != slot else { return }
+        uses &+= 1
+        slots[Int(slot)].used = uses
+        unlink(slot)
+        link(slot)
+    }
+
+    private mutating func link(_ slot: Int32) {
+        slots[Int(slot)].newer = -1
+        slots[Int(slot)].older = newest
+        if newest >= 0 { slots[Int(newest)].newer = slot } else { oldest = slot }
+        newest = slot
+    }
+
+    private mutating func unlink(_ slot: Int32) {
+        let newer = slots[Int(slot)].newer
+        let older = slots[Int(slot)].older
+        if newer >= 0 { slots[Int(newer)].older = older } else { newest = older }
+        if older >= 0 { slots[Int(older)].newer = newer } else { oldest = newer }
+    }
+
+    @inline(__always)
+    private func bucket(_ hash: UInt64) -> Int {
+        Int(truncatingIfNeeded: hash) & (buckets.count &- 1)
+    }
+
+    private mutating func grow() {
+        buckets = ContiguousArray(repeating: -1, count: buckets.count * 2)
+        for slot in slots.indices where slots[slot].response != nil {
+            let home = bucket(slots[slot].hash)
+            slots[slot].chain = buckets[home]
+            buckets[home] = Int32(slot)
+        }
+    }
+}

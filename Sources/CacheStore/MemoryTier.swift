@@ -1,0 +1,112 @@
+import CachePolicy
+import Synchronization
+
+/// The memory tier: shards, each an LRU under a lock of its own, and one limit on their bytes.
+///
+/// When the limit is passed room is made shard by shard in turn, from each one's least recently
+/// used end; with keys spread evenly by their hashes that is close to one list over all.
+final class MemoryTier: Sendable {
+    private final class Part: Sendable {
+        let shard: Mutex<MemoryShard>
+        init(variantLimit: Int) { shard = Mutex(MemoryShard(variantLimit: variantLimit)) }
+    }
+
+    private let parts: [Part]
+    private let shift: UInt64
+    /// Bytes that may be kept.
+    let limit: Int
+    /// The largest response that is kept.
+    let objectLimit: Int
+    private let bytes = Atomic<Int>(0)
+    private let cursor = Atomic<Int>(0)
+    /// Told what made room for others.
+    private let onEvict: @Sendable (CachedResponse) -> Void
+
+    init(options: CacheStoreOptions, onEvict: @escaping @Sendable (CachedResponse) -> Void) {
+        var count = 1
+        while count < options.memoryShards, count < 1024 { count *= 2 }
+        parts = (0..<count).map { _ in Part(variantLimit: options.variantsPerKey) }
+        shift = UInt64(64 - count.trailingZeroBitCount)
+        limit = max(0, options.memoryBytes)
+        objectLimit = min(options.memoryObjectBytes, limit / 8)
+        self.onEvict = onEvict
+    }
+
+    /// Whether a response of this size is kept in memory.
+    func admits(_ memoryBytes: Int) -> Bool { memoryBytes <= objectLimit }
+
+    @inline(__always)
+    private func part(_ hash: UInt64) -> Part {
+        // The upper half of the product: every bit of the hash takes part. One shard: shift is
+        // 64, which Swift's smart shift answers with 0.
+        parts[Int(truncatingIfNeeded: (hash &* 0x9E37_79B9_7F4A_7C15) >> shift)]
+    }
+
+    /// See `CacheStore.lookup`.
+    @inline(__always)
+    func find(_ key: CacheKeyView) -> MemoryMatch {
+        part(key.hash).shard.withLock { $0.find(key.hash, key.bytes) }
+    }
+
+    /// Runs `body` under the lock of the key's shard. What it drops is freed afterwards, and room
+    /// is made if it added something.
+    func withShard<Result: Sendable>(
+        _ hash: UInt64, adding: CachedResponse? = nil,
+        _ body: (inout MemoryShard, inout [CachedResponse]) -> Result
+    ) -> Result {
+        var dropped: [CachedResponse] = []
+        let (result, change) = part(hash).shard.withLock { shard in
+            let before = shard.bytes
+            let result = body(&shard, &dropped)
+            return (result, shard.bytes - before)
+        }
+        if change != 0 { bytes.wrappingAdd(change, ordering: .relaxed) }
+        if change > 0 { makeRoom(for: adding) }
+        return result
+    }
+
+    private func makeRoom(for kept: CachedResponse?) {
+        var misses = 0
+        while bytes.load(ordering: .relaxed) > limit, misses < parts.count {
+            let turn = cursor.wrappingAdd(1, ordering: .relaxed).oldValue
+            let part = parts[turn & (parts.count - 1)]
+            let (evicted, change) = part.shard.withLock { shard in
+                let before = shard.bytes
+                return (shard.evict(except: kept), before - shard.bytes)
+            }
+            guard let evicted else {
+                misses += 1
+                continue
+            }
+            misses = 0
+            bytes.wrappingSubtract(change, ordering: .relaxed)
+            onEvict(evicted)
+        }
+    }
+
+    /// Removes everything.
+    func removeAll() {
+        for part in parts {
+            var dropped: [CachedResponse] = []
+            let change = part.shard.withLock { shard in
+                let before = shard.bytes
+                shard.removeAll(dropped: &dropped)
+                return before - shard.bytes
+            }
+            bytes.wrappingSubtract(change, ordering: .relaxed)
+        }
+    }
+
+    /// Entries, bytes and evictions so far.
+    func figures() -> (entries: Int, bytes: Int, evictions: UInt64) {
+        var entries = 0
+        var evictions: UInt64 = 0
+        for part in parts {
+            part.shard.withLock { shard in
+                entries += shard.count
+                evictions += shard.evictions
+            }
+        }
+        return (entries, bytes.load(ordering: .relaxed), evictions)
+    }
+}

@@ -1,0 +1,102 @@
+/// Why the disk tier takes and gives nothing.
+package enum DiskOffReason: String, Sendable, Equatable, CaseIterable {
+    /// `diskBytes` is 0.
+    case disabled
+    /// The folder cannot be created or written.
+    case folder
+    /// Another process has the database.
+    case locked
+    /// No space left on the device, or the file reached `maximumPages`.
+    case full
+    /// The device failed a read or a write.
+    case inputOutput
+    /// The file or the file system is read-only.
+    case readOnly
+    /// The file at our path belongs to another application; it is left alone.
+    case foreign
+    /// A damaged database could not be set aside.
+    case corrupt
+    /// Out of memory, or an answer of SQLite that fits nothing above.
+    case other
+    /// The store has been closed.
+    case closed
+}
+
+/// What the disk tier does at the moment.
+package enum DiskState: Sendable, Equatable {
+    /// The database is being opened and its index read; nothing is found on disk yet.
+    case opening
+    case ready
+    case off(DiskOffReason)
+}
+
+/// Why a response was not taken, or not taken further.
+package enum StoreRefusal: String, Sendable, Equatable, CaseIterable, Error {
+    /// It is larger than both tiers take.
+    case tooLarge
+    /// As much as `queueBytes` is already on its way into the store.
+    case queueFull
+    /// Too large for memory, and the disk tier is off or still opening.
+    case diskOff
+    /// More bytes than announced, or fewer, or the ticket was already finished.
+    case lengthMismatch
+    /// Key, vary key or head are larger than an entry's record may be.
+    case headTooLarge
+    /// The key was invalidated, or everything purged, after the request had been sent.
+    case invalidated
+    /// What a 304 confirmed is no longer the stored response.
+    case superseded
+    /// No memory for it.
+    case memory
+    /// The store has been closed.
+    case closed
+}
+
+/// Something an operator should read of. Sent from the store's own threads.
+package enum StoreEvent: Sendable, Equatable {
+    /// The database is open: the entries found, the bytes they take, and how long it took.
+    case diskReady(entries: Int, bytes: Int64, milliseconds: Int)
+    /// The disk tier went off. `detail` is SQLite's or the system's own words.
+    case diskOff(reason: DiskOffReason, detail: String)
+    /// A damaged (or newer than ours) database was renamed to `path`; a fresh one takes its place.
+    case setAside(path: String, detail: String)
+    /// A fault left the database unusable and it was removed, to be begun afresh.
+    case discarded(reason: DiskOffReason)
+    /// An entry failed its checksum and was dropped without being served.
+    case damagedEntry(id: Int64)
+    /// Responses that an earlier process had begun and not completed were removed.
+    case removedIncomplete(entries: Int)
+    /// The database's layout was brought from one version to another.
+    case migrated(from: Int, to: Int)
+}
+
+/// Figures for metrics, read without waiting for any thread of the store.
+package struct StoreStatistics: Sendable, Equatable {
+    package var memoryEntries = 0
+    package var memoryBytes = 0
+    /// Entries that left memory to make room.
+    package var memoryEvictions: UInt64 = 0
+    /// Memory files held open.
+    package var memoryFiles = 0
+
+    package var diskState = DiskState.opening
+    package var diskEntries = 0
+    /// Bytes that the entries on disk take, rows and pages included.
+    package var diskBytes: Int64 = 0
+    /// Bytes of the database file, without its write-ahead log.
+    package var diskFileBytes: Int64 = 0
+    package var diskEvictions: UInt64 = 0
+    package var diskHits: UInt64 = 0
+    package var diskMisses: UInt64 = 0
+    package var diskWrites: UInt64 = 0
+    package var damagedEntries: UInt64 = 0
+
+    /// Bytes on their way into the store (see `CacheStoreOptions.queueBytes`).
+    package var queueBytes = 0
+    /// Operations waiting for the writer.
+    package var queueDepth = 0
+    /// Reads waiting for a reader.
+    package var pendingReads = 0
+    /// Stores refused, by reason, in the order of `StoreRefusal.allCases`.
+    package var refusals = [UInt64](repeating: 0, count: StoreRefusal.allCases.count)
+}

@@ -1,0 +1,274 @@
+import CachePolicy
+
+/// How a store ended.
+package enum StoreOutcome: Sendable {
+    /// It can be looked up from now on; its rows, if it is kept on disk, are queued. Also given
+    /// when it is too large for the memory tier, to serve from once.
+    case stored(CachedResponse)
+    /// It can be loaded as soon as its rows are committed.
+    case storedOnDisk
+    case refused(StoreRefusal)
+}
+
+/// What stores of a key that are under way are checked against (see `CacheStore.generation`).
+package struct StoreGeneration: Sendable, Equatable {
+    let value: UInt32
+}
+
+/// A response being stored while it is received. Used by one thread; given up if it is freed
+/// before `finish`.
+///
+/// A copy is gathered in memory: behind the head while it is small, then in a memory file. A body
+/// larger than `wholeBodyBytes` also goes to disk chunk by chunk as it comes; the copy is given up
+/// when the memory tier would not take it.
+package final class StoreTicket {
+    private let store: CacheStore
+    private let hash: UInt64
+    private let varyKey: VaryKey
+    private let metadata: StoredMetadata
+    private let policy: UInt64
+    private let expected: UInt64?
+    private let generation: StoreGeneration
+
+    /// Key, head, and the body while it is small.
+    private var block: ResponseBlock?
+    /// The body once it is larger.
+    private var large: LargeBody?
+    /// The body is being gathered in memory.
+    private var hasCopy = true
+    private var stream: DiskStream?
+    /// The disk could not take it and is not asked again.
+    private var isDiskRefused: Bool
+    private var received: UInt64 = 0
+    /// Bytes taken from the store's budget for the copy.
+    private var reserved = 0
+    private var isOver = false
+
+    /// Why nothing more is taken; nil while all is well.
+    package private(set) var refusal: StoreRefusal?
+
+    init(
+        store: CacheStore, key: CacheKeyView, varyKey: VaryKey, head: UnsafeRawBufferPointer,
+        metadata: StoredMetadata, policy: UInt64, expected: UInt64?, generation: StoreGeneration
+    ) throws(StoreRefusal) {
+        self.store = store
+        hash = key.hash
+        self.varyKey = varyKey
+        self.metadata = metadata
+        self.policy = policy
+        self.expected = expected
+        self.generation = generation
+        isDiskRefused = store.disk.index.phase != .ready
+        let text = key.bytes.count + head.count + varyKey.bytes.count
+        guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
+        if let expected { try Self.check(expected, store, hasDisk: !isDiskRefused) }
+        guard store.disk.budget.reserve(text) else { throw .queueFull }
+        reserved = text
+        let small = UInt64(store.options.memoryFileBytes)
+        let room = expected.map { $0 < small ? Int($0) : 0 } ?? 0
+        guard let block = ResponseBlock(key: key.bytes, head: head, bodyCapacity: room) else {
+            store.disk.budget.release(text)
+            throw .memory
+        }
+        self.block = consume block
+        if let expected, expected > UInt64(store.options.wholeBodyBytes) { startStream() }
+        if let expected, expected > UInt64(copyLimit) { dropCopy() }
+    }
+
+    deinit { abandon() }
+
+    private static func check(
+        _ count: UInt64, _ store: CacheStore, hasDisk: Bool
+    ) throws(StoreRefusal) {
+        if count <= UInt64(store.memory.objectLimit) { return }
+        guard count <= UInt64(clamping: store.options.diskBytes / 2) else { throw .tooLarge }
+        guard hasDisk else { throw .diskOff }
+    }
+
+    /// The largest body that is gathered in memory: for the memory tier, or to be written at once.
+    private var copyLimit: Int {
+        max(store.memory.objectLimit, isDiskRefused ? 0 : store.options.wholeBodyBytes)
+    }
+
+    /// The disk is behind by more than half of what may wait for it. A caller that can slow its
+    /// source down may want to (see `CacheStore.whenStoresDrain`).
+    package var isCongested: Bool { stream != nil && store.disk.budget.isCongested }
+
+    /// Takes the next bytes of the body. false: the store was refused (`refusal` says why), now or
+    /// before; the ticket is of no more use.
+    package func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard refusal == nil, !isOver else { return false }
+        let total = received + UInt64(bytes.count)
+        if let expected, total > expected { return refuse(.lengthMismatch) }
+        do throws(StoreRefusal) {
+            try Self.check(total, store, hasDisk: !isDiskRefused)
+        } catch {
+            return refuse(error)
+        }
+        if total > UInt64(store.options.wholeBodyBytes), stream == nil, !isDiskRefused {
+            startStream()
+        }
+        if hasCopy, total > UInt64(copyLimit) { dropCopy() }
+        if hasCopy, let failure = gather(bytes, total: total) {
+            guard stream != nil else { return refuse(failure) }
+            dropCopy()
+        }
+        if let stream, !stream.append(bytes) {
+            isDiskRefused = true
+            self.stream = nil
+            store.count(.queueFull)
+            if hasCopy, total > UInt64(copyLimit) { dropCopy() }
+        }
+        guard hasCopy || stream != nil else {
+            return refuse(isDiskRefused ? .queueFull : .tooLarge)
+        }
+        received = total
+        return true
+    }
+
+    /// Appends to the copy in memory.
+    private func gather(_ bytes: UnsafeRawBufferPointer, total: UInt64) -> StoreRefusal? {
+        guard store.disk.budget.reserve(bytes.count) else { return .queueFull }
+        reserved += bytes.count
+        let isSmall = max(total, expected ?? 0) < UInt64(store.options.memoryFileBytes)
+        if large == nil, isSmall {
+            return block?.append(bytes, limit: store.options.memoryFileBytes) == true
+                ? nil : .memory
+        }
+        if large == nil {
+            let body = LargeBody(store.disk.descriptors)
+            if let gathered = block?.body, !body.append(gathered) { return .memory }
+            block?.dropBody()
+            large = body
+        }
+        return large?.append(bytes) == true ? nil : .memory
+    }
+
+    private func dropCopy() {
+        guard hasCopy else { return }
+        hasCopy = false
+        large = nil
+        block?.dropBody()
+        store.disk.budget.release(reserved)
+        reserved = 0
+    }
+
+    /// Begins to send the body to disk, with what has been gathered so far.
+    private func startStream() {
+        guard let stream = DiskStream(store.disk) else {
+            isDiskRefused = true
+            return
+        }
+        guard let large else {
+            guard block?.body.isEmpty == false else {
+                self.stream = stream
+                return
+            }
+            if let gathered = block?.body, stream.append(gathered) {
+                self.stream = stream
+            } else {
+                isDiskRefused = true
+            }
+            return
+        }
+        var offset = 0
+        let piece = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: store.options.chunkBytes, alignment: 16)
+        defer { piece.deallocate() }
+        while offset < large.count {
+            let count = min(piece.count, large.count - offset)
+            let part = UnsafeMutableRawBufferPointer(rebasing: piece[..<count])
+            guard large.read(into: part, at: offset),
+                stream.append(UnsafeRawBufferPointer(part))
+            else {
+                isDiskRefused = true
+                store.count(.queueFull)
+                return
+            }
+            offset += count
+        }
+        self.stream = stream
+    }
+
+    private func refuse(_ reason: StoreRefusal) -> Bool {
+        refusal = reason
+        store.count(reason)
+        abandon()
+        return false
+    }
+
+    /// Gives the store up: nothing of it will be seen, and what is on disk of it is removed.
+    package func abandon() {
+        guard !isOver else { return }
+        isOver = true
+        stream?.abandon()
+        stream = nil
+        large = nil
+        block = nil
+        store.disk.budget.release(reserved)
+        reserved = 0
+    }
+
+    /// The body is complete: makes the response visible.
+    package func finish() -> StoreOutcome {
+        if let refusal { return .refused(refusal) }
+        guard !isOver else { return .refused(.lengthMismatch) }
+        if let expected, expected != received {
+            _ = refuse(.lengthMismatch)
+            return .refused(.lengthMismatch)
+        }
+        let outcome = stream == nil ? finishWhole() : finishStream()
+        if case .refused(let reason) = outcome {
+            _ = refuse(reason)
+        } else {
+            isOver = true
+        }
+        return outcome
+    }
+
+    private func makeResponse(_ block: consuming ResponseBlock, _ body: BodyStorage)
+        -> CachedResponse
+    {
+        CachedResponse(
+            keyHash: hash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
+            body: body, chunkBytes: store.options.chunkBytes)
+    }
+
+    private func finishWhole() -> StoreOutcome {
+        guard var block = block.take() else { return .refused(.memory) }
+        if large == nil { block.trim() }
+        let response = makeResponse(block, large?.storage ?? .contiguous)
+        let reserved = self.reserved
+        self.reserved = 0
+        switch store.publish(response, generation: generation, reserved: reserved) {
+        case nil: return .stored(response)
+        case let reason?:
+            store.disk.budget.release(reserved)
+            return .refused(reason)
+        }
+    }
+
+    private func finishStream() -> StoreOutcome {
+        guard let stream, let block = block.take() else { return .refused(.memory) }
+        let copy = hasCopy ? large : nil
+        var memoryBlock: ResponseBlock?
+        if copy != nil { memoryBlock = block.copyOfText() }
+        guard let body = stream.finish() else { return .refused(.queueFull) }
+        let row = makeResponse(block, .disk(body))
+        var inMemory: CachedResponse?
+        if let copy, let taken = memoryBlock.take() {
+            inMemory = makeResponse(taken, copy.storage)
+        }
+        let reserved = self.reserved
+        self.reserved = 0
+        self.stream = nil
+        let refused = store.publish(
+            row: row, inMemory: inMemory, body: body, generation: generation, reserved: reserved)
+        if let refused {
+            stream.discard()
+            store.disk.budget.release(reserved)
+            return .refused(refused)
+        }
+        return inMemory.map { .stored($0) } ?? .storedOnDisk
+    }
+}

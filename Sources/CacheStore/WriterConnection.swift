@@ -1,0 +1,185 @@
+import CSQLite
+
+/// The writing connection with its statements: rows in, rows out. Used by the writer thread alone.
+final class WriterConnection {
+    private let database: Database
+    private let begin: Statement
+    private let commit: Statement
+    private let rollback: Statement
+    private let insertEntry: Statement
+    private let insertContent: Statement
+    private let insertChunk: Statement
+    private let insertIncomplete: Statement
+    private let insertGarbage: Statement
+    private let deleteEntry: Statement
+    private let deleteContent: Statement
+    private let deleteIncomplete: Statement
+    private let deleteGarbage: Statement
+    private let deleteContents: Statement
+    private let deleteChunks: Statement
+    private let deleteAllEntries: Statement
+    private let setAccessed: Statement
+    private let pageCount: Statement
+    private let freeCount: Statement
+
+    /// Rows removed at a time of what is no longer visible.
+    static let garbageContents = 128
+    static let garbageChunks = 32
+
+    /// `database` has been prepared by `Schema`.
+    init(_ database: Database) throws(DatabaseError) {
+        self.database = database
+        begin = try database.prepare("BEGIN IMMEDIATE")
+        commit = try database.prepare("COMMIT")
+        rollback = try database.prepare("ROLLBACK")
+        insertEntry = try database.prepare("INSERT INTO entry VALUES(?,?,?,?,?,?)")
+        insertContent = try database.prepare("INSERT INTO content VALUES(?,?,?,?)")
+        insertChunk = try database.prepare("INSERT INTO chunk VALUES(?,?,?)")
+        insertIncomplete = try database.prepare("INSERT OR IGNORE INTO incomplete VALUES(?)")
+        insertGarbage = try database.prepare("INSERT OR REPLACE INTO garbage VALUES(?,?)")
+        deleteEntry = try database.prepare("DELETE FROM entry WHERE id=?")
+        deleteContent = try database.prepare("DELETE FROM content WHERE id=?")
+        deleteIncomplete = try database.prepare("DELETE FROM incomplete WHERE id=?")
+        deleteGarbage = try database.prepare("DELETE FROM garbage WHERE first=?")
+        deleteContents = try database.prepare(
+            """
+            DELETE FROM content WHERE id IN (SELECT id FROM content WHERE id BETWEEN ? AND ?
+            LIMIT \(Self.garbageContents))
+            """)
+        deleteChunks = try database.prepare(
+            """
+            DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE id BETWEEN ? AND ?
+            LIMIT \(Self.garbageChunks))
+            """)
+        deleteAllEntries = try database.prepare("DELETE FROM entry")
+        setAccessed = try database.prepare("UPDATE entry SET accessed=? WHERE id=?")
+        pageCount = try database.prepare("PRAGMA page_count")
+        freeCount = try database.prepare("PRAGMA freelist_count")
+    }
+
+    func close() { database.close() }
+
+    // MARK: Transactions
+
+    func beginTransaction() throws(DatabaseError) { try begin.run() }
+
+    func commitTransaction() throws(DatabaseError) { try commit.run() }
+
+    /// After a failure: whatever state the transaction is in, there is none afterwards.
+    func abandonTransaction() {
+        guard !database.isIdle else { return }
+        do { try rollback.run() } catch { return }
+    }
+
+    // MARK: Rows in
+
+    func insert(entry id: Int64, key: UInt64, vary: UInt32, bytes: Int64, body: Int64, now: UInt32)
+        throws(DatabaseError)
+    {
+        insertEntry.bind(1, id)
+        insertEntry.bind(2, Int64(bitPattern: key))
+        insertEntry.bind(3, Int64(vary))
+        insertEntry.bind(4, bytes)
+        insertEntry.bind(5, body)
+        insertEntry.bind(6, Int64(now))
+        try insertEntry.run()
+    }
+
+    func insert(content id: Int64, record: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer)
+        throws(DatabaseError)
+    {
+        insertContent.bind(1, id)
+        insertContent.bind(2, EntryRecord.sum(id: id, record: record, body: body))
+        insertContent.bind(3, record)
+        insertContent.bind(4, body)
+        try insertContent.run()
+    }
+
+    func insert(chunk index: Int, of body: Int64, data: UnsafeRawBufferPointer)
+        throws(DatabaseError)
+    {
+        let id = EntryRecord.chunkID(body: body, index: index)
+        insertChunk.bind(1, id)
+        insertChunk.bind(2, EntryRecord.sum(chunk: id, data: data))
+        insertChunk.bind(3, data)
+        try insertChunk.run()
+    }
+
+    /// The body's chunks will be removed at the next start, unless `complete` comes before.
+    func insert(incomplete body: Int64) throws(DatabaseError) {
+        insertIncomplete.bind(1, body)
+        try insertIncomplete.run()
+    }
+
+    func complete(body: Int64) throws(DatabaseError) {
+        deleteIncomplete.bind(1, body)
+        try deleteIncomplete.run()
+    }
+
+    func setAccessed(_ id: Int64, _ seconds: UInt32) throws(DatabaseError) {
+        setAccessed.bind(1, Int64(seconds))
+        setAccessed.bind(2, id)
+        try setAccessed.run()
+    }
+
+    // MARK: Rows out
+
+    func remove(entry id: Int64) throws(DatabaseError) {
+        deleteEntry.bind(1, id)
+        try deleteEntry.run()
+        deleteContent.bind(1, id)
+        try deleteContent.run()
+    }
+
+    func removeAllEntries() throws(DatabaseError) { try deleteAllEntries.run() }
+
+    /// Notes that content and chunks of these ids are to be removed.
+    func insert(garbage range: ClosedRange<Int64>) throws(DatabaseError) {
+        insertGarbage.bind(1, range.lowerBound)
+        insertGarbage.bind(2, range.upperBound)
+        try insertGarbage.run()
+        guard range.count == 1 else { return }
+        try complete(body: range.lowerBound)
+    }
+
+    /// Removes some of the rows in a range; false: there are none left, and the note is gone.
+    func removeSome(of range: ClosedRange<Int64>) throws(DatabaseError) -> Bool {
+        deleteContents.bind(1, range.lowerBound)
+        deleteContents.bind(2, range.upperBound)
+        try deleteContents.run()
+        if database.changes > 0 { return true }
+        deleteChunks.bind(1, EntryRecord.chunkID(body: range.lowerBound, index: 0))
+        deleteChunks.bind(2, EntryRecord.chunkID(body: range.upperBound + 1, index: 0) - 1)
+        try deleteChunks.run()
+        if database.changes > 0 { return true }
+        deleteGarbage.bind(1, range.lowerBound)
+        try deleteGarbage.run()
+        return false
+    }
+
+    // MARK: The file
+
+    /// Pages of the file, and those of them that hold nothing.
+    func pages() throws(DatabaseError) -> (count: Int64, free: Int64) {
+        func read(_ statement: Statement) throws(DatabaseError) -> Int64 {
+            defer { statement.reset() }
+            return try statement.step() ? statement.integer(0) : 0
+        }
+        return (try read(pageCount), try read(freeCount))
+    }
+
+    /// Gives pages that hold nothing back to the file system, at most `pages`.
+    func shrink(pages: Int) throws(DatabaseError) {
+        try database.execute("PRAGMA incremental_vacuum(\(pages))")
+    }
+
+    /// Copies the log into the database. Answers the bytes of the log left to copy.
+    func checkpoint(waiting: Bool) throws(DatabaseError) -> Int {
+        let result = try database.checkpoint(
+            waiting ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE)
+        return max(0, result.log - result.copied) * Schema.pageBytes
+    }
+
+    /// The same, and empties the log's file.
+    func finish() throws(DatabaseError) { _ = try database.checkpoint(SQLITE_CHECKPOINT_TRUNCATE) }
+}

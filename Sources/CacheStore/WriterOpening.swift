@@ -1,0 +1,140 @@
+import CSQLite
+
+/// Opens the database for the writer: layout, leftovers, index.
+struct WriterOpening {
+    let options: CacheStoreOptions
+    let files: DatabaseFiles
+    let onEvent: @Sendable (StoreEvent) -> Void
+
+    /// An open database.
+    struct Opened {
+        let connection: WriterConnection
+        let contents: DiskIndex.Contents
+        let garbage: [ClosedRange<Int64>]
+    }
+
+    enum Failure: Error {
+        case off(DiskOffReason, String)
+        /// The file is damaged, or newer than this release (`word` says which); it may be set
+        /// aside.
+        case unusable(word: String, String)
+    }
+
+    /// The folder exists and the lock is held.
+    func open() throws(Failure) -> Opened {
+        let database: Database
+        do {
+            database = try Database(
+                path: files.database, create: true, busyMilliseconds: options.busyMilliseconds)
+        } catch {
+            throw failure(error)
+        }
+        do {
+            switch try Schema.prepare(database) {
+            case .foreign:
+                database.close()
+                throw Failure.off(
+                    .foreign, "\(files.database) belongs to another application")
+            case .newer(let version):
+                database.close()
+                throw Failure.unusable(word: "newer", "layout \(version) is newer than ours")
+            case .ready(let from):
+                if let from { onEvent(.migrated(from: from, to: Schema.steps.count)) }
+            }
+            if options.maximumPages > 0 {
+                try database.execute("PRAGMA max_page_count=\(options.maximumPages)")
+            }
+            try collectIncomplete(database)
+            let contents = try Self.contents(database)
+            let garbage = try Self.garbage(database)
+            return Opened(
+                connection: try WriterConnection(database), contents: contents, garbage: garbage)
+        } catch let error as Failure {
+            throw error
+        } catch let error as DatabaseError {
+            database.close()
+            throw failure(error)
+        } catch {
+            database.close()
+            throw .off(.other, "\(error)")
+        }
+    }
+
+    private func failure(_ error: DatabaseError) -> Failure {
+        // A statement that does not compile: the tables are not as their version says.
+        error.isDamage || error.primary == SQLITE_ERROR
+            ? .unusable(word: "corrupt", error.message) : .off(error.reason, error.message)
+    }
+
+    /// Bodies that were being received when the last process ended.
+    private func collectIncomplete(_ database: Database) throws(DatabaseError) {
+        let count = Int(try database.integer("SELECT count(*) FROM incomplete") ?? 0)
+        guard count > 0 else { return }
+        try database.execute(
+            """
+            BEGIN IMMEDIATE;
+            INSERT OR REPLACE INTO garbage SELECT id, id FROM incomplete;
+            DELETE FROM incomplete;
+            COMMIT
+            """)
+        onEvent(.removedIncomplete(entries: count))
+    }
+
+    private static func garbage(
+        _ database: Database
+    ) throws(DatabaseError) -> [ClosedRange<Int64>] {
+        let rows = try database.prepare("SELECT first, last FROM garbage")
+        defer { rows.reset() }
+        var garbage: [ClosedRange<Int64>] = []
+        while try rows.step() {
+            let first = rows.integer(0)
+            garbage.append(first...max(first, rows.integer(1)))
+        }
+        return garbage
+    }
+
+    /// Reads the narrow rows into an index.
+    static func contents(_ database: Database) throws(DatabaseError) -> DiskIndex.Contents {
+        let seed = try database.integer("SELECT value FROM setting WHERE name='seed'")
+        guard let seed else {
+            throw DatabaseError(code: SQLITE_CORRUPT, message: "the setting seed is missing")
+        }
+        var lastID: Int64 = 0
+        // Chunks go by the id of the entry they were received for, which may be gone.
+        for query in [
+            "SELECT max(id) FROM entry", "SELECT max(id) FROM content",
+            "SELECT max(last) FROM garbage", "SELECT max(id) >> \(Schema.chunkBits) FROM chunk",
+        ] {
+            lastID = max(lastID, try database.integer(query) ?? 0)
+        }
+        let count = Int(try database.integer("SELECT count(*) FROM entry") ?? 0)
+        var rows = ContiguousArray<IndexSlot>()
+        rows.reserveCapacity(count)
+        var bodies: [Int64: Int64] = [:]
+        let statement = try database.prepare(
+            "SELECT id, key_hash, vary_hash, bytes, body, accessed FROM entry")
+        defer { statement.reset() }
+        while try statement.step() {
+            var entry = IndexSlot()
+            entry.id = statement.integer(0)
+            guard entry.id > 0 else { continue }
+            entry.keyHash = UInt64(bitPattern: statement.integer(1))
+            entry.varyHash = UInt32(truncatingIfNeeded: statement.integer(2))
+            entry.units = UInt32(
+                clamping: (statement.integer(3) + IndexSlot.unitBytes - 1) / IndexSlot.unitBytes)
+            entry.accessed = UInt32(clamping: statement.integer(5))
+            entry.flags = .committed
+            let body = statement.integer(4)
+            if body > 0 {
+                entry.flags.insert(.chunked)
+                if body != entry.id { bodies[entry.id] = body }
+            }
+            rows.append(entry)
+        }
+        rows.sort { ($0.accessed, $0.id) < ($1.accessed, $1.id) }
+        var table = IndexTable(minimumCapacity: rows.count)
+        for row in rows { _ = table.insert(row) }
+        return DiskIndex.Contents(
+            seed: UInt64(bitPattern: seed), table: table, bodies: bodies, lastID: lastID)
+    }
+}

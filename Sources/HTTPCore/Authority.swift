@@ -1,0 +1,164 @@
+/// A host with an optional port (RFC 3986 §3.2.2, §3.2.3), as in targets and Host.
+///
+/// Stricter than the grammar, because a host that two programs could read differently is a hole:
+/// no percent-encoding and no sub-delims in names, labels of 1 to 63 and names of at most 253
+/// bytes, no numbers that only `inet_aton` takes for an address (`127.1`, `0x7f000001`), no zone
+/// identifiers, no IPvFuture.
+struct Authority {
+    /// The host without brackets and without a final dot.
+    var host: ByteRange
+    /// What the host is.
+    var kind: HostKind
+    /// The port if one is named. A colon without digits names none (RFC 9110 §4.2.3).
+    var port: UInt16?
+
+    /// The authority that `range` holds, all of it; nil when it is malformed or empty.
+    @inline(__always)
+    static func parse(_ bytes: HeadBytes, _ range: ByteRange) -> Authority? {
+        let end = Int(range.end)
+        guard let found = scan(bytes, from: Int(range.start), to: end), found.end == end else {
+            return nil
+        }
+        return found.authority
+    }
+
+    /// The authority that begins at `start`, and where it ends: at the first byte that cannot be
+    /// part of it, or at `limit`. Nil when there is none or it is malformed up to there.
+    static func scan(
+        _ bytes: HeadBytes, from start: Int, to limit: Int
+    ) -> (authority: Authority, end: Int)? {
+        guard start < limit else { return nil }
+        let host =
+            bytes[start] == Byte.openBracket
+            ? scanIPv6(bytes, from: start, to: limit) : scanName(bytes, from: start, to: limit)
+        guard var found = host else { return nil }
+        if found.end < limit, bytes[found.end] == Byte.colon {
+            found.end &+= 1
+            let digits = found.end
+            var value: UInt32 = 0
+            while found.end < limit, found.end &- digits < 6, ByteClass.isDigit(bytes[found.end]) {
+                value = value &* 10 &+ UInt32(bytes[found.end] &- 0x30)
+                found.end &+= 1
+            }
+            if found.end > digits {
+                guard found.end &- digits <= 5, value > 0, let port = UInt16(exactly: value) else {
+                    return nil
+                }
+                found.authority.port = port
+            }
+        }
+        return found
+    }
+
+    private static func scanIPv6(
+        _ bytes: HeadBytes, from start: Int, to limit: Int
+    ) -> (authority: Authority, end: Int)? {
+        guard let close = bytes.first(Byte.closeBracket, from: start, to: limit),
+            isIPv6(bytes, from: start &+ 1, to: close)
+        else { return nil }
+        let host = ByteRange(from: start &+ 1, to: close)
+        return (Authority(host: host, kind: .ipv6, port: nil), close &+ 1)
+    }
+
+    /// A registered name or IPv4 address, and where it ends.
+    @inline(__always)
+    private static func scanName(
+        _ bytes: HeadBytes, from start: Int, to limit: Int
+    ) -> (authority: Authority, end: Int)? {
+        var index = start
+        var label = start
+        var hasFinalDot = false
+        while true {
+            while index < limit, ByteClass.isHostLabel(bytes[index]) { index &+= 1 }
+            guard index > label, index &- label <= 63 else { return nil }
+            guard index < limit, bytes[index] == Byte.dot else { break }
+            // A final dot ends a fully qualified name and begins no label of its own.
+            let next = index &+ 1
+            if next == limit || (bytes[next] != Byte.dot && !ByteClass.isHostLabel(bytes[next])) {
+                hasFinalDot = true
+                break
+            }
+            label = next
+            index = next
+        }
+        guard index &- start <= 253 else { return nil }
+        var kind = HostKind.name
+        if ByteClass.isDigit(bytes[label]), endsInNumber(bytes, from: label, to: index) {
+            guard !hasFinalDot, isIPv4(bytes, from: start, to: index) else { return nil }
+            kind = .ipv4
+        }
+        let host = ByteRange(from: start, to: index)
+        return (Authority(host: host, kind: kind, port: nil), hasFinalDot ? index &+ 1 : index)
+    }
+
+    /// Whether a last label is a number to anyone: decimal, octal or hexadecimal digits.
+    private static func endsInNumber(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
+        let isHexadecimal =
+            end &- start >= 2 && bytes[start] == 0x30 && bytes[start &+ 1] | 0x20 == 0x78
+        for index in (isHexadecimal ? start &+ 2 : start)..<end {
+            let byte = bytes[index]
+            guard isHexadecimal ? ByteClass.isHexDigit(byte) : ByteClass.isDigit(byte) else {
+                return false
+            }
+        }
+        return true
+    }
+
+    /// `dec-octet "." dec-octet "." dec-octet "." dec-octet`, no leading zeros (RFC 3986 §3.2.2).
+    static func isIPv4(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
+        var octets = 0
+        var index = start
+        while true {
+            let octet = index
+            var value: UInt32 = 0
+            while index < end, ByteClass.isDigit(bytes[index]), index &- octet < 4 {
+                value = value &* 10 &+ UInt32(bytes[index] &- 0x30)
+                index &+= 1
+            }
+            guard index > octet, value <= 255, bytes[octet] != 0x30 || index &- octet == 1 else {
+                return false
+            }
+            octets &+= 1
+            if index == end { return octets == 4 }
+            guard bytes[index] == Byte.dot, octets < 4 else { return false }
+            index &+= 1
+        }
+    }
+
+    /// `IPv6address` (RFC 3986 §3.2.2): up to eight groups of one to four hexadecimal digits, one
+    /// `::` for at least one group of zeros, the last two groups possibly as an IPv4 address.
+    static func isIPv6(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
+        var groups = 0
+        var hasGap = false
+        var index = start
+        guard end &- start >= 2 else { return false }
+        if bytes[start] == Byte.colon {
+            guard bytes[start &+ 1] == Byte.colon else { return false }
+            hasGap = true
+            index = start &+ 2
+        }
+        while index < end {
+            let group = index
+            while index < end, ByteClass.isHexDigit(bytes[index]), index &- group < 5 {
+                index &+= 1
+            }
+            if index < end, bytes[index] == Byte.dot {
+                guard isIPv4(bytes, from: group, to: end) else { return false }
+                groups &+= 2
+                index = end
+                break
+            }
+            guard index > group, index &- group <= 4 else { return false }
+            groups &+= 1
+            if index == end { break }
+            guard bytes[index] == Byte.colon, index &+ 1 < end else { return false }
+            index &+= 1
+            if bytes[index] == Byte.colon {
+                guard !hasGap else { return false }
+                hasGap = true
+                index &+= 1
+            }
+        }
+        return hasGap ? groups <= 7 : groups == 8
+    }
+}

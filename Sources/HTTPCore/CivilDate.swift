@@ -1,0 +1,76 @@
+/// A day and time of the proleptic Gregorian calendar in UTC, and its count of seconds.
+struct CivilDate: Equatable {
+    var year: Int64
+    /// 1 to 12.
+    var month: Int64
+    /// 1 to 31.
+    var day: Int64
+    var hour: Int64 = 0
+    var minute: Int64 = 0
+    /// 0 to 59, or 60 in a leap second.
+    var second: Int64 = 0
+
+    /// The date of an hour, minute and second apart; the caller vouches for the ranges.
+    init(year: Int64, month: Int64, day: Int64) {
+        self.year = year
+        self.month = month
+        self.day = day
+    }
+
+    /// The date that is `seconds` after 1970-01-01T00:00:00Z.
+    init(secondsSince1970 seconds: Int64) {
+        let days = Self.floorDivide(seconds, by: 86_400)
+        let rest = seconds - days * 86_400
+        // Years of 400-year eras that begin on March 1, so that the leap day is the last of a year.
+        let shifted = days + 719_468
+        let era = Self.floorDivide(shifted, by: 146_097)
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra =
+            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let monthFromMarch = (5 * dayOfYear + 2) / 153
+        day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+        month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        hour = rest / 3600
+        minute = rest % 3600 / 60
+        second = rest % 60
+    }
+
+    /// Days from 1970-01-01 to this date.
+    var daysSince1970: Int64 {
+        let shiftedYear = month <= 2 ? year - 1 : year
+        let era = Self.floorDivide(shiftedYear, by: 400)
+        let yearOfEra = shiftedYear - era * 400
+        let monthFromMarch = month > 2 ? month - 3 : month + 9
+        let dayOfYear = (153 * monthFromMarch + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return era * 146_097 + dayOfEra - 719_468
+    }
+
+    /// Seconds from 1970-01-01T00:00:00Z; a leap second counts as the second after it.
+    var secondsSince1970: Int64 {
+        daysSince1970 * 86_400 + hour * 3600 + minute * 60 + second
+    }
+
+    /// 0 for Sunday to 6 for Saturday.
+    var weekday: Int { Int((daysSince1970 % 7 + 11) % 7) }
+
+    /// Whether day, month and time exist.
+    var isInCalendar: Bool {
+        (1...12).contains(month) && (1...Self.days(in: month, of: year)).contains(day)
+            && (0...23).contains(hour) && (0...59).contains(minute) && (0...60).contains(second)
+    }
+
+    private static func days(in month: Int64, of year: Int64) -> Int64 {
+        switch month {
+        case 2: (year % 4 == 0 && year % 100 != 0) || year % 400 == 0 ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    private static func floorDivide(_ value: Int64, by divisor: Int64) -> Int64 {
+        value >= 0 ? value / divisor : (value - divisor + 1) / divisor
+    }
+}

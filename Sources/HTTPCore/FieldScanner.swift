@@ -1,0 +1,150 @@
+/// Reads a field section line by line up to its empty line (RFC 9112 §5, §2.2): the part that
+/// request heads, response heads and trailer sections have in common.
+///
+///     field-line = field-name ":" OWS field-value OWS
+///
+/// Deviations, all of them refusals: no obs-fold, no bare LF as line end, no bare CR anywhere, no
+/// whitespace before the colon even in responses.
+struct FieldScanner: Sendable {
+    private enum State: UInt8 {
+        case name, value
+    }
+
+    private var state = State.name
+    private var id = FieldID.other
+    /// The next byte to look at; after the section's end, the first byte behind it.
+    private(set) var position: Int
+    private var lineStart: Int
+    private var nameEnd = 0
+
+    /// A scanner before the first byte of a section that begins at `position`.
+    @inline(__always)
+    init(from position: Int) {
+        self.position = position
+        lineStart = position
+    }
+
+    /// Reads on and appends complete lines to `fields`. True when the section is complete, false
+    /// when more bytes are needed. `limit` is the most fields allowed; `tooManyFields` beyond.
+    @inline(__always)
+    mutating func scan(
+        _ bytes: HeadBytes, into fields: inout FieldSection, limit: Int
+    ) throws(WireError) -> Bool {
+        // A local copy can live in registers: self may not, for all that the compiler knows.
+        var scanner = self
+        defer { self = scanner }
+        return try scanner.advance(bytes, &fields, limit)
+    }
+
+    @inline(__always)
+    private mutating func advance(
+        _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
+    ) throws(WireError) -> Bool {
+        while true {
+            switch state {
+            case .name:
+                if position == lineStart, let end = bytes.nearColon(from: lineStart) {
+                    // A known name needs no look at its bytes one by one.
+                    id = FieldID.recognise(bytes, from: lineStart, to: end)
+                    if id != .other {
+                        nameEnd = end
+                        position = end &+ 1
+                        state = .value
+                        continue
+                    }
+                }
+                position = bytes.endOfToken(from: position)
+                guard position < bytes.count else { return false }
+                if bytes[position] == Byte.colon, position != lineStart {
+                    nameEnd = position
+                    id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
+                    position &+= 1
+                    state = .value
+                } else {
+                    guard try isEmptyLine(bytes, first: fields.isEmpty) else { return false }
+                    fields.end = UInt32(truncatingIfNeeded: lineStart)
+                    return true
+                }
+            case .value:
+                guard try findValueEnd(bytes) else { return false }
+                guard fields.count < limit else { throw .tooManyFields }
+                fields.append(
+                    Field(
+                        id: id, name: ByteRange(from: lineStart, to: nameEnd),
+                        value: bytes.trimmed(from: nameEnd &+ 1, to: position)))
+                position &+= 2
+                lineStart = position
+                state = .name
+            }
+        }
+    }
+
+    /// Moves to the CR that ends the value; false when its line feed has not come yet.
+    @inline(__always)
+    private mutating func findValueEnd(_ bytes: HeadBytes) throws(WireError) -> Bool {
+        while true {
+            position = bytes.endOfFieldValue(from: position)
+            guard position < bytes.count else { return false }
+            switch bytes[position] {
+            case Byte.carriageReturn:
+                guard position &+ 1 < bytes.count else { return false }
+                guard bytes[position &+ 1] == Byte.lineFeed else { throw .bareCarriageReturn }
+                return true
+            case Byte.tab: position &+= 1
+            case Byte.lineFeed: throw .bareLineFeed
+            default: throw .badFieldValueByte
+            }
+        }
+    }
+
+    /// Whether the line is the empty one: false when its line feed has not come yet. Throws what is
+    /// wrong with a line that has no proper name.
+    @inline(never)
+    private mutating func isEmptyLine(
+        _ bytes: HeadBytes, first: Bool
+    ) throws(WireError) -> Bool {
+        let byte = bytes[position]
+        guard position == lineStart else {
+            switch byte {
+            case Byte.space, Byte.tab: throw .spaceBeforeColon
+            case Byte.carriageReturn: throw .missingColon
+            case Byte.lineFeed: throw .bareLineFeed
+            default: throw .badFieldNameByte
+            }
+        }
+        switch byte {
+        case Byte.carriageReturn:
+            guard position &+ 1 < bytes.count else { return false }
+            guard bytes[position &+ 1] == Byte.lineFeed else { throw .bareCarriageReturn }
+            position &+= 2
+            return true
+        case Byte.lineFeed: throw .bareLineFeed
+        case Byte.space, Byte.tab:
+            throw first ? .whitespaceBeforeFirstField : .obsoleteLineFolding
+        case Byte.colon: throw .emptyFieldName
+        default: throw .badFieldNameByte
+        }
+    }
+}
+
+/// Bytes that the grammar names.
+enum Byte {
+    static let tab: UInt8 = 0x09
+    static let lineFeed: UInt8 = 0x0A
+    static let carriageReturn: UInt8 = 0x0D
+    static let space: UInt8 = 0x20
+    static let quote: UInt8 = 0x22
+    static let hash: UInt8 = 0x23
+    static let asterisk: UInt8 = 0x2A
+    static let comma: UInt8 = 0x2C
+    static let dot: UInt8 = 0x2E
+    static let slash: UInt8 = 0x2F
+    static let colon: UInt8 = 0x3A
+    static let semicolon: UInt8 = 0x3B
+    static let equals: UInt8 = 0x3D
+    static let question: UInt8 = 0x3F
+    static let at: UInt8 = 0x40
+    static let openBracket: UInt8 = 0x5B
+    static let backslash: UInt8 = 0x5C
+    static let closeBracket: UInt8 = 0x5D
+}

@@ -1,0 +1,105 @@
+/// Reads Content-Length and Transfer-Encoding, for requests and responses alike (RFC 9112 §6).
+///
+/// Stricter than the RFC where it leaves a choice: several equal Content-Length values are refused,
+/// empty list elements in Transfer-Encoding are, and no coding but chunked is known.
+enum MessageFraming {
+    /// The framing that the fields give: `chunked`, `length`, or nil when they say nothing.
+    @inline(__always)
+    static func read(
+        _ fields: borrowing FieldSection, _ version: HTTPVersion, _ bytes: HeadBytes
+    ) throws(WireError) -> BodyFraming? {
+        if fields.contains(.transferEncoding) {
+            guard version != .http10 else { throw .transferEncodingInHTTP10 }
+            guard !fields.contains(.contentLength) else {
+                throw .contentLengthWithTransferEncoding
+            }
+            try checkTransferEncoding(fields, bytes)
+            return .chunked
+        }
+        guard let field = fields.first(.contentLength) else { return nil }
+        guard !fields.repeated.contains(.contentLength) else { throw .repeatedContentLength }
+        return .length(try parseContentLength(bytes, field.value))
+    }
+
+    /// `Content-Length = 1*DIGIT`, below 2^63.
+    private static func parseContentLength(
+        _ bytes: HeadBytes, _ range: ByteRange
+    ) throws(WireError) -> UInt64 {
+        guard !range.isEmpty else { throw .malformedContentLength }
+        var value: UInt64 = 0
+        var isTooLarge = false
+        for index in range.indices {
+            let byte = bytes[index]
+            guard ByteClass.isDigit(byte) else {
+                throw byte == Byte.comma ? .repeatedContentLength : .malformedContentLength
+            }
+            let digit = UInt64(byte &- 0x30)
+            isTooLarge = isTooLarge || value > (UInt64(Int64.max) &- digit) / 10
+            value = value &* 10 &+ digit
+        }
+        guard !isTooLarge else { throw .contentLengthTooLarge }
+        return value
+    }
+
+    /// Accepts the one list of codings that is understood: chunked, once.
+    private static func checkTransferEncoding(
+        _ fields: borrowing FieldSection, _ bytes: HeadBytes
+    ) throws(WireError) {
+        var isChunked = false
+        var isUnknown = false
+        for index in 0..<fields.count where fields[index].id == .transferEncoding {
+            var list = TokenList(fields[index].value, allowsEmpty: false)
+            repeat {
+                guard let coding = try list.next(bytes, fault: .malformedTransferEncoding) else {
+                    break
+                }
+                if bytes.holds(lowercase: "chunked", at: coding) {
+                    guard !isChunked else { throw .repeatedChunked }
+                    isChunked = true
+                } else {
+                    guard !isChunked else { throw .chunkedNotFinal }
+                    isUnknown = true
+                }
+            } while true
+        }
+        guard !isUnknown else { throw .unknownTransferCoding }
+    }
+}
+
+/// Walks a comma-separated list of tokens (RFC 9110 §5.6.1).
+struct TokenList {
+    private var position: Int
+    private let end: Int
+    private let allowsEmpty: Bool
+    private var isAtElement = true
+
+    /// A walk over a field's value. `allowsEmpty` says whether elements may be missing between,
+    /// before and after commas.
+    init(_ value: ByteRange, allowsEmpty: Bool) {
+        position = Int(value.start)
+        end = Int(value.end)
+        self.allowsEmpty = allowsEmpty
+    }
+
+    /// The next token, or nil at the list's end. Throws `fault` at anything that is not a list of
+    /// tokens.
+    mutating func next(
+        _ bytes: HeadBytes, fault: WireError
+    ) throws(WireError) -> ByteRange? {
+        while isAtElement {
+            while position < end, ByteClass.isWhitespace(bytes[position]) { position &+= 1 }
+            let start = position
+            while position < end, ByteClass.isToken(bytes[position]) { position &+= 1 }
+            let token = ByteRange(from: start, to: position)
+            while position < end, ByteClass.isWhitespace(bytes[position]) { position &+= 1 }
+            isAtElement = position < end
+            if isAtElement {
+                guard bytes[position] == Byte.comma else { throw fault }
+                position &+= 1
+            }
+            if !token.isEmpty { return token }
+            guard allowsEmpty else { throw fault }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,233 @@
+import CachePolicy
+import Testing
+
+@testable import CacheStore
+
+/// What was replaced, invalidated or purged does not come back.
+@Suite struct ConsistencyTests {
+    private let folder = TemporaryFolder()
+
+    private func restarted(_ store: CacheStore, _ options: CacheStoreOptions) -> CacheStore {
+        store.close()
+        return CacheStore(options: options).ready()
+    }
+
+    @Test("An invalidated key is gone from memory, disk and the writer's queue, for good")
+    func invalidate() {
+        for window in [1, 60_000] {
+            var options = CacheStoreOptions.small(folder)
+            options.batchMilliseconds = window
+            let store = CacheStore(options: options).ready()
+            store.put("http://a/", body(10), vary: vary("de"))
+            store.put("http://a/", body(2_000_000), vary: vary("fr"))
+            if window == 1 { store.flushNow() }
+            store.drop("http://a/")
+            #expect(store.inMemory("http://a/").isEmpty)
+            #expect(!store.key("http://a/") { store.diskMayHold($0) })
+            #expect(store.loaded("http://a/").isEmpty)
+            let again = restarted(store, options)
+            #expect(again.loaded("http://a/").isEmpty)
+            #expect(again.statistics().diskEntries == 0)
+            again.close()
+        }
+    }
+
+    @Test("A replaced response is gone from disk at once, before its successor is written")
+    func replaced() throws {
+        var options = CacheStoreOptions.small(folder)
+        options.memoryBytes = 200_000
+        let store = CacheStore(options: options).ready()
+        store.put("http://a/", body(10, seed: 1))
+        store.flushNow()
+        options.batchMilliseconds = 60_000
+        let slow = restarted(store, options)
+        slow.put("http://a/", body(20_000, seed: 2))
+        for number in 0..<20 { slow.put("http://b/\(number)", body(20_000)) }
+        #expect(slow.inMemory("http://a/").isEmpty)
+        let found = try #require(slow.loaded("http://a/").first)
+        #expect(slow.bytes(found) == body(20_000, seed: 2))
+        let again = restarted(slow, options)
+        let last = try #require(again.loaded("http://a/").first)
+        #expect(again.bytes(last) == body(20_000, seed: 2))
+    }
+
+    @Test("A successor that the disk does not take still replaces what the disk has")
+    func replacedInMemoryOnly() {
+        var options = CacheStoreOptions.small(folder)
+        let store = CacheStore(options: options).ready()
+        store.put("http://a/", body(10, seed: 1))
+        store.flushNow()
+        options.diskBytes = 1 << 20
+        options.memoryBytes = 32 << 20
+        let again = restarted(store, options)
+        // More than half of the disk: kept in memory only.
+        #expect(again.put("http://a/", body(800_000, seed: 2)).response != nil)
+        #expect(!again.key("http://a/") { again.diskMayHold($0) })
+        let last = restarted(again, options)
+        #expect(last.loaded("http://a/").isEmpty)
+    }
+
+    @Test("A store whose request was sent before an invalidation is refused")
+    func storeUnderWay() throws {
+        for size in [10, 100_000, 3_000_000] {
+            let store = CacheStore(options: .small(folder)).ready()
+            let content = body(size)
+            let before = store.key("http://a/") { store.generation(of: $0) }
+            let early = try store.begin("http://a/", length: UInt64(size), generation: before)
+            #expect(content.withUnsafeBytes { early.append($0) })
+            store.drop("http://a/")
+            #expect(early.finish().refusal == .invalidated)
+            // Its response came after the invalidation, its request was sent before.
+            let late = try store.begin("http://a/", length: UInt64(size), generation: before)
+            #expect(content.withUnsafeBytes { late.append($0) })
+            #expect(late.finish().refusal == .invalidated)
+            #expect(store.inMemory("http://a/").isEmpty)
+            #expect(!store.key("http://a/") { store.diskMayHold($0) })
+            #expect(store.put("http://a/", content).refusal == nil)
+            store.flushNow()
+            #expect(store.statistics().queueBytes == 0)
+            store.purgeAll()
+            store.close()
+        }
+    }
+
+    @Test("A purge empties both tiers and voids what is under way")
+    func purge() throws {
+        let options = CacheStoreOptions.small(folder)
+        let store = CacheStore(options: options).ready()
+        for number in 0..<50 { store.put("http://a/\(number)", body(5000, seed: number)) }
+        store.put("http://a/large", body(2_000_000))
+        store.flushNow()
+        for number in 50..<60 { store.put("http://a/\(number)", body(5000, seed: number)) }
+        let ticket = try store.begin("http://a/60", length: 10)
+        #expect(body(10).withUnsafeBytes { ticket.append($0) })
+        store.purgeAll()
+        #expect(ticket.finish().refusal == .invalidated)
+        #expect(store.statistics().memoryEntries == 0)
+        #expect(store.statistics().diskEntries == 0)
+        store.put("http://a/after", body(77))
+        store.flushNow()
+        let path = folder.database
+        #expect(
+            eventually {
+                query(path, "SELECT count(*) FROM content") == 1
+                    && query(path, "SELECT count(*) FROM chunk") == 0
+            })
+        let again = restarted(store, options)
+        #expect(again.statistics().diskEntries == 1)
+        #expect(again.loaded("http://a/after").map { again.bytes($0) } == [body(77)])
+    }
+
+    @Test(
+        "A 304 gives a new head to the same body, in both tiers",
+        arguments: [10, 40_000, 100_000, 3_000_000], [false, true])
+    func update(_ size: Int, fromDisk: Bool) throws {
+        let options = CacheStoreOptions.small(folder)
+        var store = CacheStore(options: options).ready()
+        let content = body(size)
+        store.put("http://a/", content, vary: vary("de"), tag: "old")
+        store.flushNow()
+        if fromDisk { store = restarted(store, options) }
+        let old = try #require(
+            store.inMemory("http://a/").first ?? store.loaded("http://a/").first)
+        let fresh = head("old", extra: "X-New: 1\r\n")
+        let updated = try fresh.withUnsafeBytes {
+            try store.update(
+                old, vary: vary("fr"), head: $0, metadata: metadata(fresh), policy: 5)
+        }
+        #expect([UInt8](updated.head) == fresh)
+        #expect(updated.varyKey == vary("fr"))
+        #expect(updated.policy == 5)
+        #expect(store.bytes(updated) == content)
+        // The old one is history: it cannot be updated again.
+        #expect(throws: StoreRefusal.superseded) {
+            try fresh.withUnsafeBytes {
+                _ = try store.update(
+                    old, vary: .none, head: $0, metadata: metadata(fresh), policy: 0)
+            }
+        }
+        store.flushNow()
+        #expect(store.statistics().diskEntries == 1)
+        let again = restarted(store, options)
+        let found = again.loaded("http://a/")
+        #expect(found.map { [UInt8]($0.head) } == [fresh])
+        #expect(found.first?.varyKey == vary("fr"))
+        #expect(found.first.flatMap { again.bytes($0) } == content)
+        // Again, on what is only on disk, and then nothing may be left of it.
+        let second = try #require(found.first)
+        _ = try fresh.withUnsafeBytes {
+            try again.update(
+                second, vary: vary("fr"), head: $0, metadata: metadata(fresh), policy: 6)
+        }
+        #expect(again.loaded("http://a/").map(\.policy) == [6])
+        again.drop("http://a/")
+        again.flushNow()
+        let path = folder.database
+        #expect(query(path, "SELECT count(*) FROM content") == 0)
+        again.close()
+    }
+
+    @Test("A 304 for what was invalidated meanwhile brings nothing back")
+    func updateAfterInvalidation() throws {
+        let store = CacheStore(options: .small(folder)).ready()
+        for size in [10, 3_000_000] {
+            store.put("http://a/", body(size))
+            store.flushNow()
+            let old = try #require(
+                store.inMemory("http://a/").first ?? store.loaded("http://a/").first)
+            store.drop("http://a/")
+            let fresh = head("new")
+            #expect(throws: StoreRefusal.superseded) {
+                try fresh.withUnsafeBytes {
+                    _ = try store.update(
+                        old, vary: .none, head: $0, metadata: metadata(fresh), policy: 0)
+                }
+            }
+            #expect(store.inMemory("http://a/").isEmpty)
+            #expect(store.loaded("http://a/").isEmpty)
+        }
+    }
+
+    @Test("What changed while the database was being opened does not come back from it")
+    func journal() {
+        let index = DiskIndex(phase: .opening, accessSeconds: 30)
+        func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+        for key in ["invalidated", "kept"] {
+            bytes(key).withUnsafeBytes { #expect(index.remove(key: $0).isEmpty || key == "kept") }
+            if key == "invalidated" { continue }
+        }
+        var table = IndexTable()
+        for (number, key) in ["invalidated", "other"].enumerated() {
+            var entry = IndexSlot()
+            entry.id = Int64(number + 1)
+            entry.keyHash = bytes(key).withUnsafeBytes { XXHash64.hash($0, seed: 4) }
+            entry.flags = .committed
+            _ = table.insert(entry)
+        }
+        let removals = index.begin(
+            DiskIndex.Contents(seed: 4, table: table, bodies: [:], lastID: 2))
+        #expect(removals == [Removal(id: 1, body: .none)])
+        bytes("invalidated").withUnsafeBytes { #expect(!index.mayHold($0)) }
+        bytes("other").withUnsafeBytes { #expect(index.mayHold($0)) }
+    }
+
+    @Test("Too many changes while it was away: nothing of the database is trusted")
+    func journalOverflow() {
+        var journal = IndexJournal()
+        for number in 0..<IndexJournal.maximumChanges {
+            Array("\(number)".utf8).withUnsafeBytes {
+                journal.note($0, vary: nil, in: .opening)
+            }
+        }
+        #expect(!journal.isOverflowed)
+        [UInt8(1)].withUnsafeBytes { journal.note($0, vary: nil, in: .opening) }
+        #expect(journal.isOverflowed)
+        var large = IndexJournal()
+        [UInt8](repeating: 1, count: IndexJournal.maximumBytes).withUnsafeBytes {
+            large.note($0, vary: nil, in: .off(.locked))
+        }
+        #expect(!large.isOverflowed)
+        [UInt8(1)].withUnsafeBytes { large.note($0, vary: nil, in: .off(.locked)) }
+        #expect(large.isOverflowed)
+    }
+}

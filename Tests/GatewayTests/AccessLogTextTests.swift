@@ -1,0 +1,149 @@
+import Foundation
+import Testing
+
+@testable import Gateway
+
+/// Renders through one of the log's text functions.
+private func rendered(
+    _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer, inout [UInt8]) -> Void
+) -> String {
+    var output: [UInt8] = []
+    bytes.withUnsafeBytes { body($0, &output) }
+    return String(decoding: output, as: UTF8.self)
+}
+
+@Suite("Access log: JSON text")
+struct AccessLogJSONTextTests {
+    static let table: [([UInt8], String)] = [
+        ([], ""),
+        (Array("plain /path?q=1&r=[2]".utf8), "plain /path?q=1&r=[2]"),
+        (Array("a\"b\\c".utf8), #"a\"b\\c"#),
+        ([0x00, 0x1f, 0x7f], #"\u0000\u001f\u007f"#),
+        ([0x0a, 0x0d, 0x09, 0x08], #"\n\r\t\u0008"#),
+        (Array("héllo €😀".utf8), "héllo €😀"),
+        ([0xc2, 0x80], #"\u0080"#), ([0xc2, 0x9f], #"\u009f"#), ([0xc2, 0xa0], "\u{a0}"),
+        ([0x80], #"\ufffd"#), ([0xbf, 0x41], #"\ufffdA"#),
+        ([0xc0, 0xaf], #"\ufffd\ufffd"#), ([0xc1, 0x81], #"\ufffd\ufffd"#),
+        ([0xc3], #"\ufffd"#), ([0xc3, 0x28], #"\ufffd("#),
+        ([0xe2, 0x82], #"\ufffd"#), ([0xe2, 0x82, 0x41], #"\ufffdA"#),
+        ([0xe0, 0x80, 0x80], #"\ufffd\ufffd\ufffd"#),
+        ([0xed, 0xa0, 0x80], #"\ufffd\ufffd\ufffd"#), ([0xed, 0x9f, 0xbf], "\u{d7ff}"),
+        ([0xf0, 0x9f, 0x98], #"\ufffd"#), ([0xf0, 0x80, 0x80, 0x80], #"\ufffd\ufffd\ufffd\ufffd"#),
+        ([0xf4, 0x8f, 0xbf, 0xbf], "\u{10ffff}"),
+        ([0xf4, 0x90, 0x80, 0x80], #"\ufffd\ufffd\ufffd\ufffd"#),
+        ([0xf5, 0xff, 0xfe], #"\ufffd\ufffd\ufffd"#), ([0xc2], #"\ufffd"#),
+        ([0xc2, 0x22], #"\ufffd\""#),
+    ]
+
+    @Test("bytes become the inside of a JSON string", arguments: table)
+    func escape(bytes: [UInt8], expected: String) {
+        #expect(rendered(bytes) { JSONText.append($0, to: &$1) } == expected)
+    }
+
+    @Test("any bytes make a string that a JSON reader takes, repaired as Unicode says")
+    func anyBytes() throws {
+        var random: UInt64 = 0x2545_F491_4F6C_DD1D
+        let interesting: [UInt8] = [
+            0x22, 0x5c, 0x0a, 0x00, 0x7f, 0x80, 0xbf, 0xc2, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0,
+            0xf4, 0xf5, 0xff, 0xa0, 0x9f, 0x90, 0x8f, 0x41,
+        ]
+        for _ in 0..<3000 {
+            var bytes: [UInt8] = []
+            random ^= random << 13
+            random ^= random >> 7
+            random ^= random << 17
+            for step in 0..<(random % 12) {
+                let pick = random >> (step * 5)
+                bytes.append(interesting[Int(pick % UInt64(interesting.count))])
+            }
+            let text = "[\"" + rendered(bytes) { JSONText.append($0, to: &$1) } + "\"]"
+            let parsed = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String]
+            #expect(parsed == [String(decoding: bytes, as: UTF8.self)], "\(bytes)")
+        }
+    }
+
+    @Test("no byte leaves a raw control character or ends the string")
+    func singleBytes() {
+        for byte in UInt8.min...UInt8.max {
+            let text = rendered([byte]) { JSONText.append($0, to: &$1) }
+            #expect(text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f })
+            if byte == UInt8(ascii: "\"") { #expect(text == "\\\"") }
+        }
+    }
+}
+
+@Suite("Access log: other texts")
+struct AccessLogOtherTextTests {
+    static let apache: [([UInt8], String)] = [
+        ([], ""), (Array("GET /a b".utf8), "GET /a b"), (Array("a\"b\\c".utf8), #"a\"b\\c"#),
+        ([0x08, 0x0a, 0x0d, 0x09, 0x0b], #"\b\n\r\t\v"#),
+        ([0x00, 0x1f, 0x7f, 0x80, 0xff], #"\x00\x1f\x7f\x80\xff"#),
+        (Array("é".utf8), #"\xc3\xa9"#),
+    ]
+
+    @Test("Apache's escapes", arguments: apache)
+    func apacheText(bytes: [UInt8], expected: String) {
+        #expect(rendered(bytes) { ApacheText.append($0, to: &$1) } == expected)
+    }
+
+    static let targets: [(String, String)] = [
+        ("", ""), ("/", "/"), ("*", "*"), ("/a@b", "/a@b"), ("/p?u=a:b@c", "/p?u=a:b@c"),
+        ("//u:p@h/", "//u:p@h/"),
+        ("http://h/", "http://h/"), ("http://h/@x", "http://h/@x"),
+        ("http://h?a@b", "http://h?a@b"), ("http://h#a@b", "http://h#a@b"),
+        ("http://u:p@h/", "http://***@h/"), ("http://u@h", "http://***@h"),
+        ("https://a@b@c:1/d@e", "https://***@c:1/d@e"), ("http://@h/", "http://***@h/"),
+        ("u:p@h:443", "***@h:443"), ("h:443", "h:443"),
+        ("HTTP://u:p@h?x://y@z", "HTTP://***@h?x://y@z"),
+        ("http://u:p/a@h/", "http://u:p/a@h/"), ("ftp://u:p@[::1]:21", "ftp://***@[::1]:21"),
+        ("http:/", "http:/"), (":", ":"), ("@", "***@"),
+    ]
+
+    @Test("userinfo is not logged", arguments: targets)
+    func userinfo(target: String, expected: String) {
+        var output: [UInt8] = []
+        Array(target.utf8).withUnsafeBytes { bytes in
+            Userinfo.redacting(bytes) { output.append(contentsOf: $0) }
+        }
+        #expect(String(decoding: output, as: UTF8.self) == expected)
+    }
+
+    @Test("times are those of the calendar")
+    func times() throws {
+        let rfc3339 = DateFormatter()
+        rfc3339.locale = Locale(identifier: "en_US_POSIX")
+        rfc3339.timeZone = TimeZone(identifier: "UTC")
+        rfc3339.dateFormat = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
+        let common = DateFormatter()
+        common.locale = Locale(identifier: "en_US_POSIX")
+        common.timeZone = TimeZone(identifier: "UTC")
+        common.dateFormat = "dd/MMM/yyyy:HH:mm:ss +0000"
+        var values: [Int64] = [
+            0, 999, 1000, -1, -1000, 951_782_399_999, 951_782_400_000, 951_868_800_000,
+            1_709_164_800_000, 4_107_542_399_999, 4_107_542_400_000, 253_402_300_799_999,
+            1_795_236_013_123, 1_795_236_013_124, 1_795_236_014_000,
+        ]
+        for step in 0..<500 { values.append(Int64(step) * 13_571_113_171) }
+        var clock = LogClock()
+        for value in values {
+            let date = Date(timeIntervalSince1970: Double(value) / 1000)
+            var output: [UInt8] = []
+            clock.appendRFC3339(value, to: &output)
+            #expect(String(decoding: output, as: UTF8.self) == rfc3339.string(from: date))
+            output = []
+            clock.appendCommonLog(value, to: &output)
+            #expect(String(decoding: output, as: UTF8.self) == common.string(from: date))
+        }
+    }
+
+    @Test("a time beyond four-digit years is the nearest one within")
+    func extremeTimes() {
+        var clock = LogClock()
+        var output: [UInt8] = []
+        clock.appendRFC3339(.max, to: &output)
+        #expect(String(decoding: output, as: UTF8.self) == "9999-12-31T23:59:59.999Z")
+        output = []
+        clock.appendRFC3339(.min, to: &output)
+        #expect(String(decoding: output, as: UTF8.self) == "0000-01-01T00:00:00.000Z")
+    }
+}

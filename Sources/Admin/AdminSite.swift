@@ -1,8 +1,8 @@
 import HTTPCore
 import Metrics
 
-/// The published state that the admin listener answers from. The closures are called on the thread that
-/// calls `AdminSite.respond`, once per answer that needs them.
+/// The published state that the admin listener answers from. The closures are called on the thread
+/// that calls `AdminSite.respond`, once per answer that needs them.
 package struct AdminSource: Sendable {
     /// All that a scrape shows.
     package var metrics: @Sendable () -> MetricsSnapshot

@@ -29,8 +29,8 @@ package struct AdminToken: Sendable {
         bytes = token
     }
 
-    /// Whether an `Authorization` value is `Bearer` and this token. Takes the same time whatever part of
-    /// the token is right.
+    /// Whether an `Authorization` value is `Bearer` and this token. Takes the same time whatever
+    /// part of the token is right.
     package func authorizes(_ authorization: String?) -> Bool {
         guard let authorization else { return false }
         let parts = authorization.split(separator: " ", maxSplits: 1)

@@ -3,8 +3,8 @@ import Metrics
 
 /// Reads the process's figures from the kernel (proc(5), getrusage(2)).
 ///
-/// A scrape costs a handful of system calls; with kernels before 6.2, which do not tell the number of
-/// open descriptors, also a walk over them.
+/// A scrape costs a handful of system calls; with kernels before 6.2, which do not tell the number
+/// of open descriptors, also a walk over them.
 package struct ProcessReader: Sendable {
     private let startMilliseconds: UInt64
     private let pageBytes: UInt64
@@ -45,8 +45,8 @@ package struct ProcessReader: Sendable {
         return (virtual, resident)
     }
 
-    /// `/proc/self/stat`: the start time in clock ticks since boot is the 22nd field. The second, the
-    /// command in parentheses, may hold spaces and parentheses itself.
+    /// `/proc/self/stat`: the start time in clock ticks since boot is the 22nd field. The second,
+    /// the command in parentheses, may hold spaces and parentheses itself.
     static func startTicks(_ text: String) -> UInt64? {
         guard let end = text.lastIndex(of: ")") else { return nil }
         let fields = text[text.index(after: end)...].split(whereSeparator: \.isWhitespace)

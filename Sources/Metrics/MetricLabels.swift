@@ -64,7 +64,8 @@ package enum CacheResult: UInt8, Sendable, CaseIterable {
     case miss
     /// Forwarded; the response could not be stored.
     case uncacheable
-    /// Forwarded without asking: the route's cache is off, or the request's method or directives said so.
+    /// Forwarded without asking: the route's cache is off, or the request's method or directives
+    /// said so.
     case bypass
 
     /// The label value, also the access log's word: `none`, `hit`, `hit_stale`, `revalidated`,

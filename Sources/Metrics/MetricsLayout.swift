@@ -42,8 +42,8 @@ enum RouteLayout {
     }
 }
 
-/// The routes' blocks of one worker, each allocated by the writing thread when it is first needed and
-/// kept until the end.
+/// The routes' blocks of one worker, each allocated by the writing thread when it is first needed
+/// and kept until the end.
 struct RouteBlocks: ~Copyable, @unchecked Sendable {
     private typealias Cell = Atomic<UInt64>
     private let slots: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>

@@ -285,3 +285,13 @@ struct PublishedTests {
         #expect(published.state.current == 2)
     }
 }
+
+@Suite("Metrics: labels of the HTTP core's values")
+struct MethodLabelTests {
+    @Test("a method's label is found by its raw value", arguments: HTTPCore.Method.allCases)
+    func label(method: HTTPCore.Method) throws {
+        let label = try #require(MetricMethod(rawValue: method.rawValue)).label
+        let expected = method == .other ? "other" : String(describing: method.name)
+        #expect(String(describing: label) == expected)
+    }
+}

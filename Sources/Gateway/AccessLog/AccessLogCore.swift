@@ -13,8 +13,8 @@ struct AccessLogRequest: Sendable {
 
 /// What the access log's threads share: the rings, the wake-up, the requests and the counters.
 final class AccessLogCore: Sendable {
-    /// How much longer than the given time closing may take: for the thread to be scheduled and to count
-    /// what it drops. Only a write that hangs in the kernel uses it up.
+    /// How much longer than the given time closing may take: for the thread to be scheduled and to
+    /// count what it drops. Only a write that hangs in the kernel uses it up.
     static let closingSlackMilliseconds = 1000
 
     let rings: [AccessLogRing]
@@ -101,7 +101,8 @@ final class AccessLogCore: Sendable {
     /// Whether the log is being closed.
     var isClosing: Bool { deadline.load(ordering: .acquiring) != .max }
 
-    /// Milliseconds that are left for closing, 0 if none; -1 (without end, to poll) while not closing.
+    /// Milliseconds that are left for closing, 0 if none; -1 (without end, to poll) while not
+    /// closing.
     var millisecondsLeft: Int {
         let deadline = self.deadline.load(ordering: .relaxed)
         guard deadline != .max else { return -1 }

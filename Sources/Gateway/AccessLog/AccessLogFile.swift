@@ -2,9 +2,9 @@ import CLinux
 
 /// The file, pipe or terminal that the access log is written to.
 ///
-/// Descriptors opened here do not block where the kernel can help it (pipes, terminals); the process's
-/// own output is shared with others, so that its flags are left alone and it is asked before each small
-/// write instead.
+/// Descriptors opened here do not block where the kernel can help it (pipes, terminals); the
+/// process's own output is shared with others, so that its flags are left alone and it is asked
+/// before each small write instead.
 struct AccessLogFile: ~Copyable {
     /// What a write did.
     enum WriteResult: Equatable {

@@ -23,8 +23,8 @@ struct AccessLogFormatter {
         reasons = labels.reasons
     }
 
-    /// Appends an entry's line, with its line feed. Returns `false` if it did not fit; then nothing was
-    /// appended.
+    /// Appends an entry's line, with its line feed. Returns `false` if it did not fit; then nothing
+    /// was appended.
     mutating func append(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) -> Bool {
         switch format {
         case .json: appendJSON(entry, to: &output)

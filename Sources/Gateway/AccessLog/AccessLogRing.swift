@@ -1,12 +1,13 @@
 import HTTPCore
 import Synchronization
 
-/// A queue of log records between one worker and the log's thread: a ring of bytes with one producer
-/// and one consumer, without locks.
+/// A queue of log records between one worker and the log's thread: a ring of bytes with one
+/// producer and one consumer, without locks.
 ///
 /// Positions count bytes from the start and never go back; a position's place in the ring is its
-/// remainder by the capacity. The producer alone moves `head`, the consumer alone moves `tail`. An entry
-/// is never split: where it does not fit before the ring's end, a marker sends the consumer to the start.
+/// remainder by the capacity. The producer alone moves `head`, the consumer alone moves `tail`. An
+/// entry is never split: where it does not fit before the ring's end, a marker sends the consumer
+/// to the start.
 struct AccessLogRing: @unchecked Sendable {
     /// The least capacity; the longest entry fits several times.
     static let minimumCapacity = 1 << 16
@@ -140,8 +141,8 @@ struct AccessLogRing: @unchecked Sendable {
         let skipped = capacity - offset < size ? capacity - offset : 0
         let end = state.pointee.head + UInt64(skipped + size)
         if end - state.pointee.tailSeen > UInt64(capacity / 2) {
-            // The consumer's cache line is looked at only when the ring seems to fill up. Acquiring: it
-            // must have finished reading what is overwritten now.
+            // The consumer's cache line is looked at only when the ring seems to fill up.
+            // Acquiring: it must have finished reading what is overwritten now.
             state.pointee.tailSeen = shared[Cell.tail].load(ordering: .acquiring)
         }
         let used = end - state.pointee.tailSeen

@@ -7,8 +7,9 @@ import CLinux
 ///        │                   └──more─┐            │
 ///        └───────────────────────────┴────────────┘
 ///
-/// `pace` lets lines gather for `flushMilliseconds`; a ring that is half full, a request and closing cut
-/// it short. While a pipe or terminal takes nothing, `write` waits for it and the rings fill up.
+/// `pace` lets lines gather for `flushMilliseconds`; a ring that is half full, a request and
+/// closing cut it short. While a pipe or terminal takes nothing, `write` waits for it and the rings
+/// fill up.
 struct AccessLogWriter: ~Copyable {
     /// Lines are written when they come to so many bytes, or when there are no more.
     private static var writeBytes: Int { 128 * 1024 }
@@ -43,9 +44,9 @@ struct AccessLogWriter: ~Copyable {
     consuming func run() {
         blockSignals()
         while true {
-            // Closing is looked at before the rings, and the rings before the requests: then everything
-            // logged before `close` was called is seen, and a line logged after `reopen` returned is
-            // never written before the file was opened anew.
+            // Closing is looked at before the rings, and the rings before the requests: then
+            // everything logged before `close` was called is seen, and a line logged after `reopen`
+            // returned is never written before the file was opened anew.
             let isClosing = core.isClosing
             for index in core.rings.indices { ends[index] = core.rings[index].headPosition }
             applyChanges()
@@ -148,7 +149,8 @@ struct AccessLogWriter: ~Copyable {
         case writable, timeIsUp, reopened
     }
 
-    /// Waits until the file takes bytes again, closing runs out of time, or the file was opened anew.
+    /// Waits until the file takes bytes again, closing runs out of time, or the file was opened
+    /// anew.
     private mutating func waitForFile() -> Wait {
         while true {
             let milliseconds = core.millisecondsLeft
@@ -177,8 +179,8 @@ struct AccessLogWriter: ~Copyable {
         return end + 1
     }
 
-    /// Whether the bytes before `start` end in the midst of a line. (At the start, `isTorn` tells of the
-    /// file; the first byte of the output then ends its line.)
+    /// Whether the bytes before `start` end in the midst of a line. (At the start, `isTorn` tells
+    /// of the file; the first byte of the output then ends its line.)
     private func isInLine(_ start: Int) -> Bool {
         start > 0 ? output.bytes[start - 1] != UInt8(ascii: "\n") : isTorn
     }

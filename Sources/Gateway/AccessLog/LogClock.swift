@@ -89,8 +89,8 @@ private struct CivilTime {
     var day: Int
     var secondOfDay: Int
 
-    /// The time of a number of seconds since 1970. Years are counted from March, so that the leap day is
-    /// the last of a year; 400 years (an era) have 146097 days.
+    /// The time of a number of seconds since 1970. Years are counted from March, so that the leap
+    /// day is the last of a year; 400 years (an era) have 146097 days.
     init(_ second: Int64) {
         var days = Int(second / 86_400)
         secondOfDay = Int(second % 86_400)

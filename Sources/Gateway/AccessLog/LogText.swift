@@ -1,9 +1,9 @@
 /// Bytes as the inside of a JSON string (RFC 8259 section 7).
 enum JSONText {
-    /// Appends bytes that claim to be UTF-8. What is not becomes U+FFFD, one for each maximal part of a
-    /// character that is cut short (Unicode 15 section 3.9), so that the line is UTF-8 whatever a client
-    /// sent. Quotation marks, backslashes and control characters are escaped; also DEL and those from
-    /// U+0080 to U+009F, which terminals obey.
+    /// Appends bytes that claim to be UTF-8. What is not becomes U+FFFD, one for each maximal part
+    /// of a character that is cut short (Unicode 15 section 3.9), so that the line is UTF-8
+    /// whatever a client sent. Quotation marks, backslashes and control characters are escaped;
+    /// also DEL and those from U+0080 to U+009F, which terminals obey.
     static func append(_ bytes: UnsafeRawBufferPointer, to output: inout LineBuffer) {
         var clean = 0
         var index = 0
@@ -33,8 +33,8 @@ enum JSONText {
     }
 
     /// Whether eight bytes are all printable ASCII and none needs an escape. A byte is below `n` if
-    /// subtracting `n` borrows into its highest bit; it equals `n` if the difference, as bits, is below 1.
-    /// (A borrow into the next byte only comes from a byte that is special itself.)
+    /// subtracting `n` borrows into its highest bit; it equals `n` if the difference, as bits, is
+    /// below 1. (A borrow into the next byte only comes from a byte that is special itself.)
     private static func isPlain(_ eight: UInt64) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let tops: UInt64 = 0x8080_8080_8080_8080
@@ -47,8 +47,8 @@ enum JSONText {
         return special & tops == 0
     }
 
-    /// Appends what stands for the byte or character at `index` that cannot stand for itself; returns
-    /// how many bytes it has.
+    /// Appends what stands for the byte or character at `index` that cannot stand for itself;
+    /// returns how many bytes it has.
     private static func appendEscaped(
         _ bytes: UnsafeRawBufferPointer, at index: Int, to output: inout LineBuffer
     ) -> Int {
@@ -76,8 +76,8 @@ enum JSONText {
         output.append(hexadecimalDigit: value & 15)
     }
 
-    /// The length of the well-formed character of several bytes at `index`, `nil` if there is none or
-    /// it is a control character.
+    /// The length of the well-formed character of several bytes at `index`, `nil` if there is none
+    /// or it is a control character.
     private static func characterLength(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int? {
         let length = expectedLength(bytes[index])
         guard length > 0, partLength(bytes, at: index) == length else { return nil }
@@ -127,8 +127,8 @@ enum JSONText {
     }
 }
 
-/// Bytes between quotation marks in Apache's formats: what is not printable ASCII becomes `\xhh`, with
-/// C's short escapes where there are any (Apache 2.4, mod_log_config).
+/// Bytes between quotation marks in Apache's formats: what is not printable ASCII becomes `\xhh`,
+/// with C's short escapes where there are any (Apache 2.4, mod_log_config).
 enum ApacheText {
     /// Appends bytes of any kind.
     static func append(_ bytes: UnsafeRawBufferPointer, to output: inout LineBuffer) {
@@ -153,8 +153,8 @@ enum ApacheText {
 
 /// The userinfo of a target or referer: `user:password@` (RFC 3986 section 3.2.1).
 enum Userinfo {
-    /// Gives the bytes to `body` piece by piece, with `***` in place of userinfo. Requests with userinfo
-    /// are refused, but refusals are logged too.
+    /// Gives the bytes to `body` piece by piece, with `***` in place of userinfo. Requests with
+    /// userinfo are refused, but refusals are logged too.
     static func redacting(
         _ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void
     ) {

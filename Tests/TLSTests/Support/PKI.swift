@@ -41,7 +41,9 @@ final class TestCertificate: @unchecked Sendable {
         X509_gmtime_adj(X509_getm_notAfter(x509), profile.validUntil)
         X509_set_pubkey(x509, key)
         let name = X509_get_subject_name(x509)
-        X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, Array(profile.name.utf8), -1, -1, 0)
+        let commonName = Array(profile.name.utf8)
+        X509_NAME_add_entry_by_txt(
+            name, "CN", MBSTRING_UTF8, commonName, Int32(commonName.count), -1, 0)
         X509_set_issuer_name(x509, X509_get_subject_name(issuer?.x509 ?? x509))
         var extensions: [(Int32, String)] = [
             (NID_basic_constraints, profile.isAuthority ? "critical,CA:TRUE" : "CA:FALSE")

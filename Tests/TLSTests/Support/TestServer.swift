@@ -49,6 +49,8 @@ final class TestServer: @unchecked Sendable {
     let port: UInt16
     private let state = Mutex<[Record]>([])
     private var thread = pthread_t()
+    /// A thread can be joined once.
+    private let isJoined = Mutex(false)
 
     /// - Parameters:
     ///   - chain: the leaf, then what is sent with it.
@@ -88,20 +90,30 @@ final class TestServer: @unchecked Sendable {
     }
 
     deinit {
+        // The thread holds the server, so that it is at its end here.
+        if !isJoined.withLock({ $0 }) { pthread_detach(thread) }
         close(listener)
         SSL_CTX_free(context)
     }
 
     /// Waits for the thread to end and tells what it saw, in order.
     func records() -> [Record] {
-        pthread_join(thread, nil)
+        join()
         return state.withLock { $0 }
     }
 
     /// Ends the thread before it has served all, once it is done with the connection at hand.
     func stop() {
         CLinux.shutdown(listener, Int32(SHUT_RDWR))
-        pthread_join(thread, nil)
+        join()
+    }
+
+    private func join() {
+        isJoined.withLock { isJoined in
+            guard !isJoined else { return }
+            pthread_join(thread, nil)
+            isJoined = true
+        }
     }
 
     private static func makeContext(

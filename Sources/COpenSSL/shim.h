@@ -126,5 +126,13 @@ static inline ssize_t pinfold_send(int descriptor, const void *bytes, size_t cou
 static const uint64_t pinfold_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
 static const uint64_t pinfold_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 
-enum { pinfold_EAGAIN = EAGAIN, pinfold_EINTR = EINTR };
+enum {
+    pinfold_EAGAIN = EAGAIN,
+    pinfold_EINTR = EINTR,
+    pinfold_EPIPE = EPIPE,
+    pinfold_ECONNRESET = ECONNRESET,
+    pinfold_ETIMEDOUT = ETIMEDOUT,
+    pinfold_EHOSTUNREACH = EHOSTUNREACH,
+    pinfold_ENETUNREACH = ENETUNREACH
+};
 #endif

@@ -30,6 +30,9 @@ final class DiskWriter {
     var receivingBytes: Int64 = 0
     /// Bytes of pages in use beyond what the index counts.
     private var unaccountedBytes: Int64 = 0
+    /// Bytes of pages in use when last looked at, and bytes written since.
+    private var usedBytes: Int64 = 0
+    var writtenBytes: Int64 = 0
     /// Bytes written to the log since it was last copied.
     private var logBytes = 0
     private var freePages: Int64 = 0
@@ -232,6 +235,8 @@ final class DiskWriter {
     func makeRoom(
         _ connection: WriterConnection, for bytes: Int64, limit: Int = .max
     ) throws(DatabaseError) {
+        // What is no longer visible still takes space.
+        if usedBytes + writtenBytes > options.diskBytes { _ = try removeGarbage(connection) }
         let target = options.diskBytes - receivingBytes - unaccountedBytes - bytes
         var removed = 0
         while removed < limit,
@@ -281,10 +286,11 @@ final class DiskWriter {
         let pageBytes = Int64(Schema.pageBytes)
         freePages = pages.free
         tier.counters.fileBytes.store(pages.count * pageBytes, ordering: .relaxed)
+        usedBytes = (pages.count - pages.free) * pageBytes
+        writtenBytes = 0
         // What waits for its removal is not held against the entries.
         guard garbage.isEmpty else { return }
-        let used = (pages.count - pages.free) * pageBytes
-        unaccountedBytes = max(0, used - tier.index.figures().bytes - receivingBytes)
+        unaccountedBytes = max(0, usedBytes - tier.index.figures().bytes - receivingBytes)
     }
 
     // MARK: The end

@@ -41,6 +41,7 @@ extension DiskWriter {
                     {
                         batch.operations += 1
                         batch.bytes += operation.bytes
+                        writtenBytes += Int64(operation.bytes)
                         rest.removeFirst()
                         try carryOut(operation, connection, &batch)
                     }
@@ -115,6 +116,9 @@ extension DiskWriter {
 
     private func drop(_ body: Int64, _ connection: WriterConnection) throws(DatabaseError) {
         noLongerReceiving(body)
+        try connection.complete(body: body)
+        // A large body goes little by little, between other work.
+        if try connection.removeChunks(of: body...body) { return }
         try connection.insert(garbage: body...body)
         collect(body...body)
     }

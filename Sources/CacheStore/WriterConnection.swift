@@ -138,8 +138,14 @@ final class WriterConnection {
         insertGarbage.bind(1, range.lowerBound)
         insertGarbage.bind(2, range.upperBound)
         try insertGarbage.run()
-        guard range.count == 1 else { return }
-        try complete(body: range.lowerBound)
+    }
+
+    /// Removes some of a body's chunks; true: that was all of them.
+    func removeChunks(of bodies: ClosedRange<Int64>) throws(DatabaseError) -> Bool {
+        deleteChunks.bind(1, EntryRecord.chunkID(body: bodies.lowerBound, index: 0))
+        deleteChunks.bind(2, EntryRecord.chunkID(body: bodies.upperBound + 1, index: 0) - 1)
+        try deleteChunks.run()
+        return database.changes < Self.garbageChunks
     }
 
     /// Removes some of the rows in a range; false: there are none left, and the note is gone.
@@ -148,10 +154,7 @@ final class WriterConnection {
         deleteContents.bind(2, range.upperBound)
         try deleteContents.run()
         if database.changes > 0 { return true }
-        deleteChunks.bind(1, EntryRecord.chunkID(body: range.lowerBound, index: 0))
-        deleteChunks.bind(2, EntryRecord.chunkID(body: range.upperBound + 1, index: 0) - 1)
-        try deleteChunks.run()
-        if database.changes > 0 { return true }
+        guard try removeChunks(of: range) else { return true }
         deleteGarbage.bind(1, range.lowerBound)
         try deleteGarbage.run()
         return false

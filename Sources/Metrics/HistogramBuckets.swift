@@ -44,7 +44,7 @@ package struct HistogramBuckets: Sendable {
     }
 
     /// The bucket that a value falls in: the first whose bound is not below it; `count` if none is.
-    @inlinable
+    @inlinable @inline(__always)
     package func bucket(of value: UInt64) -> Int {
         let bit = 63 - (value | 1).leadingZeroBitCount
         let first = Int(below[bit])

@@ -30,7 +30,7 @@ package enum CodeClass: UInt8, Sendable, CaseIterable {
     case informational, success, redirection, clientError, serverError
 
     /// The class of a status code; `none` for 0 and for what is not a status code.
-    @inlinable
+    @inlinable @inline(__always)
     package init(status: UInt16) {
         self = CodeClass(rawValue: UInt8(truncatingIfNeeded: min(status / 100, 6))) ?? .none
     }

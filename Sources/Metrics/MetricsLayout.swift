@@ -62,6 +62,7 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
     }
 
     /// A route's block, allocated if this is its first use; for the writing thread.
+    @inline(__always)
     func blockForWriting(_ route: Int) -> CounterCells {
         precondition(route >= 0 && route < count, "a route beyond the dimension")
         // The writing thread reads back its own store, so that no ordering is needed.

@@ -3,7 +3,8 @@ import Pinning
 
 /// How far a handshake is.
 package enum TLSHandshakeResult: Hashable, Sendable {
-    /// The server is trusted and application bytes may be sent.
+    /// The server is trusted and application bytes may be sent. Bytes of the server may have come
+    /// with the handshake's last ones: read until drained before waiting for an edge.
     case complete
     /// Call again when the socket becomes readable.
     case wantRead
@@ -59,7 +60,11 @@ package final class TLSClientConnection {
     /// What was found about the server; nil until the handshake has judged it.
     package private(set) var facts: TrustFacts?
     /// Why the connection is broken; nil while it is not.
-    package private(set) var failure: TLSError?
+    package private(set) var failure: TLSError? {
+        didSet { isBroken = failure != nil }
+    }
+    /// Whether there is a `failure`, for reads and writes to look at without touching it.
+    private var isBroken = false
     private var refusal: TrustFailure?
     private var isOpen = false
     /// Whether close_notify is on its way: the library would take another try as a wish to wait for
@@ -297,7 +302,7 @@ extension TLSClientConnection {
     package func read(
         into buffer: UnsafeMutableRawBufferPointer, trustsShortReceive: Bool = false
     ) -> TLSReadResult {
-        guard failure == nil else { return endOfReading() }
+        guard !isBroken else { return endOfReading() }
         guard let start = buffer.baseAddress else { return .bytes(0, drained: false) }
         var filled = 0
         while filled < buffer.count {
@@ -337,7 +342,7 @@ extension TLSClientConnection {
     /// that were not taken, at the same or another address, and must not be shorter: a record of
     /// them may already be under way.
     package func write(_ bytes: UnsafeRawBufferPointer) -> TLSWriteResult {
-        guard failure == nil else { return .failed }
+        guard !isBroken else { return .failed }
         guard let start = bytes.baseAddress else { return .bytes(0) }
         var taken = 0
         while taken < bytes.count {
@@ -371,7 +376,7 @@ extension TLSClientConnection {
     ///
     /// - Returns: false if the socket is full: call again at the next writable edge, or leave it.
     package func shutdown() -> Bool {
-        guard isOpen, failure == nil, !isShutDown else { return true }
+        guard isOpen, !isBroken, !isShutDown else { return true }
         ErrorQueue.clear()
         let status = SSL_shutdown(ssl)
         guard status < 0 else {

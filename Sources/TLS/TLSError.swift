@@ -58,7 +58,7 @@ extension TLSError: CustomStringConvertible {
         case .versionRefused: "the server supports no TLS version that is allowed"
         case .notTLS: "what the server sent is not TLS"
         case .truncated: "the server closed the connection without ending the TLS session"
-        case .transport(let number): "the connection failed (errno \(number))"
+        case .transport(let number): transportText(number)
         case .protocolViolation(let reason): "the server broke the TLS protocol: \(reason)"
         case .unauthenticated: "the handshake did not prove who the server is"
         case .resources(let reason): "no TLS state could be made: \(reason)"
@@ -143,6 +143,17 @@ extension TLSError {
         default:
             return .protocolViolation(ErrorQueue.text(code))
         }
+    }
+}
+
+/// What became of the connection, for the errnos that connections die of.
+private func transportText(_ number: Int32) -> String {
+    switch Int(number) {
+    case pinfold_ECONNRESET: "the server reset the connection"
+    case pinfold_EPIPE: "the server had closed the connection"
+    case pinfold_ETIMEDOUT: "the connection timed out"
+    case pinfold_EHOSTUNREACH, pinfold_ENETUNREACH: "the server became unreachable"
+    default: "the connection failed (errno \(number))"
     }
 }
 

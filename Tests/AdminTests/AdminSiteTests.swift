@@ -88,7 +88,9 @@ struct AdminSiteTests {
         #expect(readiness(0, 2, true) == .draining)
     }
 
-    @Test("HEAD is answered like GET, without the body being sent", arguments: AdminSite.Page.allCases)
+    @Test(
+        "HEAD is answered like GET, without the body being sent", arguments: AdminSite.Page.allCases
+    )
     func head(page: AdminSite.Page) {
         // The metrics change between two requests: only their head is compared.
         let get = site().respond(to: AdminRequest(method: .get, target: page.path))
@@ -264,7 +266,9 @@ struct PublishedTests {
         _ = indicator.begin()
         let figure = StateFigure(indicator)
         #expect(
-            figure.states.map(\.label) == ["not_active", "delaying_start", "active", "delaying_end"])
+            figure.states.map(\.label) == [
+                "not_active", "delaying_start", "active", "delaying_end",
+            ])
         #expect(figure.states.map(\.transitions) == [0, 1, 0, 0])
         #expect(figure.current == 1)
     }

@@ -19,12 +19,9 @@ struct AccessLogFormatterTests {
         let (bytes, texts) = request.head
         _ = ring.push(record, head: bytes.span, texts)
         var formatter = AccessLogFormatter(format: format, labels: LoggedRequest.labels)
-        var output: [UInt8] = []
-        _ = ring.drain(upTo: ring.headPosition) { entry in
-            formatter.append(entry, to: &output)
-            return true
-        }
-        return String(decoding: output, as: UTF8.self)
+        var output = LineBuffer(capacity: 4096)
+        _ = ring.drain(upTo: ring.headPosition) { formatter.append($0, to: &output) }
+        return String(decoding: output.bytes, as: UTF8.self)
     }
 
     private func full(_ record: inout AccessLogRecord) {
@@ -95,7 +92,8 @@ struct AccessLogFormatterTests {
     @Test("any bytes in the texts leave one line that a JSON reader takes")
     func anyBytes() throws {
         let (_, texts) = LoggedRequest(
-            method: "abcd", target: "0123456789", userAgent: "x", referer: "y").head
+            method: "abcd", target: "0123456789", userAgent: "x", referer: "y"
+        ).head
         let ring = AccessLogRing(limits: AccessLogLimits())
         defer { ring.deallocate() }
         var formatter = AccessLogFormatter(format: .json, labels: LoggedRequest.labels)
@@ -103,13 +101,11 @@ struct AccessLogFormatterTests {
             var bytes = [UInt8](repeating: first, count: 64)
             bytes[7] = first &+ 13
             _ = ring.push(LoggedRequest.record(), head: bytes.span, texts)
-            var output: [UInt8] = []
-            _ = ring.drain(upTo: ring.headPosition) { entry in
-                formatter.append(entry, to: &output)
-                return true
-            }
-            #expect(output.count(where: { $0 == UInt8(ascii: "\n") }) == 1)
-            let object = try JSONSerialization.jsonObject(with: Data(output)) as? [String: Any]
+            var output = LineBuffer(capacity: 4096)
+            _ = ring.drain(upTo: ring.headPosition) { formatter.append($0, to: &output) }
+            let line = Data(output.bytes)
+            #expect(line.count(where: { $0 == UInt8(ascii: "\n") }) == 1)
+            let object = try JSONSerialization.jsonObject(with: line) as? [String: Any]
             #expect(object?["client"] as? String == "127.0.0.1:5000")
         }
     }

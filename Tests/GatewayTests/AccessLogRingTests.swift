@@ -69,7 +69,8 @@ struct AccessLogRingTests {
         #expect(owned.ring.isEmpty)
     }
 
-    @Test("records come out in order, many times around the ring", arguments: [0, 1, 13, 300, 4000])
+    @Test(
+        "records come out in order, many times around the ring", arguments: [0, 1, 13, 300, 4000])
     func order(targetBytes: Int) {
         let owned = Owned()
         var next: UInt64 = 0

@@ -200,7 +200,8 @@ struct AccessLogTests {
     @Test("the thread is named access-log, and ends with the log")
     func threadName() async throws {
         func hasThread(_ descriptor: String) -> Bool {
-            let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+            let tasks =
+                (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
             return tasks.contains { task in
                 let name = FileManager.default.contents(atPath: "/proc/self/task/\(task)/comm")
                 return name.map { String(decoding: $0, as: UTF8.self) } == descriptor + "\n"

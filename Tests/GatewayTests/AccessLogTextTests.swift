@@ -5,11 +5,11 @@ import Testing
 
 /// Renders through one of the log's text functions.
 private func rendered(
-    _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer, inout [UInt8]) -> Void
+    _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer, inout LineBuffer) -> Void
 ) -> String {
-    var output: [UInt8] = []
+    var output = LineBuffer(capacity: 4096)
     bytes.withUnsafeBytes { body($0, &output) }
-    return String(decoding: output, as: UTF8.self)
+    return String(decoding: output.bytes, as: UTF8.self)
 }
 
 @Suite("Access log: JSON text")
@@ -62,6 +62,23 @@ struct AccessLogJSONTextTests {
         }
     }
 
+    @Test("a byte that needs an escape is found wherever it stands among plain ones")
+    func everywhere() throws {
+        for length in 1...20 {
+            for place in 0..<length {
+                for byte in UInt8.min...UInt8.max {
+                    var bytes = [UInt8](repeating: UInt8(ascii: "z"), count: length)
+                    bytes[place] = byte
+                    let alone = rendered([byte]) { JSONText.append($0, to: &$1) }
+                    let expected =
+                        String(repeating: "z", count: place) + alone
+                        + String(repeating: "z", count: length - place - 1)
+                    #expect(rendered(bytes) { JSONText.append($0, to: &$1) } == expected)
+                }
+            }
+        }
+    }
+
     @Test("no byte leaves a raw control character or ends the string")
     func singleBytes() {
         for byte in UInt8.min...UInt8.max {
@@ -101,11 +118,10 @@ struct AccessLogOtherTextTests {
 
     @Test("userinfo is not logged", arguments: targets)
     func userinfo(target: String, expected: String) {
-        var output: [UInt8] = []
-        Array(target.utf8).withUnsafeBytes { bytes in
-            Userinfo.redacting(bytes) { output.append(contentsOf: $0) }
+        let logged = rendered(Array(target.utf8)) { bytes, output in
+            Userinfo.redacting(bytes) { output.append($0) }
         }
-        #expect(String(decoding: output, as: UTF8.self) == expected)
+        #expect(logged == expected)
     }
 
     @Test("times are those of the calendar")
@@ -127,23 +143,61 @@ struct AccessLogOtherTextTests {
         var clock = LogClock()
         for value in values {
             let date = Date(timeIntervalSince1970: Double(value) / 1000)
-            var output: [UInt8] = []
-            clock.appendRFC3339(value, to: &output)
-            #expect(String(decoding: output, as: UTF8.self) == rfc3339.string(from: date))
-            output = []
-            clock.appendCommonLog(value, to: &output)
-            #expect(String(decoding: output, as: UTF8.self) == common.string(from: date))
+            let text = rendered([]) { clock.appendRFC3339(value, to: &$1) }
+            #expect(text == rfc3339.string(from: date))
+            let commonText = rendered([]) { clock.appendCommonLog(value, to: &$1) }
+            #expect(commonText == common.string(from: date))
         }
     }
 
     @Test("a time beyond four-digit years is the nearest one within")
     func extremeTimes() {
         var clock = LogClock()
-        var output: [UInt8] = []
-        clock.appendRFC3339(.max, to: &output)
-        #expect(String(decoding: output, as: UTF8.self) == "9999-12-31T23:59:59.999Z")
-        output = []
-        clock.appendRFC3339(.min, to: &output)
-        #expect(String(decoding: output, as: UTF8.self) == "0000-01-01T00:00:00.000Z")
+        let last = rendered([]) { clock.appendRFC3339(.max, to: &$1) }
+        #expect(last == "9999-12-31T23:59:59.999Z")
+        let first = rendered([]) { clock.appendRFC3339(.min, to: &$1) }
+        #expect(first == "0000-01-01T00:00:00.000Z")
+    }
+}
+
+@Suite("Access log: the line buffer")
+struct LineBufferTests {
+    private func text(_ buffer: borrowing LineBuffer) -> String {
+        String(decoding: buffer.bytes, as: UTF8.self)
+    }
+
+    /// Appends a line piece by piece; returns whether it fitted.
+    private func add(_ pieces: [String], to buffer: inout LineBuffer) -> Bool {
+        for piece in pieces { buffer.append(Array(piece.utf8)) }
+        return buffer.endLine()
+    }
+
+    @Test("a line that fills the buffer stays, one byte more is gone with its line")
+    func overflow() {
+        var buffer = LineBuffer(capacity: 10)
+        var fitted = [add(["abc"], to: &buffer), add(["12345"], to: &buffer)]
+        #expect(text(buffer) == "abc\n12345\n")
+        buffer.removeAll()
+        fitted += [add(["abc"], to: &buffer), add(["123456"], to: &buffer)]
+        #expect(text(buffer) == "abc\n")
+        // What follows the piece that did not fit does not count as a line either.
+        fitted += [add(["12", "345678", "9"], to: &buffer), add(["12345"], to: &buffer)]
+        #expect(text(buffer) == "abc\n12345\n")
+        #expect(fitted == [true, true, true, false, false, true])
+    }
+
+    @Test("numbers in decimal and hexadecimal")
+    func numbers() {
+        var buffer = LineBuffer(capacity: 200)
+        buffer.append(decimal: 0)
+        buffer.append(" ")
+        buffer.append(decimal: .max)
+        buffer.append(" ")
+        buffer.append(decimal: 1234, digits: 3)
+        buffer.append(" ")
+        buffer.append(decimal: 7, digits: 2)
+        buffer.append(" ")
+        buffer.append(hexadecimal: 0x0123_4567_89ab_cdef)
+        #expect(text(buffer) == "0 18446744073709551615 234 07 0123456789abcdef")
     }
 }

@@ -70,7 +70,7 @@ import Testing
         let limits = HeadLimits(headBytes: 200, fields: 6, targetBytes: 60, connectionOptions: 3)
         var counts = (accepted: 0, refused: 0)
         var head = RequestHead()
-        for _ in 0..<5000 {
+        for _ in 0..<2500 {
             let bytes = mutate(
                 latin1(Self.requests.randomElement(using: &random) ?? ""), &random)
             for limits in [limits, HeadLimits()] {
@@ -87,7 +87,7 @@ import Testing
                 }
             }
         }
-        #expect(counts.accepted > 1000 && counts.refused > 1000, "\(counts)")
+        #expect(counts.accepted > 500 && counts.refused > 500, "\(counts)")
     }
 
     /// Forwards an accepted head, and parses what was written.
@@ -137,7 +137,7 @@ import Testing
     func `responses are accepted or refused, and splitting changes nothing`(seed: UInt64) {
         var random = Random(state: seed &* 0xD1B5_4A32_D192_ED03)
         var counts = (accepted: 0, refused: 0)
-        for _ in 0..<2500 {
+        for _ in 0..<1500 {
             let bytes = mutate(
                 latin1(Self.responses.randomElement(using: &random) ?? ""), &random)
             let method = HTTPCore.Method.allCases.randomElement(using: &random) ?? .get
@@ -150,7 +150,7 @@ import Testing
                 if split != whole { Issue.record("\(bytes) \(split) \(whole)") }
             }
         }
-        #expect(counts.accepted > 500 && counts.refused > 500, "\(counts)")
+        #expect(counts.accepted > 300 && counts.refused > 300, "\(counts)")
     }
 
     @Test(arguments: 1...4)
@@ -158,7 +158,7 @@ import Testing
         var random = Random(state: seed &* 0xA076_1D64_78BD_642F)
         let limits = ChunkedLimits(extensionBytes: 12, trailerBytes: 20, trailerFields: 2)
         var counts = (accepted: 0, refused: 0)
-        for _ in 0..<2500 {
+        for _ in 0..<1500 {
             let bytes = mutate(latin1(Self.bodies.randomElement(using: &random) ?? ""), &random)
             for limits in [limits, ChunkedLimits()] {
                 let whole = decodeBody(bytes, .chunked, piece: bytes.count + 1, limits: limits)
@@ -170,7 +170,7 @@ import Testing
                 }
             }
         }
-        #expect(counts.accepted > 300 && counts.refused > 1000, "\(counts)")
+        #expect(counts.accepted > 200 && counts.refused > 600, "\(counts)")
     }
 
     @Test func `bytes without any structure are safe`() {

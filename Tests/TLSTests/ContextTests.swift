@@ -1,3 +1,4 @@
+import CLinux
 import COpenSSL
 import Pinning
 import TLS
@@ -150,11 +151,14 @@ struct ContextTests {
         let errors: [TLSError] = [
             .trust(TrustFailure(.invalidPolicy)),
             .alertReceived(code: 40, name: "handshake_failure"),
-            .versionRefused, .notTLS, .truncated, .transport(errorNumber: 104),
+            .versionRefused, .notTLS, .truncated, .transport(errorNumber: ECONNRESET),
             .protocolViolation("x"), .unauthenticated, .resources("x"),
         ]
         #expect(Set(errors.map(\.token)).count == errors.count)
         #expect(Set(errors.map(\.description)).count == errors.count)
+        let numbers = [EPIPE, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, EIO]
+        let texts = numbers.map { TLSError.transport(errorNumber: $0).description }
+        #expect(Set(texts).count == numbers.count)
         #expect(
             Set(errors.map(\.proxyStatusType)) == [
                 "tls_certificate_error", "tls_alert_received", "tls_protocol_error",

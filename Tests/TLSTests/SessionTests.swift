@@ -169,6 +169,31 @@ struct SessionTests {
         #expect(second.records().allSatisfy { !$0.isEstablished })
     }
 
+    @Test("Threads share a context and its sessions")
+    func threads() async throws {
+        let context = try TLSClientContext.make(
+            [
+                pinset(.publicKey, PKI.direct.pins(.key), name: "a"),
+                pinset(.certificate, PKI.root.pins(.fingerprint), name: "b"),
+            ], sessions: TLSSessionCache())
+        let results = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    let server = TestServer([PKI.direct], connections: 20)
+                    for index in 0..<20 {
+                        let isRight = index.isMultiple(of: 2)
+                        let host = isRight ? "service.test" : "other.test"
+                        let outcome = try connect(context, to: server, host: host, namedPort: 1)
+                        guard (outcome.error == nil) == isRight else { return false }
+                    }
+                    return server.records().filter(\.isEstablished).count == 10
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(results == [true, true, true, true])
+    }
+
     @Test("The sessions of a context go with it")
     func contextEnds() throws {
         let cache = TLSSessionCache()

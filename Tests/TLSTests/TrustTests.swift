@@ -124,6 +124,9 @@ struct TrustTests {
         TrustCase("no roots", PKI.leaf, PKI.intermediate, roots: [], refusal: "incomplete-chain"),
         TrustCase("not for servers", PKI.clientOnly, refusal: "wrong-purpose"),
         TrustCase("issued by a leaf", PKI.issuedByLeaf, PKI.direct, refusal: "wrong-purpose"),
+        TrustCase(
+            "issued by a leaf that is an anchor", PKI.issuedByLeaf, PKI.direct,
+            roots: [PKI.direct], refusal: "wrong-purpose"),
         TrustCase("a key of 1024 bits", PKI.weak, refusal: "weak-cryptography"),
         TrustCase(
             "outside the issuer's names", PKI.outside, PKI.constrained,
@@ -366,6 +369,11 @@ struct TrustTests {
                     pinset(
                         .certificate, PKI.rogueRoot.pins(.fingerprint), anchors: [PKI.rogueRoot])
                 ]),
+            TrustCase(
+                "issued by the pinned leaf", PKI.issuedByLeaf, PKI.direct,
+                pinsets: [
+                    pinset(.certificate, PKI.direct.pins(.certificateFile), allowInvalid: true)
+                ], refusal: "wrong-purpose", by: "p"),
             TrustCase(
                 "pinned, wrong host name", PKI.leaf, PKI.intermediate, host: "x.test",
                 pinsets: [pinset(.certificate, PKI.leaf.pins(.certificateFile))],

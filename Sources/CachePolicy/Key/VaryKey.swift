@@ -55,7 +55,7 @@ package struct VaryKey: Sendable, Hashable {
             position += 2
             let stored = key.extracting(position..<position + count)
             position += count
-            if value.isPlainly(stored, fields: fields, in: head) { continue }
+            if value.isPlainly(stored, in: head) { continue }
             for index in stored.indices {
                 guard value.next(name: name, fields: fields, in: head) == stored[index] else {
                     return false

@@ -57,8 +57,9 @@ extension StoreDecision {
     /// Why no response to the request is stored, whatever it is. `no-store` is not looked at.
     private static func reasonAgainst(_ request: RequestHead) -> NotStoredReason? {
         // A response to HEAD updates a stored response to GET (`HeadUpdate`); alone it is no use.
-        guard request.method == .get else { return .method }
-        return request.framing == .none ? nil : .requestContent
+        guard case .get = request.method else { return .method }
+        guard case .none = request.framing else { return .requestContent }
+        return nil
     }
 
     /// Why no response with the status is stored, whatever its fields say.

@@ -3,8 +3,8 @@ import HTTPCore
 /// The form in which a response's head is stored.
 ///
 /// `HTTP/1.1 SP status SP reason CRLF`, then the field lines byte for byte and in the order
-/// received, each with its CRLF, and no empty line at the end. A hit is written as these bytes, then
-/// Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
+/// received, each with its CRLF, and no empty line at the end. A hit is written as these bytes,
+/// then Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
 /// (`HitHead.append` does all but the last three).
 ///
 /// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated, Trailer (the
@@ -93,7 +93,7 @@ extension StoredMetadata {
         var facts = ResponseFacts(status: lines.status, responseTime: times.responseTime)
         while let line = lines.next(in: head) {
             // Its names are in the Vary key; here it counts only that there is one.
-            if line.id == .vary {
+            if case .vary = line.id {
                 facts.present.insert(.vary)
             } else {
                 facts.absorb(line.id, line.value, in: head)

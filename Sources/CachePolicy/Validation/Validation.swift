@@ -44,9 +44,10 @@ package struct Validation: Sendable, Equatable {
         storedHead: Span<UInt8>, to writer: inout HeadWriter
     ) {
         if includesClientTags {
-            for field in request.fields where field.id == .ifNoneMatch && !field.value.isEmpty {
-                writer.append(
-                    field: .ifNoneMatch, requestBytes.extracting(field.value.indices))
+            var lines = FieldLines(.ifNoneMatch)
+            while let value = lines.next(in: request.fields) {
+                if value.isEmpty { continue }
+                writer.append(field: .ifNoneMatch, requestBytes.extracting(value.indices))
             }
         }
         if !entityTag.isEmpty {

@@ -23,18 +23,20 @@ struct AccessLogFormatter {
         reasons = labels.reasons
     }
 
-    /// Appends an entry's line, with its line feed.
-    mutating func append(_ entry: AccessLogRing.Entry, to output: inout [UInt8]) {
+    /// Appends an entry's line, with its line feed. Returns `false` if it did not fit; then nothing was
+    /// appended.
+    mutating func append(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) -> Bool {
         switch format {
         case .json: appendJSON(entry, to: &output)
         case .combined: appendCombined(entry, to: &output)
         }
+        return output.endLine()
     }
 
     // MARK: JSON
 
     private mutating func appendJSON(
-        _ entry: AccessLogRing.Entry, to output: inout [UInt8]
+        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
         output.append("{\"time\":\"")
@@ -43,7 +45,7 @@ struct AccessLogFormatter {
         output.append(hexadecimal: record.exchange)
         output.append("\",\"client\":\"")
         let client = Endpoint(address: record.clientAddress, port: record.clientPort)
-        client.text.withUnsafeBytes { output.append(contentsOf: $0) }
+        client.text.withUnsafeBytes { output.append($0) }
         output.append("\",\"listener\":\"")
         append(label: record.listener, of: listeners, to: &output)
         output.append("\",\"route\":\"")
@@ -70,17 +72,17 @@ struct AccessLogFormatter {
         output.append(record.cache.label)
         output.append("\"")
         appendOptionalJSON(entry, to: &output)
-        output.append("}\n")
+        output.append("}")
     }
 
     private func appendOptionalJSON(
-        _ entry: AccessLogRing.Entry, to output: inout [UInt8]
+        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
         if let address = record.upstreamAddress {
             output.append(",\"upstream\":\"")
             let upstream = Endpoint(address: address, port: record.upstreamPort)
-            upstream.text.withUnsafeBytes { output.append(contentsOf: $0) }
+            upstream.text.withUnsafeBytes { output.append($0) }
             output.append("\"")
         }
         if record.upstreamTLS != .none {
@@ -107,30 +109,32 @@ struct AccessLogFormatter {
     }
 
     private func append(
-        label index: UInt16, of labels: [[UInt8]], to output: inout [UInt8]
+        label index: UInt16, of labels: [[UInt8]], to output: inout LineBuffer
     ) {
         let index = Int(index)
         if index < labels.count {
-            output.append(contentsOf: labels[index])
+            output.append(labels[index])
         } else {
             output.append("other")
         }
     }
 
     private static func escaped(_ label: String) -> [UInt8] {
-        var bytes: [UInt8] = []
-        Array(label.utf8).withUnsafeBytes { JSONText.append($0, to: &bytes) }
-        return bytes
+        let label = Array(label.utf8)
+        // An escaped byte has at most six.
+        var buffer = LineBuffer(capacity: 6 * label.count)
+        label.withUnsafeBytes { JSONText.append($0, to: &buffer) }
+        return Array(buffer.bytes)
     }
 
     // MARK: Apache's combined format
 
     /// `%h - - %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`
     private mutating func appendCombined(
-        _ entry: AccessLogRing.Entry, to output: inout [UInt8]
+        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
-        record.clientAddress.text.withUnsafeBytes { output.append(contentsOf: $0) }
+        record.clientAddress.text.withUnsafeBytes { output.append($0) }
         output.append(" - - [")
         clock.appendCommonLog(record.timeMilliseconds, to: &output)
         output.append("] \"")
@@ -155,10 +159,10 @@ struct AccessLogFormatter {
         output.append("\" \"")
         if entry.userAgent.isEmpty { output.append("-") }
         ApacheText.append(entry.userAgent, to: &output)
-        output.append("\"\n")
+        output.append("\"")
     }
 
-    private func append(orDash number: UInt64, to output: inout [UInt8]) {
+    private func append(orDash number: UInt64, to output: inout LineBuffer) {
         if number == 0 { output.append("-") } else { output.append(decimal: number) }
     }
 }
@@ -170,47 +174,5 @@ extension HTTPVersion? {
         case .http11: "HTTP/1.1"
         case nil: ""
         }
-    }
-}
-
-extension [UInt8] {
-    /// Appends a constant text.
-    mutating func append(_ text: StaticString) {
-        text.withUTF8Buffer { append(contentsOf: $0) }
-    }
-
-    /// Appends a number in decimal.
-    mutating func append(decimal value: UInt64) {
-        var digits = InlineArray<20, UInt8>(repeating: 0)
-        var start = 20
-        var rest = value
-        repeat {
-            start -= 1
-            digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-            rest /= 10
-        } while rest > 0
-        for index in start..<20 { append(digits[index]) }
-    }
-
-    /// Appends a number's last digits in decimal, with leading zeros.
-    mutating func append(decimal value: Int, digits: Int) {
-        var unit = 1
-        for _ in 1..<digits { unit *= 10 }
-        while unit > 0 {
-            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value / unit % 10))
-            unit /= 10
-        }
-    }
-
-    /// Appends a number as 16 hexadecimal digits.
-    mutating func append(hexadecimal value: UInt64) {
-        for shift in stride(from: UInt64(60), through: 0, by: -4) {
-            append(hexadecimalDigit: UInt8(truncatingIfNeeded: value >> shift & 15))
-        }
-    }
-
-    /// Appends a digit from 0 to 15.
-    mutating func append(hexadecimalDigit digit: UInt8) {
-        append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
     }
 }

@@ -11,7 +11,9 @@ import CLinux
 /// it short. While a pipe or terminal takes nothing, `write` waits for it and the rings fill up.
 struct AccessLogWriter: ~Copyable {
     /// Lines are written when they come to so many bytes, or when there are no more.
-    private static var outputBytes: Int { 128 * 1024 }
+    private static var writeBytes: Int { 128 * 1024 }
+    /// What one line may have beyond that: its texts, each byte escaped, and the rest.
+    private static var lineBytes: Int { 6 * AccessLogRing.maximumTextBytes + 32 * 1024 }
 
     private let core: AccessLogCore
     private var file: AccessLogFile
@@ -19,7 +21,7 @@ struct AccessLogWriter: ~Copyable {
     private var changesSeen: UInt64 = 0
     private var ends: [UInt64]
     private var firstRing = 0
-    private var output: [UInt8] = []
+    private var output: LineBuffer
     private var lines = 0
     /// Whether the file ends in the midst of a line.
     private var isTorn = false
@@ -33,7 +35,8 @@ struct AccessLogWriter: ~Copyable {
         let request = core.latestRequest
         formatter = AccessLogFormatter(format: request.format, labels: request.labels)
         ends = core.rings.map { _ in 0 }
-        output.reserveCapacity(AccessLogWriter.outputBytes + 16 * 1024)
+        output = LineBuffer(
+            capacity: AccessLogWriter.writeBytes + AccessLogWriter.lineBytes)
     }
 
     /// Runs until the log is closed.
@@ -72,17 +75,20 @@ struct AccessLogWriter: ~Copyable {
 
     /// Makes lines of what is queued. Returns whether everything before `ends` was taken.
     private mutating func collect() -> Bool {
-        output.removeAll(keepingCapacity: true)
+        output.removeAll()
         lines = 0
         // What ends the part of a line that a failed write left behind.
-        if isTorn { output.append(UInt8(ascii: "\n")) }
+        if isTorn { _ = output.endLine() }
         let count = core.rings.count
         for step in 0..<count {
             let index = (firstRing + step) % count
             let isDrained = core.rings[index].drain(upTo: ends[index]) { entry in
-                formatter.append(entry, to: &output)
-                lines += 1
-                return output.count < AccessLogWriter.outputBytes
+                if formatter.append(entry, to: &output) {
+                    lines += 1
+                } else {
+                    core.countFailed(1)
+                }
+                return output.count < AccessLogWriter.writeBytes
             }
             guard isDrained else {
                 // The next one is first next time: a busy worker does not starve the others.
@@ -119,9 +125,7 @@ struct AccessLogWriter: ~Copyable {
     private mutating func write() {
         var start = 0
         while start < output.count {
-            let result = output.span.extracting(droppingFirst: start)
-                .withUnsafeBytes { file.write($0) }
-            switch result {
+            switch file.write(UnsafeRawBufferPointer(rebasing: output.bytes[start...])) {
             case .wrote(let count):
                 start += count
             case .failed(let code):
@@ -169,19 +173,19 @@ struct AccessLogWriter: ~Copyable {
             lines -= 1
             core.countFailed(1)
         }
-        let end = output[start...].firstIndex(of: UInt8(ascii: "\n")) ?? output.count - 1
+        let end = output.bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? output.count - 1
         return end + 1
     }
 
     /// Whether the bytes before `start` end in the midst of a line. (At the start, `isTorn` tells of the
     /// file; the first byte of the output then ends its line.)
     private func isInLine(_ start: Int) -> Bool {
-        start > 0 ? output[start - 1] != UInt8(ascii: "\n") : isTorn
+        start > 0 ? output.bytes[start - 1] != UInt8(ascii: "\n") : isTorn
     }
 
     /// Gives up the lines that are not wholly written.
     private mutating func drop(from start: Int, because code: Int32?) {
-        var written = output[..<start].count(where: { $0 == UInt8(ascii: "\n") })
+        var written = output.bytes[..<start].count(where: { $0 == UInt8(ascii: "\n") })
         if isTorn && start > 0 { written -= 1 }
         isTorn = isInLine(start)
         core.countWritten(written)

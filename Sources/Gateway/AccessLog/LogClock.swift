@@ -6,31 +6,34 @@ struct LogClock {
     private struct CachedSecond {
         var second = Int64.min
         var text: [UInt8] = []
+
+        /// Appends the text of a second, rendered if it is another one than before.
+        mutating func append(
+            _ second: Int64, to output: inout LineBuffer,
+            _ render: (CivilTime, inout LineBuffer) -> Void
+        ) {
+            guard second != self.second else { return output.append(text) }
+            var rendered = LineBuffer(capacity: 32)
+            render(CivilTime(second), &rendered)
+            text = Array(rendered.bytes)
+            self.second = second
+            output.append(text)
+        }
     }
 
     /// Appends `2026-11-21T04:40:13.123Z` (RFC 3339), for milliseconds since 1970.
-    mutating func appendRFC3339(_ milliseconds: Int64, to output: inout [UInt8]) {
+    mutating func appendRFC3339(_ milliseconds: Int64, to output: inout LineBuffer) {
         let (second, fraction) = LogClock.split(milliseconds)
-        if rfc3339.second != second {
-            rfc3339.second = second
-            rfc3339.text.removeAll(keepingCapacity: true)
-            LogClock.render(CivilTime(second), to: &rfc3339.text)
-        }
-        output.append(contentsOf: rfc3339.text)
+        rfc3339.append(second, to: &output) { LogClock.renderRFC3339($0, to: &$1) }
         output.append(".")
         output.append(decimal: fraction, digits: 3)
         output.append("Z")
     }
 
     /// Appends `21/Nov/2026:04:40:13 +0000`, for milliseconds since 1970.
-    mutating func appendCommonLog(_ milliseconds: Int64, to output: inout [UInt8]) {
+    mutating func appendCommonLog(_ milliseconds: Int64, to output: inout LineBuffer) {
         let (second, _) = LogClock.split(milliseconds)
-        if commonLog.second != second {
-            commonLog.second = second
-            commonLog.text.removeAll(keepingCapacity: true)
-            LogClock.renderCommonLog(CivilTime(second), to: &commonLog.text)
-        }
-        output.append(contentsOf: commonLog.text)
+        commonLog.append(second, to: &output) { LogClock.renderCommonLog($0, to: &$1) }
     }
 
     private static func split(_ milliseconds: Int64) -> (second: Int64, fraction: Int) {
@@ -45,7 +48,7 @@ struct LogClock {
         return (second, Int(fraction))
     }
 
-    private static func render(_ time: CivilTime, to output: inout [UInt8]) {
+    private static func renderRFC3339(_ time: CivilTime, to output: inout LineBuffer) {
         output.append(decimal: time.year, digits: 4)
         output.append("-")
         output.append(decimal: time.month, digits: 2)
@@ -55,12 +58,13 @@ struct LogClock {
         renderClock(time, to: &output)
     }
 
-    private static func renderCommonLog(_ time: CivilTime, to output: inout [UInt8]) {
+    private static func renderCommonLog(_ time: CivilTime, to output: inout LineBuffer) {
         output.append(decimal: time.day, digits: 2)
         output.append("/")
         let names: StaticString = "JanFebMarAprMayJunJulAugSepOctNovDec"
         names.withUTF8Buffer {
-            output.append(contentsOf: $0[(3 * (time.month - 1))..<(3 * time.month)])
+            let name = $0[(3 * (time.month - 1))..<(3 * time.month)]
+            output.append(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: name)))
         }
         output.append("/")
         output.append(decimal: time.year, digits: 4)
@@ -69,7 +73,7 @@ struct LogClock {
         output.append(" +0000")
     }
 
-    private static func renderClock(_ time: CivilTime, to output: inout [UInt8]) {
+    private static func renderClock(_ time: CivilTime, to output: inout LineBuffer) {
         output.append(decimal: time.secondOfDay / 3600, digits: 2)
         output.append(":")
         output.append(decimal: time.secondOfDay / 60 % 60, digits: 2)

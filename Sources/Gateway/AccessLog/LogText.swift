@@ -4,10 +4,16 @@ enum JSONText {
     /// character that is cut short (Unicode 15 section 3.9), so that the line is UTF-8 whatever a client
     /// sent. Quotation marks, backslashes and control characters are escaped; also DEL and those from
     /// U+0080 to U+009F, which terminals obey.
-    static func append(_ bytes: UnsafeRawBufferPointer, to output: inout [UInt8]) {
+    static func append(_ bytes: UnsafeRawBufferPointer, to output: inout LineBuffer) {
         var clean = 0
         var index = 0
         while index < bytes.count {
+            if index + 8 <= bytes.count,
+                isPlain(bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            {
+                index += 8
+                continue
+            }
             let byte = bytes[index]
             if byte >= 0x20 && byte < 0x7f && byte != UInt8(ascii: "\"")
                 && byte != UInt8(ascii: "\\")
@@ -19,17 +25,32 @@ enum JSONText {
                 index += length
                 continue
             }
-            output.append(contentsOf: bytes[clean..<index])
+            output.append(UnsafeRawBufferPointer(rebasing: bytes[clean..<index]))
             index += appendEscaped(bytes, at: index, to: &output)
             clean = index
         }
-        output.append(contentsOf: bytes[clean...])
+        output.append(UnsafeRawBufferPointer(rebasing: bytes[clean...]))
+    }
+
+    /// Whether eight bytes are all printable ASCII and none needs an escape. A byte is below `n` if
+    /// subtracting `n` borrows into its highest bit; it equals `n` if the difference, as bits, is below 1.
+    /// (A borrow into the next byte only comes from a byte that is special itself.)
+    private static func isPlain(_ eight: UInt64) -> Bool {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let tops: UInt64 = 0x8080_8080_8080_8080
+        func hasByte(_ word: UInt64, below limit: UInt64) -> UInt64 {
+            (word &- ones &* limit) & ~word
+        }
+        let special =
+            eight | hasByte(eight, below: 0x20) | hasByte(eight ^ ones &* 0x22, below: 1)
+            | hasByte(eight ^ ones &* 0x5c, below: 1) | hasByte(eight ^ ones &* 0x7f, below: 1)
+        return special & tops == 0
     }
 
     /// Appends what stands for the byte or character at `index` that cannot stand for itself; returns
     /// how many bytes it has.
     private static func appendEscaped(
-        _ bytes: UnsafeRawBufferPointer, at index: Int, to output: inout [UInt8]
+        _ bytes: UnsafeRawBufferPointer, at index: Int, to output: inout LineBuffer
     ) -> Int {
         let byte = bytes[index]
         switch byte {
@@ -49,7 +70,7 @@ enum JSONText {
         return 1
     }
 
-    private static func appendUnicode(_ value: UInt8, to output: inout [UInt8]) {
+    private static func appendUnicode(_ value: UInt8, to output: inout LineBuffer) {
         output.append("\\u00")
         output.append(hexadecimalDigit: value >> 4)
         output.append(hexadecimalDigit: value & 15)
@@ -110,7 +131,7 @@ enum JSONText {
 /// C's short escapes where there are any (Apache 2.4, mod_log_config).
 enum ApacheText {
     /// Appends bytes of any kind.
-    static func append(_ bytes: UnsafeRawBufferPointer, to output: inout [UInt8]) {
+    static func append(_ bytes: UnsafeRawBufferPointer, to output: inout LineBuffer) {
         for byte in bytes {
             switch byte {
             case UInt8(ascii: "\""): output.append("\\\"")
@@ -147,23 +168,25 @@ enum Userinfo {
     private static func range(_ bytes: UnsafeRawBufferPointer) -> Range<Int>? {
         guard let first = bytes.first, first != UInt8(ascii: "/") else { return nil }
         var start = 0
+        var at: Int?
         var index = 0
         while index < bytes.count {
-            let byte = bytes[index]
-            if start == 0 && byte == UInt8(ascii: ":") && isSlash(bytes, index + 1)
-                && isSlash(bytes, index + 2)
-            {
+            switch bytes[index] {
+            case UInt8(ascii: ":")
+            where start == 0 && isSlash(bytes, index + 1) && isSlash(bytes, index + 2):
                 start = index + 3
                 index = start
-                continue
+                at = nil
+            case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"):
+                return at.map { start..<$0 }
+            case UInt8(ascii: "@"):
+                at = index
+                index += 1
+            default:
+                index += 1
             }
-            if isSlash(bytes, index) || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") {
-                break
-            }
-            index += 1
         }
-        guard let at = bytes[start..<index].lastIndex(of: UInt8(ascii: "@")) else { return nil }
-        return start..<at
+        return at.map { start..<$0 }
     }
 
     private static func isSlash(_ bytes: UnsafeRawBufferPointer, _ index: Int) -> Bool {

@@ -51,7 +51,8 @@ package final class GatewayProcess {
         Descriptors.raiseLimit()
         let policy = try makePolicy(configuration, generation: 1)
         let perWorker = try sockets.open(configuration)
-        let shared = try makeServices()
+        for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
+        let shared = try makeServices(telling: mailboxes[0])
         self.shared = shared
         publish(configuration, policy)
         try startWorkers(policy, perWorker, shared)
@@ -79,7 +80,9 @@ package final class GatewayProcess {
         }
     }
 
-    private func makeServices() throws -> SharedServices {
+    private func makeServices(
+        telling first: Mailbox<WorkerMessage>
+    ) throws -> SharedServices {
         var resolverOptions = ResolverOptions()
         switch configuration.resolver.servers {
         case .system: resolverOptions.servers = .system
@@ -99,7 +102,7 @@ package final class GatewayProcess {
         return SharedServices(
             workerCount: workerCount, resolver: try Resolver(options: resolverOptions),
             store: makeStore(), accessLog: try makeAccessLog(), logger: logger, labels: labels,
-            activity: activity, administration: { site.respond(to: $0) })
+            activity: activity, tellActivity: { first.post(.activityChanged) }, administration: { site.respond(to: $0) })
     }
 
     private func makeStore() -> CacheStore? {
@@ -137,14 +140,8 @@ package final class GatewayProcess {
     ) throws {
         let dimensions = MetricsDimensions(reasons: ExchangeFault.metricReasons.count)
         var metrics: [WorkerMetrics] = []
-        for index in 0..<workerCount {
-            mailboxes.append(try Mailbox<WorkerMessage>())
+        for _ in 0..<workerCount {
             metrics.append(WorkerMetrics(dimensions: dimensions))
-            if index == 0 {
-                shared.activity.onChange { [mailbox = mailboxes[0]] in
-                    mailbox.post(.activityChanged)
-                }
-            }
         }
         published.start(shared, metrics)
         for (index, sockets) in perWorker.enumerated() {

@@ -2,46 +2,41 @@ import Activity
 import EventLoop
 import Synchronization
 
-/// Counts the exchanges in flight over all workers, and wakes the activity indicator when its
-/// state could change: only when the count leaves or reaches zero, and only in the states that
-/// listen. A busy gateway so pays one atomic addition per exchange.
+/// Counts the exchanges in flight over all workers, and feeds the activity indicator.
+///
+/// The indicator's timer runs on one worker. The others tell it of a change through its mailbox,
+/// at most once per turn of their loop and only in the states that listen; a busy gateway pays one
+/// atomic addition at either end of an exchange.
 package final class ActivityMonitor: Sendable {
     private let inFlight = Atomic<Int>(0)
     /// The state's raw value, for workers to see whether it listens.
     private let state = Atomic<UInt8>(ActivityState.notActive.rawValue)
     private let indicator: Mutex<ActivityIndicator>
-    /// Tells the worker that runs the indicator's timer.
-    private let notify = Mutex<(@Sendable () -> Void)?>(nil)
 
     package init(delays: ActivityDelays) {
         indicator = Mutex(ActivityIndicator(delays: delays))
     }
 
-    /// Sets whom to tell of a change.
-    package func onChange(_ notify: @escaping @Sendable () -> Void) {
-        self.notify.withLock { $0 = notify }
-    }
-
     /// An exchange began.
-    func begin() {
-        let before = inFlight.add(1, ordering: .relaxed).oldValue
-        guard before == 0 else { return }
-        let state = ActivityState(rawValue: state.load(ordering: .relaxed))
-        if state == .notActive || state == .delayingEnd { tell() }
-    }
+    func begin() { inFlight.add(1, ordering: .relaxed) }
 
     /// An exchange ended.
-    func end() {
-        let after = inFlight.subtract(1, ordering: .relaxed).newValue
-        guard after == 0 else { return }
-        if state.load(ordering: .relaxed) == ActivityState.active.rawValue { tell() }
+    func end() { inFlight.subtract(1, ordering: .relaxed) }
+
+    /// Whether the indicator must be told, after exchanges have begun or ended.
+    var mustBeTold: Bool {
+        switch ActivityState(rawValue: state.load(ordering: .relaxed)) {
+        case .notActive, .delayingEnd: true
+        case .active: inFlight.load(ordering: .relaxed) == 0
+        case .delayingStart, nil: false
+        }
     }
 
-    private func tell() { notify.withLock { $0 }?() }
-
-    /// Lets the indicator see the count; the answer is what to do with its timer.
-    func observe() -> ActivityActions {
-        apply { [count = inFlight.load(ordering: .relaxed)] in $0.observe(count: count) }
+    /// Lets the indicator see that there was activity, and what is left of it.
+    func observe(_ perform: (ActivityActions) -> Void) {
+        let count = inFlight.load(ordering: .relaxed)
+        if count == 0 { perform(apply { $0.observe(count: 1) }) }
+        perform(apply { $0.observe(count: count) })
     }
 
     /// The indicator's timer ran out.
@@ -53,9 +48,7 @@ package final class ActivityMonitor: Sendable {
         }
     }
 
-    private func apply(
-        _ change: (inout ActivityIndicator) -> ActivityActions
-    ) -> ActivityActions {
+    private func apply(_ change: (inout ActivityIndicator) -> ActivityActions) -> ActivityActions {
         indicator.withLock { indicator in
             let actions = change(&indicator)
             state.store(indicator.state.rawValue, ordering: .relaxed)
@@ -73,8 +66,8 @@ final class ActivityTimer: EventHandler {
 
     init(worker: Worker) { self.worker = worker }
 
-    /// The count left or reached zero.
-    func observe() { perform(worker.shared.activity.observe()) }
+    /// There was activity.
+    func observe() { worker.shared.activity.observe { perform($0) } }
 
     override func deadlineReached() { perform(worker.shared.activity.timerFired()) }
 

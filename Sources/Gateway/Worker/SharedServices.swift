@@ -22,12 +22,15 @@ package final class SharedServices: Sendable {
     /// Client connections of all workers, for the limit.
     let clientConnections = Atomic<Int>(0)
     let activity: ActivityMonitor
+    /// Tells the worker that runs the activity indicator's timer.
+    let tellActivity: @Sendable () -> Void
     /// The process is shutting down.
     let isDraining = Atomic<Bool>(false)
 
     package init(
         workerCount: Int, resolver: Resolver, store: CacheStore?, accessLog: AccessLog?,
         logger: Logger, labels: RouteLabels, activity: ActivityMonitor,
+        tellActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminResponse
     ) {
         self.workerCount = workerCount
@@ -37,6 +40,7 @@ package final class SharedServices: Sendable {
         self.logger = logger
         self.labels = labels
         self.activity = activity
+        self.tellActivity = tellActivity
         self.administration = administration
     }
 }

@@ -24,6 +24,8 @@ final class Worker {
     private var freeExchanges: [Exchange] = []
     private var relays: [ObjectIdentifier: Relay] = [:]
     private var activityTimer: ActivityTimer?
+    /// Exchanges began or ended in this turn.
+    private var hadActivity = false
     private var probes: [Probe] = []
     private(set) var isDraining = false
     private var clients = 0
@@ -60,6 +62,7 @@ final class Worker {
         }
         listen(sockets)
         startProbes()
+        loop.turnEnded = { [unowned self] in reportActivity() }
         loop.run()
         close()
     }
@@ -180,11 +183,25 @@ final class Worker {
     func exchangeBegan() {
         metrics.adjust(.exchangesInFlight, by: 1)
         shared.activity.begin()
+        hadActivity = true
     }
 
     func exchangeEnded() {
         metrics.adjust(.exchangesInFlight, by: -1)
         shared.activity.end()
+        hadActivity = true
+    }
+
+    /// Once per turn, not per exchange: tells the activity indicator if it listens.
+    private func reportActivity() {
+        guard hadActivity else { return }
+        hadActivity = false
+        guard shared.activity.mustBeTold else { return }
+        if let activityTimer {
+            activityTimer.observe()
+        } else {
+            shared.tellActivity()
+        }
     }
 
     func register(_ relay: Relay) { relays[ObjectIdentifier(relay)] = relay }

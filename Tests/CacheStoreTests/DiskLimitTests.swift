@@ -1,0 +1,115 @@
+import CachePolicy
+import Testing
+
+@testable import CacheStore
+
+/// The disk's limits: bytes, entries, and the size of the file.
+@Suite struct DiskLimitTests {
+    private let folder = TemporaryFolder()
+
+    private func options(_ bytes: Int64) -> CacheStoreOptions {
+        var options = CacheStoreOptions.small(folder)
+        options.memoryBytes = 0
+        options.diskBytes = bytes
+        options.checkpointBytes = 1 << 20
+        return options
+    }
+
+    @Test(
+        "The file stays within about its limit, whatever the sizes of what is stored",
+        arguments: [100, 3000, 5000, 16_384, 70_000, 300_000])
+    func fileSize(_ size: Int) throws {
+        let limit: Int64 = 4 << 20
+        let store = CacheStore(options: options(limit)).ready()
+        let count = 3 * Int(limit) / (size + 600)
+        for number in 0..<count {
+            // Keys come again, so that rows are replaced as well as evicted.
+            let key = number % 3 == 0 ? number / 2 : number
+            _ = store.put("http://a/\(key)", [UInt8](repeating: UInt8(number & 255), count: size))
+            if number % 50 == 0 { store.flushNow() }
+        }
+        store.flushNow()
+        #expect(eventually { query(folder.database, "SELECT count(*) FROM garbage") == 0 })
+        let figures = store.statistics()
+        #expect(figures.diskEvictions > 0)
+        #expect(figures.diskBytes <= limit)
+        #expect(figures.diskFileBytes <= limit + limit / 8)
+        // And the limit is made use of.
+        let used = Int64(figures.diskEntries) * Int64(size + 200)
+        #expect(used > limit / 2)
+        #expect(figures.diskEntries == Int(query(folder.database, "SELECT count(*) FROM entry") ?? 0))
+        store.close()
+    }
+
+    @Test("The least recently used entry goes first, and a load is a use")
+    func leastRecentlyUsed() throws {
+        var options = options(32 << 20)
+        options.diskEntries = 10
+        let store = CacheStore(options: options).ready()
+        for number in 0..<10 { store.put("http://a/\(number)", body(100)) }
+        store.flushNow()
+        #expect(store.loaded("http://a/0").count == 1)
+        store.put("http://a/10", body(100))
+        store.flushNow()
+        #expect(store.statistics().diskEntries == 10)
+        #expect(store.key("http://a/0") { store.diskMayHold($0) })
+        #expect(!store.key("http://a/1") { store.diskMayHold($0) })
+        #expect(store.key("http://a/2") { store.diskMayHold($0) })
+        store.close()
+    }
+
+    @Test("An entry that is in use in memory is not the first to leave the disk")
+    func resident() throws {
+        var options = options(32 << 20)
+        options.memoryBytes = 1 << 20
+        options.diskEntries = 10
+        let store = CacheStore(options: options).ready()
+        store.put("http://a/0", body(100))
+        store.flushNow()
+        store.close()
+        let again = CacheStore(options: options).ready()
+        #expect(again.loaded("http://a/0").count == 1)
+        // These are too large for memory, and many times what the disk holds.
+        for number in 1..<50 {
+            again.put("http://a/\(number)", body(150_000))
+            again.flushNow()
+        }
+        #expect(again.key("http://a/0") { again.diskMayHold($0) })
+        #expect(again.statistics().diskEntries == 10)
+        again.close()
+    }
+
+    @Test("A body of half the disk is taken, one page more is not")
+    func objectLimit() throws {
+        var options = options(8 << 20)
+        options.queueBytes = 32 << 20
+        let store = CacheStore(options: options).ready()
+        let chunks = (4 << 20) / Int(Schema.footprint(
+            recordBytes: 0, inlineBytes: 0, chunked: 65_536, chunkBytes: 65_536))
+        guard case .storedOnDisk = store.put("http://a/", body((chunks - 2) * 65_536)) else {
+            Issue.record("not taken")
+            return
+        }
+        store.flushNow()
+        #expect(store.put("http://b/", body(4 << 20)).refusal != nil)
+        #expect(store.put("http://c/", body((4 << 20) + 1)).refusal == .tooLarge)
+        #expect(store.put("http://c/", body((4 << 20) + 1), announced: false).refusal == .tooLarge)
+        #expect(store.loaded("http://b/").isEmpty)
+        #expect(store.loaded("http://a/").count == 1)
+        store.close()
+    }
+
+    @Test("A smaller limit takes effect at the next start, on the file too")
+    func shrinking() throws {
+        let large = CacheStore(options: options(16 << 20)).ready()
+        for number in 0..<600 { _ = large.put("http://a/\(number)", body(20_000, seed: number)) }
+        large.close()
+        #expect(large.statistics().diskEvictions == 0)
+        let store = CacheStore(options: options(3 << 20)).ready()
+        #expect(eventually { store.statistics().diskBytes <= 3 << 20 })
+        #expect(eventually { store.statistics().diskFileBytes <= (3 << 20) * 5 / 4 + (512 << 10) })
+        #expect(store.loaded("http://a/599").map { store.bytes($0) } == [body(20_000, seed: 599)])
+        #expect(store.loaded("http://a/0").isEmpty)
+        store.close()
+    }
+}

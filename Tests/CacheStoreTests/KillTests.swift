@@ -1,0 +1,129 @@
+import CLinux
+import CachePolicy
+import Foundation
+import Testing
+
+@testable import CacheStore
+
+/// `kill -9` in the middle of a storm of stores, ten times on one database.
+@Suite struct KillTests {
+    private static let variable = "PINFOLD_STORM_FOLDER"
+    private static let keys = 400
+
+    private static let pool = body(2 << 20)
+
+    /// A body that says which it is and whose every byte follows from that.
+    private static func content(_ key: Int, _ version: Int) -> [UInt8] {
+        let size = [0, 300, 5000, 16_384, 40_000, 150_000, 1_200_000][(key &* version) % 7]
+        let start = (key * 1009 + version * 97) % (pool.count - size)
+        return Array("\(key) \(version)\n".utf8) + pool[start..<start + size]
+    }
+
+    /// Whether these bytes are some version of this key's content.
+    private static func isIntact(_ bytes: [UInt8], _ key: Int) -> Bool {
+        guard let end = bytes.firstIndex(of: 10) else { return false }
+        let words = String(decoding: bytes[..<end], as: UTF8.self).split(separator: " ")
+        guard words.count == 2, Int(words[0]) == key, let version = Int(words[1]) else {
+            return false
+        }
+        return bytes == content(key, version)
+    }
+
+    private static func options(_ folder: String) -> CacheStoreOptions {
+        var options = CacheStoreOptions.small()
+        options.memoryBytes = 1 << 20
+        // Small enough for evictions, replacements and checkpoints to be in the middle of things.
+        options.diskBytes = 24 << 20
+        options.checkpointBytes = 2 << 20
+        options.folder = folder
+        return options
+    }
+
+    /// What the other process runs: stores until it is killed. In an ordinary run of the tests it
+    /// is not enabled.
+    @Test(
+        "The storm, in a process of its own",
+        .enabled(if: ProcessInfo.processInfo.environment[variable] != nil))
+    func storm() {
+        guard let folder = ProcessInfo.processInfo.environment[Self.variable] else { return }
+        let store = CacheStore(options: Self.options(folder)).ready()
+        var version = Int(StoreClock.monotonic() / 1_000_000)
+        while true {
+            version += 1
+            for key in 0..<Self.keys {
+                let name = "http://storm/\(key)"
+                if (key + version) % 31 == 0 {
+                    store.drop(name)
+                } else {
+                    store.put(name, Self.content(key, version), piece: 30_000)
+                }
+                if key % 20 == 0 { _ = store.loaded("http://storm/\((key * 7) % Self.keys)") }
+            }
+        }
+    }
+
+    @Test("After each of ten kills it starts, and every body it serves is whole", .timeLimit(.minutes(5)))
+    func tenKills() throws {
+        let folder = TemporaryFolder()
+        var served = 0
+        var generator = Lehmer(UInt64(truncatingIfNeeded: StoreClock.monotonic()))
+        for round in 0..<10 {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/proc/self/exe")
+                .resolvingSymlinksInPath()
+            process.arguments = Self.arguments
+            process.environment = ProcessInfo.processInfo.environment.merging(
+                [Self.variable: folder.path]
+            ) { $1 }
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            let begun = eventually { Self.size(folder.database + "-wal") > 1 << 20 }
+            #expect(begun, "the storm does not store")
+            // At any moment of batches, checkpoints and removals.
+            usleep(UInt32.random(in: 0..<500_000, using: &generator))
+            kill(process.processIdentifier, SIGKILL)
+            process.waitUntilExit()
+
+            let log = EventLog()
+            let store = CacheStore(options: Self.options(folder.path), onEvent: log.record).ready()
+            #expect(store.statistics().diskState == .ready, "round \(round)")
+            for key in 0..<Self.keys {
+                for response in store.loaded("http://storm/\(key)") {
+                    guard let bytes = store.bytes(response) else {
+                        Issue.record("a chunk is missing in round \(round)")
+                        continue
+                    }
+                    #expect([UInt8](response.head) == head())
+                    #expect(Self.isIntact(bytes, key), "damaged in round \(round)")
+                    served += 1
+                }
+            }
+            #expect(store.statistics().damagedEntries == 0)
+            #expect(!log.contains { if case .setAside = $0 { true } else { false } })
+            store.close()
+        }
+        #expect(served > 200)
+    }
+
+    private static func size(_ path: String) -> Int {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int(status.st_size) : 0
+    }
+
+    /// This test process's own arguments, to run the one test above.
+    private static var arguments: [String] {
+        var arguments: [String] = []
+        var rest = CommandLine.arguments.dropFirst()
+        while let argument = rest.popFirst() {
+            // The first argument of the test runner may be the bundle to load.
+            if argument.hasSuffix(".xctest") || argument == "--test-bundle-path" {
+                arguments.append(argument)
+                if argument == "--test-bundle-path", let path = rest.popFirst() {
+                    arguments.append(path)
+                }
+            }
+        }
+        return arguments + ["--testing-library", "swift-testing", "--filter", "KillTests/storm"]
+    }
+}

@@ -47,15 +47,11 @@ def send(gateway: Gateway, url: str, method: str, body: bytes = b"", **fields: s
 
 
 def prime(gateway: Gateway, url: str, **fields: str) -> Response:
-    """Fetches until it is a hit: the store may be a moment behind the response."""
+    """Stores the response; returns it as the cache answered it."""
     first = fetch(gateway, url, **fields)
-
-    def second() -> Response | None:
-        response = fetch(gateway, url, **fields)
-        return response if hit(response) else None
-
-    until(second, f"a hit for {url}; the first was {first.get('cache-status')}", 5)
-    return first
+    stored = fetch(gateway, url, **fields)
+    assert hit(stored), f"first {first.get('cache-status')}, then {stored.get('cache-status')}"
+    return stored
 
 
 # Hit and miss
@@ -129,6 +125,8 @@ NOT_STORED = {
     "an invalid Expires": ("200 OK", ["Expires: 0"]),
     "an unknown status without freshness": ("299 Odd", []),
     "an error status without freshness": ("500 Internal Server Error", []),
+    # RFC 9111 §7.3 would allow it; a cookie in a shared cache is rarely meant.
+    "Set-Cookie": ("200 OK", [FRESH, "Set-Cookie: a=b"]),
     "Vary: *": ("200 OK", [FRESH, "Vary: *"]),
     "a partial response": ("206 Partial Content", [FRESH, "Content-Range: bytes 0-5/100"]),
 }
@@ -159,7 +157,6 @@ STORED = {
     "a quoted value": ("200 OK", ['Cache-Control: max-age="600"']),
     "directives in capitals": ("200 OK", ["Cache-Control: MAX-AGE=600"]),
     "over two lines": ("200 OK", ["Cache-Control: public", "Cache-Control: max-age=600"]),
-    "Set-Cookie does not forbid": ("200 OK", [FRESH, "Set-Cookie: a=b"]),
     "Pragma in a response means nothing": ("200 OK", [FRESH, "Pragma: no-cache"]),
 }
 
@@ -189,20 +186,29 @@ def test_responses_to_authorized_requests(gateway, origin, control, stored):
     assert fetch(running, there.url("/")).body == (b"body 1" if stored else b"body 3")
 
 
-@pytest.mark.parametrize("coding", ["length", "chunked", "close"])
+@pytest.mark.parametrize("coding", ["length", "chunked"])
 def test_every_framing_is_stored_whole(gateway, origin, coding):
     body = bytes(range(256)) * 900
     replies = {
         "length": reply(body, "200 OK", FRESH),
         "chunked": chunked([body[:1000], body[1000:]], FRESH),
-        "close": reply(body, "200 OK", FRESH, "Connection: close", length=False),
     }
     there = origin(lambda _: replies[coding])
     running = gateway()
-    prime(running, there.url("/"))
-    response = fetch(running, there.url("/"))
+    response = prime(running, there.url("/"))
     assert response.body == body
     assert response.get("content-length") == str(len(body))
+
+
+def test_what_ends_with_the_connection_is_not_stored(gateway, origin):
+    """In clear text it cannot be told from what was cut off."""
+    there = origin(lambda _: reply(
+        b"whole?", "200 OK", FRESH, "Connection: close", length=False))
+    running = gateway()
+    for _ in range(2):
+        response = fetch(running, there.url("/"))
+        assert response.body == b"whole?"
+        assert not hit(response)
 
 
 @pytest.mark.parametrize("coding", ["length", "chunked"])
@@ -409,14 +415,15 @@ def test_a_changed_response_replaces_the_stored_one(gateway, origin):
 @pytest.mark.parametrize(("field", "value", "status"), [
     ("If-None-Match", '"v1"', 304), ("If-None-Match", 'W/"v1"', 304), ("If-None-Match", "*", 304),
     ("If-None-Match", '"other", "v1"', 304), ("If-None-Match", '"other"', 200),
-    ("If-Modified-Since", date(0), 304), ("If-Modified-Since", date(-100_000), 200)])
+    ("If-Modified-Since", 0, 304), ("If-Modified-Since", -100_000, 200)])
 def test_conditional_requests_are_answered_from_the_cache(gateway, origin, field, value, status):
     there = origin(lambda _: reply(
         b"body", "200 OK", FRESH, 'ETag: "v1"', f"Last-Modified: {date(-5000)}",
         "X-Kept: yes"))
     running = gateway()
     prime(running, there.url("/"))
-    response = fetch(running, there.url("/"), **{field.replace("-", "_"): value})
+    text = value if isinstance(value, str) else date(value)
+    response = fetch(running, there.url("/"), **{field.replace("-", "_"): text})
     assert response.status == status
     assert hit(response)
     assert response.get("etag") == '"v1"'
@@ -687,8 +694,10 @@ def test_the_disk_tier_stays_within_its_size(gateway, origin):
             assert wire.ask(request(there.url(f"/{number}"))).status == 200
 
     def small() -> bool:
+        # The database itself; the write-ahead log has a bound of its own.
         folder = running.folder / "cache"
-        return sum(one.stat().st_size for one in folder.iterdir()) < 12 << 20
+        return ((folder / "cache.sqlite").stat().st_size < 8 << 20
+                and sum(one.stat().st_size for one in folder.iterdir()) < 32 << 20)
 
     until(small, "eviction keeps the database small")
     until(lambda: running.metric("pinfold_cache_size_bytes", tier="disk") <= 4 << 20,
@@ -714,13 +723,15 @@ def test_entries_of_an_older_policy_are_not_used(gateway, origin):
     import signal
 
     there = origin(counting(FRESH))
-    running = gateway()
+    running = gateway({"timeouts": {"connect": "300ms"}})
     url = f"http://policy.test:{there.port}/"
     prime(running, url)
     running.write_config({**running.config, "hosts": [
         {"match": ["policy.test"], "upgrade": "https"}]})
     running.signal(signal.SIGHUP)
-    until(lambda: fetch(running, url).status == 502, "the new policy applies to cached entries too")
+    # The origin speaks no TLS, so that only the cache could still answer.
+    until(lambda: fetch(running, url).status == 504, "the new policy applies to cached entries too")
+    assert fetch(running, url).status == 504
 
 
 def test_a_wire_level_hit_is_framed_for_keep_alive(gateway, origin):

@@ -117,7 +117,7 @@ class TestFailures:
 
     def test_a_certificate_that_is_not_yet_valid(self, gateway, origin, pki, way):
         leaf = pki.intermediate.issue(HOST, days=(2, 30))
-        self.run(gateway, origin, pki, way, leaf, "not yet valid", "notyetvalid", pins=[leaf.pin])
+        self.run(gateway, origin, pki, way, leaf, "not-yet-valid", pins=[leaf.pin])
 
     def test_a_self_signed_certificate(self, gateway, origin, pki, way):
         leaf = pki.self_signed(HOST)
@@ -416,8 +416,12 @@ def test_pooled_connections_are_dropped_when_the_policy_changes(gateway, origin,
         assert wire.ask(request(url)).status == 502, "on this connection too"
 
 
-def test_an_origin_that_speaks_no_tls_is_a_502(gateway, origin, pki):
-    plain = origin(lambda _: reply(b"plain"))
+def test_an_origin_that_speaks_no_tls_is_a_502(gateway, scripted_origin, pki):
+    def script(connection):
+        connection._more()
+        connection.send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+    plain = scripted_origin(script)
     running = gateway(configuration(
         "upgrade", plain.port, {"tls": {"roots": [str(pki.root.pem_file)]}}, None))
     response = ask(running, "upgrade", plain.port)

@@ -253,7 +253,7 @@ def test_the_limit_of_fields(gateway, origin, over, status):
     there = origin(lambda _: reply())
     running = gateway({"limits": {"fields": 20}})
     lines = ["GET " + there.url("/") + " HTTP/1.1", f"Host: {there.authority}"]
-    lines += [f"X-{number}: a" for number in range(18 + over)]
+    lines += [f"X-{number}: a" for number in range(19 + over)]
     assert running.ask(CRLF.join(lines) + CRLF * 2).status == status
 
 

@@ -39,7 +39,7 @@ def latencies(running: Gateway, url: str, count: int = 200) -> list[float]:
 def test_ten_thousand_idle_connections_while_requests_go_on(gateway, origin):
     assert raise_descriptor_limit() >= 11_000, "raise the limit of descriptors (ulimit -n)"
     there = origin(lambda _: reply(b"x", "200 OK", FRESH))
-    running = gateway({"timeouts": {"idle": "300s"}})
+    running = gateway({"timeouts": {"idle": "300s", "head": "300s"}})
     url = there.url("/")
     running.get(url)
     before = running.rss_bytes
@@ -110,7 +110,7 @@ def test_no_descriptor_for_the_upstream_is_an_error_reply(gateway, scripted_orig
     wires = [running.wire() for _ in range(60)]
     try:
         for wire in wires:
-            wire.send(request(there.url("/")))
+            wire.send(request(there.url("/"), Connection="close"))
         until(lambda: running.descriptors >= 58, "no descriptor is left")
         release.set()
         statuses = set()
@@ -209,12 +209,9 @@ def test_slow_senders_and_readers_do_not_slow_others(gateway, scripted_origin):
 
 def test_a_slow_origin_does_not_slow_others(gateway, scripted_origin):
     def script(connection: OriginConnection) -> None:
-        seen = connection.read_request()
-        if seen is None:
-            return
-        if seen.target != "/slow":
+        while (seen := connection.read_request()) is not None and seen.target != "/slow":
             connection.send(reply(b"x"))
-            connection.read_to_end()
+        if seen is None:
             return
         connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
         for _ in range(100_000):
@@ -339,7 +336,8 @@ def test_two_gibibytes_up(gateway, scripted_origin, sparse, coding):
     extra = ["-H", "Transfer-Encoding: chunked"] if coding == "chunked" else []
     code, _, uploaded = curl("-x", running.proxy_url, "-H", "Expect:", *extra, "-T", str(sparse),
                              there.url("/sink"))
-    assert (code, uploaded) == ("201", str(SIZE))
+    # curl counts the chunks' heads too.
+    assert (code, int(uploaded) >= SIZE) == ("201", True)
     assert counted[0] >= SIZE
     check_memory(running)
 

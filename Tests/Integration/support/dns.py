@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import socket
 import threading
 from collections import Counter
@@ -75,7 +76,7 @@ class NameServer:
             if found is None:
                 return None
             for address in found[0]:
-                data = A(address) if kind == "A" else AAAA(address)
+                data = A(address) if kind == "A" else AAAA(list(ipaddress.IPv6Address(address).packed))
                 answer.add_answer(RR(owner, getattr(QTYPE, kind), ttl=found[1], rdata=data))
         elif name.endswith(".test"):
             if kind == "A":

@@ -69,6 +69,7 @@ http {{
         location /fresh/ {{ alias files/; add_header Cache-Control max-age=600; }}
         location /validate/ {{ alias files/; add_header Cache-Control no-cache; }}
         location /packed/ {{ alias files/; gzip on; gzip_min_length 1; gzip_types *;
+            gzip_proxied any;
             gzip_vary on; add_header Cache-Control max-age=600; }}
         location /status/ {{ add_header Cache-Control no-store; return 204; }}
         location /store/ {{ alias uploads/; dav_methods PUT DELETE; create_full_put_path on; }}

@@ -23,6 +23,8 @@ protocol ClientStream: AnyObject {
     /// Bytes received for and sent in answer to the current exchange.
     var requestBytes: UInt64 { get }
     var responseBytes: UInt64 { get }
+    /// Bytes of content given to be sent in answer to the current exchange.
+    var contentBytes: UInt64 { get }
 
     /// Queues a complete interim response.
     func sendInterim(_ head: Buffer)

@@ -52,7 +52,8 @@ struct ErrorReply {
 
     /// Only what a structured field's string may hold.
     private static func ascii(_ text: String, limit: Int) -> String {
-        String(decoding: text.utf8.prefix(limit).map { 0x20..<0x7F ~= $0 ? $0 : 0x20 }, as: UTF8.self)
+        String(
+            decoding: text.utf8.prefix(limit).map { 0x20..<0x7F ~= $0 ? $0 : 0x20 }, as: UTF8.self)
     }
 
     /// A JSON string.

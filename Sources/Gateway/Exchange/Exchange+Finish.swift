@@ -70,9 +70,9 @@ extension Exchange {
             worker.metrics.add(.clientBytesReceived, received)
             worker.metrics.add(.clientBytesSent, sent)
             if let log = worker.shared.accessLog {
-                worker.write(self, to: log, durationMicroseconds: duration, received, sent)
+                worker.write(self, to: log, durationMicroseconds: duration)
             }
         }
-        worker.exchangeEnded()
+        if listener?.isCounted ?? false { worker.exchangeEnded() }
     }
 }

@@ -66,7 +66,8 @@ extension Exchange {
         guard let origin else { return nil }
         let needed = request.length + origin.authority.count + 512 + storedValidatorBytes
         let buffers = worker.loop.buffers
-        let head = needed <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: needed)
+        let head =
+            needed <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: needed)
         var writer = HeadWriter(head.writable)
         let authority = origin.authority
         withRequestHead { bytes in
@@ -142,6 +143,7 @@ extension Exchange {
 
     /// Content of the request's body. False: take no more until `resumeRequestBody`.
     func requestBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
+        receivedBodyBytes += UInt64(bytes.count)
         switch phase {
         case .forwarding: break
         case .ended, .serving, .replying, .tunnelling: return true  // nobody wants it any more

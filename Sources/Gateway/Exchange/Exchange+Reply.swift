@@ -11,11 +11,12 @@ extension Exchange {
         self.fault = fault
         worker.metrics.recordFailure(reason: fault.metricIndex)
         worker.log(fault, of: self)
-        let wantsJSON = withRequestHead { bytes in
-            request.fields.contains(.accept) && prefersJSON(bytes)
-        }
+        let wantsJSON =
+            refusedWantsJSON
+            || withRequestHead { request.fields.contains(.accept) && prefersJSON($0) }
         let reply = ErrorReply(fault, id: idText, asJSON: wantsJSON)
-        sendLocal(status: fault.status, contentType: reply.contentType, closing: closing) {
+        let mustClose = closing || fault.leavesNoRoom
+        sendLocal(status: fault.status, contentType: reply.contentType, closing: mustClose) {
             writer in
             writer.append("Proxy-Status: ")
             writer.append(reply.proxyStatus.span)

@@ -103,7 +103,7 @@ extension Exchange {
         CacheStatus.forwarded(forwarded).append(to: &writer)
     }
 
-    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer) -> Bool {
+    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
         guard let client else { return true }
         if let ticket, !ticket.append(bytes) {
             ticket.abandon()
@@ -111,7 +111,9 @@ extension Exchange {
             worker.metrics.add(.cacheStoresAborted)
         }
         client.sendBody(bytes, owner: owner)
-        return client.flush()
+        // The end goes out with the last part, and only when the store is complete: who has seen
+        // the end of a response may ask for it again at once.
+        return isLast ? true : client.flush()
     }
 
     func upstreamEnded(trailers: borrowing ChunkedDecoder?) {
@@ -161,11 +163,6 @@ extension Exchange {
     /// Begins to store the response if policy and store allow it.
     private func beginStore(_ bytes: Span<UInt8>) -> Bool {
         notStoredReason = nil
-        // What ends with a clear-text connection cannot be told from what was cut off (RFC 9112 §8).
-        if response.framing == .untilClose, origin?.tls == nil {
-            notStoredReason = .incomplete
-            return false
-        }
         guard let origin, origin.cacheStores, let store = worker.shared.store, let key,
             forwardReason != .method
         else {
@@ -186,9 +183,10 @@ extension Exchange {
         case .store(let storable):
             var head: [UInt8] = []
             StoredHead.append(response, in: bytes, responseTime: now, to: &head)
-            guard let metadata = StoredMetadata(
-                storedHead: head.span, times: storable.times, hasQuery: key.hasQuery,
-                options: worker.policy.cacheOptions)
+            guard
+                let metadata = StoredMetadata(
+                    storedHead: head.span, times: storable.times, hasQuery: key.hasQuery,
+                    options: worker.policy.cacheOptions)
             else { return false }
             return openTicket(store, key, storable.vary, head, metadata, origin.fingerprint)
         }

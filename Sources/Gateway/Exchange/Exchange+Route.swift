@@ -96,6 +96,15 @@ extension Exchange {
 }
 
 extension Span where Element == UInt8 {
+    /// Whether the bytes begin with a text.
+    func starts(with text: StaticString) -> Bool {
+        guard count >= text.utf8CodeUnitCount else { return false }
+        for index in 0..<text.utf8CodeUnitCount where self[index] != text.utf8Start[index] {
+            return false
+        }
+        return true
+    }
+
     /// How often a word occurs.
     func occurrences(of word: StaticString) -> Int {
         let length = word.utf8CodeUnitCount

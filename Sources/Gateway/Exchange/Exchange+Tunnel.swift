@@ -91,7 +91,7 @@ extension Exchange {
             worker: worker, idleMilliseconds: worker.policy.timeouts.idleMilliseconds
         ) { [self] toUpstream, toClient in
             worker.metrics.adjust(.tunnelsOpen, by: -1)
-            worker.clientLeft()
+            worker.clientLeft(listener)
             worker.metrics.add(.tunnelBytesToUpstream, toUpstream)
             worker.metrics.add(.tunnelBytesToClient, toClient)
             relayedBytes = (toUpstream, toClient)
@@ -106,7 +106,7 @@ extension Exchange {
             Descriptors.close(detached.descriptor)
             Descriptors.close(transport.descriptor)
             worker.metrics.adjust(.tunnelsOpen, by: -1)
-            worker.clientLeft()
+            worker.clientLeft(listener)
             finish()
         }
     }

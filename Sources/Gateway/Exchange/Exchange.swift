@@ -54,6 +54,8 @@ final class Exchange: EventHandler, UpstreamConsumer {
     /// Bytes of the request's body in the buffer of its head that could be sent again.
     var replayableBody: Range<Int>?
     var sentBodyBytes: UInt64 = 0
+    /// Bytes of content taken from the client, whatever became of them.
+    var receivedBodyBytes: UInt64 = 0
     var requestBodyEnded = true
     var upstreamIsChunked = false
 
@@ -86,6 +88,8 @@ final class Exchange: EventHandler, UpstreamConsumer {
     var cacheResult = CacheResult.none
     var fault: ExchangeFault?
     var responseHeadSent = false
+    /// The head could not be parsed, and its sender seems to take JSON.
+    var refusedWantsJSON = false
     /// The end of the response is queued for the client.
     var responseIsComplete = false
     var id: UInt64 = 0
@@ -137,18 +141,28 @@ final class Exchange: EventHandler, UpstreamConsumer {
     }
 
     /// Answers a request whose head could not be read.
+    /// `seen` holds what was received of it.
     func refuse(
-        _ fault: ExchangeFault, client: ClientConnection, listener: Listener, peer: Endpoint
+        _ fault: ExchangeFault, seen: Buffer?, client: ClientConnection, listener: Listener,
+        peer: Endpoint
     ) {
         request.length = 0
         request.fields.removeAll()
         request.version = .http11
         request.method = .other
         request.keepAlive = false
+        if let seen { guess(from: seen.readable) }
         prepare(client: client, listener: listener, peer: peer)
         hasRequestBody = false
         requestBodyEnded = true
         reply(with: fault, closing: true)
+    }
+
+    /// What the answer's form depends on, from a head that could not be parsed.
+    private func guess(from bytes: UnsafeRawBufferPointer) {
+        let seen = Span<UInt8>(_unsafeElements: bytes.bindMemory(to: UInt8.self))
+        if seen.starts(with: "HEAD ") { request.method = .head }
+        refusedWantsJSON = seen.occurrences(of: "application/json") > 0
     }
 
     private func prepare(client: ClientConnection, listener: Listener, peer: Endpoint) {
@@ -158,7 +172,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
         self.peer = peer
         started = Clock.monotonicMicroseconds()
         id = worker.nextExchangeID()
-        worker.exchangeBegan()
+        if listener.isCounted { worker.exchangeBegan() }
     }
 
     /// Back to the state of a new object, its storage kept.
@@ -168,6 +182,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
         requestBuffer = nil
         replayableBody = nil
         sentBodyBytes = 0
+        receivedBodyBytes = 0
         upstreamIsChunked = false
         origin = nil
         upstream = nil
@@ -186,6 +201,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
         cacheResult = .none
         fault = nil
         responseHeadSent = false
+        refusedWantsJSON = false
         responseIsComplete = false
         relayedBytes = (0, 0)
         upstreamEndpoint = nil

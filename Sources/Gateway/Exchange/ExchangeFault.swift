@@ -225,9 +225,15 @@ extension ExchangeFault {
         }
     }
 
+    /// Whether the client's own connection is better ended, for what it holds is scarce.
+    package var leavesNoRoom: Bool {
+        if case .descriptorsExhausted = self { true } else { false }
+    }
+
     /// Whether the fault shows that the host cannot be reached, as opposed to an answer of it.
     package var isConnectionLevel: Bool {
         switch self {
+        case .nameNotResolved(.overloaded), .nameNotResolved(.cancelled): false
         case .nameNotResolved, .connectFailed, .connectTimeout, .tlsFailed, .tlsTimeout: true
         default: false
         }

@@ -102,7 +102,8 @@ package final class GatewayProcess {
         return SharedServices(
             workerCount: workerCount, resolver: try Resolver(options: resolverOptions),
             store: makeStore(), accessLog: try makeAccessLog(), logger: logger, labels: labels,
-            activity: activity, tellActivity: { first.post(.activityChanged) }, administration: { site.respond(to: $0) })
+            activity: activity, tellActivity: { first.post(.activityChanged) },
+            administration: { site.respond(to: $0) })
     }
 
     private func makeStore() -> CacheStore? {
@@ -111,6 +112,9 @@ package final class GatewayProcess {
         options.memoryBytes = configuration.cache.memoryBytes
         options.diskBytes = Int64(configuration.cache.diskBytes)
         options.folder = configuration.cache.path
+        // The write-ahead log stays small beside a small database.
+        options.checkpointBytes = min(
+            options.checkpointBytes, max(1 << 20, configuration.cache.diskBytes / 8))
         let store = CacheStore(options: options) { [logger] event in
             logger.log(event)
         }
@@ -173,7 +177,6 @@ package final class GatewayProcess {
             reload.generation = policy.generation
             reload.lastSucceeded = true
             reload.loadedMilliseconds = UInt64(max(0, Clock.wallMilliseconds()))
-            reload.pinsets = LabelTable(configuration.pinsets.map(\.pinset.name))
             reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
             reload.diskLimit = UInt64(configuration.cache.diskBytes)
             reload.hosts = hosts

@@ -24,7 +24,13 @@ final class ListenerSockets {
     private let workers: Int
     private let routes: RouteLabels
     /// What was asked for and what it is bound to; a port of 0 keeps the port it got.
-    private var bound: [(asked: Endpoint, actual: Endpoint)] = []
+    private var bound: [Bound] = []
+
+    private struct Bound {
+        var name: String
+        var asked: Endpoint
+        var actual: Endpoint
+    }
 
     init(workers: Int, routes: RouteLabels) {
         self.workers = workers
@@ -40,7 +46,7 @@ final class ListenerSockets {
     /// worker; a descriptor of -1 stands for a socket that the worker has already.
     func open(_ configuration: ConfigurationSnapshot) throws(ListenError) -> [[ListenerSocket]] {
         var perWorker = [[ListenerSocket]](repeating: [], count: workers)
-        var now: [(asked: Endpoint, actual: Endpoint)] = []
+        var now: [Bound] = []
         var opened: [Int32] = []
         do throws(ListenError) {
             for (index, listener) in configuration.listeners.enumerated() {
@@ -73,14 +79,13 @@ final class ListenerSockets {
 
     private func open(
         _ socket: ListenerSocket, on workers: Range<Int>, _ perWorker: inout [[ListenerSocket]],
-        _ now: inout [(asked: Endpoint, actual: Endpoint)], _ opened: inout [Int32]
+        _ now: inout [Bound], _ opened: inout [Int32]
     ) throws(ListenError) {
         var socket = socket
         let asked = socket.endpoint
-        let isTaken = now.contains { $0.asked == asked }
-        if let known = bound.first(where: { $0.asked == asked }), !isTaken {
+        if let known = known(socket.name, asked) {
             socket.endpoint = known.actual
-            now.append(known)
+            now.append(Bound(name: socket.name, asked: asked, actual: known.actual))
             for worker in workers { perWorker[worker].append(socket) }
             return
         }
@@ -95,6 +100,12 @@ final class ListenerSockets {
         } catch {
             throw ListenError(listener: socket.name, endpoint: asked, error: error)
         }
-        now.append((asked, socket.endpoint))
+        now.append(Bound(name: socket.name, asked: asked, actual: socket.endpoint))
+    }
+
+    /// A socket that is open for the listener, or for another one at the same address. Ports that
+    /// the system chose differ although they were asked for alike: there the name decides.
+    private func known(_ name: String, _ asked: Endpoint) -> Bound? {
+        bound.first { $0.asked == asked && (asked.port != 0 || $0.name == name) }
     }
 }

@@ -11,7 +11,6 @@ final class PublishedState: Sendable {
         var generation: UInt64 = 1
         var lastSucceeded = true
         var loadedMilliseconds: UInt64 = 0
-        var pinsets = LabelTable()
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
         var hosts: [HostReachability] = []
@@ -43,8 +42,10 @@ final class PublishedState: Sendable {
         let services = services.withLock { $0 }
         let reload = reload.withLock { $0 }
         return MetricsSnapshot(
-            workers: services?.workers ?? [], routes: services?.shared.labels.snapshot ?? LabelTable(),
-            pinsets: reload.pinsets, reasons: ExchangeFault.metricReasons,
+            workers: services?.workers ?? [],
+            routes: services?.shared.labels.snapshot ?? LabelTable(),
+            pinsets: services?.shared.labels.pinsetSnapshot ?? LabelTable(),
+            reasons: ExchangeFault.metricReasons,
             service: figures(services?.shared, reload), process: process.figures(), build: build)
     }
 
@@ -53,9 +54,7 @@ final class PublishedState: Sendable {
         if let store = shared?.store { Self.describe(store.statistics(), reload, &service) }
         if let log = shared?.accessLog { service.accessLog = log.figures }
         if let activity = shared?.activity { service.activity = StateFigure(activity.snapshot) }
-        service.reachability = reload.hosts.map {
-            LabelledState(label: $0.host, state: StateFigure($0))
-        }
+        service.reachability = reload.hosts.map { LabelledState($0) }
         service.configurationGeneration = reload.generation
         service.lastReloadSucceeded = reload.lastSucceeded
         service.configurationLoadedMilliseconds = reload.loadedMilliseconds
@@ -81,15 +80,5 @@ final class PublishedState: Sendable {
         case .ready: service.diskState = .on
         case .off: service.diskState = .failed
         }
-    }
-}
-
-extension StateFigure {
-    /// A host's reachability with its transitions.
-    init(_ host: HostReachability) {
-        self.init(
-            states: ReachabilityState.allCases.map { state in
-                Entry(label: "\(state.label)", transitions: host.transitions(to: state))
-            }, current: Int(host.state.rawValue))
     }
 }

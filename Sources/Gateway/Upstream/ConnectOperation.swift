@@ -39,6 +39,8 @@ final class ConnectOperation: EventHandler {
     private var raceTimer = Int64.max
     private var finished = false
     private let started: Int64
+    /// When DNS was asked; 0: it was not.
+    private var lookupStarted: Int64 = 0
 
     /// - Parameters:
     ///   - rules: which addresses may be connected to; nil allows all.
@@ -68,10 +70,12 @@ final class ConnectOperation: EventHandler {
         if let known = worker.shared.resolver.cached(
             name: host, nowMilliseconds: worker.loop.now)
         {
-            worker.metrics.add(.dnsCacheHits)
+            if known.isFromCache { worker.metrics.add(.dnsCacheHits) }
             worker.loop.afterTurn { self.resolved(known) }
             return
         }
+        worker.metrics.add(.dnsQueries)
+        lookupStarted = Clock.monotonicMicroseconds()
         let (token, mailbox) = (token, worker.mailbox)
         worker.shared.resolver.resolve(
             name: host, later: { mailbox.post(.resolvedLater(token, $0)) },
@@ -88,6 +92,7 @@ final class ConnectOperation: EventHandler {
     /// The lookup's answer.
     func resolved(_ result: ResolveResult) {
         guard !finished else { return }
+        if lookupStarted > 0 { countLookup(result) }
         switch result {
         case .resolved(let answer): arrived(answer)
         case .failed(let failure):
@@ -95,6 +100,20 @@ final class ConnectOperation: EventHandler {
             perform(
                 plan.handle(
                     .answersArrived([], isComplete: true, nowMilliseconds: worker.loop.now)))
+        }
+    }
+
+    private func countLookup(_ result: ResolveResult) {
+        worker.metrics.record(
+            .dnsQuery,
+            microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - lookupStarted)))
+        switch result {
+        case .resolved: worker.metrics.add(.dnsAnswersFound)
+        case .failed(.nxdomain): worker.metrics.add(.dnsAnswersNoSuchName)
+        case .failed(.noData): worker.metrics.add(.dnsAnswersNoData)
+        case .failed(.timeout): worker.metrics.add(.dnsAnswersTimeout)
+        case .failed(.serverFailure): worker.metrics.add(.dnsAnswersServerFailure)
+        case .failed: worker.metrics.add(.dnsAnswersOther)
         }
     }
 
@@ -236,5 +255,15 @@ final class ConnectOperation: EventHandler {
         finished = true
         for index in attempts.indices { drop(index) }
         worker.loop.remove(self)
+    }
+}
+
+extension ResolveResult {
+    /// Whether a lookup was spared: not for literals and the names that need none.
+    fileprivate var isFromCache: Bool {
+        switch self {
+        case .resolved(let answer): answer.source == .dns
+        case .failed(let failure): failure != .badName
+        }
     }
 }

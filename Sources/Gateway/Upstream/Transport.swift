@@ -27,7 +27,8 @@ struct Transport {
     ) -> ReadResult {
         guard let tls else {
             switch Transfers.read(descriptor, into: memory) {
-            case .bytes(let count): return .bytes(count, drained: trustsShortRead && count < memory.count)
+            case .bytes(let count):
+                return .bytes(count, drained: trustsShortRead && count < memory.count)
             case .wouldBlock: return .wouldBlock
             case .endOfStream: return .endOfStream
             case .failed(let error): return .failed(.upstreamReset(error))

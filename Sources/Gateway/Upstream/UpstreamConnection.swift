@@ -277,7 +277,8 @@ final class UpstreamConnection: EventHandler {
         case .data(let offset, let count, let consumed):
             input.start += consumed
             let content = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
-            let goesOn = consumer?.upstreamBody(content, owner: input) ?? false
+            let goesOn =
+                consumer?.upstreamBody(content, owner: input, isLast: decoder.isComplete) ?? false
             guard state == .active else { return false }
             if decoder.isComplete {
                 end()

@@ -14,8 +14,9 @@ protocol UpstreamConsumer: AnyObject {
     func upstreamHead(_ head: UnsafeRawBufferPointer)
     /// After a final head: no content came with it.
     func upstreamHeadWithoutBody()
-    /// Content arrived. `owner` keeps the bytes alive. False asks to pause until `resume`.
-    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer) -> Bool
+    /// Content arrived. `owner` keeps the bytes alive. `isLast`: `upstreamEnded` follows at once.
+    /// False asks to pause until `resume`.
+    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool
     /// The response ended well. The connection is already back in its pool or closed.
     func upstreamEnded(trailers: borrowing ChunkedDecoder?)
     /// What was queued for the upstream has been written.

@@ -20,6 +20,7 @@ package final class PolicySnapshot: Sendable {
     /// The metric label's index of each host entry, and of requests that no entry matches.
     private let entryRoutes: [Int]
     let defaultRoute: Int
+    private let entryPinsets: [[Int]]
     private let entryReachability: [[HostReachability]]
     private let entryFingerprints: [UInt64]
     private let defaultFingerprint: UInt64
@@ -34,13 +35,11 @@ package final class PolicySnapshot: Sendable {
     ) throws(TLSContextError) {
         self.generation = generation
         self.configuration = configuration
-        headLimits = HeadLimits(
-            headBytes: configuration.limits.headBytes, fields: configuration.limits.fields)
+        headLimits = configuration.limits.headLimits
         var options = PolicyOptions()
         options.maximumObjectBytes = UInt64(configuration.cache.maximumObjectBytes)
         cacheOptions = options
-        destinationRules = DestinationRules(
-            allow: configuration.access.allow.networks, deny: configuration.access.deny.networks)
+        destinationRules = configuration.access.destinationRules
         var contexts = ContextFactory(sessions: sessions)
         defaultTLS = try contexts.make(configuration.tls, pinsets: [])
         var entryTLS: [TLSClientContext] = []
@@ -51,6 +50,9 @@ package final class PolicySnapshot: Sendable {
         self.entryTLS = entryTLS
         defaultRoute = labels.index("default")
         entryRoutes = configuration.hosts.entries.map { labels.index("\($0.match[0])") }
+        entryPinsets = configuration.hosts.entries.map { entry in
+            entry.pinsets.map { labels.pinsetIndex(configuration.pinsets[$0].pinset.name) }
+        }
         entryReachability = configuration.hosts.entries.map { entry in
             entry.match.map { reachability("\($0)") }
         }
@@ -70,9 +72,9 @@ package final class PolicySnapshot: Sendable {
         entryIndex.map { entryTLS[$0] } ?? defaultTLS
     }
 
-    /// The names of the pinsets that apply.
+    /// The labels' indexes of the pinsets that apply, in the order of evaluation.
     func pinsets(entryIndex: Int?) -> [Int] {
-        entryIndex.map { configuration.hosts.entries[$0].pinsets } ?? []
+        entryIndex.map { entryPinsets[$0] } ?? []
     }
 
     func fingerprint(entryIndex: Int?) -> UInt64 {

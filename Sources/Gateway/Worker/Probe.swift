@@ -101,7 +101,7 @@ final class Probe: EventHandler, UpstreamConsumer {
 
     func upstreamHeadWithoutBody() {}
 
-    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer) -> Bool { true }
+    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool { true }
 
     func upstreamEnded(trailers: borrowing ChunkedDecoder?) { upstream = nil }
 

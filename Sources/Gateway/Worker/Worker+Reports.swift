@@ -46,7 +46,10 @@ extension Worker {
 
     func countHandshakeFailure(_ error: TLSError, _ origin: Origin) {
         guard case .trust(let failure) = error else {
-            metrics.add(.tlsHandshakesProtocolError)
+            switch error {
+            case .truncated, .transport: metrics.add(.tlsHandshakesClosed)
+            default: metrics.add(.tlsHandshakesProtocolError)
+            }
             return
         }
         let result = PinResult(failure)
@@ -76,8 +79,7 @@ extension Worker {
 
     /// Hands an exchange's line to the access log.
     func write(
-        _ exchange: Exchange, to log: AccessLog, durationMicroseconds: UInt64,
-        _ received: UInt64, _ sent: UInt64
+        _ exchange: Exchange, to log: AccessLog, durationMicroseconds: UInt64
     ) {
         guard let peer = exchange.peer, index < log.producers.count else { return }
         var record = AccessLogRecord(client: peer)
@@ -89,8 +91,10 @@ extension Worker {
         record.version = exchange.request.length > 0 ? exchange.request.version : nil
         record.cache = exchange.cacheResult
         record.reason = exchange.fault.map { UInt16(clamping: $0.metricIndex) }
-        record.requestBytes = received
-        record.responseBytes = sent
+        // As in every web server's log: content, without heads and framing.
+        record.requestBytes = exchange.receivedBodyBytes + exchange.relayedBytes.fromClient
+        record.responseBytes =
+            (exchange.client?.contentBytes ?? 0) + exchange.relayedBytes.toClient
         record.durationMicroseconds = durationMicroseconds
         record.upstreamTLS = exchange.upstreamVersion
         if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
@@ -99,7 +103,8 @@ extension Worker {
         let texts = AccessLogTexts(
             method: isRead ? request.methodRange : ByteRange(),
             target: isRead ? request.target : ByteRange(),
-            userAgent: isRead ? request.fields.first(.userAgent)?.value ?? ByteRange() : ByteRange(),
+            userAgent: isRead
+                ? request.fields.first(.userAgent)?.value ?? ByteRange() : ByteRange(),
             referer: isRead ? request.fields.first(.referer)?.value ?? ByteRange() : ByteRange())
         exchange.withRequestHead {
             log.producers[index].log(record, head: $0, texts: texts)

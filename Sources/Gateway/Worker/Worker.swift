@@ -140,15 +140,15 @@ final class Worker {
             shared.clientConnections.subtract(1, ordering: .relaxed)
             return Descriptors.close(descriptor)
         }
-        clients += 1
+        if listener.isCounted { clients += 1 }
         metrics.add(.clientConnectionsAccepted)
         metrics.adjust(.clientConnectionsOpen, by: 1)
         client.start()
     }
 
     /// A client's connection, or the relay it became, is gone.
-    func clientLeft() {
-        clients -= 1
+    func clientLeft(_ listener: Listener?) {
+        if listener?.isCounted ?? true { clients -= 1 }
         shared.clientConnections.subtract(1, ordering: .relaxed)
         metrics.adjust(.clientConnectionsOpen, by: -1)
         stopIfDrained()
@@ -253,7 +253,11 @@ final class Worker {
         // The administration still answers: that it is draining is something to be told.
         for listener in listeners where listener.isCounted { listener.close() }
         listeners.removeAll { $0.isCounted }
-        for handler in loop.handlers { (handler as? ClientConnection)?.drain() }
+        for handler in loop.handlers {
+            if let client = handler as? ClientConnection, client.listener.isCounted {
+                client.drain()
+            }
+        }
         stopIfDrained()
     }
 

@@ -353,6 +353,7 @@ def test_the_pool_is_bounded_per_host_and_the_rest_waits(gateway, scripted_origi
             wire.send(request(there.url("/")))
         assert arrived.acquire(timeout=10) and arrived.acquire(timeout=10)
         # The two that wait fill the queue; one more is refused at once.
+        until(lambda: running.metric("pinfold_upstream_pool_waiting") == 2, "the queue is full")
         def refused():
             response = running.get(there.url("/"))
             return response if response.status != 200 else None

@@ -24,7 +24,7 @@ final class ClientConnection: EventHandler {
 
     enum State { case head, exchange, lingering, closed }
 
-    unowned let worker: Worker
+    unowned(unsafe) let worker: Worker
     let descriptor: Int32
     let listener: Listener
     let peer: Endpoint
@@ -39,6 +39,8 @@ final class ClientConnection: EventHandler {
     var keepsAlive = true
     var responseEnded = false
     var lingered = 0
+    private var servedGeneration: UInt64 = 0
+    private var mayBeServed = false
     /// The deadline of an incomplete head runs: it counts from the head's first byte.
     var headIsTimed = false
 
@@ -67,6 +69,15 @@ final class ClientConnection: EventHandler {
         self.listener = listener
         self.peer = peer
         parser = RequestHeadParser(limits: worker.policy.headLimits)
+    }
+
+    /// Whether the client is one of `access.clients`; looked up once per configuration.
+    var isServed: Bool {
+        if servedGeneration != worker.policy.generation {
+            servedGeneration = worker.policy.generation
+            mayBeServed = listener.serves(peer)
+        }
+        return mayBeServed
     }
 
     /// Begins to serve; the connection is registered.

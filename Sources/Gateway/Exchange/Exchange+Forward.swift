@@ -29,6 +29,8 @@ extension Exchange {
         if token != .none { worker.loop.setDeadline(self, after: nil) }
         self.upstream = upstream
         upstreamWasReused = upstream.uses > 0
+        upstreamEndpoint = upstream.endpoint
+        if worker.shared.accessLog != nil { upstreamVersion = upstream.transport.version }
         phase = .forwarding
         requestTime = worker.wallSeconds
         if let store = worker.shared.store {

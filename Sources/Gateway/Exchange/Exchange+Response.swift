@@ -163,6 +163,12 @@ extension Exchange {
     /// Begins to store the response if policy and store allow it.
     private func beginStore(_ bytes: Span<UInt8>) -> Bool {
         notStoredReason = nil
+        // What ends with a clear-text connection is complete by RFC 9112 §8, but cannot be told
+        // from what was cut off: it is passed on and not kept.
+        if response.framing == .untilClose, origin?.tls == nil {
+            notStoredReason = .incomplete
+            return false
+        }
         guard let origin, origin.cacheStores, let store = worker.shared.store, let key,
             forwardReason != .method
         else {

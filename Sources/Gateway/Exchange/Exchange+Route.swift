@@ -8,7 +8,7 @@ extension Exchange {
     /// Decides who answers.
     func route() {
         guard let listener else { return }
-        guard listener.serves(peerOf: self) else {
+        guard clientReference?.isServed ?? false else {
             return reply(with: .clientNotAllowed, closing: true)
         }
         switch listener.role {

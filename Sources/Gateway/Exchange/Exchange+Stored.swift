@@ -183,7 +183,7 @@ extension ExchangeFault {
 /// Streams a body from the disk tier to the client, one chunk at a time: the next is asked for when
 /// the last has been written.
 final class StoredBodyReader {
-    private unowned let exchange: Exchange
+    private unowned(unsafe) let exchange: Exchange
     private let body: DiskBody
     private var content: Range<UInt64>
     private var isWaiting = false

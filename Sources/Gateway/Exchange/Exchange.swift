@@ -39,7 +39,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
         case tunnelling
     }
 
-    unowned let worker: Worker
+    unowned(unsafe) let worker: Worker
     var phase = Phase.ended
     /// The client; nil once it is gone.
     var clientReference: ClientConnection?

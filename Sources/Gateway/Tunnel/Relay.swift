@@ -9,7 +9,7 @@ final class Relay {
     /// One of the two connections.
     final class End: EventHandler {
         let transport: Transport
-        fileprivate unowned let relay: Relay
+        fileprivate unowned(unsafe) let relay: Relay
         fileprivate let isClient: Bool
         fileprivate var mayRead = true
         fileprivate var peerFinished = false
@@ -47,7 +47,7 @@ final class Relay {
     /// What one turn moves at most in one direction, so that others get theirs.
     private static let bytesPerTurn = 8 << 20
 
-    private unowned let worker: Worker
+    private unowned(unsafe) let worker: Worker
     private let idleMilliseconds: Int64
     private let ended: (_ toUpstream: UInt64, _ toClient: UInt64) -> Void
     private var client: End?

@@ -12,7 +12,7 @@ final class ConnectOperation: EventHandler {
     private final class Attempt: EventHandler {
         let descriptor: Int32
         private let index: Int
-        private unowned let operation: ConnectOperation
+        private unowned(unsafe) let operation: ConnectOperation
 
         init(_ descriptor: Int32, index: Int, operation: ConnectOperation) {
             self.descriptor = descriptor
@@ -26,7 +26,7 @@ final class ConnectOperation: EventHandler {
         }
     }
 
-    private unowned let worker: Worker
+    private unowned(unsafe) let worker: Worker
     private let host: String
     private let rules: DestinationRules?
     private let hostMatch: DestinationRules.HostMatch

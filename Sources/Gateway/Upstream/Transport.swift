@@ -20,6 +20,15 @@ struct Transport {
     let descriptor: Int32
     let tls: TLSClientConnection?
 
+    /// What is spoken, for the access log.
+    var version: UpstreamTLSVersion {
+        switch tls?.version {
+        case .tls12: .tls12
+        case .tls13: .tls13
+        case nil: .none
+        }
+    }
+
     /// - Parameter trustsShortRead: take a short read as proof that the socket is empty; not when
     ///   the peer is known to have finished, whose end would then not be seen.
     func read(

@@ -1,3 +1,4 @@
+import Addressing
 import EventLoop
 import HTTPCore
 import TLS
@@ -13,8 +14,10 @@ final class UpstreamConnection: EventHandler {
     enum State { case handshaking, idle, active, closed }
     private enum Part { case head, body, ended }
 
-    private unowned let worker: Worker
+    private unowned(unsafe) let worker: Worker
     let origin: Origin
+    /// The address it is connected to.
+    let endpoint: Endpoint
     let transport: Transport
     private(set) var state: State
     private var consumer: (any UpstreamConsumer)?
@@ -39,8 +42,12 @@ final class UpstreamConnection: EventHandler {
     private(set) var uses = 0
     private var handshakeStarted: Int64 = 0
 
-    init(worker: Worker, origin: Origin, descriptor: Int32, tls: TLSClientConnection?) {
+    init(
+        worker: Worker, origin: Origin, descriptor: Int32, endpoint: Endpoint,
+        tls: TLSClientConnection?
+    ) {
         self.worker = worker
+        self.endpoint = endpoint
         self.origin = origin
         transport = Transport(descriptor: descriptor, tls: tls)
         state = tls == nil ? .idle : .handshaking

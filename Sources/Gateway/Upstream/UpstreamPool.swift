@@ -8,7 +8,7 @@ import TLS
 ///
 /// The limits of the configuration are for the process; each worker has its share of them.
 final class UpstreamPool {
-    private unowned let worker: Worker
+    private unowned(unsafe) let worker: Worker
     private var operations: [ObjectIdentifier: ConnectOperation] = [:]
     private var open = 0
     private var idleCount = 0
@@ -100,7 +100,7 @@ final class UpstreamPool {
         case .failure(let fault): failed(origin, fault)
         case .success(let made):
             do throws(ExchangeFault) {
-                try establish(origin, made.descriptor)
+                try establish(origin, made)
             } catch {
                 Descriptors.close(made.descriptor)
                 failed(origin, error)
@@ -108,21 +108,24 @@ final class UpstreamPool {
         }
     }
 
-    private func establish(_ origin: Origin, _ descriptor: Int32) throws(ExchangeFault) {
+    private func establish(
+        _ origin: Origin, _ made: (descriptor: Int32, endpoint: Endpoint)
+    ) throws(ExchangeFault) {
         var tls: TLSClientConnection?
         if let context = origin.tls {
             do throws(TLSError) {
                 tls = try TLSClientConnection(
-                    context: context, fileDescriptor: descriptor, host: origin.key.host,
+                    context: context, fileDescriptor: made.descriptor, host: origin.key.host,
                     port: origin.key.port, now: worker.wallSeconds)
             } catch {
                 throw .tlsFailed(error)
             }
         }
         let connection = UpstreamConnection(
-            worker: worker, origin: origin, descriptor: descriptor, tls: tls)
+            worker: worker, origin: origin, descriptor: made.descriptor,
+            endpoint: made.endpoint, tls: tls)
         do throws(Errno) {
-            try worker.loop.add(connection, descriptor: descriptor)
+            try worker.loop.add(connection, descriptor: made.descriptor)
         } catch {
             throw .connectFailed(error)
         }

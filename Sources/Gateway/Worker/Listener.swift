@@ -23,7 +23,7 @@ final class Listener: EventHandler {
     /// How long accepting pauses when descriptors are exhausted.
     private static let pauseMilliseconds: Int64 = 100
 
-    private unowned let worker: Worker
+    private unowned(unsafe) let worker: Worker
     let name: String
     let endpoint: Endpoint
     let role: Role
@@ -52,10 +52,9 @@ final class Listener: EventHandler {
         if case .admin = role { false } else { true }
     }
 
-    /// Whether the exchange's client may be served.
-    func serves(peerOf exchange: Exchange) -> Bool {
-        guard isCounted, let peer = exchange.peer else { return true }
-        return worker.policy.configuration.access.serves(client: peer.address)
+    /// Whether a client may be served.
+    func serves(_ client: Endpoint) -> Bool {
+        !isCounted || worker.policy.configuration.access.serves(client: client.address)
     }
 
     func start() throws(Errno) {

@@ -152,11 +152,12 @@ final class ClientConnection: EventHandler {
 
     func startLingering() {
         input = nil
-        if peerFinished { return close() }
         state = .lingering
         Sockets.shutdownWrite(descriptor)
         worker.loop.setDeadline(self, after: Self.lingerMilliseconds)
         mayHaveInput = true
+        // The edge of what is unread may be used up already.
+        drive()
     }
 
     func close() {

@@ -132,8 +132,7 @@ final class Relay {
             }
             if direction.sourceEnded {
                 if !direction.sinkFinished {
-                    direction.sinkFinished = true
-                    sink.transport.finishSending()
+                    direction.sinkFinished = sink.transport.finishSending()
                 }
                 return .waiting
             }

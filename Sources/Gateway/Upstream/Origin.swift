@@ -39,7 +39,8 @@ final class Origin {
     let firstByteMilliseconds: Int64
     /// What was decided about the host by name or, for a literal, by address.
     let refusal: DestinationRefusal?
-    /// The trust under which its responses are obtained; the same over restarts.
+    /// The trust and the rules of access under which its responses are obtained; the same over
+    /// restarts. What was stored under others is not used.
     let fingerprint: UInt64
     /// Request fields, in lower case, whose values are part of its cache keys.
     private let extraKeyFields: [String]
@@ -62,7 +63,7 @@ final class Origin {
         self.refusal = refusal
         route = policy.route(entryIndex: entryIndex)
         tls = key.isSecure ? policy.tls(entryIndex: entryIndex) : nil
-        fingerprint = policy.fingerprint(entryIndex: entryIndex)
+        fingerprint = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)
         let bracketed = key.host.utf8.contains(UInt8(ascii: ":")) ? "[\(key.host)]" : key.host
         let isDefault = key.port == (key.isSecure ? 443 : 80)
         let authority = isDefault ? bracketed : "\(bracketed):\(key.port)"

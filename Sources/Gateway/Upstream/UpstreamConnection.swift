@@ -31,6 +31,10 @@ final class UpstreamConnection: EventHandler {
     private var keepAlive = true
     private var requestEnded = true
     private var paused = false
+    /// TLS has something to send before it can read on.
+    private var readWantsWrite = false
+    /// The head went to the consumer, and nothing was flushed since.
+    private var headIsUnflushed = false
     private var mayHaveInput = false
     /// An edge said that the peer has finished: a short read then proves nothing.
     private var peerFinished = false
@@ -95,6 +99,7 @@ final class UpstreamConnection: EventHandler {
         paused = false
         keepAlive = true
         wantsLargeBuffer = false
+        headIsUnflushed = false
         worker.loop.setDeadline(self, after: nil)
     }
 
@@ -124,21 +129,31 @@ final class UpstreamConnection: EventHandler {
 
     /// Writes what is queued. False: the socket is full, `upstreamDrained` will follow.
     func flush() -> Bool {
+        let before = output.pendingBytes
         switch transport.flush(&output) {
         case .drained:
-            armResponseDeadline()
+            if requestEnded {
+                armResponseDeadline()
+            } else if part == .head {
+                worker.loop.setDeadline(self, after: nil)  // the client's own deadline runs
+            }
             return true
         case .blocked:
-            worker.loop.setDeadline(
-                self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
+            if output.pendingBytes < before || deadline == .max { armBodyDeadline() }
             return false
         case .failed:
+            keepAlive = false
             // The response may be there already: reading tells, and reports the failure else.
             output.discard()
             mayHaveInput = true
             worker.loop.afterTurn { [self] in drive() }
             return false
         }
+    }
+
+    private func armBodyDeadline() {
+        worker.loop.setDeadline(
+            self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
     }
 
     private func armResponseDeadline() {
@@ -150,6 +165,7 @@ final class UpstreamConnection: EventHandler {
     func resume() {
         guard paused else { return }
         paused = false
+        if state == .active, part == .body { armBodyDeadline() }
         drive()
     }
 
@@ -181,7 +197,7 @@ final class UpstreamConnection: EventHandler {
         case .idle:
             if readiness.mayRead { checkIdle() }
         case .active:
-            if readiness.mayRead { mayHaveInput = true }
+            if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayHaveInput = true }
             if readiness.mayWrite, !output.isEmpty, flush(), state == .active {
                 consumer?.upstreamDrained()
             }
@@ -207,7 +223,6 @@ final class UpstreamConnection: EventHandler {
             close()
             worker.upstreams.handshakeEnded(self, .tlsTimeout)
         case .active:
-            if paused { return }  // the client is the slow one; its own deadline runs
             fail(part == .head ? .firstByteTimeout : .upstreamBodyTimeout)
         }
     }
@@ -259,16 +274,23 @@ final class UpstreamConnection: EventHandler {
         part = .body
         decoder = BodyDecoder(consumer.response.framing)
         keepAlive = consumer.response.keepAlive
-        worker.loop.setDeadline(
-            self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
+        armBodyDeadline()
         consumer.upstreamHead(head)
         guard state == .active else { return false }
         if decoder.isComplete {
             end()
-        } else if input.isEmpty {
-            consumer.upstreamHeadWithoutBody()
+        } else {
+            headIsUnflushed = true
+            if input.isEmpty { flushHead() }
         }
         return false
+    }
+
+    /// No content came with the head: it goes out alone.
+    private func flushHead() {
+        guard headIsUnflushed else { return }
+        headIsUnflushed = false
+        consumer?.upstreamHeadWithoutBody()
     }
 
     private func advanceBody(_ input: Buffer) -> Bool {
@@ -284,17 +306,21 @@ final class UpstreamConnection: EventHandler {
         case .data(let offset, let count, let consumed):
             input.start += consumed
             let content = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
+            headIsUnflushed = false
             let goesOn =
                 consumer?.upstreamBody(content, owner: input, isLast: decoder.isComplete) ?? false
             guard state == .active else { return false }
             if decoder.isComplete {
                 end()
             } else if !goesOn {
+                // The client is the slow one; its own deadline runs.
                 paused = true
+                worker.loop.setDeadline(self, after: nil)
             }
             return false
         case .needMore(let consumed):
             input.start += consumed
+            flushHead()
             return true
         case .end(let consumed):
             input.start += consumed
@@ -314,12 +340,12 @@ final class UpstreamConnection: EventHandler {
             if !responseStarted { responseStarted = true }
             worker.metrics.add(.upstreamBytesReceived, UInt64(count))
             if part == .body {
-                worker.loop.setDeadline(
-                    self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
+                armBodyDeadline()
             }
             return true
-        case .wouldBlock:
+        case .wouldBlock(let wantsWrite):
             mayHaveInput = false
+            readWantsWrite = wantsWrite
             return false
         case .endOfStream:
             inputEnded(cleanly: true)

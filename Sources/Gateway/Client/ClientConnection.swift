@@ -160,6 +160,9 @@ final class ClientConnection: EventHandler {
         drive()
     }
 
+    /// Ends at once, whatever is under way.
+    func abandon() { state == .exchange ? abandonExchange() : close() }
+
     func close() {
         guard state != .closed else { return }
         state = .closed

@@ -73,6 +73,8 @@ extension Exchange {
         client.sendHead(head, framing: framing, closing: false)
     }
 
+    var mayBeRepeated: Bool { request.method.isIdempotent }
+
     func upstreamHeadWithoutBody() { _ = client?.flush() }
 
     private func clientFraming(
@@ -121,9 +123,9 @@ extension Exchange {
         finishStore()
         switch afterValidation {
         case .nothing: break
-        case .serve(let response, let hit, let cacheStatus):
+        case .serve(let response, let fresh, let hit, let cacheStatus):
             afterValidation = .nothing
-            return serve(response, hit, cacheStatus: cacheStatus)
+            return serve(response, hit, as: fresh, cacheStatus: cacheStatus)
         case .forwardAgain:
             afterValidation = .nothing
             return forward(fresh: false)

@@ -39,6 +39,8 @@ final class Origin {
     let firstByteMilliseconds: Int64
     /// What was decided about the host by name or, for a literal, by address.
     let refusal: DestinationRefusal?
+    /// What the rules' patterns say of the host.
+    let match: DestinationRules.HostMatch
     /// The trust and the rules of access under which its responses are obtained; the same over
     /// restarts. What was stored under others is not used.
     let fingerprint: UInt64
@@ -55,12 +57,14 @@ final class Origin {
     var lastUse: Int64 = 0
 
     init(
-        key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: DestinationRefusal?
+        key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: DestinationRefusal?,
+        match: DestinationRules.HostMatch
     ) {
         self.key = key
         self.policy = policy
         self.entryIndex = entryIndex
         self.refusal = refusal
+        self.match = match
         route = policy.route(entryIndex: entryIndex)
         tls = key.isSecure ? policy.tls(entryIndex: entryIndex) : nil
         fingerprint = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)

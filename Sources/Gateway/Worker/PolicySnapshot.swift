@@ -113,9 +113,15 @@ package final class PolicySnapshot: Sendable {
         let allowsTunnel: Bool
     }
 
-    func resolve(host: String, port: UInt16) -> Target {
+    /// - Parameter port: what the request names. An upgrade may connect to another one: then a
+    ///   denial counts at either, and a permission only at the one connected to.
+    func resolve(host: String, port: UInt16, upgradesHTTP: Bool = false) -> Target {
         let entryIndex = entry(host: host, port: port)
-        let match = destinationMatch(host: host, port: port)
+        let upgrades =
+            upgradesHTTP && port == 80
+            && entryIndex.map { configuration.hosts.entries[$0].upgradesToHTTPS } ?? false
+        var match = destinationMatch(host: host, port: upgrades ? 443 : port)
+        if upgrades, destinationMatch(host: host, port: port).denied { match.denied = true }
         var refusal: DestinationRefusal? = match.denied ? .deniedHost : nil
         if let address = IPAddress(host) ?? IPAddress(host: host.utf8.span),
             case .refused(let reason) = destinationRules.decide(address, host: match)

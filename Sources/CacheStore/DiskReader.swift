@@ -2,11 +2,10 @@ import CLinux
 import CSQLite
 import CachePolicy
 import HTTPCore
-import Synchronization
 
 /// A reader's connection, closed from outside when the database is left.
 final class ReaderSlot: Sendable {
-    let connection = Mutex<ReaderConnection?>(nil)
+    let connection = Locked<ReaderConnection?>(nil)
 }
 
 /// A connection that reads, with its statements.

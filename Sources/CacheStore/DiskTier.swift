@@ -20,7 +20,7 @@ final class DiskTier: Sendable {
     let onEvent: @Sendable (StoreEvent) -> Void
     /// The readers' connections. A reader holds its lock while it uses it.
     let connections: [ReaderSlot]
-    private let threads = Mutex<[StoreThread]>([])
+    private let threads = Locked<[StoreThread]>([])
     private let ended = Monitor(false)
     /// The database has been opened, or not, for the first time.
     let settled = Latch()

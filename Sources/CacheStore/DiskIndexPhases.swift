@@ -1,4 +1,3 @@
-
 /// The writer's side of the index: opening, evicting, going off.
 extension DiskIndex {
     /// What the database holds, as read at its opening.

@@ -1,10 +1,10 @@
 import CachePolicy
 import Synchronization
 
-/// The memory tier: shards, each an LRU under a lock of its own, and one limit on their bytes.
+/// The memory tier: shards, each under a lock of its own, and one limit on their bytes.
 ///
-/// When the limit is passed room is made shard by shard in turn, from each one's least recently
-/// used end; with keys spread evenly by their hashes that is close to one list over all.
+/// When the limit is passed room is made shard by shard in turn; with keys spread evenly by their
+/// hashes that is close to one list over all.
 final class MemoryTier: Sendable {
     private let parts: [Locked<MemoryShard>]
     private let shift: UInt64

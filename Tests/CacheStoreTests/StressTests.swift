@@ -163,7 +163,8 @@ import Testing
 
 extension Thread {
     /// Runs `body` on a thread of its own, as a member of `group`.
-    fileprivate static func detach(in group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
+    fileprivate static func detach(in group: DispatchGroup, _ body: @escaping @Sendable () -> Void)
+    {
         group.enter()
         detachNewThread {
             body()

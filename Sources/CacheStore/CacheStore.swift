@@ -203,6 +203,7 @@ package final class CacheStore: Sendable {
         figures.diskWrites = disk.counters.writes.load(ordering: .relaxed)
         figures.damagedEntries = disk.counters.damaged.load(ordering: .relaxed)
         figures.queueBytes = disk.budget.bytes
+        figures.stagingBytes = disk.staging.bytes
         figures.queueDepth = disk.queue.depth
         figures.pendingReads = disk.reads.count
         figures.refusals = refusals.withLock { $0 }

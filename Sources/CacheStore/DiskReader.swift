@@ -97,9 +97,7 @@ struct DiskReader {
         do {
             return try slot.connection.withLock { connection throws(DatabaseError) -> Result? in
                 if connection == nil {
-                    guard tier.index.phase == .ready || tier.index.phase == .off(.closed) else {
-                        return nil
-                    }
+                    guard tier.index.phase == .ready else { return nil }
                     connection = try ReaderConnection(
                         path: tier.options.databasePath, options: tier.options)
                 }

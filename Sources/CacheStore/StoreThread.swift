@@ -56,6 +56,9 @@ struct StoreThread: @unchecked Sendable {
         return StoreThread(handle: handle)
     }
 
+    /// Whether this is the calling thread.
+    var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
+
     /// Waits for the thread's end.
     func join() { pthread_join(handle, nil) }
 

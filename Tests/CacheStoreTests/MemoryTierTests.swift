@@ -145,6 +145,7 @@ import Testing
         // And what was stored for the key before is not what is right now.
         #expect(plain.inMemory("http://a/").isEmpty)
         #expect(plain.put("http://a/", body(131_073)).refusal == .tooLarge)
+        #expect(plain.statistics().queueBytes == 0)
     }
 
     @Test("With no memory and no disk everything is refused")

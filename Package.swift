@@ -53,13 +53,13 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration",
+                "Metrics", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
-                    name: "StructuredFieldValues", package: "swift-http-structured-headers"),
+                    name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .target(
-            name: "Admin", dependencies: ["Metrics", "Activity", "HTTPCore"],
+            name: "Admin", dependencies: ["CLinux", "Metrics", "Activity", "HTTPCore"],
             swiftSettings: strict),
         .executableTarget(
             name: "pinfold",

@@ -38,8 +38,8 @@ package struct ActivityIndicator: Sendable, Equatable {
         observe(count: count - 1)
     }
 
-    /// The number of exchanges in flight is now `count`; a negative number counts as zero. An unchanged
-    /// number is no event.
+    /// The number of exchanges in flight is now `count`; a negative number counts as zero. An
+    /// unchanged number is no event.
     package mutating func observe(count newCount: Int) -> ActivityActions {
         let newCount = max(0, newCount)
         guard newCount != count else { return .none }

@@ -1,7 +1,7 @@
 /// The four states of the activity indicator.
 ///
-/// The indicator answers one question: should "traffic is going on" be shown? It is slow to show and
-/// slow to hide, so that short requests do not flash and gaps between requests do not flicker.
+/// The indicator answers one question: should "traffic is going on" be shown? It is slow to show
+/// and slow to hide, so that short requests do not flash and gaps between requests do not flicker.
 ///
 ///                     activity / start activation timer
 ///      ┌───────────┐ ─────────────────────────────────► ┌───────────────┐
@@ -56,8 +56,8 @@ package enum ActivityEvent: Sendable, Equatable {
     case activity
     /// The count changed and is zero.
     case noActivity
-    /// The timer that an earlier transition started is over; `busy` tells whether the count is above
-    /// zero at this moment.
+    /// The timer that an earlier transition started is over; `busy` tells whether the count is
+    /// above zero at this moment.
     case timer(busy: Bool)
     /// The indicator was disabled.
     case reset
@@ -108,8 +108,8 @@ package struct ActivityDelays: Sendable, Equatable {
 extension ActivityState {
     /// The transition function: the next state and what has to be done.
     ///
-    /// Pairs that change nothing say so one by one: a timer that fires where none runs was cancelled
-    /// too late to be stopped, and is harmless.
+    /// Pairs that change nothing say so one by one: a timer that fires where none runs was
+    /// cancelled too late to be stopped, and is harmless.
     package func next(
         after event: ActivityEvent, delays: ActivityDelays
     ) -> (state: ActivityState, actions: ActivityActions) {

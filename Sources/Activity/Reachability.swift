@@ -12,8 +12,8 @@
 ///           └─────────────────────────────────────────► │  reachable   │
 ///              response received, probe succeeded       └──────────────┘
 ///
-/// One piece of evidence is enough to flip, in both directions: the state is the outcome of the latest
-/// attempt. What counts as evidence is said at `ReachabilityEvent`.
+/// One piece of evidence is enough to flip, in both directions: the state is the outcome of the
+/// latest attempt. What counts as evidence is said at `ReachabilityEvent`.
 package enum ReachabilityState: UInt8, Sendable, Equatable, CaseIterable {
     /// Nothing has been tried since the start or the last reset.
     case unknown
@@ -54,11 +54,11 @@ package enum ConnectionFailure: UInt8, Sendable, Equatable, CaseIterable {
 
 /// What was learnt about a host.
 ///
-/// A response counts whatever its status is: an error status comes from a host that was reached. What
-/// says nothing about the host is no event at all: an exchange that the gateway refused, a connection
-/// limit or a missing descriptor on this side, a client that went away, and a connection that was made
-/// but then closed or fell silent before a response (the connection was there; the next attempt will
-/// tell).
+/// A response counts whatever its status is: an error status comes from a host that was reached.
+/// What says nothing about the host is no event at all: an exchange that the gateway refused, a
+/// connection limit or a missing descriptor on this side, a client that went away, and a connection
+/// that was made but then closed or fell silent before a response (the connection was there; the
+/// next attempt will tell).
 package enum ReachabilityEvent: Sendable, Equatable {
     /// A final response head arrived, with any status.
     case responseReceived

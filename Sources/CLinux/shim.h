@@ -50,7 +50,7 @@ enum {
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);
 }
-static inline int open_mode(const char *path, int flags, mode_t mode) {
+static inline int open_with_mode(const char *path, int flags, mode_t mode) {
     return open(path, flags, mode);
 }
 #endif

@@ -1,6 +1,8 @@
 #ifndef PINFOLD_COPENSSL_H
 #define PINFOLD_COPENSSL_H
+#include <errno.h>
 #include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -9,4 +11,128 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+// Swift imports functions, and macros that are plain literals; what OpenSSL spells as any other
+// macro is given a function here, one each, that adds nothing.
+
+static inline long pinfold_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
+    return SSL_CTX_set_mode(context, mode);
+}
+
+static inline int pinfold_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_min_proto_version(context, version);
+}
+
+static inline int pinfold_SSL_CTX_set_max_proto_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_max_proto_version(context, version);
+}
+
+static inline long pinfold_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
+    return SSL_CTX_set_session_cache_mode(context, mode);
+}
+
+static inline void pinfold_SSL_CTX_set_read_ahead(SSL_CTX *context, int yes) {
+    SSL_CTX_set_read_ahead(context, yes);
+}
+
+static inline int pinfold_SSL_set_host_name(SSL *ssl, const char *name) {
+    return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+
+static inline int pinfold_SSL_set_app_data(SSL *ssl, void *data) {
+    return SSL_set_app_data(ssl, data);
+}
+
+static inline void *pinfold_SSL_get_app_data(const SSL *ssl) {
+    return SSL_get_app_data(ssl);
+}
+
+static inline int pinfold_SSL_session_reused(const SSL *ssl) {
+    return SSL_session_reused(ssl);
+}
+
+static inline STACK_OF(X509) *pinfold_sk_X509_new(void) {
+    return sk_X509_new_null();
+}
+
+static inline int pinfold_sk_X509_num(const STACK_OF(X509) *stack) {
+    return sk_X509_num(stack);
+}
+
+static inline X509 *pinfold_sk_X509_value(const STACK_OF(X509) *stack, int index) {
+    return sk_X509_value(stack, index);
+}
+
+static inline int pinfold_sk_X509_push(STACK_OF(X509) *stack, X509 *certificate) {
+    return sk_X509_push(stack, certificate);
+}
+
+static inline void pinfold_sk_X509_free(STACK_OF(X509) *stack) {
+    sk_X509_pop_free(stack, X509_free);
+}
+
+static inline int pinfold_sk_GENERAL_NAME_num(const GENERAL_NAMES *names) {
+    return sk_GENERAL_NAME_num(names);
+}
+
+static inline GENERAL_NAME *pinfold_sk_GENERAL_NAME_value(const GENERAL_NAMES *names, int index) {
+    return sk_GENERAL_NAME_value(names, index);
+}
+
+static inline long pinfold_BIO_get_mem_data(BIO *bio, char **data) {
+    return BIO_get_mem_data(bio, data);
+}
+
+static inline void pinfold_BIO_set_retry_read(BIO *bio) {
+    BIO_set_retry_read(bio);
+}
+
+static inline void pinfold_BIO_set_retry_write(BIO *bio) {
+    BIO_set_retry_write(bio);
+}
+
+static inline void pinfold_BIO_clear_retry_flags(BIO *bio) {
+    BIO_clear_retry_flags(bio);
+}
+
+// Subjects in RFC 2253 order, with everything but printable ASCII escaped.
+static inline unsigned long pinfold_name_flags(void) {
+    return XN_FLAG_RFC2253;
+}
+
+static inline unsigned long pinfold_error_reason(unsigned long code) {
+    return (unsigned long)ERR_GET_REASON(code);
+}
+
+static inline unsigned long pinfold_error_library(unsigned long code) {
+    return (unsigned long)ERR_GET_LIB(code);
+}
+
+// The socket calls of the BIO: the count, or the negated errno, read before anything can change it.
+// MSG_NOSIGNAL: a peer that is gone is an error to report, never a SIGPIPE.
+static inline ssize_t pinfold_receive(int descriptor, void *bytes, size_t count) {
+    ssize_t received = recv(descriptor, bytes, count, 0);
+    return received < 0 ? -(ssize_t)errno : received;
+}
+
+static inline ssize_t pinfold_send(int descriptor, const void *bytes, size_t count) {
+    ssize_t sent = send(descriptor, bytes, count, MSG_NOSIGNAL);
+    return sent < 0 ? -(ssize_t)errno : sent;
+}
+
+static const uint64_t pinfold_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
+static const uint64_t pinfold_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+
+enum {
+    pinfold_EAGAIN = EAGAIN,
+    pinfold_EINTR = EINTR,
+    pinfold_EPIPE = EPIPE,
+    pinfold_ECONNRESET = ECONNRESET,
+    pinfold_ETIMEDOUT = ETIMEDOUT,
+    pinfold_EHOSTUNREACH = EHOSTUNREACH,
+    pinfold_ENETUNREACH = ENETUNREACH
+};
 #endif

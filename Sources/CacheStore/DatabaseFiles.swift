@@ -36,7 +36,7 @@ struct DatabaseFiles {
 
     /// Takes the lock, for as long as the descriptor it answers is open.
     func takeLock() throws(Failure) -> Int32 {
-        let descriptor = open_mode(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let descriptor = open_with_mode(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             let code = systemError
             let reason: DiskOffReason =

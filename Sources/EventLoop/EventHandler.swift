@@ -2,7 +2,8 @@
 ///
 /// A handler belongs to the loop's thread from `EventLoop.add` to `EventLoop.remove`; after
 /// that no event of the old registration reaches it.
-package class EventHandler {
+/// Public only because a class must be `open` to have subclasses in other modules.
+open class EventHandler {
     /// The registration, `.none` outside a loop.
     package internal(set) final var token = Token.none
     /// When `deadlineReached` is due, in the loop's milliseconds; `.max`: never.
@@ -10,13 +11,13 @@ package class EventHandler {
     /// The time of the wheel's entry that will look at `deadline`; `.max`: there is none.
     final var wheelEntry = Int64.max
 
-    package init() {}
+    public init() {}
 
     /// The descriptor's readiness changed.
-    package func ready(_ readiness: Readiness) {}
+    open func ready(_ readiness: Readiness) {}
 
     /// The deadline passed; it is unset before the call.
-    package func deadlineReached() {}
+    open func deadlineReached() {}
 }
 
 /// The handlers of a loop in a flat array, found by slot and checked by generation.

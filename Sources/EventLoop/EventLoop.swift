@@ -8,6 +8,8 @@ package final class EventLoop {
     private var slots = SlotTable()
     private var wheel: TimerWheel
     private var deferred: [() -> Void] = []
+    /// Called at the end of each turn.
+    package final var turnEnded: (() -> Void)?
     private var running = false
     /// Whether `now` was read in this turn.
     private var clockIsFresh = false
@@ -98,6 +100,7 @@ package final class EventLoop {
         refreshClock()
         for entry in wheel.advance(to: now) { expire(entry) }
         runDeferred()
+        turnEnded?()
         clockIsFresh = false
     }
 

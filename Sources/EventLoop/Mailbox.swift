@@ -45,7 +45,7 @@ package final class MailboxReceiver<Message: Sendable>: EventHandler {
     /// The descriptor to register, level-triggered.
     package var descriptor: Int32 { mailbox.event }
 
-    package override func ready(_ readiness: Readiness) {
+    public override func ready(_ readiness: Readiness) {
         Descriptors.drain(mailbox.event)
         for message in mailbox.take() { receive(message) }
     }

@@ -19,9 +19,9 @@ package struct Token: Equatable, Sendable, Hashable {
 }
 
 /// What a descriptor became ready for.
-package struct Readiness: OptionSet, Sendable {
-    package let rawValue: UInt32
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
+public struct Readiness: OptionSet, Sendable {
+    public let rawValue: UInt32
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
     package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
@@ -32,13 +32,13 @@ package struct Readiness: OptionSet, Sendable {
     package static let failed = Readiness(rawValue: EPOLLERR.rawValue)
 
     /// Reading will give bytes, the end of the stream, or the error.
-    @inlinable
+    @inline(__always)
     package var mayRead: Bool {
         !isDisjoint(with: [.readable, .peerFinished, .hungUp, .failed])
     }
 
     /// Writing will take bytes, or give the error.
-    @inlinable
+    @inline(__always)
     package var mayWrite: Bool { !isDisjoint(with: [.writable, .hungUp, .failed]) }
 }
 

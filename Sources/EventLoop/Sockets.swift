@@ -82,6 +82,19 @@ package enum Sockets {
         return setsockopt(fd, level, option, &value, socklen_t(MemoryLayout<Int32>.size)) == 0
     }
 
+    /// Fails when somebody listens on the address already, which SO_REUSEPORT would let pass.
+    package static func checkFree(_ endpoint: Endpoint) throws(Errno) {
+        guard endpoint.port != 0 else { return }
+        let fd = socket(family(endpoint), stream | flags, 0)
+        guard fd >= 0 else { throw Errno.last }
+        defer { Descriptors.close(fd) }
+        var address = KernelAddress(endpoint)
+        guard set(fd, SOL_SOCKET, SO_REUSEADDR, 1),
+            family(endpoint) == AF_INET || set(fd, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1),
+            address.withPointer({ bind(fd, $0, $1.pointee) }) == 0
+        else { throw Errno.last }
+    }
+
     /// A listening socket that several workers may open on the same address (SO_REUSEPORT).
     package static func listen(on endpoint: Endpoint, backlog: Int32 = 4096) throws(Errno) -> Int32
     {

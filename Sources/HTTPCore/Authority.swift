@@ -13,66 +13,75 @@ struct Authority {
     var port: UInt16?
 
     /// The authority that `range` holds, all of it; nil when it is malformed or empty.
-    static func parse(_ bytes: HeadBytes, _ range: ByteRange) -> Authority? {
-        let start = Int(range.start)
-        let end = Int(range.end)
-        guard start < end else { return nil }
-        var authority: Authority
-        let hostEnd: Int
-        if bytes[start] == Byte.openBracket {
-            guard let close = bytes.first(Byte.closeBracket, from: start, to: end),
-                isIPv6(bytes, from: start &+ 1, to: close)
-            else { return nil }
-            let host = ByteRange(from: start &+ 1, to: close)
-            authority = Authority(host: host, kind: .ipv6, port: nil)
-            hostEnd = close &+ 1
-        } else {
-            guard let name = parseName(bytes, from: start, to: end) else { return nil }
-            authority = name.authority
-            hostEnd = name.end
-        }
-        guard hostEnd < end else { return authority }
-        guard bytes[hostEnd] == Byte.colon else { return nil }
-        guard hostEnd &+ 1 < end else { return authority }
-        guard let port = parsePort(bytes, from: hostEnd &+ 1, to: end) else { return nil }
-        authority.port = port
-        return authority
-    }
-
-    /// One to five digits that make 1 to 65535.
-    private static func parsePort(_ bytes: HeadBytes, from start: Int, to end: Int) -> UInt16? {
-        guard end &- start <= 5 else { return nil }
-        var value: UInt32 = 0
-        for index in start..<end {
-            guard ByteClass.isDigit(bytes[index]) else { return nil }
-            value = value &* 10 &+ UInt32(bytes[index] &- 0x30)
-        }
-        return value == 0 ? nil : UInt16(exactly: value)
-    }
-
-    /// A registered name or IPv4 address up to `:` or `end`, and where it ends.
     @inline(__always)
-    private static func parseName(
-        _ bytes: HeadBytes, from start: Int, to end: Int
+    static func parse(_ bytes: HeadBytes, _ range: ByteRange) -> Authority? {
+        let end = Int(range.end)
+        guard let found = scan(bytes, from: Int(range.start), to: end), found.end == end else {
+            return nil
+        }
+        return found.authority
+    }
+
+    /// The authority that begins at `start`, and where it ends: at the first byte that cannot be
+    /// part of it, or at `limit`. Nil when there is none or it is malformed up to there.
+    static func scan(
+        _ bytes: HeadBytes, from start: Int, to limit: Int
+    ) -> (authority: Authority, end: Int)? {
+        guard start < limit else { return nil }
+        let host =
+            bytes[start] == Byte.openBracket
+            ? scanIPv6(bytes, from: start, to: limit) : scanName(bytes, from: start, to: limit)
+        guard var found = host else { return nil }
+        if found.end < limit, bytes[found.end] == Byte.colon {
+            found.end &+= 1
+            let digits = found.end
+            var value: UInt32 = 0
+            while found.end < limit, found.end &- digits < 6, ByteClass.isDigit(bytes[found.end]) {
+                value = value &* 10 &+ UInt32(bytes[found.end] &- 0x30)
+                found.end &+= 1
+            }
+            if found.end > digits {
+                guard found.end &- digits <= 5, value > 0, let port = UInt16(exactly: value) else {
+                    return nil
+                }
+                found.authority.port = port
+            }
+        }
+        return found
+    }
+
+    private static func scanIPv6(
+        _ bytes: HeadBytes, from start: Int, to limit: Int
+    ) -> (authority: Authority, end: Int)? {
+        guard let close = bytes.first(Byte.closeBracket, from: start, to: limit),
+            isIPv6(bytes, from: start &+ 1, to: close)
+        else { return nil }
+        let host = ByteRange(from: start &+ 1, to: close)
+        return (Authority(host: host, kind: .ipv6, port: nil), close &+ 1)
+    }
+
+    /// A registered name or IPv4 address, and where it ends.
+    @inline(__always)
+    private static func scanName(
+        _ bytes: HeadBytes, from start: Int, to limit: Int
     ) -> (authority: Authority, end: Int)? {
         var index = start
         var label = start
-        while index < end {
-            let byte = bytes[index]
-            if byte == Byte.dot {
-                guard index > label, index &- label <= 63 else { return nil }
-                // A final dot ends a fully qualified name and is no label of its own.
-                if index &+ 1 == end || bytes[index &+ 1] == Byte.colon { break }
-                label = index &+ 1
-            } else if byte == Byte.colon {
+        var hasFinalDot = false
+        while true {
+            while index < limit, ByteClass.isHostLabel(bytes[index]) { index &+= 1 }
+            guard index > label, index &- label <= 63 else { return nil }
+            guard index < limit, bytes[index] == Byte.dot else { break }
+            // A final dot ends a fully qualified name and begins no label of its own.
+            let next = index &+ 1
+            if next == limit || (bytes[next] != Byte.dot && !ByteClass.isHostLabel(bytes[next])) {
+                hasFinalDot = true
                 break
-            } else if !ByteClass.isHostLabel(byte) {
-                return nil
             }
-            index &+= 1
+            label = next
+            index = next
         }
-        guard index > label, index &- label <= 63, index &- start <= 253 else { return nil }
-        let hasFinalDot = index < end && bytes[index] == Byte.dot
+        guard index &- start <= 253 else { return nil }
         var kind = HostKind.name
         if ByteClass.isDigit(bytes[label]), endsInNumber(bytes, from: label, to: index) {
             guard !hasFinalDot, isIPv4(bytes, from: start, to: index) else { return nil }

@@ -16,6 +16,12 @@ struct ConnectionOptions {
         _ fields: borrowing FieldSection, _ bytes: HeadBytes, limit: Int
     ) throws(WireError) -> ConnectionOptions {
         var options = ConnectionOptions()
+        // What nearly all messages say.
+        if let field = fields.only(.connection) {
+            options.keepAlive = bytes.holds(lowercase: "keep-alive", at: field.value)
+            options.close = bytes.holds(lowercase: "close", at: field.value)
+            if options.keepAlive || options.close { return options }
+        }
         var count = 0
         for index in 0..<fields.count where fields[index].id == .connection {
             var list = TokenList(fields[index].value, allowsEmpty: true)

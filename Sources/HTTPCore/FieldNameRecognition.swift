@@ -1,9 +1,8 @@
 extension FieldID {
-    /// The known name that the token `start..<end` is, letter case not counting, or `other`.
+    /// The known name that the bytes `start..<end` are, letter case not counting, or `other`.
     ///
-    /// The length picks a few candidates; each is compared in one to three words with the name
-    /// folded to lower case. Folding by setting one bit of every byte is exact here, because the
-    /// bytes are known to be a token and no known name holds `~` or DEL, to which it takes `^`, `_`.
+    /// The length picks a few candidates; each is compared in one to four words with the bytes
+    /// folded to lower case. This is exact whatever the bytes are (see ``CaseFolding``).
     @inline(__always)
     static func recognise(_ bytes: HeadBytes, from start: Int, to end: Int) -> FieldID {
         let count = end &- start
@@ -11,6 +10,14 @@ extension FieldID {
         if count > 25 { return .other }
         let name = FoldedName(long: bytes, start, end)
         return count < 14 ? recognise(medium: name, count) : recognise(long: name, count)
+    }
+
+    /// As ``recognise(_:from:to:)``, for the rarer caller.
+    @inline(never)
+    static func recogniseOutOfLine(
+        _ bytes: HeadBytes, from start: Int, to end: Int
+    ) -> FieldID {
+        recognise(bytes, from: start, to: end)
     }
 
     @inline(__always)
@@ -118,20 +125,16 @@ extension FieldID {
 
 /// A name of at most 25 bytes, folded to lower case, as words that cover it (they overlap).
 private struct FoldedName {
-    private static let caseBits: UInt64 = 0x2020_2020_2020_2020
-
     /// The first eight bytes, or all of a shorter name with zeros above.
     private let first: UInt64
     private let last: UInt64
     private let second: UInt64
     private let third: UInt64
 
-    /// A name of 1 to 7 bytes; an empty one is given as it is, and matches nothing.
+    /// A name of 0 to 7 bytes; an empty one matches nothing.
     @inline(__always)
     init(short bytes: HeadBytes, _ start: Int, _ end: Int) {
-        let bits = UInt64(truncatingIfNeeded: end &- start) &* 8
-        let mask = ~(UInt64.max &<< bits)
-        first = start < end ? (bytes.shortWord(from: start, to: end) | Self.caseBits) & mask : 0
+        first = start < end ? CaseFolding.fold(bytes.shortWord(from: start, to: end)) : 0
         last = 0
         second = 0
         third = 0
@@ -140,34 +143,23 @@ private struct FoldedName {
     /// A name of 8 to 25 bytes.
     @inline(__always)
     init(long bytes: HeadBytes, _ start: Int, _ end: Int) {
-        first = bytes.word(at: start) | Self.caseBits
-        last = bytes.word(at: end &- 8) | Self.caseBits
-        second = end &- start > 16 ? bytes.word(at: start &+ 8) | Self.caseBits : 0
-        third = end &- start > 24 ? bytes.word(at: start &+ 16) | Self.caseBits : 0
+        first = CaseFolding.fold(bytes.word(at: start))
+        last = CaseFolding.fold(bytes.word(at: end &- 8))
+        second = end &- start > 16 ? CaseFolding.fold(bytes.word(at: start &+ 8)) : 0
+        third = end &- start > 24 ? CaseFolding.fold(bytes.word(at: start &+ 16)) : 0
     }
 
     /// Whether this is `name`, of under eight bytes; the word compared with is a constant.
     @inline(__always)
-    func isShort(_ name: StaticString) -> Bool {
-        var word: UInt64 = 0
-        for index in 0..<name.utf8CodeUnitCount {
-            word |= UInt64(name.utf8Start[index]) &<< UInt64(8 &* index)
-        }
-        return first == word
-    }
+    func isShort(_ name: StaticString) -> Bool { first == CaseFolding.short(name) }
 
     /// Whether this is `name`, of 8 to 25 bytes, when the lengths are known to be equal.
     @inline(__always)
     func isLong(_ name: StaticString) -> Bool {
         let count = name.utf8CodeUnitCount
-        return first == Self.word(of: name, at: 0) && last == Self.word(of: name, at: count &- 8)
-            && (count <= 16 || second == Self.word(of: name, at: 8))
-            && (count <= 24 || third == Self.word(of: name, at: 16))
-    }
-
-    @inline(__always)
-    private static func word(of name: StaticString, at index: Int) -> UInt64 {
-        UInt64(
-            littleEndian: UnsafeRawPointer(name.utf8Start + index).loadUnaligned(as: UInt64.self))
+        return first == CaseFolding.word(of: name, at: 0)
+            && last == CaseFolding.word(of: name, at: count &- 8)
+            && (count <= 16 || second == CaseFolding.word(of: name, at: 8))
+            && (count <= 24 || third == CaseFolding.word(of: name, at: 16))
     }
 }

@@ -30,14 +30,34 @@ struct FieldScanner: Sendable {
     mutating func scan(
         _ bytes: HeadBytes, into fields: inout FieldSection, limit: Int
     ) throws(WireError) -> Bool {
+        // A local copy can live in registers: self may not, for all that the compiler knows.
+        var scanner = self
+        defer { self = scanner }
+        return try scanner.advance(bytes, &fields, limit)
+    }
+
+    @inline(__always)
+    private mutating func advance(
+        _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
+    ) throws(WireError) -> Bool {
         while true {
             switch state {
             case .name:
+                if position == lineStart, let end = bytes.nearColon(from: lineStart) {
+                    // A known name needs no look at its bytes one by one.
+                    id = FieldID.recognise(bytes, from: lineStart, to: end)
+                    if id != .other {
+                        nameEnd = end
+                        position = end &+ 1
+                        state = .value
+                        continue
+                    }
+                }
                 position = bytes.endOfToken(from: position)
                 guard position < bytes.count else { return false }
                 if bytes[position] == Byte.colon, position != lineStart {
                     nameEnd = position
-                    id = FieldID.recognise(bytes, from: lineStart, to: nameEnd)
+                    id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
                     position &+= 1
                     state = .value
                 } else {

@@ -42,6 +42,14 @@ package struct FieldSection: Sendable, RandomAccessCollection {
     /// The field at `index`, in the order received.
     @inlinable package subscript(index: Int) -> Field { storage[index] }
 
+    /// Runs `body` over the fields in memory: the fastest way through them.
+    @inlinable
+    package func withContiguousStorageIfAvailable<Result>(
+        _ body: (UnsafeBufferPointer<Field>) throws -> Result
+    ) rethrows -> Result? {
+        try storage.withContiguousStorageIfAvailable(body)
+    }
+
     /// Whether a field of that name occurs: one test of a bit.
     @inlinable @inline(__always)
     package func contains(_ id: FieldID) -> Bool { present.contains(id) }
@@ -49,8 +57,10 @@ package struct FieldSection: Sendable, RandomAccessCollection {
     /// The first field of that name.
     package func first(_ id: FieldID) -> Field? {
         guard present.contains(id) else { return nil }
-        for field in storage where field.id == id { return field }
-        return nil
+        return storage.withUnsafeBufferPointer { buffer in
+            for index in 0..<buffer.count where buffer[index].id == id { return buffer[index] }
+            return nil
+        }
     }
 
     /// The field of that name when there is exactly one; nil when there is none or several.

@@ -104,14 +104,51 @@ struct HeadBytes {
         return ByteRange(from: start, to: end)
     }
 
-    /// Whether the bytes of `range` are those of `lowercase`, ASCII letter case not counting.
+    /// Where the first colon among the 32 bytes from `start` is, if it is in a whole word of them.
     @inline(__always)
-    func holds(lowercase: StaticString, at range: ByteRange) -> Bool {
-        guard range.count == lowercase.utf8CodeUnitCount else { return false }
+    func nearColon(from start: Int) -> Int? {
+        var index = start
+        while index &- start < 32, index &+ 8 <= count {
+            let found = WordSearch.equal(Byte.colon, in: word(at: index))
+            if found != 0 { return index &+ found.trailingZeroBitCount &>> 3 }
+            index &+= 8
+        }
+        return nil
+    }
+
+    /// Whether the bytes of `range` are those of `name`, letter case not counting. `name` is of 1 to
+    /// 16 lower-case letters, digits and `-` (see ``CaseFolding``); the words it is compared in are
+    /// constants.
+    @inline(__always)
+    func holds(lowercase name: StaticString, at range: ByteRange) -> Bool {
+        let length = name.utf8CodeUnitCount
+        assert((1...16).contains(length))
+        guard range.count == length else { return false }
         let start = Int(range.start)
-        for index in 0..<Int(range.count)
-        where ByteClass.lowercased(self[start &+ index]) != lowercase.utf8Start[index] {
-            return false
+        let end = start &+ length
+        if length < 8 {
+            return CaseFolding.fold(shortWord(from: start, to: end)) == CaseFolding.short(name)
+        }
+        return CaseFolding.fold(word(at: start)) == CaseFolding.word(of: name, at: 0)
+            && CaseFolding.fold(word(at: end &- 8)) == CaseFolding.word(of: name, at: length &- 8)
+    }
+
+    /// Whether two ranges hold the same bytes.
+    @inline(__always)
+    func equal(_ left: ByteRange, _ right: ByteRange) -> Bool {
+        guard left.count == right.count else { return false }
+        var offset = 0
+        let count = Int(left.count)
+        let (leftStart, rightStart) = (Int(left.start), Int(right.start))
+        while offset &+ 8 <= count {
+            guard word(at: leftStart &+ offset) == word(at: rightStart &+ offset) else {
+                return false
+            }
+            offset &+= 8
+        }
+        while offset < count {
+            guard self[leftStart &+ offset] == self[rightStart &+ offset] else { return false }
+            offset &+= 1
         }
         return true
     }
@@ -146,5 +183,34 @@ enum WordSearch {
     @inline(__always)
     static func equal(_ byte: UInt8, in word: UInt64) -> UInt64 {
         below(1, in: word ^ (lowBits &* UInt64(byte)))
+    }
+}
+
+/// Comparison of eight bytes at once with letter case not counting.
+///
+/// Folding sets bit 0x20 of bytes that have bit 0x40. Only `A` and `a` fold to `a`, and only `-` and
+/// digits fold to themselves, so that for text of lower-case letters, digits and `-` the comparison
+/// is exact whatever the bytes are; that they form a token need not be known.
+enum CaseFolding {
+    @inline(__always)
+    static func fold(_ word: UInt64) -> UInt64 {
+        word | (word & 0x4040_4040_4040_4040) &>> 1
+    }
+
+    /// Eight bytes of `text` from `index`: a constant.
+    @inline(__always)
+    static func word(of text: StaticString, at index: Int) -> UInt64 {
+        UInt64(
+            littleEndian: UnsafeRawPointer(text.utf8Start + index).loadUnaligned(as: UInt64.self))
+    }
+
+    /// All of `text`, of under eight bytes, with zeros above: a constant.
+    @inline(__always)
+    static func short(_ text: StaticString) -> UInt64 {
+        var word: UInt64 = 0
+        for index in 0..<text.utf8CodeUnitCount {
+            word |= UInt64(text.utf8Start[index]) &<< UInt64(8 &* index)
+        }
+        return word
     }
 }

@@ -4,49 +4,57 @@
 /// further is written.
 package struct HeadWriter {
     @usableFromInline let base: UnsafeMutableRawPointer?
+    @usableFromInline var written: Int
+    @usableFromInline var lacksRoom = false
     /// The memory's size.
     package let capacity: Int
+
     /// Bytes written.
-    package private(set) var count: Int
+    @inlinable @inline(__always)
+    package var count: Int { written }
+
     /// Whether something did not fit; what was written is then of no use.
-    package private(set) var overflowed = false
+    @inlinable @inline(__always)
+    package var overflowed: Bool { lacksRoom }
 
     /// A writer into `memory`, which must outlive it, behind `count` bytes that are there already.
+    @inlinable
     package init(_ memory: UnsafeMutableRawBufferPointer, after count: Int = 0) {
         precondition(count >= 0 && count <= memory.count)
         base = memory.baseAddress
         capacity = memory.count
-        self.count = count
+        written = count
     }
 
     /// Where `size` more bytes go; nil when they do not fit.
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func reserve(_ size: Int) -> UnsafeMutableRawPointer? {
         assert(size >= 0)
-        guard !overflowed, size <= capacity &- count, let base else {
+        guard !lacksRoom, size <= capacity &- written, let base else {
             // Nothing fits nowhere, without that being an overflow.
-            overflowed = overflowed || size > 0
+            lacksRoom = lacksRoom || size > 0
             return nil
         }
-        let place = base + count
-        count &+= size
+        let place = base + written
+        written &+= size
         return place
     }
 
-    /// Appends literal text.
-    @inline(__always)
+    /// Appends literal text; in place, as its length is known when the caller is compiled.
+    @inlinable @inline(__always)
     package mutating func append(_ text: StaticString) {
         append(
             bytes: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     /// Appends one byte.
+    @inlinable @inline(__always)
     package mutating func append(byte: UInt8) {
         reserve(1)?.storeBytes(of: byte, as: UInt8.self)
     }
 
     /// Appends bytes.
-    @inline(__always)
+    @inlinable @inline(__always)
     package mutating func append(bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress, let place = reserve(bytes.count) else { return }
         place.copyMemory(from: source, byteCount: bytes.count)
@@ -95,13 +103,15 @@ package struct HeadWriter {
         }
     }
 
-    /// Appends the 29 bytes of an IMF-fixdate (RFC 9110 §5.6.7) for seconds since 1970.
+    /// Appends the 29 bytes of an IMF-fixdate (RFC 9110 §5.6.7) for seconds since 1970. Whoever
+    /// writes the same second often keeps the bytes of ``HTTPDate/format(_:)``.
     package mutating func append(date: Int64) {
         let text = HTTPDate.format(date)
         append(text.span)
     }
 
     /// Appends CRLF: ends a line, or the head.
+    @inlinable @inline(__always)
     package mutating func appendLineEnd() { append("\r\n") }
 
     /// Appends `HTTP/1.1`, the status (three digits) and its standard phrase, and CRLF.
@@ -117,6 +127,7 @@ package struct HeadWriter {
 
 extension HeadWriter {
     /// Appends a field line. The value must not hold CR, LF or NUL.
+    @inlinable
     package mutating func append(field: FieldID, _ value: StaticString) {
         appendName(field)
         append(value)

@@ -12,13 +12,14 @@ package struct HeadLimits: Sendable, Equatable {
     /// name, so this bounds work, not memory.
     package var connectionOptions: Int
 
-    /// Limits with the given values. `headBytes` and `targetBytes` must be positive and below 2^31.
+    /// Limits with the given values, all positive; `headBytes` and `targetBytes` below 2^31.
     package init(
         headBytes: Int = 32 * 1024, fields: Int = 128, targetBytes: Int = 16 * 1024,
         methodBytes: Int = 32, connectionOptions: Int = 32
     ) {
         precondition(headBytes > 0 && headBytes < Int(Int32.max))
         precondition(targetBytes > 0 && targetBytes < Int(Int32.max))
+        precondition(fields > 0 && methodBytes > 0 && connectionOptions > 0)
         self.headBytes = headBytes
         self.fields = fields
         self.targetBytes = targetBytes

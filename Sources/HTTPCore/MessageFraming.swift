@@ -33,10 +33,9 @@ enum MessageFraming {
             guard ByteClass.isDigit(byte) else {
                 throw byte == Byte.comma ? .repeatedContentLength : .malformedContentLength
             }
-            let (product, overflow) = value.multipliedReportingOverflow(by: 10)
-            value = product &+ UInt64(byte &- 0x30)
-            // Below 2^63 a further digit fits in 64 bits or overflows the multiplication.
-            isTooLarge = isTooLarge || overflow || value > UInt64(Int64.max)
+            let digit = UInt64(byte &- 0x30)
+            isTooLarge = isTooLarge || value > (UInt64(Int64.max) &- digit) / 10
+            value = value &* 10 &+ digit
         }
         guard !isTooLarge else { throw .contentLengthTooLarge }
         return value

@@ -33,6 +33,8 @@ extension RequestHead {
             return
         }
         guard !fields.repeated.contains(.host) else { throw .hostRepeated }
+        // The usual case with a proxy: the same bytes, which were judged as the target's.
+        if form == .absolute, bytes.equal(field.value, authority) { return }
         guard let named = Authority.parse(bytes, field.value) else { throw .malformedHost }
         switch form {
         case .origin, .asterisk:

@@ -35,10 +35,12 @@ extension RequestHead {
     }
 
     private mutating func resolveAuthorityForm(_ bytes: HeadBytes) throws(WireError) {
-        guard bytes[Int(target.start)] != Byte.slash, schemeEnd(bytes) == nil,
-            bytes[Int(target.start)] != Byte.asterisk
+        guard bytes[Int(target.start)] != Byte.slash, bytes[Int(target.start)] != Byte.asterisk,
+            schemeEnd(bytes) == nil
         else { throw .targetFormForbidden }
-        let named = try targetAuthority(bytes, target)
+        guard let named = Authority.parse(bytes, target) else {
+            throw authorityFault(bytes, from: Int(target.start))
+        }
         guard let port = named.port else { throw .malformedAuthority }
         form = .authority
         authority = target
@@ -58,15 +60,13 @@ extension RequestHead {
         }
         let start = schemeEnd &+ 3
         let end = Int(target.end)
-        var pathStart = start
-        while pathStart < end, bytes[pathStart] != Byte.slash, bytes[pathStart] != Byte.question {
-            pathStart &+= 1
-        }
+        guard let named = Authority.scan(bytes, from: start, to: end),
+            named.end == end || bytes[named.end] == Byte.slash || bytes[named.end] == Byte.question
+        else { throw authorityFault(bytes, from: start) }
         form = .absolute
-        authority = ByteRange(from: start, to: pathStart)
-        path = ByteRange(from: pathStart, to: end)
-        let named = try targetAuthority(bytes, authority)
-        adopt(named, port: named.port ?? scheme.defaultPort)
+        authority = ByteRange(from: start, to: named.end)
+        path = ByteRange(from: named.end, to: end)
+        adopt(named.authority, port: named.authority.port ?? scheme.defaultPort)
     }
 
     /// Where the scheme of an absolute-form ends: before `://`; nil when there is none.
@@ -79,12 +79,14 @@ extension RequestHead {
         return colon
     }
 
-    private func targetAuthority(
-        _ bytes: HeadBytes, _ range: ByteRange
-    ) throws(WireError) -> Authority {
-        if let authority = Authority.parse(bytes, range) { return authority }
-        let at = bytes.first(Byte.at, from: Int(range.start), to: Int(range.end))
-        throw at == nil ? .malformedAuthority : .userinfoInTarget
+    /// What is wrong with the authority that begins at `start` of the target.
+    private func authorityFault(_ bytes: HeadBytes, from start: Int) -> WireError {
+        var index = start
+        while index < Int(target.end), bytes[index] != Byte.slash, bytes[index] != Byte.question {
+            if bytes[index] == Byte.at { return .userinfoInTarget }
+            index &+= 1
+        }
+        return .malformedAuthority
     }
 
     @inline(__always)

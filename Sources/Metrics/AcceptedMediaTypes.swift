@@ -31,8 +31,9 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         }
     }
 
-    /// The weight, in thousandths, of a type as `text/plain` names it (in lower case), with the version
-    /// it has, if it has one. Parameters other than `version` and `q` are not looked at. 0: not accepted.
+    /// The weight, in thousandths, of a type as `text/plain` names it (in lower case), with the
+    /// version it has, if it has one. Parameters other than `version` and `q` are not looked at. 0:
+    /// not accepted.
     package func weight(of type: StaticString, version: String? = nil) -> Int {
         if acceptsAll { return 1000 }
         let name = String(describing: type)
@@ -74,7 +75,8 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         return member
     }
 
-    /// `qvalue` in thousandths (RFC 9110 section 12.4.2): 0 or 1 with up to three decimals, at most 1.
+    /// `qvalue` in thousandths (RFC 9110 section 12.4.2): 0 or 1 with up to three decimals, at most
+    /// 1.
     private static func weight(_ text: Substring) -> Int? {
         let digits = Array(text.utf8)
         guard let first = digits.first, first == UInt8(ascii: "0") || first == UInt8(ascii: "1")

@@ -3,8 +3,8 @@ import Synchronization
 /// A flat block of 64-bit counters with one writing thread and any number of reading ones.
 ///
 /// An increment is a relaxed load and a relaxed store: plain moves on the machine, with no locked
-/// instruction, because nobody else writes. Readers see each counter whole, and different counters at
-/// slightly different moments.
+/// instruction, because nobody else writes. Readers see each counter whole, and different counters
+/// at slightly different moments.
 ///
 /// The block owns nothing: whoever allocated it frees it.
 package struct CounterCells: @unchecked Sendable {

@@ -1,6 +1,6 @@
 extension ExpositionWriter {
-    /// The metrics of exchanges: requests and the three histograms by route, failures by reason, and
-    /// pin evaluations.
+    /// The metrics of exchanges: requests and the three histograms by route, failures by reason,
+    /// and pin evaluations.
     ///
     /// A request series appears with its first exchange: all combinations of the labels would be
     /// several hundred series per route, most of them forever zero.
@@ -78,7 +78,8 @@ extension ExpositionWriter {
                     pinset < worker.dimensions.pinsets
                         ? sum &+ worker.pinEvaluations(pinset: pinset, result: result) : sum
                 }
-                // Configured pinsets are listed from the start, so that the first mismatch is a change.
+                // Configured pinsets are listed from the start, so that the first mismatch is a
+                // change.
                 guard total > 0 || pinset != table.overflowIndex else { continue }
                 var labels = LabelText("pinset", table[pinset])
                 labels.append("result", result.label)

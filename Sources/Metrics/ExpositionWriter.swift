@@ -16,9 +16,9 @@ package enum MetricKind: Sendable {
 
 /// Appends metric families to a buffer, in one of the formats.
 ///
-/// A family is opened with `family` and its samples follow; families may not be opened twice. Names are
-/// given without the counters' `_total` and the infos' `_info`: the writer puts them where the format
-/// wants them.
+/// A family is opened with `family` and its samples follow; families may not be opened twice. Names
+/// are given without the counters' `_total` and the infos' `_info`: the writer puts them where the
+/// format wants them.
 package struct ExpositionWriter: Sendable {
     private let format: ExpositionFormat
     private var bytes: [UInt8] = []
@@ -77,8 +77,8 @@ package struct ExpositionWriter: Sendable {
         append("\n")
     }
 
-    /// A histogram's samples: cumulative buckets, sum and count. With `inMillionths`, bounds and sum
-    /// are divided by a million.
+    /// A histogram's samples: cumulative buckets, sum and count. With `inMillionths`, bounds and
+    /// sum are divided by a million.
     mutating func histogram(
         _ labels: LabelText, _ totals: HistogramTotals, _ buckets: HistogramBuckets,
         inMillionths: Bool
@@ -169,8 +169,8 @@ package struct ExpositionWriter: Sendable {
         for index in start..<20 { bytes.append(digits[index]) }
     }
 
-    /// A number of millionths as a decimal fraction, without trailing zeros but with one digit after
-    /// the point.
+    /// A number of millionths as a decimal fraction, without trailing zeros but with one digit
+    /// after the point.
     private mutating func append(millionths value: UInt64) {
         append(decimal: value / 1_000_000)
         append(".")
@@ -183,8 +183,8 @@ package struct ExpositionWriter: Sendable {
         } while rest > 0
     }
 
-    /// A bucket's bound as OpenMetrics wants it, a number with a point; the text format is given the
-    /// same, so that a series keeps its labels whichever format a scrape is answered in.
+    /// A bucket's bound as OpenMetrics wants it, a number with a point; the text format is given
+    /// the same, so that a series keeps its labels whichever format a scrape is answered in.
     private mutating func append(bound: UInt64, inMillionths: Bool) {
         if inMillionths {
             append(millionths: bound)

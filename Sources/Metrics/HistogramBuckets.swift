@@ -1,8 +1,8 @@
 /// The upper bounds of a histogram's buckets, with a search that does not walk them.
 ///
 /// Bounds are integers in the unit in which values are recorded (microseconds, bytes); each is at
-/// least twice the one before, so that at most one lies between two powers of two. A value's highest
-/// bit then names the bucket but for one comparison.
+/// least twice the one before, so that at most one lies between two powers of two. A value's
+/// highest bit then names the bucket but for one comparison.
 package struct HistogramBuckets: Sendable {
     /// The most bounds that there can be.
     package static var maximumBounds: Int { 20 }
@@ -19,8 +19,8 @@ package struct HistogramBuckets: Sendable {
     /// How many bounds there are.
     package let count: Int
 
-    /// Buckets with these upper bounds (inclusive). Bounds beyond `maximumBounds` and bounds that are
-    /// not at least twice their predecessor are a programming error and trap.
+    /// Buckets with these upper bounds (inclusive). Bounds beyond `maximumBounds` and bounds that
+    /// are not at least twice their predecessor are a programming error and trap.
     package init(_ list: [UInt64]) {
         precondition(list.count <= HistogramBuckets.maximumBounds, "too many bounds")
         precondition(list.first.map { $0 > 0 } ?? true, "a bound of zero")
@@ -44,7 +44,7 @@ package struct HistogramBuckets: Sendable {
     }
 
     /// The bucket that a value falls in: the first whose bound is not below it; `count` if none is.
-    @inlinable
+    @inlinable @inline(__always)
     package func bucket(of value: UInt64) -> Int {
         let bit = 63 - (value | 1).leadingZeroBitCount
         let first = Int(below[bit])

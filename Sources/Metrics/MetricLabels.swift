@@ -30,7 +30,7 @@ package enum CodeClass: UInt8, Sendable, CaseIterable {
     case informational, success, redirection, clientError, serverError
 
     /// The class of a status code; `none` for 0 and for what is not a status code.
-    @inlinable
+    @inlinable @inline(__always)
     package init(status: UInt16) {
         self = CodeClass(rawValue: UInt8(truncatingIfNeeded: min(status / 100, 6))) ?? .none
     }
@@ -64,7 +64,8 @@ package enum CacheResult: UInt8, Sendable, CaseIterable {
     case miss
     /// Forwarded; the response could not be stored.
     case uncacheable
-    /// Forwarded without asking: the route's cache is off, or the request's method or directives said so.
+    /// Forwarded without asking: the route's cache is off, or the request's method or directives
+    /// said so.
     case bypass
 
     /// The label value, also the access log's word: `none`, `hit`, `hit_stale`, `revalidated`,

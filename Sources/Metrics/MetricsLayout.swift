@@ -42,8 +42,8 @@ enum RouteLayout {
     }
 }
 
-/// The routes' blocks of one worker, each allocated by the writing thread when it is first needed and
-/// kept until the end.
+/// The routes' blocks of one worker, each allocated by the writing thread when it is first needed
+/// and kept until the end.
 struct RouteBlocks: ~Copyable, @unchecked Sendable {
     private typealias Cell = Atomic<UInt64>
     private let slots: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
@@ -62,6 +62,7 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
     }
 
     /// A route's block, allocated if this is its first use; for the writing thread.
+    @inline(__always)
     func blockForWriting(_ route: Int) -> CounterCells {
         precondition(route >= 0 && route < count, "a route beyond the dimension")
         // The writing thread reads back its own store, so that no ordering is needed.

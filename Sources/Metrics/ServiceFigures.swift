@@ -1,5 +1,5 @@
-/// Figures that belong to the whole gateway, not to a worker: read from their owners at the moment of a
-/// scrape.
+/// Figures that belong to the whole gateway, not to a worker: read from their owners at the moment
+/// of a scrape.
 package struct ServiceFigures: Sendable {
     /// The memory tier of the cache; `nil` if the cache is off.
     package var memoryTier: CacheTierFigures?
@@ -108,7 +108,8 @@ package struct AccessLogFigures: Sendable, Equatable {
     }
 }
 
-/// A state machine as metrics: one gauge per state, of which one is 1, and a counter per state entered.
+/// A state machine as metrics: one gauge per state, of which one is 1, and a counter per state
+/// entered.
 package struct StateFigure: Sendable, Equatable {
     /// One state: its label value, and how often it was entered.
     package struct Entry: Sendable, Equatable {

@@ -56,9 +56,9 @@ package struct MetricsDimensions: Sendable, Equatable {
 
 /// The counters of one thread: written by it alone, read by the scrape from any thread.
 ///
-/// Every thread that counts (each worker, the resolver, the store) has one of its own; the scrape adds
-/// them up. Nothing here locks or allocates, but for the first exchange on a route, which allocates
-/// that route's block (about 5 KiB).
+/// Every thread that counts (each worker, the resolver, the store) has one of its own; the scrape
+/// adds them up. Nothing here locks or allocates, but for the first exchange on a route, which
+/// allocates that route's block (about 5 KiB).
 package final class WorkerMetrics: Sendable {
     /// The sizes of the dimensions.
     package let dimensions: MetricsDimensions
@@ -119,16 +119,16 @@ package final class WorkerMetrics: Sendable {
         plain.add(microseconds, to: start + HistogramBuckets.sumCell)
     }
 
-    /// Counts an exchange that failed or was refused, by the index of its reason. An index that is out
-    /// of range is a programming error; it counts as the last reason.
+    /// Counts an exchange that failed or was refused, by the index of its reason. An index that is
+    /// out of range is a programming error; it counts as the last reason.
     package func recordFailure(reason: Int) {
         assert(reason >= 0 && reason < dimensions.reasons)
         let index = reason >= 0 && reason < dimensions.reasons ? reason : dimensions.reasons - 1
         plain.add(1, to: PlainLayout.reasons + index)
     }
 
-    /// Counts a pinset's verdict, by the index of the pinset's label; indexes without a label count as
-    /// `other`.
+    /// Counts a pinset's verdict, by the index of the pinset's label; indexes without a label count
+    /// as `other`.
     package func recordPinEvaluation(pinset: Int, result: PinResult) {
         let last = dimensions.pinsets - 1
         let index = pinset >= 0 && pinset < last ? pinset : last

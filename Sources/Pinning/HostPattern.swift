@@ -57,6 +57,14 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
     /// The only port that matches; nil for every port.
     package let port: UInt16?
 
+    /// The one host that can match, in lower case, an address without brackets; nil for wildcards.
+    package var exactName: String? {
+        switch shape {
+        case .exact, .address: String(decoding: name, as: UTF8.self)
+        case .oneLabel, .anyDepth: nil
+        }
+    }
+
     /// Reads a pattern, surrounding white space not allowed.
     package init(_ text: String) throws(HostPatternError) {
         guard !text.isEmpty else { throw .empty }

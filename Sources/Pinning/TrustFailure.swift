@@ -41,7 +41,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
     }
 
     /// Whether the chain was sound as far as it went and just led to none of the anchors.
-    var isMissingAnchor: Bool {
+    package var isMissingAnchor: Bool {
         switch self {
         case .selfSigned, .untrustedRoot, .incompleteChain: true
         case .hostMismatch, .expired, .notYetValid, .badSignature, .wrongPurpose,

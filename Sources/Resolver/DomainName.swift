@@ -16,9 +16,9 @@ package struct DomainName: Hashable, Sendable, CustomStringConvertible {
     /// A-labels. Nil for all else, and for a name whose last label is a number: readers that are
     /// less strict than ``IPAddress`` take those (`127.1`, `0x7f.1`) for addresses, and no such
     /// top-level domain exists.
-    package init?(_ name: some StringProtocol) {
-        var bytes = name.utf8[...]
-        if bytes.last == UInt8(ascii: ".") { bytes = bytes.dropLast() }
+    package init?(_ name: String) {
+        var bytes = Substring(name).utf8
+        if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
         guard !bytes.isEmpty, bytes.count <= DomainName.maximumBytes else { return nil }
         var isCanonical = bytes.endIndex == name.utf8.endIndex
         var label = Label()
@@ -33,7 +33,7 @@ package struct DomainName: Hashable, Sendable, CustomStringConvertible {
         }
         guard label.isValid, !label.isNumber else { return nil }
         if isCanonical {
-            text = String(name)
+            text = name
         } else {
             text = String(decoding: bytes.lazy.map(DomainName.lowercased), as: UTF8.self)
         }

@@ -27,13 +27,14 @@ package struct ResolvedAnswer: Sendable, Hashable {
     package let addresses: [IPAddress]
     /// Where they come from.
     package let source: Source
-    /// False when one family's answer was still awaited: more addresses may follow through
+    /// False when one family's answer was still awaited: the complete answer follows through
     /// `later` of ``Resolver/resolve(name:later:completion:)``.
     package let isComplete: Bool
     /// When the answer may no longer be used, on the resolver's clock. It is in the past at once
     /// for a TTL of 0.
     package let expiresAtMilliseconds: Int64
 
+    /// An answer of its parts.
     package init(
         addresses: [IPAddress], source: Source, isComplete: Bool, expiresAtMilliseconds: Int64
     ) {
@@ -94,16 +95,18 @@ package struct ResolverOptions: Sendable {
     /// Where the DNS servers' addresses come from.
     package enum Servers: Sendable, Hashable {
         /// A file in the form of resolv.conf(5), read again when it changes.
-        case system(path: String)
+        case file(path: String)
         /// These, in this order.
         case list([Endpoint])
 
         /// `/etc/resolv.conf`.
-        package static let system = Servers.system(path: "/etc/resolv.conf")
+        package static let system = Servers.file(path: "/etc/resolv.conf")
     }
 
     /// The servers to ask.
     package var servers = Servers.system
+    /// The port of the servers that a file names, for which its form has no place.
+    package var filePort: UInt16 = 53
     /// The hosts file, read again when it changes.
     package var hostsPath = "/etc/hosts"
     /// An answer is kept at least so long, whatever its TTL.
@@ -174,6 +177,7 @@ package struct ResolverStatistics: Sendable, Hashable {
     /// Callers waiting now.
     package var waiting = 0
 
+    /// Nothing done yet.
     package init() {}
 
     /// How many lookups failed so.

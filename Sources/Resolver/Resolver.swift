@@ -1,10 +1,11 @@
 import Addressing
+import CLinux
 
-/// Names to addresses, asynchronously: literals, `localhost`, the hosts file, then DNS with answers
-/// kept for their TTL. DNS runs on a thread of its own named "resolver".
+/// Names to addresses, asynchronously: literals, `localhost`, the hosts file, then DNS with
+/// answers kept for their TTL. All waiting is done by a thread of its own named "resolver".
 package final class Resolver: Sendable {
-    /// Called exactly once: on the resolver's thread, or before `resolve` returns when the answer
-    /// is there already. It must not block.
+    /// Called exactly once, with no lock held: on the resolver's thread, or before `resolve`
+    /// returns when the answer is there already. It must not block.
     package typealias Completion = @Sendable (ResolveResult) -> Void
 
     /// Why a resolver did not start.
@@ -15,26 +16,106 @@ package final class Resolver: Sendable {
         case dns(status: Int32)
     }
 
-    /// Starts the resolver's thread.
+    private let core: ResolverCore
+    private let thread: OrderedMutex<pthread_t?>
+
+    /// Starts the resolver's thread, with all signals blocked in it.
     package init(options: ResolverOptions = ResolverOptions()) throws(StartError) {
+        core = try ResolverCore(options: options)
+        thread = OrderedMutex(try Resolver.start(ResolverThread(core: core)))
     }
 
-    /// The answer for a name if it needs no waiting, else nil; call ``resolve(name:later:completion:)``
-    /// then. One short critical section.
-    package func cached(name: String, nowMilliseconds: Int64) -> ResolveResult? { nil }
+    deinit {
+        close()
+    }
+
+    /// The answer for a name if it needs no waiting, else nil: then call
+    /// ``resolve(name:later:completion:)``. One short critical section.
+    /// - Parameters:
+    ///   - name: A host as a URI has it: a name in any case, with or without a trailing dot, an
+    ///     IPv4 address, or an IPv6 address with or without brackets.
+    ///   - nowMilliseconds: The time on the options' clock.
+    package func cached(name: String, nowMilliseconds: Int64) -> ResolveResult? {
+        if let answer = Resolver.literal(name) { return .resolved(answer) }
+        guard let name = DomainName(name) else {
+            core.refuseName()
+            return .failed(.badName)
+        }
+        if name.isLocalhost { return .resolved(Resolver.localhost) }
+        return core.cached(name, now: nowMilliseconds)
+    }
 
     /// Looks a name up, A and AAAA at once. Simultaneous lookups of one name share their queries.
     /// - Parameters:
-    ///   - later: Called at most once, after `completion`, on the resolver's thread, with the
-    ///     whole answer, if the answer given was not complete and more addresses came.
+    ///   - name: As for ``cached(name:nowMilliseconds:)``.
+    ///   - later: After an answer that was not complete, called once on the resolver's thread with
+    ///     the complete one, which may have no further addresses; not if the resolver is closed.
+    ///   - completion: Gets the answer.
     package func resolve(
         name: String, later: (@Sendable (ResolvedAnswer) -> Void)? = nil,
         completion: @escaping Completion
-    ) { completion(.failed(.cancelled)) }
+    ) {
+        if let result = cached(name: name, nowMilliseconds: core.options.clock()) {
+            completion(result)
+            return
+        }
+        // Only names that may be looked up are not answered by now.
+        guard let name = DomainName(name) else { return completion(.failed(.badName)) }
+        let waiter = ResolverCore.Waiter(completion: completion, later: later)
+        if let result = core.enter(name, waiter) { completion(result) }
+    }
 
     /// What has been done so far.
-    package func statistics() -> ResolverStatistics { ResolverStatistics() }
+    package func statistics() -> ResolverStatistics {
+        core.statistics()
+    }
 
-    /// Ends the thread; everything waiting gets `cancelled`, and so does everything after.
-    package func close() {}
+    /// Ends the thread and waits for its end (not when called on it); everything that waits gets
+    /// `cancelled`, and so does everything that is not in memory after. May be called again.
+    package func close() {
+        guard let thread = thread.withLock({ $0.take() }) else { return }
+        core.close()
+        if pthread_equal(thread, pthread_self()) != 0 {
+            pthread_detach(thread)
+        } else {
+            pthread_join(thread, nil)
+        }
+    }
+
+    private static func literal(_ host: String) -> ResolvedAnswer? {
+        guard let address = IPAddress(host: host.utf8.span) ?? IPAddress(host) else { return nil }
+        return ResolvedAnswer(
+            addresses: [address], source: .literal, isComplete: true,
+            expiresAtMilliseconds: .max)
+    }
+
+    private static let localhost = ResolvedAnswer(
+        addresses: [.loopbackV6, .loopbackV4], source: .localhost, isComplete: true,
+        expiresAtMilliseconds: .max)
+
+    private static func start(_ body: ResolverThread) throws(StartError) -> pthread_t {
+        // Signals are for the threads that wait for them. Blocked before the thread starts, so that
+        // there is no moment in which it could take one.
+        var (all, before) = (sigset_t(), sigset_t())
+        sigfillset(&all)
+        pthread_sigmask(SIG_BLOCK, &all, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        var thread = pthread_t()
+        let argument = Unmanaged.passRetained(body)
+        let status = pthread_create(
+            &thread, nil,
+            { argument in
+                pthread_setname_np(pthread_self(), "resolver")
+                if let argument {
+                    Unmanaged<ResolverThread>.fromOpaque(argument).takeRetainedValue().run()
+                }
+                return nil
+            }, argument.toOpaque())
+        guard status == 0 else {
+            argument.release()
+            body.shutDown()
+            throw .system(errno: status)
+        }
+        return thread
+    }
 }

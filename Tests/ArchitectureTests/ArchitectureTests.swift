@@ -1,1 +1,132 @@
-// ArchitectureTests
+import Testing
+
+/// What each target may import besides the standard library and `Synchronization`. Arrows point
+/// down only: a line may name targets that stand above it, and libraries.
+private let allowedImports: [(target: String, imports: Set<String>)] = [
+    // System libraries: a module map and a header of shims each, no Swift.
+    ("CLinux", []),
+    ("COpenSSL", []),
+    ("CSQLite", []),
+    ("CAres", []),
+    // Pure: no system calls, no clock, no threads.
+    ("HTTPCore", []),
+    ("CachePolicy", ["HTTPCore"]),
+    ("Addressing", []),
+    ("Pinning", []),
+    ("Activity", []),
+    ("Metrics", []),
+    // Adapters: one kind of effect each.
+    ("EventLoop", ["CLinux", "Addressing"]),
+    ("TLS", ["COpenSSL", "Pinning"]),
+    ("CacheStore", ["CLinux", "CSQLite", "HTTPCore", "CachePolicy"]),
+    ("Resolver", ["CLinux", "CAres", "Addressing"]),
+    // The product.
+    ("Configuration", ["CLinux", "HTTPCore", "Addressing", "Pinning", "Yams"]),
+    (
+        "Gateway",
+        [
+            "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity", "Metrics",
+            "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration", "Logging",
+            "StructuredFieldValues", "RawStructuredFieldValues",
+        ]
+    ),
+    ("Admin", ["CLinux", "Metrics", "Activity", "HTTPCore"]),
+    (
+        "pinfold",
+        ["CLinux", "Configuration", "Gateway", "Admin", "ArgumentParser", "Logging"]
+    ),
+]
+
+/// Lines of the longest file.
+private let maximumFileLines = 450
+/// Characters of the longest line.
+private let maximumLineCharacters = 100
+
+@Suite struct ArchitectureTests {
+    @Test func everyTargetImportsOnlyWhatItsLineAllows() throws {
+        let table = Dictionary(uniqueKeysWithValues: allowedImports.map { ($0.target, $0.imports) })
+        let files = try Package.files(in: "Sources")
+        #expect(!files.isEmpty)
+        for file in files {
+            let allowed = try #require(
+                table[file.target], "\(file.path): the target is not in the table")
+            for (module, line) in file.imports {
+                #expect(
+                    allowed.contains(module) || ["Swift", "Synchronization"].contains(module),
+                    "\(file.path):\(line): \(file.target) may not import \(module)")
+            }
+        }
+    }
+
+    @Test func theTableNamesTheTargetsThatExist() throws {
+        #expect(try Package.folders(in: "Sources") == allowedImports.map(\.target).sorted())
+    }
+
+    @Test func arrowsOfTheTablePointDownOnly() {
+        var above: Set<String> = []
+        let targets = Set(allowedImports.map(\.target))
+        for (target, imports) in allowedImports {
+            #expect(
+                imports.intersection(targets).isSubset(of: above),
+                "\(target) may import only what stands above it")
+            above.insert(target)
+        }
+    }
+
+    @Test func systemLibrariesHaveNoLogic() throws {
+        for file in try Package.files(in: "Sources") {
+            #expect(
+                !["CLinux", "COpenSSL", "CSQLite", "CAres"].contains(file.target),
+                "\(file.path): Swift in a system library")
+        }
+    }
+
+    @Test(arguments: ["Sources", "Tests"])
+    func filesAndLinesAreShort(folder: String) throws {
+        for file in try Package.files(in: folder) {
+            #expect(
+                file.lines.count - 1 <= maximumFileLines,
+                "\(file.path) has \(file.lines.count - 1) lines")
+            for (index, line) in file.lines.enumerated() {
+                #expect(
+                    line.count <= maximumLineCharacters,
+                    "\(file.path):\(index + 1) has \(line.count) characters")
+            }
+        }
+    }
+
+    @Test func nothingInTheSourcesTriesWithForce() throws {
+        // Written apart, so that this line is none of those it looks for.
+        let force = "try" + "!"
+        for file in try Package.files(in: "Sources") {
+            for (index, line) in file.lines.enumerated() {
+                #expect(!line.contains(force), "\(file.path):\(index + 1)")
+            }
+        }
+    }
+
+    @Test func nothingInTheSourcesImportsFoundation() throws {
+        for file in try Package.files(in: "Sources") {
+            for (module, line) in file.imports {
+                #expect(!module.hasPrefix("Foundation"), "\(file.path):\(line)")
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("import Foundation", "Foundation"),
+            ("@testable import Gateway", "Gateway"),
+            ("internal import CLinux", "CLinux"),
+            ("@preconcurrency public import struct Foundation.Data", "Foundation"),
+            ("  import Yams; import CLinux", "Yams"),
+            ("import HTTPCore  // why", "HTTPCore"),
+            ("// import Foundation", nil),
+            ("/// The importance of import", nil),
+            ("let imported = 1", nil),
+            ("", nil),
+        ] as [(String, String?)])
+    func importsAreFoundInEveryForm(line: String, module: String?) {
+        #expect(SourceFile.importedModule(line) == module)
+    }
+}

@@ -22,6 +22,14 @@ package struct CacheHit: Sendable, Equatable {
     package let timeToLive: Int64
     /// Why it may be served although stale; nil when fresh.
     package let stale: StaleUse?
+
+    /// A hit with these parts.
+    package init(form: HitForm, age: Int64, timeToLive: Int64, stale: StaleUse?) {
+        self.form = form
+        self.age = age
+        self.timeToLive = timeToLive
+        self.stale = stale
+    }
 }
 
 /// What of a stored response is sent.

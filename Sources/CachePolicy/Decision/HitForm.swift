@@ -92,8 +92,9 @@ enum ClientCondition: Equatable {
         _ fields: FieldSection, in bytes: Span<UInt8>, _ stored: StoredMetadata,
         _ storedHead: Span<UInt8>
     ) -> Bool {
-        for field in fields where field.id == .ifNoneMatch {
-            var list = EntityTagList(field.value)
+        var lines = FieldLines(.ifNoneMatch)
+        while let value = lines.next(in: fields) {
+            var list = EntityTagList(value)
             while let tag = list.next(in: bytes) {
                 if bytes.holds("*", at: tag) { return true }
                 if stored.entityTag.isEmpty { continue }
@@ -107,8 +108,9 @@ enum ClientCondition: Equatable {
 
     /// Whether some If-None-Match line has `*`.
     static func hasAny(_ fields: FieldSection, in bytes: Span<UInt8>) -> Bool {
-        for field in fields where field.id == .ifNoneMatch {
-            var list = EntityTagList(field.value)
+        var lines = FieldLines(.ifNoneMatch)
+        while let value = lines.next(in: fields) {
+            var list = EntityTagList(value)
             while let tag = list.next(in: bytes) {
                 if bytes.holds("*", at: tag) { return true }
             }

@@ -10,20 +10,29 @@ import HTTPCore
 package struct CacheDirectives: Sendable, Equatable {
     /// Directives without arguments, and marks about the field.
     package struct Flags: OptionSet, Sendable {
+        /// One bit for each.
         package let rawValue: UInt16
+        /// The set with these bits.
         package init(rawValue: UInt16) { self.rawValue = rawValue }
 
+        /// `no-store` (§5.2.1.5, §5.2.2.5).
         package static let noStore = Flags(rawValue: 1 << 0)
         /// `no-cache`; the qualified form `no-cache="field"` counts as the plain one (§5.2.2.4
         /// allows that).
         package static let noCache = Flags(rawValue: 1 << 1)
         /// `private`; the qualified form counts as the plain one (§5.2.2.7 allows that).
         package static let isPrivate = Flags(rawValue: 1 << 2)
+        /// `public` (§5.2.2.9).
         package static let isPublic = Flags(rawValue: 1 << 3)
+        /// `must-revalidate` (§5.2.2.2).
         package static let mustRevalidate = Flags(rawValue: 1 << 4)
+        /// `proxy-revalidate` (§5.2.2.8).
         package static let proxyRevalidate = Flags(rawValue: 1 << 5)
+        /// `must-understand` (§5.2.2.3).
         package static let mustUnderstand = Flags(rawValue: 1 << 6)
+        /// `no-transform` (§5.2.1.6, §5.2.2.6).
         package static let noTransform = Flags(rawValue: 1 << 7)
+        /// `only-if-cached` (§5.2.1.7).
         package static let onlyIfCached = Flags(rawValue: 1 << 8)
         /// RFC 8246.
         package static let immutable = Flags(rawValue: 1 << 9)
@@ -59,13 +68,23 @@ package struct CacheDirectives: Sendable, Equatable {
     /// Reads nothing if neither field is there.
     package init(request fields: FieldSection, in bytes: Span<UInt8>) {
         if fields.contains(.cacheControl) {
-            for field in fields where field.id == .cacheControl { add(field.value, in: bytes) }
+            addLines(of: fields, in: bytes)
         } else if fields.contains(.pragma) {
-            for field in fields
-            where field.id == .pragma && Self.saysNoCache(field.value, in: bytes) {
-                flags.insert(.noCache)
+            var lines = FieldLines(.pragma)
+            while let value = lines.next(in: fields) {
+                if Self.saysNoCache(value, in: bytes) { flags.insert(.noCache) }
             }
         }
+    }
+
+    /// The directives of a response: those of all Cache-Control lines.
+    package init(response fields: FieldSection, in bytes: Span<UInt8>) {
+        if fields.contains(.cacheControl) { addLines(of: fields, in: bytes) }
+    }
+
+    private mutating func addLines(of fields: FieldSection, in bytes: Span<UInt8>) {
+        var lines = FieldLines(.cacheControl)
+        while let value = lines.next(in: fields) { add(value, in: bytes) }
     }
 
     /// Whether a Pragma field's value has the directive `no-cache`.

@@ -70,18 +70,20 @@ struct DirectiveScanner {
     }
 
     private mutating func skipSeparators(in bytes: Span<UInt8>) {
-        while position < end, ByteClass.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",") {
+        while position < end,
+            Bytes.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
+        {
             position += 1
         }
     }
 
     private mutating func skipSpace(in bytes: Span<UInt8>) {
-        while position < end, ByteClass.isWhitespace(bytes[position]) { position += 1 }
+        while position < end, Bytes.isWhitespace(bytes[position]) { position += 1 }
     }
 
     private mutating func takeToken(in bytes: Span<UInt8>) -> ByteRange {
         let start = position
-        while position < end, ByteClass.isToken(bytes[position]) { position += 1 }
+        while position < end, Bytes.isToken(bytes[position]) { position += 1 }
         return ByteRange(from: start, to: position)
     }
 

@@ -38,12 +38,29 @@ struct ResponseFacts {
         self.responseTime = responseTime
     }
 
+    /// The facts of a parsed head, whose Cache-Control has been read already.
+    init(
+        _ response: ResponseHead, in bytes: Span<UInt8>, directives: CacheDirectives,
+        responseTime: Int64
+    ) {
+        self.init(status: response.status, responseTime: responseTime)
+        self.directives = directives
+        // By index, for the reason told at `FieldLines`.
+        for index in 0..<response.fields.endIndex {
+            let field = response.fields[index]
+            switch field.id {
+            case .other, .cacheControl: continue
+            default: absorb(field.id, field.value, in: bytes)
+            }
+        }
+    }
+
     /// The facts of a parsed head.
     init(_ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64) {
-        self.init(status: response.status, responseTime: responseTime)
-        for field in response.fields where !field.isNominated {
-            absorb(field.id, field.value, in: bytes)
-        }
+        self.init(
+            response, in: bytes,
+            directives: CacheDirectives(response: response.fields, in: bytes),
+            responseTime: responseTime)
     }
 
     /// Takes in one field line, in the head's order.
@@ -81,7 +98,9 @@ struct ResponseFacts {
             expires = .invalid
             return
         }
-        if case .at(let earlier) = expires { expires = .at(min(earlier, time)) } else {
+        if case .at(let earlier) = expires {
+            expires = .at(min(earlier, time))
+        } else {
             expires = .at(time)
         }
     }
@@ -91,7 +110,7 @@ struct ResponseFacts {
     private static func firstAge(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64 {
         var end = Int(value.start)
         while end < Int(value.end), bytes[end] != UInt8(ascii: ",") { end += 1 }
-        while end > Int(value.start), ByteClass.isWhitespace(bytes[end - 1]) { end -= 1 }
+        while end > Int(value.start), Bytes.isWhitespace(bytes[end - 1]) { end -= 1 }
         return DeltaSeconds.parse(ByteRange(from: Int(value.start), to: end), in: bytes) ?? 0
     }
 

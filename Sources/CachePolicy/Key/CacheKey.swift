@@ -34,7 +34,7 @@ package struct CacheKey: Sendable, Hashable {
     /// Whether the key is the one that the view shows.
     package func matches(_ view: CacheKeyView) -> Bool {
         guard hash == view.hash, bytes.count == view.bytes.count else { return false }
-        return bytes.withUnsafeBytes { $0.elementsEqual(view.bytes) }
+        return bytes.withUnsafeBytes { Bytes.areEqual($0, view.bytes) }
     }
 
     /// Calls `body` with a view of this key, valid during the call.
@@ -114,23 +114,55 @@ package struct CacheKeyView {
     ) -> CacheKeyView? {
         let needed = host.count + path.count + CacheKey.reservedBytes
         guard needed <= min(memory.count, CacheKey.maximumBytes) else { return nil }
-        var writer = HeadWriter(memory)
+        var writer = KeyWriter(memory)
         writer.append(scheme == .https ? "https://" : "http://")
         // A registered name has no colon, an IPv6 literal always has.
         let isIPv6 = host.contains(UInt8(ascii: ":"))
-        if isIPv6 { writer.append(byte: UInt8(ascii: "[")) }
-        let start = writer.count
-        writer.append(host)
-        for index in start..<writer.count { memory[index] = ByteClass.lowercased(memory[index]) }
-        if isIPv6 { writer.append(byte: UInt8(ascii: "]")) }
-        if port != scheme.defaultPort {
-            writer.append(byte: UInt8(ascii: ":"))
-            writer.append(decimal: UInt64(port))
-        }
-        if path.isEmpty || path[0] == UInt8(ascii: "?") { writer.append(byte: UInt8(ascii: "/")) }
+        if isIPv6 { writer.append(UInt8(ascii: "[")) }
+        for index in host.indices { writer.append(Bytes.lowercased(host[index])) }
+        if isIPv6 { writer.append(UInt8(ascii: "]")) }
+        if port != scheme.defaultPort { writer.append(port: port) }
+        if path.isEmpty || path[0] == UInt8(ascii: "?") { writer.append(UInt8(ascii: "/")) }
         writer.append(path)
         let bytes = UnsafeRawBufferPointer(rebasing: memory[..<writer.count])
         return CacheKeyView(bytes: bytes, hash: hash(of: bytes))
+    }
+}
+
+/// Puts a key together in memory that is known to be large enough.
+private struct KeyWriter {
+    private let memory: UnsafeMutableRawBufferPointer
+    private(set) var count = 0
+
+    init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
+
+    @inline(__always)
+    mutating func append(_ byte: UInt8) {
+        memory[count] = byte
+        count &+= 1
+    }
+
+    mutating func append(_ text: StaticString) {
+        append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    mutating func append(_ bytes: Span<UInt8>) {
+        bytes.withUnsafeBytes { append($0) }
+    }
+
+    private mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: bytes)
+        count += bytes.count
+    }
+
+    mutating func append(port: UInt16) {
+        append(UInt8(ascii: ":"))
+        var divisor: UInt16 = 10_000
+        while divisor > port, divisor > 1 { divisor /= 10 }
+        while divisor > 0 {
+            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: port / divisor % 10))
+            divisor /= 10
+        }
     }
 }
 

@@ -9,6 +9,8 @@ import HTTPCore
 struct NormalisedValue {
     /// Whether the request has the field.
     let isPresent: Bool
+    /// Whether there may be more lines of it.
+    private let isRepeatable: Bool
     /// How its value is read.
     private let style: Style
     /// Index of the line being read.
@@ -30,13 +32,49 @@ struct NormalisedValue {
 
     /// The value of the field called `name`, in lower case.
     init(name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>) {
-        let first = Self.line(after: -1, name: name, fields: fields, in: head)
-        isPresent = first != nil
-        line = first ?? 0
-        position = 0
-        end = 0
-        style = first.map { Self.style(of: fields[$0].id) } ?? .exact
-        if first != nil { open(fields[line].value) }
+        guard let first = Self.line(after: -1, name: name, fields: fields, in: head) else {
+            isPresent = false
+            isRepeatable = false
+            style = .exact
+            line = 0
+            position = 0
+            end = 0
+            return
+        }
+        let field = fields[first]
+        isPresent = true
+        isRepeatable = Self.isOther(field.id) || fields.repeated.contains(field.id)
+        style = Self.style(of: field.id)
+        line = first
+        position = Int(field.value.start)
+        end = Int(field.value.end)
+    }
+
+    private static func isOther(_ id: FieldID) -> Bool {
+        if case .other = id { true } else { false }
+    }
+
+    /// Whether the value is seen at a glance to be `normalised`: it stands on one line, has no
+    /// quoted string, and differs at most by whitespace after commas. False says nothing.
+    func isPlainly(_ normalised: Span<UInt8>, in head: Span<UInt8>) -> Bool {
+        guard !isRepeatable else { return false }
+        let value = head.extracting(position..<end)
+        let foldsCase = style == .caselessList
+        let isList = style != .exact
+        var index = 0
+        for place in normalised.indices {
+            guard index < value.count else { return false }
+            // In bounds by the line above, which the compiler does not see through.
+            let byte = value[unchecked: index]
+            guard (foldsCase ? Bytes.lowercased(byte) : byte) == normalised[unchecked: place] else {
+                return false
+            }
+            index &+= 1
+            guard isList, byte == UInt8(ascii: ",") || byte == UInt8(ascii: "\"") else { continue }
+            if byte == UInt8(ascii: "\"") { return false }
+            while index < value.count, Bytes.isWhitespace(value[index]) { index &+= 1 }
+        }
+        return index == value.count
     }
 
     private mutating func open(_ value: ByteRange) {
@@ -60,8 +98,12 @@ struct NormalisedValue {
         after index: Int, name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>
     ) -> Int? {
         var index = index + 1
-        while index < fields.count {
-            if head.extracting(fields[index].name.indices).isCaseless(equalTo: name) {
+        let end = fields.endIndex
+        while index < end {
+            let range = fields[index].name
+            if Int(range.count) == name.count,
+                head.extracting(range.indices).isCaseless(equalTo: name)
+            {
                 return index
             }
             index += 1
@@ -70,6 +112,7 @@ struct NormalisedValue {
     }
 
     /// The next byte of the normalised value; nil at its end.
+    @inline(__always)
     mutating func next(
         name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>
     ) -> UInt8? {
@@ -102,7 +145,7 @@ struct NormalisedValue {
             track(byte)
             hasContent = true
             position += 1
-            return style == .caselessList ? ByteClass.lowercased(byte) : byte
+            return style == .caselessList ? Bytes.lowercased(byte) : byte
         }
     }
 
@@ -113,13 +156,13 @@ struct NormalisedValue {
             needsSeparator = hasContent
             return true
         }
-        guard ByteClass.isWhitespace(byte) else { return false }
+        guard Bytes.isWhitespace(byte) else { return false }
         if needsSeparator || !hasContent {
             position += 1
             return true
         }
         var after = position
-        while after < end, ByteClass.isWhitespace(head[after]) { after += 1 }
+        while after < end, Bytes.isWhitespace(head[after]) { after += 1 }
         guard after == end || head[after] == UInt8(ascii: ",") else { return false }
         position = after
         return true
@@ -141,7 +184,7 @@ extension Span where Element == UInt8 {
     /// counting.
     func isCaseless(equalTo lowercase: Span<UInt8>) -> Bool {
         guard count == lowercase.count else { return false }
-        for index in indices where ByteClass.lowercased(self[index]) != lowercase[index] {
+        for index in indices where Bytes.lowercased(self[index]) != lowercase[index] {
             return false
         }
         return true

@@ -53,13 +53,15 @@ package struct VaryKey: Sendable, Hashable {
             guard isPresent else { continue }
             let count = Int(key[position]) << 8 | Int(key[position + 1])
             position += 2
-            for index in position..<position + count {
-                guard value.next(name: name, fields: fields, in: head) == key[index] else {
+            let stored = key.extracting(position..<position + count)
+            position += count
+            if value.isPlainly(stored, in: head) { continue }
+            for index in stored.indices {
+                guard value.next(name: name, fields: fields, in: head) == stored[index] else {
                     return false
                 }
             }
             guard value.next(name: name, fields: fields, in: head) == nil else { return false }
-            position += count
         }
         return true
     }
@@ -84,9 +86,9 @@ package struct VaryKey: Sendable, Hashable {
 }
 
 /// The names that the Vary lines of one response nominate.
-struct VaryNames: Equatable {
-    /// In lower case, each once, in the order found.
-    private(set) var names: [[UInt8]] = []
+struct VaryNames {
+    /// Where they stand in the response's bytes, each name once, in the order found.
+    private(set) var names: [ByteRange] = []
     /// `*`, or something that is no list of names: no request can be known to match.
     private(set) var isAny = false
 
@@ -96,14 +98,14 @@ struct VaryNames: Equatable {
         let end = Int(value.end)
         while position < end {
             let byte = bytes[position]
-            if ByteClass.isWhitespace(byte) || byte == UInt8(ascii: ",") {
+            if Bytes.isWhitespace(byte) || byte == UInt8(ascii: ",") {
                 position += 1
                 continue
             }
             let start = position
-            while position < end, ByteClass.isToken(bytes[position]) { position += 1 }
+            while position < end, Bytes.isToken(bytes[position]) { position += 1 }
             let name = ByteRange(from: start, to: position)
-            while position < end, ByteClass.isWhitespace(bytes[position]) { position += 1 }
+            while position < end, Bytes.isWhitespace(bytes[position]) { position += 1 }
             let isMember = position == end || bytes[position] == UInt8(ascii: ",")
             guard isMember, !name.isEmpty, name.count <= VaryKey.maximumNameBytes,
                 !bytes.holds("*", at: name)
@@ -111,40 +113,70 @@ struct VaryNames: Equatable {
                 isAny = true
                 return
             }
-            insert(name, in: bytes)
+            let isNew = !names.contains { Self.order($0, name, in: bytes) == 0 }
+            if isNew { names.append(name) }
         }
     }
 
-    private mutating func insert(_ range: ByteRange, in bytes: Span<UInt8>) {
-        let name = range.indices.map { ByteClass.lowercased(bytes[$0]) }
-        if !names.contains(name) { names.append(name) }
+    /// Below 0, 0 or above 0 as the first name stands before, equals or stands after the second,
+    /// letter case not counting.
+    private static func order(
+        _ left: ByteRange, _ right: ByteRange, in bytes: Span<UInt8>
+    ) -> Int {
+        for offset in 0..<Int(min(left.count, right.count)) {
+            let difference =
+                Int(Bytes.lowercased(bytes[Int(left.start) + offset]))
+                - Int(Bytes.lowercased(bytes[Int(right.start) + offset]))
+            if difference != 0 { return difference }
+        }
+        return Int(left.count) - Int(right.count)
     }
 
     /// The key of a response that nominates these names, made from the request it answers.
+    ///
+    /// - Parameters:
+    ///   - bytes: the response's bytes, which the names were found in.
+    ///   - request: the request.
+    ///   - head: its bytes.
+    ///   - options: the limits.
     func key(
-        for request: RequestHead, in head: Span<UInt8>, options: PolicyOptions
+        in bytes: Span<UInt8>, for request: RequestHead, in head: Span<UInt8>,
+        options: PolicyOptions
     ) throws(NotStoredReason) -> VaryKey {
         if isAny { throw .varyAny }
         if names.isEmpty { return .none }
         guard names.count <= options.maximumVaryNames else { throw .varyNames }
-        var bytes = [VaryKey.version]
-        for name in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-            bytes.append(UInt8(name.count))
-            bytes += name
-            var value = NormalisedValue(name: name.span, fields: request.fields, in: head)
-            bytes.append(value.isPresent ? 1 : 0)
-            guard value.isPresent else { continue }
-            let start = bytes.count
-            bytes += [0, 0]
-            while let byte = value.next(name: name.span, fields: request.fields, in: head) {
-                bytes.append(byte)
-            }
-            let count = bytes.count - start - 2
-            guard count <= Int(UInt16.max) else { throw .varyValues }
-            bytes[start] = UInt8(count >> 8)
-            bytes[start + 1] = UInt8(count & 0xFF)
+        var key: [UInt8] = []
+        key.reserveCapacity(64)
+        key.append(VaryKey.version)
+        for range in names.sorted(by: { Self.order($0, $1, in: bytes) < 0 }) {
+            key.append(UInt8(range.count))
+            let start = key.count
+            for index in range.indices { key.append(Bytes.lowercased(bytes[index])) }
+            try append(nameFrom: start, for: request, in: head, to: &key)
         }
-        guard bytes.count <= options.maximumVaryKeyBytes else { throw .varyValues }
-        return VaryKey(unchecked: bytes)
+        guard key.count <= options.maximumVaryKeyBytes else { throw .varyValues }
+        return VaryKey(unchecked: key)
+    }
+
+    /// Appends presence, length and value of the request field whose name ends the key so far.
+    private func append(
+        nameFrom nameStart: Int, for request: RequestHead, in head: Span<UInt8>,
+        to key: inout [UInt8]
+    ) throws(NotStoredReason) {
+        let name = Array(key[nameStart...])
+        var value = NormalisedValue(name: name.span, fields: request.fields, in: head)
+        key.append(value.isPresent ? 1 : 0)
+        guard value.isPresent else { return }
+        let start = key.count
+        key.append(0)
+        key.append(0)
+        while let byte = value.next(name: name.span, fields: request.fields, in: head) {
+            key.append(byte)
+        }
+        let count = key.count - start - 2
+        guard count <= Int(UInt16.max) else { throw .varyValues }
+        key[start] = UInt8(count >> 8)
+        key[start + 1] = UInt8(count & 0xFF)
     }
 }

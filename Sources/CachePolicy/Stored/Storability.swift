@@ -21,7 +21,13 @@ extension StoreDecision {
             return .doNotStore(reason)
         }
         if response.fields.contains(.contentRange) { return .doNotStore(.partialContent) }
-        let facts = ResponseFacts(response, in: responseBytes, responseTime: responseTime)
+        // Most of what is not stored says so in Cache-Control: the other fields are read after it.
+        let said = CacheDirectives(response: response.fields, in: responseBytes)
+        if let reason = said.reasonAgainstStoring(status: response.status) {
+            return .doNotStore(reason)
+        }
+        let facts = ResponseFacts(
+            response, in: responseBytes, directives: said, responseTime: responseTime)
         let asked = CacheDirectives(request: request.fields, in: requestBytes)
         if asked.flags.contains(.noStore) { return .doNotStore(.requestNoStore) }
         let isAuthorized = request.fields.contains(.authorization)
@@ -37,8 +43,12 @@ extension StoreDecision {
             return .doNotStore(.uselessWithoutValidator)
         }
         do throws(NotStoredReason) {
-            let vary = try facts.vary.key(for: request, in: requestBytes, options: options)
-            return .store(Storable(times: times, lifetime: lifetime, source: source, vary: vary))
+            let vary = try facts.vary.key(
+                in: responseBytes, for: request, in: requestBytes, options: options)
+            return .store(
+                Storable(
+                    times: times, lifetime: lifetime, source: source, vary: vary,
+                    hasDate: facts.date != nil && !response.fields.repeated.contains(.date)))
         } catch {
             return .doNotStore(error)
         }
@@ -47,8 +57,9 @@ extension StoreDecision {
     /// Why no response to the request is stored, whatever it is. `no-store` is not looked at.
     private static func reasonAgainst(_ request: RequestHead) -> NotStoredReason? {
         // A response to HEAD updates a stored response to GET (`HeadUpdate`); alone it is no use.
-        guard request.method == .get else { return .method }
-        return request.framing == .none ? nil : .requestContent
+        guard case .get = request.method else { return .method }
+        guard case .none = request.framing else { return .requestContent }
+        return nil
     }
 
     /// Why no response with the status is stored, whatever its fields say.
@@ -63,11 +74,9 @@ extension StoreDecision {
     }
 }
 
-extension ResponseFacts {
-    /// Why a response with these fields is not stored (RFC 9111 §3, §3.5); for one from upstream
-    /// and for a stored one that a 304 has updated.
-    func reasonAgainstStoring(isAuthorized: Bool, options: PolicyOptions) -> NotStoredReason? {
-        let flags = directives.flags
+extension CacheDirectives {
+    /// Why a response with these directives is not stored, whatever its other fields.
+    func reasonAgainstStoring(status: UInt16) -> NotStoredReason? {
         if flags.contains(.malformed) { return .malformedCacheControl }
         if flags.contains(.mustUnderstand) {
             // It stands in for no-store where the status is understood (§5.2.2.3).
@@ -75,7 +84,15 @@ extension ResponseFacts {
         } else if flags.contains(.noStore) {
             return .responseNoStore
         }
-        if flags.contains(.isPrivate) { return .responsePrivate }
+        return flags.contains(.isPrivate) ? .responsePrivate : nil
+    }
+}
+
+extension ResponseFacts {
+    /// Why a response with these fields is not stored (RFC 9111 §3, §3.5); for one from upstream
+    /// and for a stored one that a 304 has updated.
+    func reasonAgainstStoring(isAuthorized: Bool, options: PolicyOptions) -> NotStoredReason? {
+        if let reason = directives.reasonAgainstStoring(status: status) { return reason }
         if isAuthorized, !directives.allowsSharingAuthorized { return .authorization }
         if vary.isAny { return .varyAny }
         if present.contains(.setCookie), !allowsSetCookie(options.setCookie) { return .setCookie }

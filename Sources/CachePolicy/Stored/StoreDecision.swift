@@ -2,7 +2,7 @@ import HTTPCore
 
 /// Whether a response may be stored.
 package enum StoreDecision: Sendable, Equatable {
-    /// Store it: write the stored head with `StoredHead.append`, which gives the metadata.
+    /// Store it: write the stored head with `StoredHead.write`, and make its metadata.
     case store(Storable)
     /// Do not, and why.
     case doNotStore(NotStoredReason)
@@ -18,6 +18,8 @@ package struct Storable: Sendable, Equatable {
     package let source: FreshnessSource
     /// The secondary key, made from the request.
     package let vary: VaryKey
+    /// The response has a Date, and only one, that is a date.
+    let hasDate: Bool
 }
 
 /// Why a response is not stored. The same word stands in Cache-Status' `detail`, the log and the

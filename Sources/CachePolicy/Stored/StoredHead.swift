@@ -2,9 +2,9 @@ import HTTPCore
 
 /// The form in which a response's head is stored.
 ///
-/// `HTTP/1.1 SP status SP reason CRLF`, then the field lines in the order received, each
-/// `Name: value CRLF`, and no empty line at the end. A hit is written as these bytes, then
-/// Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
+/// `HTTP/1.1 SP status SP reason CRLF`, then the field lines byte for byte and in the order
+/// received, each with its CRLF, and no empty line at the end. A hit is written as these bytes,
+/// then Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
 /// (`HitHead.append` does all but the last three).
 ///
 /// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated, Trailer (the
@@ -16,60 +16,62 @@ package enum StoredHead {
     /// The fields that are never stored, besides nominated ones.
     package static let excluded = FieldIDSet.hopByHop.union(FieldIDSet([.trailer, .age]))
 
-    /// Appends the stored form of a response's head to `out`.
+    /// The most bytes that a stored head has beyond the received one: a Date line.
+    package static let maximumAddedBytes = 37
+
+    /// Writes the stored form of a response's head.
     ///
     /// - Parameters:
-    ///   - response: a final response, not 304, that `StoreDecision` lets in.
+    ///   - response: the response.
     ///   - bytes: the head's bytes.
-    ///   - responseTime: when it was received, for Date.
+    ///   - storable: what `StoreDecision` said of it.
+    ///   - writer: room for `response.length + maximumAddedBytes`.
+    package static func write(
+        _ response: ResponseHead, in bytes: Span<UInt8>, for storable: Storable,
+        to writer: inout HeadWriter
+    ) {
+        write(
+            response, in: bytes, responseTime: storable.times.responseTime,
+            keepsDate: storable.hasDate, to: &writer)
+    }
+
+    /// Appends the stored form of a response's head to an array: as `write`, where allocating is
+    /// no matter.
     package static func append(
         _ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64,
         to out: inout [UInt8]
     ) {
-        out.reserveCapacity(out.count + response.length + 64)
-        appendStatusLine(response.status, reason: bytes.extracting(response.reason.indices), &out)
         let keepsDate = hasValidDate(response.fields, in: bytes, responseTime: responseTime)
-        for field in response.fields where !field.isNominated && !excluded.contains(field.id) {
-            if field.id == .date && !keepsDate { continue }
-            appendLine(field, of: bytes, to: &out)
+        out += [UInt8](unsafeUninitializedCapacity: response.length + maximumAddedBytes) {
+            var writer = HeadWriter(UnsafeMutableRawBufferPointer($0))
+            write(
+                response, in: bytes, responseTime: responseTime, keepsDate: keepsDate, to: &writer)
+            $1 = writer.count
         }
-        if !keepsDate { appendDate(responseTime, to: &out) }
     }
 
+    private static func write(
+        _ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64, keepsDate: Bool,
+        to writer: inout HeadWriter
+    ) {
+        writer.append("HTTP/1.1 ")
+        writer.append(decimal: UInt64(response.status))
+        writer.append(byte: 0x20)
+        writer.append(response.reason, of: bytes)
+        writer.appendLineEnd()
+        let dropped = keepsDate ? excluded : excluded.union(FieldIDSet(.date))
+        writer.appendFields(
+            response.fields, of: bytes, omitting: dropped, dropsNominated: true)
+        if !keepsDate { writer.append(field: .date, date: responseTime) }
+    }
+
+    /// Whether there is one Date and it is a date.
     static func hasValidDate(
         _ fields: FieldSection, in bytes: Span<UInt8>, responseTime: Int64
     ) -> Bool {
-        guard let date = fields.only(.date), !date.isNominated else { return false }
+        guard let date = fields.only(.date) else { return false }
         let value = bytes.extracting(date.value.indices)
         return HTTPDate.parse(value, now: responseTime) != nil
-    }
-
-    static func appendStatusLine(_ status: UInt16, reason: Span<UInt8>, _ out: inout [UInt8]) {
-        out += "HTTP/1.1 ".utf8
-        out.append(UInt8(ascii: "0") + UInt8(status / 100 % 10))
-        out.append(UInt8(ascii: "0") + UInt8(status / 10 % 10))
-        out.append(UInt8(ascii: "0") + UInt8(status % 10))
-        out.append(0x20)
-        append(reason, to: &out)
-        out += [0x0D, 0x0A]
-    }
-
-    static func appendLine(_ field: Field, of bytes: Span<UInt8>, to out: inout [UInt8]) {
-        append(bytes.extracting(field.name.indices), to: &out)
-        out += [0x3A, 0x20]
-        append(bytes.extracting(field.value.indices), to: &out)
-        out += [0x0D, 0x0A]
-    }
-
-    static func appendDate(_ time: Int64, to out: inout [UInt8]) {
-        out += "Date: ".utf8
-        let text = HTTPDate.format(time)
-        for index in text.indices { out.append(text[index]) }
-        out += [0x0D, 0x0A]
-    }
-
-    static func append(_ bytes: Span<UInt8>, to out: inout [UInt8]) {
-        bytes.withUnsafeBufferPointer { out.append(contentsOf: $0) }
     }
 }
 
@@ -89,7 +91,14 @@ extension StoredMetadata {
         var lines = StoredLines(head)
         guard head.count <= Int(Int32.max) else { return nil }
         var facts = ResponseFacts(status: lines.status, responseTime: times.responseTime)
-        while let line = lines.next(in: head) { facts.absorb(line.id, line.value, in: head) }
+        while let line = lines.next(in: head) {
+            // Its names are in the Vary key; here it counts only that there is one.
+            if case .vary = line.id {
+                facts.present.insert(.vary)
+            } else {
+                facts.absorb(line.id, line.value, in: head)
+            }
+        }
         guard !lines.isDamaged else { return nil }
         self.init(
             facts, headBytes: UInt32(head.count), times: times, hasQuery: hasQuery,

@@ -42,7 +42,7 @@ struct StoredLines {
         guard position < head.count else { return nil }
         let start = position
         var colon = start
-        while colon < head.count, ByteClass.isToken(head[colon]) { colon += 1 }
+        while colon < head.count, Bytes.isToken(head[colon]) { colon += 1 }
         guard colon > start, colon < head.count, head[colon] == UInt8(ascii: ":"),
             let end = Self.lineEnd(from: colon, in: head)
         else {
@@ -52,9 +52,9 @@ struct StoredLines {
         }
         position = end
         var from = colon + 1
-        while from < end - 2, ByteClass.isWhitespace(head[from]) { from += 1 }
+        while from < end - 2, Bytes.isWhitespace(head[from]) { from += 1 }
         var to = end - 2
-        while to > from, ByteClass.isWhitespace(head[to - 1]) { to -= 1 }
+        while to > from, Bytes.isWhitespace(head[to - 1]) { to -= 1 }
         let name = ByteRange(from: start, to: colon)
         return StoredLine(
             id: StoredFieldName.id(of: name, in: head), name: name,
@@ -63,14 +63,8 @@ struct StoredLines {
 
     /// Offset after the next CRLF.
     private static func lineEnd(from start: Int, in head: Span<UInt8>) -> Int? {
-        var index = start
-        while index < head.count {
-            if head[index] == 0x0A {
-                return index > start && head[index - 1] == 0x0D ? index + 1 : nil
-            }
-            index += 1
-        }
-        return nil
+        let end = Bytes.firstLineFeed(from: start, in: head)
+        return end > start && end < head.count && head[end - 1] == 0x0D ? end + 1 : nil
     }
 
     /// `HTTP/1.1 SP 3DIGIT SP`.

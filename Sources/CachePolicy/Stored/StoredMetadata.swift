@@ -28,7 +28,9 @@ package struct StoredTimes: Sendable, Equatable {
 
 /// What rules a stored response set for its use.
 package struct StoredFlags: OptionSet, Sendable {
+    /// One bit for each.
     package let rawValue: UInt16
+    /// The set with these bits.
     package init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// `no-cache`, also in its qualified form: never used without successful validation.
@@ -51,9 +53,13 @@ package struct StoredFlags: OptionSet, Sendable {
 
 /// Where a freshness lifetime comes from (RFC 9111 §4.2.1), the first that applies.
 package enum FreshnessSource: UInt8, Sendable, CaseIterable {
+    /// `s-maxage`.
     case sharedMaxAge
+    /// `max-age`.
     case maxAge
+    /// Expires, less Date.
     case expires
+    /// A share of the time since Last-Modified (§4.2.2).
     case heuristic
     /// Nothing gives one: the lifetime is 0.
     case none

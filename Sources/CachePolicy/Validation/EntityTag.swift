@@ -64,7 +64,7 @@ struct EntityTagList {
     /// The next member, `*` among them; nil at the end.
     mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
         while position < end,
-            ByteClass.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
+            Bytes.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
         {
             position += 1
         }
@@ -79,7 +79,7 @@ struct EntityTagList {
             return ByteRange(from: start, to: position)
         }
         while position < end, bytes[position] != UInt8(ascii: ","),
-            !ByteClass.isWhitespace(bytes[position])
+            !Bytes.isWhitespace(bytes[position])
         {
             position += 1
         }

@@ -54,14 +54,15 @@ package struct FreshenedResponse: Sendable, Equatable {
             requestTime: requestTime, responseTime: responseTime,
             initialAge: incoming.initialAge(requestTime: requestTime))
         func merged(withCookies: Bool) -> [UInt8]? {
-            var merge = HeadMerge(update: update, withCookies: withCookies)
-            return merge.apply(
-                to: storedHead, updateBytes: updateBytes, responseTime: responseTime)
+            HeadMerge(
+                update, in: updateBytes, withCookies: withCookies, responseTime: responseTime
+            ).applied(to: storedHead, updateBytes: updateBytes)
         }
         guard let withCookies = merged(withCookies: true),
             let whole = ResponseFacts(storedHead: withCookies.span, times: times)
         else { return nil }
-        let cookies = !update.fields.contains(.setCookie)
+        let cookies =
+            !update.fields.contains(.setCookie)
             || whole.allowsSetCookie(options.setCookie)
         let head = cookies ? withCookies : merged(withCookies: false) ?? withCookies
         guard let facts = ResponseFacts(storedHead: head.span, times: times),
@@ -83,7 +84,8 @@ package struct FreshenedResponse: Sendable, Equatable {
             storage = reason == .authorization ? .leave : .remove(reason)
         } else {
             do throws(NotStoredReason) {
-                vary = try facts.vary.key(for: request, in: requestBytes, options: options)
+                vary = try facts.vary.key(
+                    in: head.span, for: request, in: requestBytes, options: options)
             } catch {
                 storage = .remove(error)
             }
@@ -104,35 +106,49 @@ extension FreshenedResponse {
 /// One merge of a stored head with an update's fields.
 private struct HeadMerge {
     let update: ResponseHead
-    let withCookies: Bool
+    /// The fields of the update that are not taken over, besides nominated ones.
+    let dropped: FieldIDSet
+    let hasDate: Bool
+    let responseTime: Int64
 
-    func isTaken(_ field: Field) -> Bool {
-        !field.isNominated && !FreshenedResponse.notUpdated.contains(field.id)
-            && (withCookies || field.id != .setCookie)
+    init(
+        _ update: ResponseHead, in updateBytes: Span<UInt8>, withCookies: Bool,
+        responseTime: Int64
+    ) {
+        self.update = update
+        self.responseTime = responseTime
+        hasDate = StoredHead.hasValidDate(
+            update.fields, in: updateBytes, responseTime: responseTime)
+        var dropped = FreshenedResponse.notUpdated
+        if !withCookies { dropped.insert(.setCookie) }
+        if !hasDate { dropped.insert(.date) }
+        self.dropped = dropped
     }
 
     /// The merged head; nil when the stored one is damaged.
-    mutating func apply(
-        to storedHead: Span<UInt8>, updateBytes: Span<UInt8>, responseTime: Int64
-    ) -> [UInt8]? {
-        var out: [UInt8] = []
-        out.reserveCapacity(storedHead.count + update.length + 64)
-        var lines = StoredLines(storedHead)
-        StoredHead.append(storedHead.extracting(lines.statusLine.indices), to: &out)
-        let hasDate = StoredHead.hasValidDate(
-            update.fields, in: updateBytes, responseTime: responseTime)
-        while let line = lines.next(in: storedHead) {
-            // The Date belongs to the age: an update without one was made when it came.
-            if line.id == .date || isReplaced(line, in: storedHead, updateBytes) { continue }
-            StoredHead.append(storedHead.extracting(line.line.indices), to: &out)
+    func applied(to storedHead: Span<UInt8>, updateBytes: Span<UInt8>) -> [UInt8]? {
+        var isDamaged = false
+        let capacity = storedHead.count + update.length + StoredHead.maximumAddedBytes
+        let head = [UInt8](unsafeUninitializedCapacity: capacity) {
+            var writer = HeadWriter(UnsafeMutableRawBufferPointer($0))
+            var lines = StoredLines(storedHead)
+            writer.append(lines.statusLine, of: storedHead)
+            while let line = lines.next(in: storedHead) {
+                // The Date belongs to the age: an update without one was made when it came.
+                if line.id == .date || isReplaced(line, in: storedHead, updateBytes) { continue }
+                writer.append(line.line, of: storedHead)
+            }
+            writer.appendFields(
+                update.fields, of: updateBytes, omitting: dropped, dropsNominated: true)
+            if !hasDate { writer.append(field: .date, date: responseTime) }
+            isDamaged = lines.isDamaged || writer.overflowed
+            $1 = writer.count
         }
-        guard !lines.isDamaged else { return nil }
-        for field in update.fields where isTaken(field) {
-            if field.id == .date && !hasDate { continue }
-            StoredHead.appendLine(field, of: updateBytes, to: &out)
-        }
-        if !hasDate { StoredHead.appendDate(responseTime, to: &out) }
-        return out
+        return isDamaged ? nil : head
+    }
+
+    private func isTaken(_ field: Field) -> Bool {
+        !field.isNominated && !dropped.contains(field.id)
     }
 
     private func isReplaced(
@@ -152,8 +168,8 @@ private struct HeadMerge {
         _ rightBytes: Span<UInt8>
     ) -> Bool {
         for offset in 0..<Int(left.count)
-        where ByteClass.lowercased(leftBytes[Int(left.start) + offset])
-            != ByteClass.lowercased(rightBytes[Int(right.start) + offset])
+        where Bytes.lowercased(leftBytes[Int(left.start) + offset])
+            != Bytes.lowercased(rightBytes[Int(right.start) + offset])
         {
             return false
         }

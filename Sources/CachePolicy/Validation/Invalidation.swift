@@ -73,7 +73,8 @@ enum URIReference {
 
     /// Index of the path in a key: after `scheme://authority`.
     private static func pathStart(of key: [UInt8]) -> Int? {
-        let prefix = key.starts(with: "https://".utf8) ? 8 : key.starts(with: "http://".utf8) ? 7 : 0
+        let prefix =
+            key.starts(with: "https://".utf8) ? 8 : key.starts(with: "http://".utf8) ? 7 : 0
         guard prefix > 0 else { return nil }
         return key[prefix...].firstIndex(of: UInt8(ascii: "/"))
     }
@@ -98,7 +99,7 @@ enum URIReference {
 
     /// An absolute URI in a key's form; nil when it is none, or has user information.
     private static func normalised(_ uri: [UInt8]) -> [UInt8]? {
-        let lower = uri.prefix(8).map { ByteClass.lowercased($0) }
+        let lower = uri.prefix(8).map { Bytes.lowercased($0) }
         let scheme: Scheme
         if lower.starts(with: "https://".utf8) {
             scheme = .https
@@ -120,7 +121,7 @@ enum URIReference {
     private static func withoutDefaultPort(_ authority: ArraySlice<UInt8>, _ scheme: Scheme)
         -> [UInt8]
     {
-        var lower = authority.map { ByteClass.lowercased($0) }
+        var lower = authority.map { Bytes.lowercased($0) }
         let suffix: [UInt8] = scheme == .https ? Array(":443".utf8) : Array(":80".utf8)
         if lower.suffix(suffix.count).elementsEqual(suffix) { lower.removeLast(suffix.count) }
         if lower.last == UInt8(ascii: ":") { lower.removeLast() }

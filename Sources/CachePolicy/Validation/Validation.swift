@@ -22,10 +22,12 @@ package struct Validation: Sendable, Equatable {
     ) {
         self.reason = reason
         lastModified = stored.lastModified
-        includesClientTags = stored.status == 200 && !stored.entityTag.isEmpty
+        includesClientTags =
+            stored.status == 200 && !stored.entityTag.isEmpty
             && request.fields.contains(.ifNoneMatch)
             && !ClientCondition.hasAny(request.fields, in: requestBytes)
-        let hasOurs = includesClientTags
+        let hasOurs =
+            includesClientTags
             && ClientCondition.matches(request.fields, in: requestBytes, stored, storedHead)
         entityTag = hasOurs ? ByteRange() : stored.entityTag
     }
@@ -42,9 +44,10 @@ package struct Validation: Sendable, Equatable {
         storedHead: Span<UInt8>, to writer: inout HeadWriter
     ) {
         if includesClientTags {
-            for field in request.fields where field.id == .ifNoneMatch && !field.value.isEmpty {
-                writer.append(
-                    field: .ifNoneMatch, requestBytes.extracting(field.value.indices))
+            var lines = FieldLines(.ifNoneMatch)
+            while let value = lines.next(in: request.fields) {
+                if value.isEmpty { continue }
+                writer.append(field: .ifNoneMatch, requestBytes.extracting(value.indices))
             }
         }
         if !entityTag.isEmpty {

@@ -75,7 +75,8 @@ enum NotModifiedSelection: Equatable {
     ) {
         if let tag = response.fields.first(.etag)?.value, !tag.isEmpty {
             // A strong tag must be strongly the same, a weak one weakly.
-            let isSame = EntityTag.isWeak(tag, in: bytes)
+            let isSame =
+                EntityTag.isWeak(tag, in: bytes)
                 ? EntityTag.weaklyMatches(tag, in: bytes, stored.entityTag, in: storedHead)
                 : EntityTag.stronglyMatches(tag, in: bytes, stored.entityTag, in: storedHead)
             self = isSame && !stored.entityTag.isEmpty ? .stored : .other
@@ -122,9 +123,11 @@ extension CacheHit {
         switch failure {
         case .status(let status) where !StatusRules.isServerError(status): return nil
         case .status, .unreachable:
-            if staleness <= max(stored.staleIfErrorSeconds, asked.staleIfError ?? 0) {
+            let window = max(stored.staleIfErrorSeconds, asked.staleIfError ?? 0)
+            let configured = options.staleWhenUnreachableSeconds
+            if window > 0, staleness <= window {
                 use = .staleIfError
-            } else if failure == .unreachable, staleness <= options.staleWhenUnreachableSeconds {
+            } else if failure == .unreachable, configured > 0, staleness <= configured {
                 use = .unreachable
             } else {
                 return nil

@@ -91,7 +91,7 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     }
 
     /// The surroundings of this process: its environment variables, its working folder and the
-    /// cores it may run on.
+    /// online cores.
     package static func ofProcess() -> ConfigurationEnvironment {
         func variable(_ name: String) -> String? {
             guard let value = getenv(name), value.pointee != 0 else { return nil }
@@ -103,16 +103,6 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
         }
         return ConfigurationEnvironment(
             homeFolder: variable("HOME"), stateFolder: variable("XDG_STATE_HOME"),
-            workingFolder: folder ?? "/", onlineCores: availableCores())
-    }
-
-    /// The cores of the scheduling affinity (a container's or taskset's share), else those online.
-    private static func availableCores() -> Int {
-        var set = cpu_set_t()
-        if sched_getaffinity(0, MemoryLayout<cpu_set_t>.size, &set) == 0 {
-            let cores = withUnsafeBytes(of: &set) { $0.reduce(0) { $0 + $1.nonzeroBitCount } }
-            if cores > 0 { return cores }
-        }
-        return max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+            workingFolder: folder ?? "/", onlineCores: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     }
 }

@@ -16,20 +16,17 @@ enum Files {
     ///   - limit: The most bytes that are accepted.
     static func read(_ path: String, limit: Int = maximumBytes) throws(Problem) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw Problem(text: "has a NUL in its name") }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Problem(text: reason(errno)) }
-        defer { close(descriptor) }
+        guard let file = fopen(path, "re") else {
+            throw Problem(text: reason(__errno_location().pointee))
+        }
+        defer { fclose(file) }
         var content: [UInt8] = []
         let step = 64 << 10
         while true {
             var failure: Int32 = 0
             let chunk = [UInt8](unsafeUninitializedCapacity: step) { buffer, count in
-                var result: Int
-                repeat {
-                    result = CLinux.read(descriptor, buffer.baseAddress, step)
-                    failure = result < 0 ? errno : 0
-                } while failure == EINTR
-                count = max(0, result)
+                count = fread(buffer.baseAddress, 1, step, file)
+                if count == 0, ferror(file) != 0 { failure = __errno_location().pointee }
             }
             guard failure == 0 else { throw Problem(text: reason(failure)) }
             if chunk.isEmpty { return content }
@@ -41,8 +38,7 @@ enum Files {
     }
 
     private static func reason(_ code: Int32) -> String {
-        guard let text = strerrordesc_np(code) else { return "cannot be read (errno \(code))" }
-        return "cannot be read: \(String(cString: text))"
+        "cannot be read: \(strerror(code).map { String(cString: $0) } ?? "error \(code)")"
     }
 
     /// The folder of a path: everything before the last slash.

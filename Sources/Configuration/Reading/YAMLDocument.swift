@@ -139,7 +139,8 @@ struct YAMLDocument {
     }
 
     private func syntaxError(_ problem: YamlError) -> ConfigurationError {
-        func invalid(_ text: String, _ context: YamlError.Context?, line: Int) -> ConfigurationError {
+        func invalid(_ text: String, _ context: YamlError.Context?, line: Int) -> ConfigurationError
+        {
             let detail = context.map { "\($0.text), \(text)" } ?? text
             return error(line: line, "not valid YAML: \(detail)")
         }

@@ -11,7 +11,7 @@ extension SnapshotReader {
         let most = 1 << 50
         return CacheConfiguration(
             isEnabled: section?["enabled"]?.boolean() ?? true,
-            memoryBytes: section?["memory"]?.bytes(in: 1 << 20...most) ?? 64 << 20,
+            memoryBytes: section?["memory"]?.bytes(in: 0...most) ?? 64 << 20,
             diskBytes: disk(section?["disk"], most: most),
             path: section?["path"]?.filePath() ?? defaultCachePath(section),
             maximumObjectBytes: section?["maximumObject"]?.bytes(in: 1...most) ?? 256 << 20)
@@ -20,10 +20,10 @@ extension SnapshotReader {
     /// 0 is no disk tier; a tier has room for at least a few responses.
     private func disk(_ field: Field?, most: Int) -> Int {
         guard let field, let bytes = field.bytes(in: 0...most) else { return 1 << 30 }
-        if bytes != 0, bytes < 1 << 20 {
+        if bytes != 0, bytes < 64 << 10 {
             field.fail(
                 "\(Quantity.text(bytes: bytes)) is too small",
-                expected: "0 for no disk tier, or at least 1MiB")
+                expected: "0 for no disk tier, or at least 64KiB")
         }
         return bytes
     }
@@ -70,12 +70,16 @@ extension SnapshotReader {
         case .scalar("system", _), .null: return .system
         case .sequence(let nodes) where (1...16).contains(nodes.count):
             let elements = field.list(of: "addresses") ?? []
-            return .list(elements.compactMap { element in
-                element.parsed(expected: "an address, as in 192.0.2.53 or [2001:db8::53]:5353") {
-                    if let address = IPAddress($0) { return Endpoint(address: address, port: 53) }
-                    return Endpoint($0).flatMap { $0.port == 0 ? nil : $0 }
-                }
-            })
+            return .list(
+                elements.compactMap { element in
+                    element.parsed(expected: "an address, as in 192.0.2.53 or [2001:db8::53]:5353")
+                    {
+                        if let address = IPAddress($0) {
+                            return Endpoint(address: address, port: 53)
+                        }
+                        return Endpoint($0).flatMap { $0.port == 0 ? nil : $0 }
+                    }
+                })
         case .sequence(let nodes):
             field.fail("has \(nodes.count) servers", expected: "system, or 1 to 16 addresses")
         case .scalar(let text, _): field.fail("\(quoted(text)) is not a list", expected: expected)

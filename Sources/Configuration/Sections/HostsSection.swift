@@ -1,4 +1,3 @@
-import HTTPCore
 import Pinning
 
 /// `hosts`.
@@ -17,9 +16,8 @@ extension SnapshotReader {
         _ field: Field, pinsets: [String], over defaults: UpstreamTLS
     ) -> HostEntry? {
         let keys = ["match", "upgrade", "tunnel", "pinsets", "tls", "request", "cache", "probe"]
-        guard
-            let section = field.section(keys: keys, later: ["intercept", "tls13Tunnel", "response"])
-        else {
+        let later = ["intercept", "tls13Tunnel", "response"]
+        guard let section = field.section(keys: keys, later: later) else {
             if case .null = field.node.content {
                 field.fail("is empty", expected: "a mapping with match")
             }
@@ -125,7 +123,7 @@ extension SnapshotReader {
         guard let field, let section = field.section(keys: ["interval", "path"]) else {
             return nil
         }
-        let interval = section["interval"]?.milliseconds(in: 1_000...86_400_000)
+        let interval = section["interval"]?.milliseconds(in: 10...86_400_000)
         let path = section["path"]?.parsed(
             expected: "an absolute path, as in /health"
         ) { text in

@@ -7,11 +7,11 @@ import Pinning
 /// among the wildcards. The hash is taken from the last byte to the first, so that one pass over
 /// the name gives the hashes of all its endings. A lookup allocates nothing.
 package struct HostIndex: Sendable, Equatable {
-    private var exact = NameTable()
-    private var oneLabel = NameTable()
-    private var anyDepth = NameTable()
+    private let exact: NameTable
+    private let oneLabel: NameTable
+    private let anyDepth: NameTable
     /// Patterns that are addresses, by the address (an IPv4-mapped one is its IPv4 twin).
-    private var addresses: [IPAddress: [Candidate]] = [:]
+    private let addresses: [IPAddress: [Candidate]]
     private let isEmpty: Bool
 
     /// A pattern's port and the entry it belongs to.
@@ -25,26 +25,32 @@ package struct HostIndex: Sendable, Equatable {
 
     /// Builds the index; `patterns[i]` are the patterns of entry `i`.
     package init(patterns: [[HostPattern]]) {
-        isEmpty = patterns.allSatisfy(\.isEmpty)
+        var exact: [[UInt8]: [Candidate]] = [:]
+        var oneLabel: [[UInt8]: [Candidate]] = [:]
+        var anyDepth: [[UInt8]: [Candidate]] = [:]
+        var addresses: [IPAddress: [Candidate]] = [:]
         for (entry, group) in patterns.enumerated() {
-            for pattern in group { add(pattern, entry: entry) }
+            for pattern in group {
+                // The normalised text of a pattern tells its shape and its name.
+                let candidate = Candidate(port: pattern.port ?? 0, entry: entry)
+                var text = Substring(pattern.description)
+                if let port = pattern.port { text = text.dropLast("\(port)".count + 1) }
+                if text.hasPrefix("**.") {
+                    anyDepth[Array(text.dropFirst(3).utf8), default: []].append(candidate)
+                } else if text.hasPrefix("*.") {
+                    oneLabel[Array(text.dropFirst(2).utf8), default: []].append(candidate)
+                } else if let address = Self.address(of: Array(text.utf8).span) {
+                    addresses[address, default: []].append(candidate)
+                } else {
+                    exact[Array(text.utf8), default: []].append(candidate)
+                }
+            }
         }
-    }
-
-    /// Files one pattern under its name, which its normalised text tells.
-    private mutating func add(_ pattern: HostPattern, entry: Int) {
-        let candidate = Candidate(port: pattern.port ?? 0, entry: entry)
-        var text = Substring(pattern.description)
-        if let port = pattern.port { text = text.dropLast("\(port)".count + 1) }
-        if text.hasPrefix("**.") {
-            anyDepth.add(Array(text.dropFirst(3).utf8), candidate)
-        } else if text.hasPrefix("*.") {
-            oneLabel.add(Array(text.dropFirst(2).utf8), candidate)
-        } else if let address = Self.address(of: Array(text.utf8).span) {
-            addresses[address, default: []].append(candidate)
-        } else {
-            exact.add(Array(text.utf8), candidate)
-        }
+        self.exact = NameTable(exact)
+        self.oneLabel = NameTable(oneLabel)
+        self.anyDepth = NameTable(anyDepth)
+        self.addresses = addresses
+        isEmpty = patterns.allSatisfy(\.isEmpty)
     }
 
     /// The address that a host is, with or without brackets.
@@ -107,14 +113,18 @@ package struct HostIndex: Sendable, Equatable {
 
 /// Names by hash: open addressing over flat arrays.
 private struct NameTable: Sendable, Equatable {
-    /// One name and its candidates, in the order of their entries.
+    /// One name and its candidates, as ranges of the flat arrays.
     private struct Slot: Sendable, Equatable {
         var hash: UInt64
-        var name: [UInt8]
-        var candidates: [HostIndex.Candidate]
+        var name: Range<Int32>
+        var candidates: Range<Int32>
     }
 
+    /// In the order of the names, so that equal tables are equal arrays.
     private var slots: [Slot] = []
+    private var nameBytes: [UInt8] = []
+    /// Each name's in the order of their entries.
+    private var candidates: [HostIndex.Candidate] = []
     /// Indexes into `slots`, -1 where free; a power of two, at most half full.
     private var places: [Int32] = []
 
@@ -131,26 +141,28 @@ private struct NameTable: Sendable, Equatable {
         byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
     }
 
-    /// Adds a candidate under a name in lower case. Entries are added in their order.
-    mutating func add(_ name: [UInt8], _ candidate: HostIndex.Candidate) {
-        let hash = name.reversed().reduce(Self.seed) { Self.mixed($0, $1) }
-        if let index = slots.firstIndex(where: { $0.hash == hash && $0.name == name }) {
-            slots[index].candidates.append(candidate)
-            return
+    /// A table of names in lower case.
+    init(_ names: [[UInt8]: [HostIndex.Candidate]]) {
+        guard !names.isEmpty else { return }
+        for (name, group) in names.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            let hash = name.reversed().reduce(Self.seed) { Self.mixed($0, $1) }
+            let nameStart = Int32(nameBytes.count)
+            let candidateStart = Int32(candidates.count)
+            nameBytes += name
+            candidates += group
+            slots.append(
+                Slot(
+                    hash: hash, name: nameStart..<Int32(nameBytes.count),
+                    candidates: candidateStart..<Int32(candidates.count)))
         }
-        slots.append(Slot(hash: hash, name: name, candidates: [candidate]))
-        if slots.count * 2 > places.count {
-            places = [Int32](repeating: -1, count: max(8, places.count * 2))
-            for index in slots.indices { place(index) }
-        } else {
-            place(slots.count - 1)
+        var capacity = 8
+        while capacity < slots.count * 2 { capacity *= 2 }
+        places = [Int32](repeating: -1, count: capacity)
+        for index in slots.indices {
+            var position = position(slots[index].hash)
+            while places[position] >= 0 { position = (position + 1) & (capacity - 1) }
+            places[position] = Int32(index)
         }
-    }
-
-    private mutating func place(_ index: Int) {
-        var position = position(slots[index].hash)
-        while places[position] >= 0 { position = (position + 1) & (places.count - 1) }
-        places[position] = Int32(index)
     }
 
     /// FNV's high bits are the better ones.
@@ -170,10 +182,10 @@ private struct NameTable: Sendable, Equatable {
     ) -> Int {
         var position = position(hash)
         while places[position] >= 0 {
-            let index = Int(places[position])
-            if slots[index].hash == hash, isName(index, host, range) {
-                for candidate in slots[index].candidates where candidate.matches(port) {
-                    return candidate.entry
+            let slot = slots[Int(places[position])]
+            if slot.hash == hash, isName(slot, host, range) {
+                for index in slot.candidates where candidates[Int(index)].matches(port) {
+                    return candidates[Int(index)].entry
                 }
                 return .max
             }
@@ -182,10 +194,11 @@ private struct NameTable: Sendable, Equatable {
         return .max
     }
 
-    private func isName(_ index: Int, _ host: Span<UInt8>, _ range: Range<Int>) -> Bool {
-        guard slots[index].name.count == range.count else { return false }
+    private func isName(_ slot: Slot, _ host: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        guard slot.name.count == range.count else { return false }
+        let start = Int(slot.name.lowerBound)
         for offset in 0..<range.count
-        where Self.lowercased(host[range.lowerBound + offset]) != slots[index].name[offset] {
+        where Self.lowercased(host[range.lowerBound + offset]) != nameBytes[start + offset] {
             return false
         }
         return true

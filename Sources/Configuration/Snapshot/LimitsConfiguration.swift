@@ -5,7 +5,7 @@ import HTTPCore
 package struct CacheConfiguration: Sendable, Equatable {
     /// False: nothing is stored and nothing is answered from the cache.
     package var isEnabled: Bool
-    /// The memory tier's size.
+    /// The memory tier's size; 0 means that nothing is kept in memory.
     package var memoryBytes: Int
     /// The disk tier's size; 0 means that there is no disk tier.
     package var diskBytes: Int

@@ -5,11 +5,11 @@ import Synchronization
 
 /// The access log: one line per exchange, made and written by a thread of its own.
 ///
-/// A worker copies a record of numbers and a few texts into its own ring (`AccessLogProducer.log`): no
-/// lock, no system call but the one that wakes a sleeping log. The thread `access-log` collects the
-/// rings every `flushMilliseconds`, makes lines of the records and writes them. When it cannot keep up,
-/// because the disk is slow or a pipe is not read, the rings fill up and further lines are dropped and
-/// counted: no request waits for its log line.
+/// A worker copies a record of numbers and a few texts into its own ring (`AccessLogProducer.log`):
+/// no lock, no system call but the one that wakes a sleeping log. The thread `access-log` collects
+/// the rings every `flushMilliseconds`, makes lines of the records and writes them. When it cannot
+/// keep up, because the disk is slow or a pipe is not read, the rings fill up and further lines are
+/// dropped and counted: no request waits for its log line.
 ///
 /// Lines of one worker are in the order in which its exchanges ended; between workers they are not.
 package final class AccessLog: Sendable {
@@ -37,12 +37,17 @@ package final class AccessLog: Sendable {
             workers: workers, limits: limits, onEvent: onEvent)
         self.core = core
         producers = core.rings.map { AccessLogProducer(ring: $0, core: core) }
-        let writer = AccessLogWriter(core: core, file: file)
-        try AccessLogThread.start(named: "access-log") { writer.run() }
+        // The thread takes the file over when it starts.
+        let handover = Mutex<AccessLogFile?>(file)
+        try core.start {
+            guard let file = handover.withLock({ $0.take() }) else { return }
+            AccessLogWriter(core: core, file: file).run()
+        }
     }
 
-    /// Opens the file anew, at the same path: for use after it was renamed (log rotation). A line that
-    /// is logged after this returns is in the new file. From any thread; not from a signal handler.
+    /// Opens the file anew, at the same path: for use after it was renamed (log rotation). A line
+    /// that is logged after this returns is in the new file. From any thread; not from a signal
+    /// handler.
     package func reopen() {
         core.change { $0.reopen = true }
     }
@@ -57,9 +62,10 @@ package final class AccessLog: Sendable {
         }
     }
 
-    /// Writes what is queued, closes the file and ends the thread, in at most `milliseconds`; lines that
-    /// cannot be written by then are dropped and counted. Producers should have stopped before: what
-    /// they log later is lost. Returns whether everything was written.
+    /// Writes what is queued, closes the file and ends the thread, in at most `milliseconds` (and a
+    /// second more if the kernel does not return from a write); lines that cannot be written by
+    /// then are dropped and counted. Producers should have stopped before: what they log later is
+    /// lost. Returns whether everything was written.
     @discardableResult
     package func close(withinMilliseconds milliseconds: Int) -> Bool {
         core.close(withinMilliseconds: milliseconds)
@@ -68,7 +74,7 @@ package final class AccessLog: Sendable {
     /// Lines written and dropped since the start; from any thread.
     package var figures: AccessLogFigures { core.figures }
 
-    deinit { core.close(withinMilliseconds: 0) }
+    deinit { _ = core.close(withinMilliseconds: 0) }
 }
 
 /// One worker's end of the access log, for use by that worker's thread only.
@@ -81,8 +87,8 @@ package final class AccessLogProducer: Sendable {
         self.core = core
     }
 
-    /// Logs an exchange that has ended. `texts` lie in `head`, the bytes of the request's head; they are
-    /// copied. Never waits: without room, the line is dropped and counted.
+    /// Logs an exchange that has ended. `texts` lie in `head`, the bytes of the request's head;
+    /// they are copied. Never waits: without room, the line is dropped and counted.
     package func log(_ record: AccessLogRecord, head: Span<UInt8>, texts: AccessLogTexts) {
         switch ring.push(record, head: head, texts) {
         case .queued: core.wakeIfSleeping()

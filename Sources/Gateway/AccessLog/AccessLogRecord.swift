@@ -8,8 +8,8 @@ package enum UpstreamTLSVersion: UInt8, Sendable, CaseIterable {
     case none
     case tls10, tls11, tls12, tls13
 
-    /// The version of a number from the wire (RFC 8446 section 4.2.1): 0x0303 is TLS 1.2. Others are
-    /// `none`.
+    /// The version of a number from the wire (RFC 8446 section 4.2.1): 0x0303 is TLS 1.2. Others
+    /// are `none`.
     package init(wire: UInt16) {
         switch wire {
         case 0x0301: self = .tls10
@@ -34,9 +34,9 @@ package enum UpstreamTLSVersion: UInt8, Sendable, CaseIterable {
 
 /// One exchange as the access log has it, but for its texts.
 ///
-/// Everything is a number or an index, so that the worker fills it in and copies it without touching
-/// the heap; the log's thread makes text of it.
-package struct AccessLogRecord: Sendable, BitwiseCopyable {
+/// Everything is a number or an index, so that the worker fills it in and copies it without
+/// touching the heap; the log's thread makes text of it.
+package struct AccessLogRecord: Sendable {
     /// When the request's first byte arrived, in milliseconds since 1970.
     package var timeMilliseconds: Int64 = 0
     /// The exchange's number, which is also in error replies; logged as 16 hexadecimal digits.
@@ -57,7 +57,8 @@ package struct AccessLogRecord: Sendable, BitwiseCopyable {
     package var cache: CacheResult = .none
     /// What the upstream connection spoke.
     package var upstreamTLS: UpstreamTLSVersion = .none
-    /// Why it was refused or failed, by the index in `AccessLogLabels.reasons`; `nil` if it was not.
+    /// Why it was refused or failed, by the index in `AccessLogLabels.reasons`; `nil` if it was
+    /// not.
     package var reason: UInt16?
     /// The upstream's address; `nil` if none was connected to.
     package var upstreamAddress: IPAddress?
@@ -65,7 +66,8 @@ package struct AccessLogRecord: Sendable, BitwiseCopyable {
     package var upstreamPort: UInt16 = 0
     /// The request body's bytes, as content (without chunk framing).
     package var requestBytes: UInt64 = 0
-    /// The response body's bytes, as content (without chunk framing); a tunnel's bytes to the client.
+    /// The response body's bytes, as content (without chunk framing); a tunnel's bytes to the
+    /// client.
     package var responseBytes: UInt64 = 0
     /// From the request's first byte to the response's last, in microseconds.
     package var durationMicroseconds: UInt64 = 0
@@ -83,10 +85,11 @@ package struct AccessLogRecord: Sendable, BitwiseCopyable {
     }
 }
 
-/// Where an exchange's texts lie in the bytes of its request head; an empty range is an absent text.
+/// Where an exchange's texts lie in the bytes of its request head; an empty range is an absent
+/// text.
 ///
-/// Credentials are no part of it: `Authorization` and the like are never logged, and userinfo in a target
-/// or referer is replaced by `***`. Queries are logged, as part of the target.
+/// Credentials are no part of it: `Authorization` and the like are never logged, and userinfo in a
+/// target or referer is replaced by `***`. Queries are logged, as part of the target.
 package struct AccessLogTexts: Sendable {
     /// The method as it was sent.
     package var method: ByteRange
@@ -108,8 +111,8 @@ package struct AccessLogTexts: Sendable {
     }
 }
 
-/// The names behind a record's indexes. They only grow (`LabelTable`), so that a record logged before a
-/// reload still means the same after it.
+/// The names behind a record's indexes. They only grow (`LabelTable`), so that a record logged
+/// before a reload still means the same after it.
 package struct AccessLogLabels: Sendable {
     /// Listener names.
     package var listeners: LabelTable
@@ -128,8 +131,8 @@ package struct AccessLogLabels: Sendable {
 
 /// The limits of the access log.
 package struct AccessLogLimits: Sendable, Equatable {
-    /// Bytes that each worker may have queued; a line beyond is dropped and counted. Rounded up to a
-    /// power of two of at least 64 KiB.
+    /// Bytes that each worker may have queued; a line beyond is dropped and counted. Rounded up to
+    /// a power of two of at least 64 KiB.
     package var queueBytes = 1 << 20
     /// What is logged of a method at most; the rest is cut off. So with the others.
     package var methodBytes = 64

@@ -1,12 +1,13 @@
 import HTTPCore
 import Synchronization
 
-/// A queue of log records between one worker and the log's thread: a ring of bytes with one producer
-/// and one consumer, without locks.
+/// A queue of log records between one worker and the log's thread: a ring of bytes with one
+/// producer and one consumer, without locks.
 ///
 /// Positions count bytes from the start and never go back; a position's place in the ring is its
-/// remainder by the capacity. The producer alone moves `head`, the consumer alone moves `tail`. An entry
-/// is never split: where it does not fit before the ring's end, a marker sends the consumer to the start.
+/// remainder by the capacity. The producer alone moves `head`, the consumer alone moves `tail`. An
+/// entry is never split: where it does not fit before the ring's end, a marker sends the consumer
+/// to the start.
 struct AccessLogRing: @unchecked Sendable {
     /// The least capacity; the longest entry fits several times.
     static let minimumCapacity = 1 << 16
@@ -116,8 +117,9 @@ struct AccessLogRing: @unchecked Sendable {
             size: UInt32(size), method: UInt32(method.count), target: UInt32(target.count),
             userAgent: UInt32(userAgent.count), referer: UInt32(referer.count))
         place.storeBytes(of: prefix, as: Prefix.self)
-        place.storeBytes(
-            of: record, toByteOffset: AccessLogRing.recordOffset, as: AccessLogRecord.self)
+        // Never deinitialized: a record is plain numbers.
+        (place + AccessLogRing.recordOffset).initializeMemory(
+            as: AccessLogRecord.self, repeating: record, count: 1)
         var end = place + AccessLogRing.textOffset
         bytes.withUnsafeBytes { all in
             end = copy(all, method, to: end)
@@ -126,7 +128,8 @@ struct AccessLogRing: @unchecked Sendable {
             end = copy(all, referer, to: end)
         }
         increment(Cell.pushed)
-        shared[Cell.head].store(producer.pointee.head, ordering: .releasing)
+        // Against the sleeper's flag: see `AccessLogCore.wakeIfSleeping`.
+        shared[Cell.head].store(producer.pointee.head, ordering: .sequentiallyConsistent)
         return isHalfFull ? .queuedHalfFull : .queued
     }
 
@@ -138,8 +141,8 @@ struct AccessLogRing: @unchecked Sendable {
         let skipped = capacity - offset < size ? capacity - offset : 0
         let end = state.pointee.head + UInt64(skipped + size)
         if end - state.pointee.tailSeen > UInt64(capacity / 2) {
-            // The consumer's cache line is looked at only when the ring seems to fill up. Acquiring: it
-            // must have finished reading what is overwritten now.
+            // The consumer's cache line is looked at only when the ring seems to fill up.
+            // Acquiring: it must have finished reading what is overwritten now.
             state.pointee.tailSeen = shared[Cell.tail].load(ordering: .acquiring)
         }
         let used = end - state.pointee.tailSeen
@@ -186,14 +189,17 @@ struct AccessLogRing: @unchecked Sendable {
     }
 
     /// Whether there is nothing to take.
-    var isEmpty: Bool { headPosition == shared[Cell.tail].load(ordering: .relaxed) }
+    var isEmpty: Bool {
+        let head = shared[Cell.head].load(ordering: .sequentiallyConsistent)
+        return head == shared[Cell.tail].load(ordering: .relaxed)
+    }
 
     /// How far the producer has come: entries before this position can be taken.
     var headPosition: UInt64 { shared[Cell.head].load(ordering: .acquiring) }
 
     /// Gives the entries before `end` to `body`, oldest first, until it returns `false`, and frees
     /// those that were given. Returns whether all were.
-    func drain(upTo end: UInt64, _ body: (borrowing Entry) -> Bool) -> Bool {
+    func drain(upTo end: UInt64, _ body: (Entry) -> Bool) -> Bool {
         var tail = shared[Cell.tail].load(ordering: .relaxed)
         defer { shared[Cell.tail].store(tail, ordering: .releasing) }
         while tail < end {

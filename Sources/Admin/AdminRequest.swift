@@ -1,0 +1,76 @@
+import HTTPCore
+
+/// A request to the admin listener, reduced to what an answer depends on.
+package struct AdminRequest: Sendable {
+    /// The method.
+    package var method: Method
+    /// The target's path with its query, as it was sent.
+    package var target: String
+    /// The value of `Accept`; `nil` if there is none. Several fields are joined with commas.
+    package var accept: String?
+    /// The value of `Authorization`; `nil` if there is none.
+    package var authorization: String?
+
+    /// A request of these parts.
+    package init(
+        method: Method, target: String, accept: String? = nil, authorization: String? = nil
+    ) {
+        self.method = method
+        self.target = target
+        self.accept = accept
+        self.authorization = authorization
+    }
+
+    /// The path without the query.
+    package var path: Substring {
+        target.prefix { $0 != "?" }
+    }
+}
+
+/// An answer of the admin listener. The gateway adds `Date`, `Content-Length` and the connection's
+/// fields.
+package struct AdminResponse: Sendable, Equatable {
+    /// A response field.
+    package struct Field: Sendable, Equatable {
+        /// The field's name.
+        package var name: String
+        /// The field's value.
+        package var value: String
+
+        /// A field of this name and value.
+        package init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// The status code.
+    package var status: UInt16
+    /// The value of `Content-Type`.
+    package var contentType: StaticString
+    /// Further fields, in the order in which they are sent.
+    package var fields: [Field]
+    /// The content; its length is that of `Content-Length`, also for HEAD.
+    package var body: [UInt8]
+    /// Whether the body is sent: not in answer to HEAD.
+    package var sendsBody: Bool
+
+    /// An answer of these parts.
+    package init(
+        status: UInt16, contentType: StaticString, fields: [Field] = [], body: [UInt8],
+        sendsBody: Bool = true
+    ) {
+        self.status = status
+        self.contentType = contentType
+        self.fields = fields
+        self.body = body
+        self.sendsBody = sendsBody
+    }
+
+    /// Equal in all parts; content types by their text.
+    package static func == (one: AdminResponse, other: AdminResponse) -> Bool {
+        one.status == other.status && one.fields == other.fields && one.body == other.body
+            && one.sendsBody == other.sendsBody
+            && String(describing: one.contentType) == String(describing: other.contentType)
+    }
+}

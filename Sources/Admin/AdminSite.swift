@@ -1,0 +1,175 @@
+import HTTPCore
+import Metrics
+
+/// The published state that the admin listener answers from. The closures are called on the thread
+/// that calls `AdminSite.respond`, once per answer that needs them.
+package struct AdminSource: Sendable {
+    /// All that a scrape shows.
+    package var metrics: @Sendable () -> MetricsSnapshot
+    /// Whether the gateway takes new work.
+    package var readiness: @Sendable () -> Readiness
+
+    /// A source of these closures.
+    package init(
+        metrics: @escaping @Sendable () -> MetricsSnapshot,
+        readiness: @escaping @Sendable () -> Readiness
+    ) {
+        self.metrics = metrics
+        self.readiness = readiness
+    }
+}
+
+/// The admin listener's pages: a request in, an answer out, without a socket.
+///
+/// Every page is read-only, and open to whoever reaches the listener: it is on the loopback address
+/// unless configured otherwise.
+package struct AdminSite: Sendable {
+    private let source: AdminSource
+    private let version: String
+
+    /// A site over published state; `version` is shown on the index page.
+    package init(source: AdminSource, version: String) {
+        self.source = source
+        self.version = version
+    }
+
+    /// The pages.
+    enum Page: CaseIterable, Sendable {
+        case index, metrics, health, readiness
+
+        init?(path: Substring) {
+            switch path {
+            case "/", "": self = .index
+            case "/metrics": self = .metrics
+            case "/healthz": self = .health
+            case "/readyz": self = .readiness
+            default: return nil
+            }
+        }
+
+        var path: String {
+            switch self {
+            case .index: "/"
+            case .metrics: "/metrics"
+            case .health: "/healthz"
+            case .readiness: "/readyz"
+            }
+        }
+
+        var summary: String {
+            switch self {
+            case .index: "this page"
+            case .metrics: "metrics, in the Prometheus text or OpenMetrics format (by Accept)"
+            case .health: "200 while the process serves"
+            case .readiness: "200 while new work is taken, 503 while starting or draining"
+            }
+        }
+    }
+
+    /// Answers a request.
+    package func respond(to request: AdminRequest) -> AdminResponse {
+        var response = answer(to: request)
+        response.sendsBody = request.method != .head
+        return response
+    }
+
+    private func answer(to request: AdminRequest) -> AdminResponse {
+        guard let page = Page(path: request.path) else {
+            return message(404, "not_found", "no such page; see /", request)
+        }
+        guard request.method == .get || request.method == .head else {
+            let allow = AdminResponse.Field("Allow", "GET, HEAD")
+            return message(
+                405, "method_not_allowed", "\(page.path) takes GET and HEAD", request, [allow])
+        }
+        switch page {
+        case .index: return index(request)
+        case .metrics: return metrics(request)
+        case .health: return message(200, "ok", "ok", request, [Self.noStore])
+        case .readiness: return readiness(request)
+        }
+    }
+
+    private static let noStore = AdminResponse.Field("Cache-Control", "no-store")
+    private static let varyAccept = AdminResponse.Field("Vary", "Accept")
+
+    private func metrics(_ request: AdminRequest) -> AdminResponse {
+        let format = ExpositionFormat(accept: request.accept)
+        return AdminResponse(
+            status: 200, contentType: format.contentType, fields: [Self.noStore, Self.varyAccept],
+            body: source.metrics().exposition(format))
+    }
+
+    private func readiness(_ request: AdminRequest) -> AdminResponse {
+        let readiness = source.readiness()
+        return message(
+            readiness == .ready ? 200 : 503, readiness.label, readiness.explanation, request,
+            [Self.noStore])
+    }
+
+    /// A short answer: a line of text, or a JSON object if the request prefers that.
+    private func message(
+        _ status: UInt16, _ token: StaticString, _ text: String, _ request: AdminRequest,
+        _ fields: [AdminResponse.Field] = []
+    ) -> AdminResponse {
+        let accepted = AcceptedMediaTypes(request.accept)
+        let prefersJSON =
+            accepted.weight(of: "application/json") > accepted.weight(of: "text/plain")
+        // Neither text holds anything that JSON escapes: they are written here, in this file.
+        let body = prefersJSON ? "{\"status\":\"\(token)\",\"message\":\"\(text)\"}\n" : text + "\n"
+        return AdminResponse(
+            status: status,
+            contentType: prefersJSON ? "application/json" : "text/plain; charset=utf-8",
+            fields: fields + [Self.varyAccept], body: Array(body.utf8))
+    }
+
+    private func index(_ request: AdminRequest) -> AdminResponse {
+        let accepted = AcceptedMediaTypes(request.accept)
+        let fields = [Self.varyAccept]
+        guard accepted.weight(of: "text/html") > accepted.weight(of: "text/plain") else {
+            var text = "Pinfold \(version)\n\n"
+            for page in Page.allCases { text += "\(page.path)\t\(page.summary)\n" }
+            return AdminResponse(
+                status: 200, contentType: "text/plain; charset=utf-8", fields: fields,
+                body: Array(text.utf8))
+        }
+        var rows = ""
+        for page in Page.allCases {
+            rows += "<li><a href=\"\(page.path)\">\(page.path)</a>: \(page.summary)</li>\n"
+        }
+        let text = """
+            <!doctype html>
+            <html lang="en">
+            <head><meta charset="utf-8"><title>Pinfold</title></head>
+            <body>
+            <h1>Pinfold \(HTMLText.escaped(version))</h1>
+            <ul>
+            \(rows)</ul>
+            </body>
+            </html>
+
+            """
+        let policy = AdminResponse.Field("Content-Security-Policy", "default-src 'none'")
+        return AdminResponse(
+            status: 200, contentType: "text/html; charset=utf-8", fields: fields + [policy],
+            body: Array(text.utf8))
+    }
+}
+
+/// Text as the content of an HTML element.
+enum HTMLText {
+    /// The text with the characters that mean something in HTML escaped.
+    static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for character in text {
+            switch character {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            default: escaped.append(character)
+            }
+        }
+        return escaped
+    }
+}

@@ -1,0 +1,163 @@
+import CLinux
+import EventLoop
+import Metrics
+import Synchronization
+
+/// What the access log's thread is asked to write, and where.
+struct AccessLogRequest: Sendable {
+    var path: String
+    var format: AccessLogFormat
+    var labels: AccessLogLabels
+    var reopen = false
+}
+
+/// What the access log's threads share: the rings, the wake-up, the requests and the counters.
+final class AccessLogCore: Sendable {
+    /// How much longer than the given time closing may take: for the thread to be scheduled and to
+    /// count what it drops. Only a write that hangs in the kernel uses it up.
+    static let closingSlackMilliseconds = 1000
+
+    let rings: [AccessLogRing]
+    let limits: AccessLogLimits
+    let onEvent: @Sendable (AccessLogEvent) -> Void
+    /// Wakes the log's thread.
+    let bell: WakeDescriptor
+    private let done: WakeDescriptor
+    private let thread = Mutex<WorkerThread?>(nil)
+    private let isSleeping = Atomic<Bool>(false)
+    private let changes = Atomic<UInt64>(0)
+    private let request: Mutex<AccessLogRequest>
+    /// When closing must be over, by the monotonic clock; `Int64.max` while not closing.
+    private let deadline = Atomic<Int64>(.max)
+    private let isAbandoned = Atomic<Bool>(false)
+    private let written = Atomic<UInt64>(0)
+    private let failed = Atomic<UInt64>(0)
+
+    init(
+        request: AccessLogRequest, workers: Int, limits: AccessLogLimits,
+        onEvent: @escaping @Sendable (AccessLogEvent) -> Void
+    ) throws(AccessLogError) {
+        bell = try WakeDescriptor()
+        done = try WakeDescriptor()
+        rings = (0..<workers).map { _ in AccessLogRing(limits: limits) }
+        self.limits = limits
+        self.onEvent = onEvent
+        self.request = Mutex(request)
+    }
+
+    deinit {
+        for ring in rings { ring.deallocate() }
+    }
+
+    /// Starts the thread; it keeps this object alive until it ends.
+    func start(_ body: @escaping @Sendable () -> Void) throws(AccessLogError) {
+        do {
+            var started: WorkerThread? = try WorkerThread(name: "access-log") {
+                body()
+                self.done.signal()
+            }
+            thread.withLock { $0 = started.take() }
+        } catch {
+            throw .thread(code: error.code)
+        }
+    }
+
+    // MARK: For the producers
+
+    /// Wakes the log's thread if it sleeps for want of records. The ring's head was stored with
+    /// sequential consistency before: either this sees the sleeper, or the sleeper sees the record.
+    @inline(__always)
+    func wakeIfSleeping() {
+        guard isSleeping.load(ordering: .sequentiallyConsistent) else { return }
+        if isSleeping.exchange(false, ordering: .relaxed) { bell.signal() }
+    }
+
+    /// Wakes the log's thread whatever it waits for.
+    func wake() { bell.signal() }
+
+    // MARK: For the log's thread
+
+    /// Waits without end for a record, a request or closing.
+    func sleep() {
+        isSleeping.store(true, ordering: .sequentiallyConsistent)
+        if rings.allSatisfy(\.isEmpty) { bell.wait(milliseconds: -1) }
+        isSleeping.store(false, ordering: .relaxed)
+    }
+
+    /// How many changes have been requested.
+    var changeCount: UInt64 { changes.load(ordering: .acquiring) }
+
+    /// The latest request, which stays to be taken.
+    var latestRequest: AccessLogRequest { request.withLock { $0 } }
+
+    /// The latest request; its `reopen` is taken as done.
+    func takeRequest() -> AccessLogRequest {
+        request.withLock { request in
+            defer { request.reopen = false }
+            return request
+        }
+    }
+
+    /// Whether the log is being closed.
+    var isClosing: Bool { deadline.load(ordering: .acquiring) != .max }
+
+    /// Milliseconds that are left for closing, 0 if none; -1 (without end, to poll) while not
+    /// closing.
+    var millisecondsLeft: Int {
+        let deadline = self.deadline.load(ordering: .relaxed)
+        guard deadline != .max else { return -1 }
+        return Int(clamping: max(0, deadline - monotonicMilliseconds()))
+    }
+
+    /// Counts lines that were written.
+    func countWritten(_ lines: Int) {
+        written.wrappingAdd(UInt64(lines), ordering: .relaxed)
+    }
+
+    /// Counts lines that were taken from the rings and could not be written.
+    func countFailed(_ lines: Int) {
+        failed.wrappingAdd(UInt64(lines), ordering: .relaxed)
+    }
+
+    // MARK: For the owner
+
+    /// Changes what the thread is asked to do.
+    func change(_ body: (inout AccessLogRequest) -> Void) {
+        request.withLock { body(&$0) }
+        changes.wrappingAdd(1, ordering: .releasing)
+        bell.signal()
+    }
+
+    /// Has the thread write what it can in the given time and end. Returns whether all was written.
+    func close(withinMilliseconds milliseconds: Int) -> Bool {
+        guard let thread = thread.withLock({ $0.take() }) else { return false }
+        let dropped = figures.dropped
+        let milliseconds = max(0, milliseconds)
+        deadline.store(monotonicMilliseconds() + Int64(milliseconds), ordering: .releasing)
+        bell.signal()
+        guard done.wait(milliseconds: milliseconds + AccessLogCore.closingSlackMilliseconds) else {
+            // The thread hangs in a write that the kernel does not return from; the process goes on
+            // without it.
+            isAbandoned.store(true, ordering: .relaxed)
+            return false
+        }
+        thread.join()
+        return figures.dropped == dropped
+    }
+
+    var figures: AccessLogFigures {
+        var figures = AccessLogFigures()
+        var pushed: UInt64 = 0
+        for ring in rings {
+            figures.dropped += ring.refused
+            pushed += ring.pushed
+        }
+        figures.written = written.load(ordering: .relaxed)
+        let failed = self.failed.load(ordering: .relaxed)
+        figures.dropped += failed
+        if isAbandoned.load(ordering: .relaxed), pushed > figures.written + failed {
+            figures.dropped += pushed - figures.written - failed
+        }
+        return figures
+    }
+}

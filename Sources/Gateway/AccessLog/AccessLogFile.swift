@@ -1,0 +1,109 @@
+import CLinux
+
+/// The file, pipe or terminal that the access log is written to.
+///
+/// Descriptors opened here do not block where the kernel can help it (pipes, terminals); the
+/// process's own output is shared with others, so that its flags are left alone and it is asked
+/// before each small write instead.
+struct AccessLogFile: ~Copyable {
+    /// What a write did.
+    enum WriteResult: Equatable {
+        /// So many bytes were written, at least one.
+        case wrote(Int)
+        /// Nothing can be written now; `descriptor` will become writable.
+        case wouldBlock
+        /// Writing failed; the errno.
+        case failed(Int32)
+    }
+
+    /// What a pipe that is writable takes without blocking (pipe(7), PIPE_BUF).
+    private static var sharedWriteBytes: Int { 4096 }
+
+    let descriptor: Int32
+    private let isOurs: Bool
+
+    /// Opens a path, or takes the process's output for `-`, `stdout` and `stderr`.
+    init(path: String) throws(AccessLogError) {
+        switch path {
+        case "-", "stdout":
+            descriptor = STDOUT_FILENO
+            isOurs = false
+        case "stderr":
+            descriptor = STDERR_FILENO
+            isOurs = false
+        default:
+            // Without blocking, so that a pipe that nobody reads is an error and not a hang.
+            let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+            let opened = open_with_mode(path, flags, 0o640)
+            guard opened >= 0 else { throw .open(path: path, code: lastErrorNumber()) }
+            descriptor = opened
+            isOurs = true
+        }
+    }
+
+    deinit {
+        if isOurs { _ = CLinux.close(descriptor) }
+    }
+
+    /// Writes as much of the bytes as the file takes at once.
+    func write(_ bytes: UnsafeRawBufferPointer) -> WriteResult {
+        var count = bytes.count
+        if !isOurs {
+            var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            guard poll(&state, 1, 0) > 0 else { return .wouldBlock }
+            count = min(count, AccessLogFile.sharedWriteBytes)
+        }
+        while true {
+            let written = CLinux.write(descriptor, bytes.baseAddress, count)
+            if written > 0 { return .wrote(written) }
+            let code = written < 0 ? lastErrorNumber() : EIO
+            if code == EAGAIN { return .wouldBlock }
+            if code != EINTR { return .failed(code) }
+        }
+    }
+}
+
+/// A descriptor by which threads wake one that polls (eventfd(2)).
+struct WakeDescriptor: ~Copyable, Sendable {
+    let descriptor: Int32
+
+    init() throws(AccessLogError) {
+        descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        guard descriptor >= 0 else { throw .thread(code: lastErrorNumber()) }
+    }
+
+    deinit { _ = CLinux.close(descriptor) }
+
+    /// Wakes the thread that waits, or the next one that does.
+    func signal() {
+        var one: UInt64 = 1
+        _ = CLinux.write(descriptor, &one, 8)
+    }
+
+    /// Takes back what was signalled.
+    func clear() {
+        var count: UInt64 = 0
+        _ = CLinux.read(descriptor, &count, 8)
+    }
+
+    /// Waits until it is signalled, and clears it, or for so many milliseconds (-1: without end).
+    /// Returns whether it was signalled.
+    @discardableResult
+    func wait(milliseconds: Int) -> Bool {
+        var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&state, 1, Int32(clamping: milliseconds)) > 0 else { return false }
+        clear()
+        return true
+    }
+}
+
+/// The calling thread's errno, to be read right after a failed call.
+@inline(__always)
+private func lastErrorNumber() -> Int32 { __errno_location().pointee }
+
+/// Milliseconds of the monotonic clock.
+func monotonicMilliseconds() -> Int64 {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+}

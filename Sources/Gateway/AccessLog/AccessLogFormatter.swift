@@ -1,0 +1,178 @@
+import Addressing
+import HTTPCore
+import Metrics
+
+/// Makes lines of the access log's records.
+///
+/// JSON keys, in order: `time` (RFC 3339, UTC, milliseconds), `id`, `client`, `listener`, `route`,
+/// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, `request_bytes`,
+/// `response_bytes`, `cache`, and, where there is one, `upstream`, `upstream_tls`, `reason`,
+/// `user_agent`, `referer`.
+struct AccessLogFormatter {
+    private let format: AccessLogFormat
+    /// Label values, already escaped for the format, and the one for indexes without a label.
+    private let listeners: [[UInt8]]
+    private let routes: [[UInt8]]
+    private let reasons: [StaticString]
+    private var clock = LogClock()
+
+    init(format: AccessLogFormat, labels: AccessLogLabels) {
+        self.format = format
+        listeners = labels.listeners.labels.map { AccessLogFormatter.escaped($0) }
+        routes = labels.routes.labels.map { AccessLogFormatter.escaped($0) }
+        reasons = labels.reasons
+    }
+
+    /// Appends an entry's line, with its line feed. Returns `false` if it did not fit; then nothing
+    /// was appended.
+    mutating func append(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) -> Bool {
+        switch format {
+        case .json: appendJSON(entry, to: &output)
+        case .combined: appendCombined(entry, to: &output)
+        }
+        return output.endLine()
+    }
+
+    // MARK: JSON
+
+    private mutating func appendJSON(
+        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+    ) {
+        let record = entry.record
+        output.append("{\"time\":\"")
+        clock.appendRFC3339(record.timeMilliseconds, to: &output)
+        output.append("\",\"id\":\"")
+        output.append(hexadecimal: record.exchange)
+        output.append("\",\"client\":\"")
+        let client = Endpoint(address: record.clientAddress, port: record.clientPort)
+        client.text.withUnsafeBytes { output.append($0) }
+        output.append("\",\"listener\":\"")
+        append(label: record.listener, of: listeners, to: &output)
+        output.append("\",\"route\":\"")
+        append(label: record.route, of: routes, to: &output)
+        output.append("\",\"method\":\"")
+        JSONText.append(entry.method, to: &output)
+        output.append("\",\"target\":\"")
+        Userinfo.redacting(entry.target) { JSONText.append($0, to: &output) }
+        output.append("\",\"version\":\"")
+        output.append(record.version.label)
+        output.append("\",\"status\":")
+        if record.status > 0 {
+            output.append(decimal: UInt64(record.status))
+        } else {
+            output.append("null")
+        }
+        output.append(",\"duration_us\":")
+        output.append(decimal: record.durationMicroseconds)
+        output.append(",\"request_bytes\":")
+        output.append(decimal: record.requestBytes)
+        output.append(",\"response_bytes\":")
+        output.append(decimal: record.responseBytes)
+        output.append(",\"cache\":\"")
+        output.append(record.cache.label)
+        output.append("\"")
+        appendOptionalJSON(entry, to: &output)
+        output.append("}")
+    }
+
+    private func appendOptionalJSON(
+        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+    ) {
+        let record = entry.record
+        if let address = record.upstreamAddress {
+            output.append(",\"upstream\":\"")
+            let upstream = Endpoint(address: address, port: record.upstreamPort)
+            upstream.text.withUnsafeBytes { output.append($0) }
+            output.append("\"")
+        }
+        if record.upstreamTLS != .none {
+            output.append(",\"upstream_tls\":\"")
+            output.append(record.upstreamTLS.label)
+            output.append("\"")
+        }
+        if let reason = record.reason {
+            output.append(",\"reason\":\"")
+            let index = Int(reason)
+            output.append(index < reasons.count ? reasons[index] : "other")
+            output.append("\"")
+        }
+        if !entry.userAgent.isEmpty {
+            output.append(",\"user_agent\":\"")
+            JSONText.append(entry.userAgent, to: &output)
+            output.append("\"")
+        }
+        if !entry.referer.isEmpty {
+            output.append(",\"referer\":\"")
+            Userinfo.redacting(entry.referer) { JSONText.append($0, to: &output) }
+            output.append("\"")
+        }
+    }
+
+    private func append(
+        label index: UInt16, of labels: [[UInt8]], to output: inout LineBuffer
+    ) {
+        let index = Int(index)
+        if index < labels.count {
+            output.append(labels[index])
+        } else {
+            output.append("other")
+        }
+    }
+
+    private static func escaped(_ label: String) -> [UInt8] {
+        let label = Array(label.utf8)
+        // An escaped byte has at most six.
+        var buffer = LineBuffer(capacity: 6 * label.count)
+        label.withUnsafeBytes { JSONText.append($0, to: &buffer) }
+        return Array(buffer.bytes)
+    }
+
+    // MARK: Apache's combined format
+
+    /// `%h - - %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`
+    private mutating func appendCombined(
+        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+    ) {
+        let record = entry.record
+        record.clientAddress.text.withUnsafeBytes { output.append($0) }
+        output.append(" - - [")
+        clock.appendCommonLog(record.timeMilliseconds, to: &output)
+        output.append("] \"")
+        if entry.method.isEmpty && entry.target.isEmpty {
+            output.append("-")
+        } else {
+            ApacheText.append(entry.method, to: &output)
+            output.append(" ")
+            Userinfo.redacting(entry.target) { ApacheText.append($0, to: &output) }
+            if record.version != nil {
+                output.append(" ")
+                output.append(record.version.label)
+            }
+        }
+        output.append("\" ")
+        append(orDash: UInt64(record.status), to: &output)
+        output.append(" ")
+        append(orDash: record.responseBytes, to: &output)
+        output.append(" \"")
+        if entry.referer.isEmpty { output.append("-") }
+        Userinfo.redacting(entry.referer) { ApacheText.append($0, to: &output) }
+        output.append("\" \"")
+        if entry.userAgent.isEmpty { output.append("-") }
+        ApacheText.append(entry.userAgent, to: &output)
+        output.append("\"")
+    }
+
+    private func append(orDash number: UInt64, to output: inout LineBuffer) {
+        if number == 0 { output.append("-") } else { output.append(decimal: number) }
+    }
+}
+
+extension HTTPVersion? {
+    fileprivate var label: StaticString {
+        switch self {
+        case .http10: "HTTP/1.0"
+        case .http11: "HTTP/1.1"
+        case nil: ""
+        }
+    }
+}

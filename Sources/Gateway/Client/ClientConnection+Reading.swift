@@ -1,0 +1,203 @@
+import EventLoop
+import HTTPCore
+
+// What a client sends: heads and bodies, one exchange after the other.
+extension ClientConnection {
+    func drive() {
+        guard !isDriving else { return }
+        isDriving = true
+        defer { isDriving = false }
+        while true {
+            switch state {
+            case .closed: return
+            case .head: guard readHead() else { return }
+            case .exchange: guard readBody() else { return }
+            case .lingering: return linger()
+            }
+        }
+    }
+
+    /// Makes one step towards the next request; false when that needs an event.
+    private func readHead() -> Bool {
+        if let input, !input.isEmpty {
+            let exchange = self.exchange ?? worker.takeExchange(for: self)
+            self.exchange = exchange
+            let bytes = input.readable.bindMemory(to: UInt8.self)
+            do throws(WireError) {
+                let progress = try parser.parse(
+                    Span(_unsafeElements: bytes), into: &exchange.request)
+                if case .complete(let count) = progress {
+                    begin(exchange, input, headBytes: count)
+                    return true
+                }
+                if !headIsTimed {
+                    headIsTimed = true
+                    worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
+                }
+            } catch {
+                refuse(.request(error))
+                return true
+            }
+        }
+        if readInput() { return true }
+        if state == .head { becomeIdle() }
+        return false
+    }
+
+    private func becomeIdle() {
+        guard input?.isEmpty ?? true, !parser.isWithinHead else { return }
+        input = nil
+        if let exchange {
+            worker.recycle(exchange)
+            self.exchange = nil
+        }
+    }
+
+    /// Reads once. False when nothing was read: nothing there, or the connection has changed state.
+    private func readInput() -> Bool {
+        guard mayHaveInput else { return false }
+        let buffer = roomForReading()
+        switch Transfers.read(descriptor, into: buffer.writable) {
+        case .bytes(let count):
+            mayHaveInput = count == buffer.writable.count || peerFinished
+            buffer.end += count
+            requestBytes += UInt64(count)
+            return true
+        case .wouldBlock:
+            mayHaveInput = false
+            return false
+        case .endOfStream:
+            inputEnded()
+            return false
+        case .failed:
+            mayHaveInput = false
+            state == .exchange ? abandonExchange() : close()
+            return false
+        }
+    }
+
+    /// A buffer with room. The one that holds the exchange's head stays as it is; a body's bytes
+    /// go to another.
+    private func roomForReading() -> Buffer {
+        guard let current = input else { return replaceInput(worker.loop.buffers.takeSmall()) }
+        if state == .exchange, exchange?.holds(current) ?? false {
+            let next =
+                body != nil ? worker.loop.buffers.takeLarge() : worker.loop.buffers.takeSmall()
+            if !current.isEmpty {
+                next.writable.copyMemory(from: current.readable)
+                next.end = current.count
+            }
+            return replaceInput(next)
+        }
+        if current.isEmpty {
+            current.clear()
+            return current
+        }
+        current.compact()
+        if current.end < current.capacity { return current }
+        let larger = worker.loop.buffers.take(bytes: current.capacity * 2)
+        larger.writable.copyMemory(from: current.readable)
+        larger.end = current.count
+        return replaceInput(larger)
+    }
+
+    private func replaceInput(_ buffer: Buffer) -> Buffer {
+        input = buffer
+        return buffer
+    }
+
+    private func inputEnded() {
+        mayHaveInput = false
+        peerFinished = true
+        switch state {
+        case .head:
+            if parser.isWithinHead || !(input?.isEmpty ?? true) {
+                refuse(.request(.truncatedHead))
+            } else {
+                close()
+            }
+        case .exchange:
+            // The client may have finished sending and still wait for the response.
+            if body != nil { abandonExchange() }
+        case .lingering: close()
+        case .closed: return
+        }
+    }
+
+    private func begin(_ exchange: Exchange, _ input: Buffer, headBytes: Int) {
+        let head = input.start
+        input.start += headBytes
+        state = .exchange
+        headIsTimed = false
+        requestBytes = UInt64(headBytes + input.count)
+        responseBytes = 0
+        contentBytes = 0
+        responseEnded = false
+        endsWithConnection = false
+        isChunked = false
+        worker.loop.setDeadline(self, after: nil)
+        switch exchange.request.framing {
+        case .none, .length(0): body = nil
+        case .length, .chunked, .untilClose: body = RequestBody(exchange.request.framing)
+        }
+        exchange.begin(
+            client: self, listener: listener, peer: peer, buffer: input, headStart: head,
+            hasBody: body != nil)
+    }
+
+    /// Answers a request that cannot be read, and closes.
+    func refuse(_ fault: ExchangeFault) {
+        let exchange = self.exchange ?? worker.takeExchange(for: self)
+        self.exchange = exchange
+        state = .exchange
+        keepsAlive = false
+        body = nil
+        responseBytes = 0
+        contentBytes = 0
+        responseEnded = false
+        endsWithConnection = false
+        isChunked = false
+        exchange.refuse(fault, seen: input, client: self, listener: listener, peer: peer)
+    }
+
+    /// Makes one step in the request's body; false when that needs an event or the exchange.
+    private func readBody() -> Bool {
+        guard let body, let exchange, !body.isPaused else { return false }
+        guard let input, !input.isEmpty else {
+            guard readInput() else { return false }
+            setExchangeDeadline(after: timeouts.bodyMilliseconds)
+            return true
+        }
+        let bytes = input.readable
+        do throws(WireError) {
+            let step = try body.decoder.decode(
+                Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)))
+            switch step {
+            case .data(let offset, let count, let consumed):
+                input.start += consumed
+                let content = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
+                let isLast = body.decoder.isComplete
+                body.isPaused = !exchange.requestBody(content, owner: input, isLast: isLast)
+                if isLast, self.body === body { bodyEnded(body, exchange) }
+            case .needMore(let consumed):
+                input.start += consumed
+                return readInput()
+            case .end(let consumed):
+                input.start += consumed
+                bodyEnded(body, exchange)
+            }
+            return true
+        } catch {
+            keepsAlive = false
+            self.body = nil
+            exchange.requestBodyFailed(error)
+            return true
+        }
+    }
+
+    private func bodyEnded(_ body: RequestBody, _ exchange: Exchange) {
+        self.body = nil
+        setExchangeDeadline(after: nil)
+        exchange.requestBodyEnded(body.decoder.chunked)
+    }
+}

@@ -1,0 +1,160 @@
+import EventLoop
+import HTTPCore
+
+// What the exchange sends
+
+extension ClientConnection: ClientStream {
+    var takesInterimResponses: Bool { exchange?.request.version == .http11 }
+
+    func sendInterim(_ head: Buffer) {
+        output.append(head.readable, owner: head)
+    }
+
+    func sendHead(_ head: Buffer, framing: ClientFraming, closing: Bool) {
+        let isHTTP11 = takesInterimResponses
+        if closing || !(exchange?.request.keepAlive ?? false) || worker.isDraining {
+            keepsAlive = false
+        }
+        var writer = HeadWriter(head.writable)
+        switch framing {
+        case .none, .lengthInHead: break
+        case .length(let count): writer.append(field: .contentLength, decimal: count)
+        case .streamed where isHTTP11:
+            isChunked = true
+            writer.append("Transfer-Encoding: chunked\r\n")
+        case .streamed:
+            endsWithConnection = true
+            keepsAlive = false
+        }
+        if body != nil { keepsAlive = false }
+        if !keepsAlive {
+            writer.append("Connection: close\r\n")
+        } else if !isHTTP11 {
+            writer.append("Connection: keep-alive\r\n")
+        }
+        writer.appendLineEnd()
+        head.end += writer.count
+        output.append(head.readable, owner: head)
+    }
+
+    func sendBody(_ bytes: UnsafeRawBufferPointer, owner: AnyObject) {
+        guard bytes.count > 0 else { return }
+        contentBytes += UInt64(bytes.count)
+        guard isChunked else { return output.append(bytes, owner: owner) }
+        appendChunkHead(bytes.count)
+        output.append(bytes, owner: owner)
+        output.append("\r\n")
+    }
+
+    func sendFile(_ file: Int32, offset: Int, count: Int, owner: AnyObject) {
+        contentBytes += UInt64(count)
+        guard isChunked else {
+            return output.append(file: file, offset: offset, count: count, owner: owner)
+        }
+        appendChunkHead(count)
+        output.append(file: file, offset: offset, count: count, owner: owner)
+        output.append("\r\n")
+    }
+
+    private func appendChunkHead(_ count: Int) {
+        let heads = chunkHeads ?? worker.loop.buffers.takeSmall()
+        chunkHeads = heads
+        if output.isEmpty { heads.clear() }
+        if heads.writable.count < 20 { return replaceChunkHeads(count) }
+        var writer = HeadWriter(heads.writable)
+        writer.append(hex: UInt64(count))
+        writer.appendLineEnd()
+        output.append(
+            UnsafeRawBufferPointer(
+                start: heads.memory.baseAddress.map { $0 + heads.end },
+                count: writer.count), owner: heads)
+        heads.end += writer.count
+    }
+
+    private func replaceChunkHeads(_ count: Int) {
+        chunkHeads = worker.loop.buffers.takeSmall()
+        appendChunkHead(count)
+    }
+
+    func sendEnd(trailers: UnsafeRawBufferPointer) {
+        responseEnded = true
+        guard isChunked else { return }
+        guard trailers.count > 0 else { return output.append("0\r\n\r\n") }
+        let copy = worker.loop.buffers.take(bytes: trailers.count)
+        copy.writable.copyMemory(from: trailers)
+        copy.end = trailers.count
+        output.append("0\r\n")
+        output.append(copy.readable, owner: copy)
+        output.append("\r\n")
+    }
+
+    func flush() -> Bool {
+        let before = output.pendingBytes
+        let result = output.flush(to: descriptor)
+        let written = UInt64(before - output.pendingBytes)
+        responseBytes += written
+        switch result {
+        case .drained:
+            setExchangeDeadline(after: nil)
+            return true
+        case .blocked:
+            if written > 0 || deadline == .max {
+                setExchangeDeadline(after: timeouts.bodyMilliseconds)
+            }
+            return false
+        case .failed:
+            output.discard()
+            peerFinished = true
+            worker.loop.afterTurn { [self] in
+                if state == .exchange { abandonExchange() } else { close() }
+            }
+            return false
+        }
+    }
+
+    func resumeRequestBody() {
+        guard let body, body.isPaused else { return }
+        body.isPaused = false
+        drive()
+    }
+
+    func pauseRequestBody() { body?.isPaused = true }
+
+    var isFlushed: Bool { output.isEmpty }
+
+    func exchangeEnded(cut: Bool) {
+        guard state == .exchange, let exchange else { return }
+        self.exchange = nil
+        worker.recycle(exchange)
+        chunkHeads = nil
+        output.discard()
+        if cut {
+            // Without a length or chunks the client could take the end for the content's end.
+            if endsWithConnection { Sockets.resetOnClose(descriptor) }
+            return close()
+        }
+        guard keepsAlive, body == nil else {
+            body = nil
+            return endsWithConnection ? close() : startLingering()
+        }
+        state = .head
+        worker.loop.setDeadline(self, after: timeouts.idleMilliseconds)
+        if input?.isEmpty ?? true { input = nil }
+        drive()
+    }
+
+    func detach() -> (descriptor: Int32, leftover: Buffer?, pending: OutputQueue)? {
+        guard state == .exchange else { return nil }
+        let (leftover, pending) = (input, output)
+        input = nil
+        output = OutputQueue()
+        exchange = nil
+        state = .closed
+        worker.loop.remove(self, keepingOpen: descriptor)
+        return (descriptor, leftover, pending)
+    }
+
+    func setExchangeDeadline(after milliseconds: Int64?) {
+        worker.loop.setDeadline(self, after: milliseconds)
+    }
+}

@@ -1,0 +1,164 @@
+import Addressing
+import Configuration
+import EventLoop
+import HTTPCore
+
+/// A client's HTTP/1 connection: reads request heads and bodies, writes responses, one exchange
+/// at a time; pipelined requests wait in the input.
+///
+///              request head              response and request body complete
+///     ┌──────┐ ────────────► ┌──────────┐ ─────────────────────────────────► (head)
+///     │ head │               │ exchange │ ── CONNECT, 101 ──► detached
+///     └──────┘               └──────────┘ ── must not go on ─► lingering ──► closed
+///        │ bad head: error reply through an exchange ──────────────┘
+///        │ end of stream, idle time-out ──► closed
+///
+/// An idle connection holds no buffer and no exchange.
+final class ClientConnection: EventHandler {
+    /// Room that `sendHead` needs behind the fields.
+    static let reservedBytes = 128
+    /// Bytes that a closing connection still reads, so that a reset does not destroy the reply
+    /// that is on its way to the client.
+    private static let lingerBytes = 1 << 20
+    private static let lingerMilliseconds: Int64 = 2000
+
+    enum State { case head, exchange, lingering, closed }
+
+    unowned let worker: Worker
+    let descriptor: Int32
+    let listener: Listener
+    let peer: Endpoint
+
+    var state = State.head
+    var mayHaveInput = true
+    var peerFinished = false
+    var isDriving = false
+    /// The response was ended by the connection's end.
+    var endsWithConnection = false
+    var isChunked = false
+    var keepsAlive = true
+    var responseEnded = false
+    var lingered = 0
+    /// The deadline of an incomplete head runs: it counts from the head's first byte.
+    var headIsTimed = false
+
+    var input: Buffer?
+    var output = OutputQueue()
+    var parser: RequestHeadParser
+    var body: RequestBody?
+    var exchange: Exchange?
+    /// Chunk heads that wait in `output`.
+    var chunkHeads: Buffer?
+    var requestBytes: UInt64 = 0
+    var responseBytes: UInt64 = 0
+    var contentBytes: UInt64 = 0
+
+    /// What is known of a request's body while it is read.
+    final class RequestBody {
+        var decoder: BodyDecoder
+        /// Nothing is read until the exchange asks: it may still wait for a connection.
+        var isPaused = true
+        init(_ framing: BodyFraming) { decoder = BodyDecoder(framing) }
+    }
+
+    init(worker: Worker, descriptor: Int32, listener: Listener, peer: Endpoint) {
+        self.worker = worker
+        self.descriptor = descriptor
+        self.listener = listener
+        self.peer = peer
+        parser = RequestHeadParser(limits: worker.policy.headLimits)
+    }
+
+    /// Begins to serve; the connection is registered.
+    func start() {
+        worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
+    }
+
+    var timeouts: TimeoutsConfiguration { worker.policy.timeouts }
+
+    // MARK: Events
+
+    override func ready(_ readiness: Readiness) {
+        if readiness.mayRead { mayHaveInput = true }
+        if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) { peerFinished = true }
+        if readiness.contains(.failed) || readiness.contains(.hungUp), state == .exchange {
+            return abandonExchange()
+        }
+        if readiness.mayWrite, !output.isEmpty { writable() }
+        drive()
+    }
+
+    private func writable() {
+        guard flush() else { return }
+        exchange?.clientDrained()
+    }
+
+    override func deadlineReached() {
+        switch state {
+        case .closed: return
+        case .lingering: close()
+        case .head:
+            if parser.isWithinHead {
+                refuse(.requestTimeout)
+            } else {
+                close()
+            }
+        case .exchange: exchange?.clientTimedOut()
+        }
+    }
+
+    /// Asked to end: at once if idle, else after the current exchange.
+    func drain() {
+        keepsAlive = false
+        if state == .head, !parser.isWithinHead, input?.isEmpty ?? true { close() }
+    }
+
+    // MARK: The end
+
+    func abandonExchange() {
+        output.discard()
+        keepsAlive = false
+        let exchange = self.exchange
+        self.exchange = nil
+        body = nil
+        close()
+        exchange?.clientGone()
+    }
+
+    func linger() {
+        let scratch = worker.loop.buffers.takeSmall()
+        while mayHaveInput, lingered < Self.lingerBytes {
+            switch Transfers.read(descriptor, into: scratch.writable) {
+            case .bytes(let count): lingered += count
+            case .wouldBlock:
+                mayHaveInput = false
+                return
+            case .endOfStream, .failed: return close()
+            }
+        }
+        if lingered >= Self.lingerBytes { close() }
+    }
+
+    func startLingering() {
+        input = nil
+        if peerFinished { return close() }
+        state = .lingering
+        Sockets.shutdownWrite(descriptor)
+        worker.loop.setDeadline(self, after: Self.lingerMilliseconds)
+        mayHaveInput = true
+    }
+
+    func close() {
+        guard state != .closed else { return }
+        state = .closed
+        if let exchange {
+            self.exchange = nil
+            worker.recycle(exchange)
+        }
+        input = nil
+        output.discard()
+        worker.loop.remove(self)
+        Descriptors.close(descriptor)
+        worker.clientLeft(listener)
+    }
+}

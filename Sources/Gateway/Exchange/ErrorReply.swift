@@ -1,0 +1,77 @@
+import HTTPCore
+import RawStructuredFieldValues
+
+/// The body and fields of a reply that says why the gateway did not do what was asked.
+struct ErrorReply {
+    let contentType: StaticString
+    let body: [UInt8]
+    /// The value of Proxy-Status (RFC 9209).
+    let proxyStatus: [UInt8]
+
+    /// - Parameters:
+    ///   - id: names the exchange in the log.
+    ///   - asJSON: the client prefers JSON to plain text.
+    init(_ fault: ExchangeFault, id: String, asJSON: Bool) {
+        let explanation = fault.explanation
+        if asJSON {
+            contentType = "application/json"
+            body = Array(
+                """
+                {"status":\(fault.status),"reason":\(Self.json(fault.reason)),\
+                "message":\(Self.json(explanation)),"id":\(Self.json(id))}
+
+                """.utf8)
+        } else {
+            contentType = "text/plain; charset=utf-8"
+            body = Array(
+                """
+                \(fault.status) \(fault.reason)
+                \(explanation)
+                id: \(id)
+
+                """.utf8)
+        }
+        proxyStatus = Self.proxyStatus(fault, explanation)
+    }
+
+    private static func proxyStatus(_ fault: ExchangeFault, _ explanation: String) -> [UInt8] {
+        var parameters = OrderedMap<String, RFC9651BareItem>()
+        parameters["error"] = .token(fault.proxyStatusError)
+        if case .nameNotResolved(let failure) = fault, let code = failure.rcode {
+            parameters["rcode"] = .string("\(code)")
+        }
+        if case .tlsFailed(.alertReceived(let code, let name)) = fault {
+            parameters["alert-id"] = .integer(Int64(code))
+            parameters["alert-message"] = .string(ascii(name, limit: 64))
+        }
+        parameters["details"] = .string(ascii("\(fault.reason): \(explanation)", limit: 512))
+        let item = Item(bareItem: RFC9651BareItem.token("pinfold"), parameters: parameters)
+        var serializer = StructuredFieldValueSerializer()
+        return (try? serializer.writeListFieldValue([.item(item)])) ?? Array("pinfold".utf8)
+    }
+
+    /// Only what a structured field's string may hold.
+    private static func ascii(_ text: String, limit: Int) -> String {
+        String(
+            decoding: text.utf8.prefix(limit).map { 0x20..<0x7F ~= $0 ? $0 : 0x20 }, as: UTF8.self)
+    }
+
+    /// A JSON string.
+    static func json(_ text: String) -> String {
+        var out = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": out += "\\\""
+            case "\\": out += "\\\\"
+            case "\n": out += "\\n"
+            case "\r": out += "\\r"
+            case "\t": out += "\\t"
+            case _ where scalar.value < 0x20:
+                let digits = String(scalar.value, radix: 16)
+                out += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: out.unicodeScalars.append(scalar)
+            }
+        }
+        return out + "\""
+    }
+}

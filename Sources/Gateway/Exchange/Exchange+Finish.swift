@@ -1,0 +1,78 @@
+import EventLoop
+import HTTPCore
+import Metrics
+
+// The end of every exchange: metrics and the access log.
+extension Exchange {
+    /// Ends the exchange when its response is complete and written.
+    func finishIfResponseIsOver() {
+        guard responseIsComplete, let client, client.isFlushed else { return }
+        finish()
+    }
+
+    /// Ends the exchange. `cut`: the response is not complete. Nothing may be done with the
+    /// exchange afterwards: it may already be another one.
+    func finish(cut: Bool = false) {
+        guard phase != .ended else { return }
+        releaseUpstream()
+        report()
+        phase = .ended
+        let client = clientReference
+        clientReference = nil
+        if let client {
+            client.exchangeEnded(cut: cut)
+        } else {
+            worker.recycle(self)
+        }
+    }
+
+    private func releaseUpstream() {
+        abandonStore()
+        if let upstream {
+            self.upstream = nil
+            upstream.cancel()
+        }
+        if phase == .connecting, let origin { worker.upstreams.abandon(origin, self) }
+        connectOperation?.cancel()
+        connectOperation = nil
+    }
+
+    /// The client's connection is gone; it no longer refers to the exchange.
+    func clientGone() {
+        guard phase != .ended else { return }
+        releaseUpstream()
+        report()
+        phase = .ended
+        clientReference = nil
+        worker.recycle(self)
+    }
+
+    /// Nothing moved between the client and the gateway for too long.
+    func clientTimedOut() {
+        if responseHeadSent || phase != .forwarding { return finish(cut: true) }
+        upstream?.cancel()
+        upstream = nil
+        reply(with: .requestTimeout, closing: true)
+    }
+
+    private func report() {
+        let now = Clock.monotonicMicroseconds()
+        let duration = UInt64(max(0, now - started))
+        let sent = (clientReference?.responseBytes ?? 0) + relayedBytes.toClient
+        let received = (clientReference?.requestBytes ?? 0) + relayedBytes.fromClient
+        if let listener, listener.isCounted {
+            worker.metrics.recordExchange(
+                ExchangeRecord(
+                    route: origin?.route ?? listener.route,
+                    method: MetricMethod(rawValue: request.method.rawValue) ?? .other,
+                    status: status, cache: cacheResult, durationMicroseconds: duration,
+                    requestBytes: received, responseBytes: sent))
+            worker.metrics.add(.clientBytesReceived, received)
+            worker.metrics.add(.clientBytesSent, sent)
+            if let log = worker.shared.accessLog {
+                worker.write(self, to: log, durationMicroseconds: duration)
+            }
+        }
+        if listener?.isCounted ?? false { worker.exchangeEnded() }
+    }
+}

@@ -1,0 +1,252 @@
+import CachePolicy
+import EventLoop
+import HTTPCore
+
+// Phases 4 and 5: a connection, and the request on it.
+extension Exchange {
+    /// Sends the request to its origin.
+    func forward(fresh: Bool = false) {
+        guard let origin else { return }
+        phase = .connecting
+        if !fresh { rememberReplayableBody() }
+        worker.upstreams.acquire(origin, for: self, fresh: fresh)
+        // Still waiting: the wait has a bound of its own where no connection is being made.
+        if phase == .connecting, register() {
+            let timeouts = origin.policy.configuration.timeouts
+            worker.loop.setDeadline(self, after: timeouts.connectMilliseconds * 2 + 1000)
+        }
+    }
+
+    /// A body that lies in the head's buffer entirely can be sent a second time.
+    private func rememberReplayableBody() {
+        guard hasRequestBody, case .length(let length) = request.framing,
+            let buffer = requestBuffer, UInt64(buffer.count) >= length
+        else { return }
+        replayableBody = buffer.start..<(buffer.start + Int(length))
+    }
+
+    func upstreamReady(_ upstream: UpstreamConnection) {
+        if token != .none { worker.loop.setDeadline(self, after: nil) }
+        self.upstream = upstream
+        upstreamWasReused = upstream.uses > 0
+        phase = .forwarding
+        requestTime = worker.wallSeconds
+        if let store = worker.shared.store {
+            storeGeneration = key?.withView { store.generation(of: $0) }
+        }
+        interimCount = 0
+        let isRetryWithBody = retried && replayableBody != nil
+        guard let head = makeRequestHead() else {
+            upstream.cancel()
+            self.upstream = nil
+            return reply(with: .request(.headTooLarge), closing: true)
+        }
+        upstream.send(
+            head: head,
+            context: ResponseContext(method: request.method, allowsSwitch: request.wantsUpgrade))
+        if isRetryWithBody { resendBody(upstream) }
+        if requestBodyEnded { upstream.endRequest() }
+        let drained = upstream.flush()
+        if !requestBodyEnded, drained { client?.resumeRequestBody() }
+    }
+
+    private func resendBody(_ upstream: UpstreamConnection) {
+        guard let replayableBody, let requestBuffer, requestBodyEnded else { return }
+        upstream.send(
+            bytes: UnsafeRawBufferPointer(rebasing: requestBuffer.memory[replayableBody]),
+            owner: requestBuffer)
+    }
+
+    // MARK: The head
+
+    /// Fields that are written anew or belong to the client's hop.
+    private static let replacedFields = FieldIDSet([.host, .contentLength, .maxForwards])
+
+    private func makeRequestHead() -> Buffer? {
+        guard let origin else { return nil }
+        let needed = request.length + origin.authority.count + 512 + storedValidatorBytes
+        let buffers = worker.loop.buffers
+        let head =
+            needed <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: needed)
+        var writer = HeadWriter(head.writable)
+        let authority = origin.authority
+        withRequestHead { bytes in
+            writer.appendMethod(of: request, in: bytes)
+            writer.append(byte: 0x20)
+            writer.appendOriginForm(of: request, in: bytes)
+            writer.append(" HTTP/1.1\r\nHost: ")
+            writer.append(authority.span)
+            writer.appendLineEnd()
+            writer.appendForwardedFields(request.fields, of: bytes, omitting: omittedFields)
+            appendConditions(bytes, to: &writer)
+            appendUpgrade(bytes, to: &writer)
+        }
+        appendMaxForwards(to: &writer)
+        appendFraming(to: &writer)
+        writer.append(
+            request.version == .http11 ? "Via: 1.1 pinfold\r\n\r\n" : "Via: 1.0 pinfold\r\n\r\n")
+        guard !writer.overflowed else { return nil }
+        head.end = writer.count
+        return head
+    }
+
+    private var storedValidatorBytes: Int {
+        guard let validation else { return 0 }
+        return Int(validation.entityTag.count) + Int(validation.lastModified.count)
+    }
+
+    private var omittedFields: FieldIDSet {
+        var omitted = Self.replacedFields
+        if validation != nil { omitted.formUnion(Validation.replacedFields) }
+        if request.version == .http10 { omitted.insert(.expect) }
+        return omitted
+    }
+
+    private func appendConditions(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
+        guard let validation, let stored else { return }
+        validation.appendFields(
+            for: request, in: bytes,
+            storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+            to: &writer)
+    }
+
+    private func appendUpgrade(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
+        if request.wantsUpgrade {
+            writer.append("Connection: Upgrade\r\n")
+            for field in request.fields where field.id == .upgrade {
+                writer.append(field: .upgrade, bytes.extracting(field.value.indices))
+            }
+        } else if request.acceptsTrailers {
+            writer.append("TE: trailers\r\nConnection: TE\r\n")
+        }
+    }
+
+    private func appendMaxForwards(to writer: inout HeadWriter) {
+        guard request.fields.contains(.maxForwards), let left = maxForwards else { return }
+        let isCounted = request.method == .trace || request.method == .options
+        writer.append(field: .maxForwards, decimal: isCounted && left > 0 ? left - 1 : left)
+    }
+
+    private func appendFraming(to writer: inout HeadWriter) {
+        switch request.framing {
+        case .none, .untilClose:
+            break
+        case .length(let length):
+            writer.append(field: .contentLength, decimal: length)
+        case .chunked:
+            upstreamIsChunked = true
+            writer.append("Transfer-Encoding: chunked\r\n")
+        }
+    }
+
+    // MARK: The body
+
+    /// Content of the request's body. False: take no more until `resumeRequestBody`.
+    func requestBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
+        receivedBodyBytes += UInt64(bytes.count)
+        switch phase {
+        case .forwarding: break
+        case .ended, .serving, .replying, .tunnelling: return true  // nobody wants it any more
+        case .routing, .loading, .connecting: return false
+        }
+        guard let upstream else { return true }
+        sentBodyBytes += UInt64(bytes.count)
+        if upstreamIsChunked {
+            let frame = worker.loop.buffers.take(bytes: 24)
+            var writer = HeadWriter(frame.writable)
+            writer.append(hex: UInt64(bytes.count))
+            writer.appendLineEnd()
+            frame.end = writer.count
+            upstream.send(bytes: frame.readable, owner: frame)
+            upstream.send(bytes: bytes, owner: owner)
+            upstream.send("\r\n")
+        } else {
+            upstream.send(bytes: bytes, owner: owner)
+        }
+        if isLast, !upstreamIsChunked {
+            requestBodyEnded = true
+            upstream.endRequest()
+        }
+        return upstream.flush()
+    }
+
+    /// The request's body is complete.
+    func requestBodyEnded(_ chunked: ChunkedDecoder) {
+        let alreadyEnded = requestBodyEnded
+        requestBodyEnded = true
+        guard phase == .forwarding, let upstream, !alreadyEnded else {
+            return finishIfResponseIsOver()
+        }
+        if upstreamIsChunked { sendLastChunk(chunked, upstream) }
+        upstream.endRequest()
+        _ = upstream.flush()
+    }
+
+    private func sendLastChunk(_ chunked: ChunkedDecoder, _ upstream: UpstreamConnection) {
+        guard !chunked.trailerBytes.isEmpty else {
+            return upstream.send("0\r\n\r\n")
+        }
+        let frame = worker.loop.buffers.take(bytes: chunked.trailerBytes.count + 8)
+        var writer = HeadWriter(frame.writable)
+        writer.append("0\r\n")
+        writer.appendFields(
+            chunked.trailers, of: chunked.trailerBytes.span, omitting: .forbiddenInTrailers,
+            dropsNominated: false)
+        writer.appendLineEnd()
+        frame.end = writer.count
+        upstream.send(bytes: frame.readable, owner: frame)
+    }
+
+    /// The request's body cannot be read further.
+    func requestBodyFailed(_ error: WireError) {
+        upstream?.cancel()
+        upstream = nil
+        requestBodyEnded = true
+        fail(.request(error))
+    }
+
+    func upstreamDrained() {
+        if !requestBodyEnded { client?.resumeRequestBody() }
+    }
+
+    // MARK: Failure and the one retry
+
+    func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
+        if token != .none { worker.loop.setDeadline(self, after: nil) }
+        upstream = nil
+        if !responseStarted, mayRetry(after: fault) {
+            retried = true
+            worker.metrics.add(.retries)
+            client?.pauseRequestBody()
+            return forward(fresh: true)
+        }
+        fail(fault)
+    }
+
+    /// RFC 9110 §9.2.2: a connection that others used before may have been closed by the server
+    /// just then; only what can be repeated without a second effect is.
+    private func mayRetry(after fault: ExchangeFault) -> Bool {
+        guard phase == .forwarding, upstreamWasReused, !retried, request.method.isIdempotent,
+            !responseHeadSent, clientReference != nil
+        else { return false }
+        switch fault {
+        case .upstreamClosed, .upstreamReset: break
+        case .tlsFailed(.truncated), .tlsFailed(.transport): break
+        default: return false
+        }
+        return sentBodyBytes == 0 && requestBodyEnded
+            || replayableBody != nil && requestBodyEnded
+            || hasRequestBody && sentBodyBytes == 0
+    }
+
+    /// Ends the exchange for a reason: with a reply if none has begun, else by cutting it off.
+    func fail(_ fault: ExchangeFault) {
+        abandonStore()
+        if responseHeadSent {
+            self.fault = fault
+            return finish(cut: true)
+        }
+        if answerStale(insteadOf: fault) { return }
+        reply(with: fault, closing: !requestBodyEnded)
+    }
+}

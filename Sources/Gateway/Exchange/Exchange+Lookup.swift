@@ -1,0 +1,148 @@
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+
+// Phase 3: what the cache says.
+extension Exchange {
+    /// Looks the request up; answers from memory at once, asks the disk tier, or forwards.
+    func lookUp() {
+        guard let origin else { return }
+        if let reason = CacheDecision.reasonAgainstLookup(of: request) {
+            if !request.method.isSafe { makeKey(origin) }
+            return missed(reason)
+        }
+        guard origin.cacheStores, let store = worker.shared.store else { return missed(.bypass) }
+        withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
+            guard let view = writeKey(origin, into: memory) else { return missed(.keyTooLong) }
+            switch store.lookup(view) {
+            case .one(let response) where answers(response):
+                worker.metrics.add(.cacheMemoryHits)
+                consider(response, view)
+            case .several(let responses):
+                guard let response = select(from: responses) else { fallthrough }
+                worker.metrics.add(.cacheMemoryHits)
+                consider(response, view)
+            case .one, .none:
+                self.key = CacheKey(view)
+                if store.diskMayHold(view), register() {
+                    load(view, from: store)
+                } else if case .none = store.lookup(view) {
+                    missed(.uriMiss)
+                } else {
+                    missed(.varyMiss)
+                }
+            }
+        }
+    }
+
+    private func load(_ key: CacheKeyView, from store: CacheStore) {
+        phase = .loading
+        let (token, mailbox) = (token, worker.mailbox)
+        let options = worker.policy.cacheOptions
+        if !store.load(key, policy: options, completion: { mailbox.post(.loaded(token, $0)) }) {
+            phase = .routing
+            missed(.uriMiss)
+        }
+    }
+
+    /// The disk tier's answer.
+    func loaded(_ result: LoadResult) {
+        guard phase == .loading else { return }
+        phase = .routing
+        guard clientReference != nil else { return finish() }
+        switch result {
+        case .found(let responses):
+            guard let response = select(from: responses) else { return missed(.varyMiss) }
+            worker.metrics.add(.cacheDiskHits)
+            key?.withView { consider(response, $0) }
+        case .nothing: missed(.uriMiss)
+        }
+    }
+
+    // MARK: The key
+
+    private func keyBytesNeeded(_ origin: Origin) -> Int {
+        origin.cacheKeyPrefix.count + Int(request.path.count) + 1 + origin.extraKeyBytes(request)
+    }
+
+    /// `scheme://host:port/path?query`, then the values of the route's extra key fields.
+    private func writeKey(
+        _ origin: Origin, into memory: UnsafeMutableRawBufferPointer
+    ) -> CacheKeyView? {
+        guard memory.count <= CacheKey.maximumBytes else { return nil }
+        var writer = HeadWriter(memory)
+        let prefix = origin.cacheKeyPrefix
+        writer.append(prefix.span)
+        withRequestHead { bytes in
+            let path = bytes.extracting(request.path.indices)
+            if path.isEmpty || path[0] == UInt8(ascii: "?") {
+                writer.append(byte: UInt8(ascii: "/"))
+            }
+            writer.append(path)
+            origin.appendExtraKey(of: request, in: bytes, to: &writer)
+        }
+        guard !writer.overflowed else { return nil }
+        let bytes = UnsafeRawBufferPointer(rebasing: memory[..<writer.count])
+        return CacheKeyView(bytes: bytes, hash: CacheKeyView.hash(of: bytes))
+    }
+
+    private func makeKey(_ origin: Origin) {
+        withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
+            key = writeKey(origin, into: memory).map { CacheKey($0) }
+        }
+    }
+
+    // MARK: The decision
+
+    /// Whether the stored response may answer this request at all: same policy, same variant.
+    private func answers(_ response: CachedResponse) -> Bool {
+        guard response.policy == origin?.fingerprint else { return false }
+        if response.varyKey.isEmpty { return true }
+        return withRequestHead { response.varyKey.matches(request, in: $0) }
+    }
+
+    /// The most recent of those that match (RFC 9111 §4.1).
+    private func select(from responses: [CachedResponse]) -> CachedResponse? {
+        responses.filter { answers($0) }.max { $0.metadata.date < $1.metadata.date }
+    }
+
+    private func consider(_ response: CachedResponse, _ view: CacheKeyView) {
+        let decision = withRequestHead { bytes in
+            CacheDecision.decide(
+                for: request, in: bytes, stored: response.metadata,
+                storedHead: Span(_unsafeElements: response.head.bindMemory(to: UInt8.self)),
+                now: worker.wallSeconds, options: worker.policy.cacheOptions)
+        }
+        switch decision {
+        case .hit(let hit):
+            cacheResult = hit.stale == nil ? .hit : .hitStale
+            serve(response, hit)
+        case .validate(let validation):
+            if key == nil { key = CacheKey(view) }
+            stored = response
+            self.validation = validation
+            forwardReason = validation.reason
+            cacheResult = .miss
+            forward()
+        case .forward(let reason):
+            if key == nil { key = CacheKey(view) }
+            cacheResult = .miss
+            forwardReason = reason
+            forward()
+        case .gatewayTimeout(let reason):
+            forwardReason = reason
+            reply(with: .onlyIfCached, closing: false)
+        }
+    }
+
+    private func missed(_ reason: ForwardReason) {
+        forwardReason = reason
+        switch withRequestHead({ CacheDecision.missing(reason, for: request, in: $0) }) {
+        case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
+        case .hit, .validate, .forward:
+            cacheResult = reason == .uriMiss || reason == .varyMiss ? .miss : .bypass
+            forward()
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Admin
+import CachePolicy
+import EventLoop
+import HTTPCore
+import Metrics
+
+// Answers of the gateway's own: errors, the administration, OPTIONS and TRACE at the last hop.
+extension Exchange {
+    /// Answers with the reason why not. `closing`: the connection cannot go on afterwards.
+    func reply(with fault: ExchangeFault, closing: Bool) {
+        self.fault = fault
+        worker.metrics.recordFailure(reason: fault.metricIndex)
+        worker.log(fault, of: self)
+        let wantsJSON =
+            refusedWantsJSON
+            || withRequestHead { request.fields.contains(.accept) && prefersJSON($0) }
+        let reply = ErrorReply(fault, id: idText, asJSON: wantsJSON)
+        let mustClose = closing || fault.leavesNoRoom
+        sendLocal(status: fault.status, contentType: reply.contentType, closing: mustClose) {
+            writer in
+            writer.append("Proxy-Status: ")
+            writer.append(reply.proxyStatus.span)
+            writer.appendLineEnd()
+            if let reason = self.forwardReason, case .onlyIfCached = fault {
+                CacheStatus.notForwarded(reason).append(to: &writer)
+            }
+            if fault.status == 405 { writer.append("Allow: GET, HEAD, POST, PUT, DELETE\r\n") }
+        } body: {
+            reply.body
+        }
+    }
+
+    /// The exchange's name in replies and logs.
+    var idText: String {
+        let digits = String(id, radix: 16)
+        return String(repeating: "0", count: max(0, 16 - digits.count)) + digits
+    }
+
+    private func prefersJSON(_ bytes: Span<UInt8>) -> Bool {
+        for field in request.fields where field.id == .accept {
+            let value = bytes.extracting(field.value.indices)
+            if value.occurrences(of: "application/json") > 0 { return true }
+        }
+        return false
+    }
+
+    /// Sends a complete response of the gateway's own.
+    func sendLocal(
+        status: UInt16, contentType: StaticString?, closing: Bool,
+        fields: (inout HeadWriter) -> Void = { _ in }, body: () -> [UInt8]
+    ) {
+        guard let client else { return finish() }
+        phase = .replying
+        self.status = status
+        let content = body()
+        let head = worker.loop.buffers.takeSmall()
+        var writer = HeadWriter(head.writable)
+        writer.appendStatusLine(status)
+        writer.append(field: .date, date: worker.wallSeconds)
+        if let contentType {
+            writer.append(field: .contentType, contentType)
+            writer.append("Cache-Control: no-store\r\n")
+        }
+        fields(&writer)
+        writer.append(field: .contentLength, decimal: UInt64(content.count))
+        head.end = writer.count
+        responseHeadSent = true
+        let isHeadOnly = request.method == .head
+        client.sendHead(
+            head, framing: isHeadOnly ? .none : .lengthInHead(UInt64(content.count)),
+            closing: closing)
+        if !isHeadOnly, !content.isEmpty {
+            let buffer = worker.loop.buffers.take(bytes: content.count)
+            buffer.writable.copyBytes(from: content)
+            buffer.end = content.count
+            client.sendBody(buffer.readable, owner: buffer)
+        }
+        client.sendEnd(trailers: UnsafeRawBufferPointer(start: nil, count: 0))
+        responseIsComplete = true
+        if client.flush() { finishIfResponseIsOver() }
+    }
+
+    // MARK: Answers that are no errors
+
+    /// OPTIONS * is about the gateway itself.
+    func answerOptions() {
+        sendLocal(status: 200, contentType: nil, closing: false) {
+            $0.append("Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH, CONNECT\r\n")
+        } body: {
+            []
+        }
+    }
+
+    /// Max-Forwards is used up: the gateway is the final recipient (RFC 9110 §9.3.7, §9.3.8).
+    func answerAsLastHop() {
+        guard request.method == .trace else { return answerOptions() }
+        sendLocal(status: 200, contentType: "message/http", closing: false) {
+            requestWithoutSecrets()
+        }
+    }
+
+    private func requestWithoutSecrets() -> [UInt8] {
+        let secrets = FieldIDSet([.authorization, .proxyAuthorization, .cookie])
+        let room = request.length + 16
+        return [UInt8](unsafeUninitializedCapacity: room) { memory, count in
+            var writer = HeadWriter(UnsafeMutableRawBufferPointer(memory))
+            withRequestHead { bytes in
+                writer.appendMethod(of: request, in: bytes)
+                writer.append(byte: 0x20)
+                writer.append(request.target, of: bytes)
+                writer.append(request.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
+                writer.appendFields(
+                    request.fields, of: bytes, omitting: secrets, dropsNominated: false)
+            }
+            writer.appendLineEnd()
+            count = writer.overflowed ? 0 : writer.count
+        }
+    }
+
+    /// Metrics, health and the like.
+    func answerAdministration() {
+        guard request.form == .origin || request.form == .absolute else {
+            return reply(with: .notAProxyRequest, closing: true)
+        }
+        let question = withRequestHead { bytes in
+            AdminRequest(
+                method: request.method, target: bytes.text(at: request.path),
+                accept: request.fields.first(.accept).map { bytes.text(at: $0.value) },
+                authorization: request.fields.first(.authorization).map {
+                    bytes.text(at: $0.value)
+                })
+        }
+        let answer = worker.shared.administration(question)
+        status = answer.status
+        sendAdministration(answer)
+    }
+
+    private func sendAdministration(_ answer: AdminResponse) {
+        sendLocal(status: answer.status, contentType: nil, closing: false) { writer in
+            writer.append(field: .contentType, answer.contentType)
+            for field in answer.fields {
+                writer.append(text: "\(field.name): \(field.value)\r\n")
+            }
+        } body: {
+            answer.body
+        }
+    }
+}

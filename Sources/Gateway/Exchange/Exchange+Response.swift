@@ -1,0 +1,249 @@
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+
+// Phases 6 to 8: the upstream's answer, passed on and stored while it streams.
+extension Exchange {
+    /// Interim responses that one exchange may bring.
+    private static let interimLimit = 32
+
+    func upstreamHead(_ head: UnsafeRawBufferPointer) {
+        let bytes = Span<UInt8>(_unsafeElements: head.bindMemory(to: UInt8.self))
+        if response.status == 101 { return switchProtocols(bytes) }
+        if response.isInterim { return passInterim(bytes) }
+        if validation != nil, concludeValidation(bytes) { return }
+        passHead(bytes)
+    }
+
+    private func passInterim(_ bytes: Span<UInt8>) {
+        interimCount += 1
+        guard interimCount <= Self.interimLimit else {
+            upstream?.cancel()
+            upstream = nil
+            return fail(.upgradeOverInterimLimit)
+        }
+        guard let client, client.takesInterimResponses else { return }
+        let interim = buffer(for: response.length)
+        var writer = HeadWriter(interim.writable)
+        appendStatusLine(bytes, to: &writer)
+        writer.appendForwardedFields(
+            response.fields, of: bytes, omitting: [.init(.contentLength)])
+        writer.appendLineEnd()
+        interim.end = writer.count
+        client.sendInterim(interim)
+        _ = client.flush()
+    }
+
+    func buffer(for headBytes: Int) -> Buffer {
+        let needed = headBytes + 512 + ClientConnection.reservedBytes
+        return needed <= BufferPool.smallBytes
+            ? worker.loop.buffers.takeSmall() : worker.loop.buffers.take(bytes: needed)
+    }
+
+    private func appendStatusLine(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
+        writer.append("HTTP/1.1 ")
+        writer.append(decimal: UInt64(response.status))
+        writer.append(byte: 0x20)
+        writer.append(response.reason, of: bytes)
+        writer.appendLineEnd()
+    }
+
+    /// Passes a final head on, and begins to store if that is allowed.
+    private func passHead(_ bytes: Span<UInt8>) {
+        guard let client else { return }
+        let isStored = beginStore(bytes)
+        invalidate(bytes)
+        let head = buffer(for: response.length)
+        var writer = HeadWriter(head.writable)
+        appendStatusLine(bytes, to: &writer)
+        writer.appendForwardedFields(
+            response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
+        if !response.fields.contains(.date) {
+            writer.append(field: .date, date: worker.wallSeconds)
+        }
+        appendCacheStatus(isStored: isStored, to: &writer)
+        appendResponseVia(to: &writer)
+        let framing = clientFraming(bytes, &writer)
+        head.end = writer.count
+        status = response.status
+        responseHeadSent = true
+        phase = .forwarding
+        // Not flushed: a body that is there already leaves in the same write as its head.
+        client.sendHead(head, framing: framing, closing: false)
+    }
+
+    func upstreamHeadWithoutBody() { _ = client?.flush() }
+
+    private func clientFraming(
+        _ bytes: Span<UInt8>, _ writer: inout HeadWriter
+    ) -> ClientFraming {
+        switch response.framing {
+        case .none:
+            // HEAD and 304 say how long the content would be.
+            if response.status != 204, let length = response.fields.only(.contentLength) {
+                writer.append(field: .contentLength, bytes.extracting(length.value.indices))
+            } else if request.method != .head, response.status != 304, response.status != 204 {
+                writer.append("Content-Length: 0\r\n")
+            }
+            return .none
+        case .length(let count): return .length(count)
+        case .chunked, .untilClose: return .streamed
+        }
+    }
+
+    func appendResponseVia(to writer: inout HeadWriter) {
+        writer.append(
+            response.version == .http11 ? "Via: 1.1 pinfold\r\n" : "Via: 1.0 pinfold\r\n")
+    }
+
+    private func appendCacheStatus(isStored: Bool, to writer: inout HeadWriter) {
+        let forwarded = CacheStatus.Forwarded(
+            reason: forwardReason ?? .bypass, isStored: isStored, notStored: notStoredReason)
+        CacheStatus.forwarded(forwarded).append(to: &writer)
+    }
+
+    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
+        guard let client else { return true }
+        if let ticket, !ticket.append(bytes) {
+            ticket.abandon()
+            self.ticket = nil
+            worker.metrics.add(.cacheStoresAborted)
+        }
+        client.sendBody(bytes, owner: owner)
+        // The end goes out with the last part, and only when the store is complete: who has seen
+        // the end of a response may ask for it again at once.
+        return isLast ? true : client.flush()
+    }
+
+    func upstreamEnded(trailers: borrowing ChunkedDecoder?) {
+        upstream = nil
+        finishStore()
+        switch afterValidation {
+        case .nothing: break
+        case .serve(let response, let hit, let cacheStatus):
+            afterValidation = .nothing
+            return serve(response, hit, cacheStatus: cacheStatus)
+        case .forwardAgain:
+            afterValidation = .nothing
+            return forward(fresh: false)
+        }
+        guard let client else { return finish() }
+        sendTrailers(trailers, to: client)
+        responseIsComplete = true
+        if client.flush() { finishIfResponseIsOver() }
+    }
+
+    private func sendTrailers(_ trailers: borrowing ChunkedDecoder?, to client: any ClientStream) {
+        guard let trailers = copy trailers, request.acceptsTrailers else {
+            return client.sendEnd(trailers: UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+        let size = trailers.trailerBytes.count
+        withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { memory in
+            var writer = HeadWriter(memory)
+            writer.appendFields(
+                trailers.trailers, of: trailers.trailerBytes.span,
+                omitting: .forbiddenInTrailers, dropsNominated: false)
+            client.sendEnd(trailers: UnsafeRawBufferPointer(rebasing: memory[..<writer.count]))
+        }
+    }
+
+    /// Everything queued for the client has been written.
+    func clientDrained() {
+        switch phase {
+        case .serving: serving?.proceed()
+        case .forwarding where upstream != nil: upstream?.resume()
+        default: break
+        }
+        finishIfResponseIsOver()
+    }
+
+    // MARK: Storing
+
+    /// Begins to store the response if policy and store allow it.
+    private func beginStore(_ bytes: Span<UInt8>) -> Bool {
+        notStoredReason = nil
+        guard let origin, origin.cacheStores, let store = worker.shared.store, let key,
+            forwardReason != .method
+        else {
+            notStoredReason = request.method == .get ? .disabled : .method
+            return false
+        }
+        let now = worker.wallSeconds
+        let decision = withRequestHead {
+            StoreDecision.decide(
+                on: response, in: bytes, to: request, in: $0, requestTime: requestTime,
+                responseTime: now, options: worker.policy.cacheOptions)
+        }
+        switch decision {
+        case .doNotStore(let reason):
+            notStoredReason = reason
+            if cacheResult == .miss { cacheResult = .uncacheable }
+            return false
+        case .store(let storable):
+            var head: [UInt8] = []
+            StoredHead.append(response, in: bytes, responseTime: now, to: &head)
+            guard
+                let metadata = StoredMetadata(
+                    storedHead: head.span, times: storable.times, hasQuery: key.hasQuery,
+                    options: worker.policy.cacheOptions)
+            else { return false }
+            return openTicket(store, key, storable.vary, head, metadata, origin.fingerprint)
+        }
+    }
+
+    private func openTicket(
+        _ store: CacheStore, _ key: CacheKey, _ vary: VaryKey, _ head: [UInt8],
+        _ metadata: StoredMetadata, _ fingerprint: UInt64
+    ) -> Bool {
+        var expected: UInt64?
+        switch response.framing {
+        case .length(let count): expected = count
+        case .none: expected = 0
+        case .chunked, .untilClose: expected = nil
+        }
+        let begun = key.withView { view in
+            head.withUnsafeBytes { bytes in
+                Result { () throws(StoreRefusal) in
+                    try store.beginStore(
+                        key: view, vary: vary, head: bytes, metadata: metadata,
+                        policy: fingerprint, expectedLength: expected,
+                        generation: storeGeneration)
+                }
+            }
+        }
+        switch begun {
+        case .success(let ticket):
+            self.ticket = ticket
+            return true
+        case .failure(let refusal):
+            notStoredReason = refusal == .tooLarge ? .tooLarge : .storeUnavailable
+            return false
+        }
+    }
+
+    private func finishStore() {
+        guard let ticket else { return }
+        self.ticket = nil
+        switch ticket.finish() {
+        case .stored, .storedOnDisk: worker.metrics.add(.cacheStores)
+        case .refused: worker.metrics.add(.cacheStoresAborted)
+        }
+    }
+
+    func abandonStore() {
+        guard let ticket else { return }
+        self.ticket = nil
+        ticket.abandon()
+        worker.metrics.add(.cacheStoresAborted)
+    }
+
+    /// An unsafe request's success makes what is stored about its target doubtful.
+    private func invalidate(_ bytes: Span<UInt8>) {
+        guard !request.method.isSafe, let key, let store = worker.shared.store else { return }
+        for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
+            outdated.withView { store.invalidate($0) }
+            worker.metrics.add(.cacheInvalidations)
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import Addressing
+import CachePolicy
+import EventLoop
+import HTTPCore
+
+// Phase 1 and 2: which origin a request is for, and whether it may be asked.
+extension Exchange {
+    /// Decides who answers.
+    func route() {
+        guard let listener else { return }
+        guard listener.serves(peerOf: self) else {
+            return reply(with: .clientNotAllowed, closing: true)
+        }
+        switch listener.role {
+        case .admin: return answerAdministration()
+        case .forward: routeForward()
+        case .reverse(let upstream): routeReverse(upstream)
+        }
+    }
+
+    private func routeForward() {
+        switch request.form {
+        case .absolute:
+            guard let origin = findOrigin() else {
+                return reply(with: .request(.malformedAuthority), closing: true)
+            }
+            proceed(to: origin)
+        case .authority: tunnel()
+        case .asterisk: answerOptions()
+        case .origin: reply(with: .notAProxyRequest, closing: true)
+        }
+    }
+
+    private func routeReverse(_ upstream: ReverseUpstream) {
+        guard request.form != .authority else {
+            return reply(with: .connectOnReverseRoute, closing: true)
+        }
+        proceed(to: worker.origins.origin(of: upstream, policy: worker.policy))
+    }
+
+    /// The origin that the target names, known or new.
+    private func findOrigin() -> Origin? {
+        withRequestHead { bytes in
+            worker.origins.origin(
+                host: bytes.extracting(request.host.indices), port: request.port,
+                scheme: request.scheme, policy: worker.policy)
+        }
+    }
+
+    private func proceed(to origin: Origin) {
+        self.origin = origin
+        if let refusal = origin.refusal {
+            return reply(with: .destinationRefused(refusal), closing: false)
+        }
+        if request.fields.contains(.via), hasPassedTooOften {
+            return reply(with: .loopDetected, closing: false)
+        }
+        if request.fields.contains(.maxForwards), isLastHop { return answerAsLastHop() }
+        lookUp()
+    }
+
+    /// More than so many of this gateway's names in Via are a loop, not a chain.
+    private static let passesAllowed = 10
+
+    private var hasPassedTooOften: Bool {
+        withRequestHead { bytes in
+            var passes = 0
+            for field in request.fields where field.id == .via {
+                let value = bytes.extracting(field.value.indices)
+                passes += value.occurrences(of: "pinfold")
+            }
+            return passes > Self.passesAllowed
+        }
+    }
+
+    /// Max-Forwards: 0 of TRACE or OPTIONS: this gateway answers (RFC 9110 §7.6.2).
+    private var isLastHop: Bool {
+        (request.method == .trace || request.method == .options) && maxForwards == 0
+    }
+
+    /// The value of Max-Forwards; nil when it is none, or not a number.
+    var maxForwards: UInt64? {
+        withRequestHead { bytes in
+            guard let field = request.fields.only(.maxForwards), !field.value.isEmpty else {
+                return nil
+            }
+            var value: UInt64 = 0
+            let digits = bytes.extracting(field.value.indices)
+            for index in digits.indices {
+                guard digits[index] &- 0x30 < 10, value < 1 << 32 else { return nil }
+                value = value * 10 + UInt64(digits[index] - 0x30)
+            }
+            return value
+        }
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether the bytes begin with a text.
+    func starts(with text: StaticString) -> Bool {
+        guard count >= text.utf8CodeUnitCount else { return false }
+        for index in 0..<text.utf8CodeUnitCount where self[index] != text.utf8Start[index] {
+            return false
+        }
+        return true
+    }
+
+    /// How often a word occurs.
+    func occurrences(of word: StaticString) -> Int {
+        let length = word.utf8CodeUnitCount
+        guard count >= length else { return 0 }
+        var found = 0
+        for start in 0...(count - length) {
+            var index = 0
+            while index < length, self[start + index] == word.utf8Start[index] { index += 1 }
+            if index == length { found += 1 }
+        }
+        return found
+    }
+}

@@ -1,0 +1,230 @@
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+
+// Answers from the cache: hits, validated and stale responses.
+extension Exchange {
+    /// Sends a stored response in the form that was decided.
+    func serve(_ stored: CachedResponse, _ hit: CacheHit, cacheStatus: CacheStatus? = nil) {
+        guard let client else { return finish() }
+        phase = .serving
+        let head = buffer(for: stored.head.count + HitHead.maximumAddedBytes)
+        var writer = HeadWriter(head.writable)
+        HitHead.append(
+            hit, stored: stored.metadata,
+            storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+            cacheStatus: cacheStatus, to: &writer)
+        writer.append("Via: 1.1 pinfold\r\n")
+        head.end = writer.count
+        let content: Range<UInt64>
+        switch hit.form {
+        case .full:
+            status = stored.metadata.status
+            content = 0..<stored.bodyCount
+        case .headOnly:
+            status = stored.metadata.status
+            content = 0..<0
+        case .notModified:
+            status = 304
+            content = 0..<0
+        case .partial(let first, let last, _):
+            status = 206
+            content = first..<(last + 1)
+        case .rangeNotSatisfiable:
+            status = 416
+            content = 0..<0
+        }
+        responseHeadSent = true
+        client.sendHead(
+            head, framing: content.isEmpty ? .none : .lengthInHead(UInt64(content.count)),
+            closing: false)
+        send(content, of: stored, to: client)
+    }
+
+    private func send(
+        _ content: Range<UInt64>, of stored: CachedResponse, to client: any ClientStream
+    ) {
+        let range = Int(content.lowerBound)..<Int(content.upperBound)
+        if !range.isEmpty {
+            switch stored.body {
+            case .contiguous(let body):
+                client.sendBody(UnsafeRawBufferPointer(rebasing: body.bytes[range]), owner: stored)
+            case .heap(let heap):
+                client.sendBody(UnsafeRawBufferPointer(rebasing: heap.bytes[range]), owner: heap)
+            case .file(let file):
+                client.sendFile(
+                    file.fileDescriptor, offset: range.lowerBound, count: range.count, owner: file)
+            case .disk(let body):
+                return stream(body, content)
+            }
+        }
+        client.sendEnd(trailers: UnsafeRawBufferPointer(start: nil, count: 0))
+        responseIsComplete = true
+        if client.flush() { finishIfResponseIsOver() }
+    }
+
+    private func stream(_ body: DiskBody, _ content: Range<UInt64>) {
+        guard register() else { return fail(.descriptorsExhausted) }
+        serving = StoredBodyReader(exchange: self, body: body, content: content)
+        serving?.proceed()
+    }
+
+    /// A chunk of the body that is being streamed from disk.
+    func chunkArrived(_ result: ChunkResult) {
+        guard phase == .serving else { return }
+        serving?.arrived(result)
+    }
+
+    // MARK: Validation
+
+    /// Reads the origin's answer about a stored response. False: it is an ordinary response.
+    func concludeValidation(_ bytes: Span<UInt8>) -> Bool {
+        guard let validation, let stored else { return false }
+        let outcome = withRequestHead {
+            ValidationOutcome.of(
+                response, in: bytes, to: validation, stored: stored.metadata,
+                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                request: request, in: $0, now: worker.wallSeconds,
+                options: worker.policy.cacheOptions)
+        }
+        self.validation = nil
+        switch outcome {
+        case .freshen(let form):
+            freshen(stored, form, bytes)
+            return true
+        case .forwardNotModified: return false
+        case .retryWithoutConditions:
+            worker.shared.store?.remove(stored)
+            self.stored = nil
+            afterValidation = .forwardAgain
+            return true
+        case .replace(let outdates):
+            if outdates { worker.shared.store?.remove(stored) }
+            self.stored = nil
+            return false
+        case .serveStale(let hit):
+            cacheResult = .hitStale
+            upstream?.cancel()
+            upstream = nil
+            serve(stored, hit)
+            return true
+        }
+    }
+
+    /// The origin confirmed what is stored: update it and answer from it.
+    private func freshen(_ stored: CachedResponse, _ form: HitForm, _ bytes: Span<UInt8>) {
+        cacheResult = .revalidated
+        let now = worker.wallSeconds
+        let freshened = withRequestHead {
+            FreshenedResponse(
+                merging: stored.metadata,
+                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                with: response, in: bytes, request: request, in: $0, requestTime: requestTime,
+                responseTime: now, hasQuery: key?.hasQuery ?? false,
+                options: worker.policy.cacheOptions)
+        }
+        let told = CacheStatus.forwarded(
+            .init(reason: forwardReason ?? .stale, status: 304, isStored: freshened != nil))
+        guard let freshened else {
+            // The stored head cannot be read: it is of no use to anyone.
+            worker.shared.store?.remove(stored)
+            self.stored = nil
+            afterValidation = .forwardAgain
+            return
+        }
+        var current = stored
+        if case .remove = freshened.storage {
+            worker.shared.store?.remove(stored)
+        } else if case .replaceHead = freshened.storage, let store = worker.shared.store {
+            let updated = try? freshened.head.withUnsafeBytes { head throws(StoreRefusal) in
+                try store.update(
+                    stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
+                    policy: origin?.fingerprint ?? 0)
+            }
+            if let updated { current = updated }
+        }
+        afterValidation = .serve(current, freshened.hit(form, at: now), told)
+    }
+
+    /// Answers with a stale response where the origin failed, if anyone allows it.
+    func answerStale(insteadOf fault: ExchangeFault) -> Bool {
+        guard let stored, validation != nil, clientReference != nil, fault.allowsStaleAnswer else {
+            return false
+        }
+        let hit = withRequestHead {
+            CacheHit.inPlaceOfFailure(
+                .unreachable, stored: stored.metadata,
+                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                for: request, in: $0, now: worker.wallSeconds,
+                options: worker.policy.cacheOptions)
+        }
+        guard let hit else { return false }
+        validation = nil
+        cacheResult = .hitStale
+        serve(stored, hit)
+        return true
+    }
+}
+
+extension ExchangeFault {
+    /// Whether the origin was away, which a stale response may bridge. A trust failure never is.
+    fileprivate var allowsStaleAnswer: Bool {
+        switch self {
+        case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset, .firstByteTimeout,
+            .poolWaitTimeout, .tooManyPending, .tlsTimeout:
+            true
+        case .nameNotResolved(let failure): failure != .badName
+        default: false
+        }
+    }
+}
+
+/// Streams a body from the disk tier to the client, one chunk at a time: the next is asked for when
+/// the last has been written.
+final class StoredBodyReader {
+    private unowned let exchange: Exchange
+    private let body: DiskBody
+    private var content: Range<UInt64>
+    private var isWaiting = false
+
+    init(exchange: Exchange, body: DiskBody, content: Range<UInt64>) {
+        self.exchange = exchange
+        self.body = body
+        self.content = content
+    }
+
+    /// Asks for the next chunk, or ends the response.
+    func proceed() {
+        guard !isWaiting, let client = exchange.client else { return }
+        guard !content.isEmpty else {
+            guard !exchange.responseIsComplete else { return }
+            client.sendEnd(trailers: UnsafeRawBufferPointer(start: nil, count: 0))
+            exchange.responseIsComplete = true
+            if client.flush() { exchange.finishIfResponseIsOver() }
+            return
+        }
+        isWaiting = true
+        let index = Int(content.lowerBound / UInt64(body.chunkBytes))
+        let (token, mailbox) = (exchange.token, exchange.worker.mailbox)
+        let accepted =
+            exchange.worker.shared.store?.readChunk(body, index) {
+                mailbox.post(.chunk(token, $0))
+            } ?? false
+        if !accepted { exchange.fail(.storedBodyUnreadable) }
+    }
+
+    /// Sends what was read.
+    func arrived(_ result: ChunkResult) {
+        guard isWaiting, let client = exchange.client else { return }
+        isWaiting = false
+        guard case .chunk(let chunk) = result else { return exchange.fail(.storedBodyUnreadable) }
+        let start = content.lowerBound % UInt64(body.chunkBytes)
+        let end = min(UInt64(chunk.bytes.count), start + UInt64(content.count))
+        guard start < end else { return exchange.fail(.storedBodyUnreadable) }
+        client.sendBody(
+            UnsafeRawBufferPointer(rebasing: chunk.bytes[Int(start)..<Int(end)]), owner: chunk)
+        content = (content.lowerBound + (end - start))..<content.upperBound
+        if client.flush() { proceed() }
+    }
+}

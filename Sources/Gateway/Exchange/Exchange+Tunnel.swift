@@ -1,0 +1,122 @@
+import Addressing
+import EventLoop
+import HTTPCore
+
+// CONNECT, and leaving HTTP after 101: the exchange becomes a relay and ends with it.
+extension Exchange {
+    /// CONNECT: relays bytes once the destination is connected.
+    func tunnel() {
+        let policy = worker.policy
+        guard policy.configuration.access.connectPorts.contains(request.port) else {
+            return reply(with: .connectPortRefused(request.port), closing: false)
+        }
+        let host = withRequestHead { $0.text(at: request.host) }.lowercased()
+        let target = policy.resolve(host: host, port: request.port)
+        guard target.allowsTunnel else { return reply(with: .tunnelRefused, closing: false) }
+        if let refusal = target.refusal {
+            return reply(with: .destinationRefused(refusal), closing: false)
+        }
+        phase = .tunnelling
+        let reachability = policy.reachability(host: host, port: request.port)
+        let operation = ConnectOperation(
+            worker: worker, host: host, port: request.port, rules: policy.destinationRules,
+            hostMatch: target.match
+        ) { [weak self] result in
+            guard let self, phase == .tunnelling else {
+                if case .success(let made) = result { Descriptors.close(made.descriptor) }
+                return
+            }
+            connectOperation = nil
+            switch result {
+            case .failure(let fault):
+                if fault.isConnectionLevel { worker.note(reachability, fault) }
+                reply(with: fault, closing: false)
+            case .success(let made):
+                worker.note(reachability, nil)
+                upstreamEndpoint = made.endpoint
+                established(Transport(descriptor: made.descriptor, tls: nil))
+            }
+        }
+        connectOperation = operation
+        operation.start(timeoutMilliseconds: policy.configuration.timeouts.connectMilliseconds)
+    }
+
+    private func established(_ transport: Transport) {
+        guard let client else { return Descriptors.close(transport.descriptor) }
+        status = 200
+        responseHeadSent = true
+        let head = worker.loop.buffers.takeSmall()
+        var writer = HeadWriter(head.writable)
+        writer.append("HTTP/1.1 200 Connection established\r\nVia: 1.1 pinfold\r\n\r\n")
+        head.end = writer.count
+        client.sendInterim(head)
+        worker.metrics.add(.tunnelsOpened)
+        relay(transport, earlyFromUpstream: nil)
+    }
+
+    /// 101: the upstream has agreed to the protocol that the client asked for.
+    func switchProtocols(_ bytes: Span<UInt8>) {
+        guard let client, let upstream else { return }
+        status = 101
+        responseHeadSent = true
+        let head = buffer(for: response.length)
+        var writer = HeadWriter(head.writable)
+        writer.append("HTTP/1.1 101 Switching Protocols\r\n")
+        writer.appendForwardedFields(
+            response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
+        writer.append("Connection: Upgrade\r\n")
+        for field in response.fields where field.id == .upgrade {
+            writer.append(field: .upgrade, bytes.extracting(field.value.indices))
+        }
+        appendResponseVia(to: &writer)
+        writer.appendLineEnd()
+        head.end = writer.count
+        client.sendInterim(head)
+        worker.metrics.add(.upgrades)
+        let detached = upstream.detach()
+        self.upstream = nil
+        relay(detached.transport, earlyFromUpstream: detached.leftover)
+    }
+
+    private func relay(_ transport: Transport, earlyFromUpstream: Buffer?) {
+        phase = .tunnelling
+        guard let detached = client?.detach() else {
+            Descriptors.close(transport.descriptor)
+            return finish()
+        }
+        clientReference = nil
+        keepOnlyTheHead()
+        worker.metrics.adjust(.tunnelsOpen, by: 1)
+        let relay = Relay(
+            worker: worker, idleMilliseconds: worker.policy.timeouts.idleMilliseconds
+        ) { [self] toUpstream, toClient in
+            worker.metrics.adjust(.tunnelsOpen, by: -1)
+            worker.clientLeft(listener)
+            worker.metrics.add(.tunnelBytesToUpstream, toUpstream)
+            worker.metrics.add(.tunnelBytesToClient, toClient)
+            relayedBytes = (toUpstream, toClient)
+            finish()
+        }
+        do {
+            try relay.start(
+                client: detached.descriptor, upstream: transport,
+                earlyFromClient: detached.leftover, earlyFromUpstream: earlyFromUpstream,
+                pendingForClient: detached.pending)
+        } catch {
+            Descriptors.close(detached.descriptor)
+            Descriptors.close(transport.descriptor)
+            worker.metrics.adjust(.tunnelsOpen, by: -1)
+            worker.clientLeft(listener)
+            finish()
+        }
+    }
+
+    /// A tunnel may be open for days: of the request it keeps what the log will say.
+    private func keepOnlyTheHead() {
+        let head = worker.loop.buffers.take(bytes: max(1, request.length))
+        head.writable.copyMemory(from: requestHead)
+        head.end = request.length
+        requestBuffer = head
+        requestHeadStart = 0
+    }
+}

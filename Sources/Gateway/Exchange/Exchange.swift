@@ -1,0 +1,231 @@
+import Addressing
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+import Metrics
+
+/// One request and its response, from the head's last byte to the response's last byte written.
+///
+/// The phases are in the files beside this one, in the order in which a request passes them:
+/// `Exchange+Route` (who is asked, may they be), `Exchange+Lookup` (what the cache says),
+/// `Exchange+Forward` (the way upstream, the request's body, the one retry),
+/// `Exchange+Response` (the answer, stored while it streams), `Exchange+Stored` (answers from the
+/// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
+///
+///     routing ──► loading ──► connecting ──► forwarding ──► ended
+///        │           └─► serving ◄──────────────┘ (304)       ▲
+///        ├─► serving (hit) ───────────────────────────────────┤
+///        ├─► replying ────────────────────────────────────────┤
+///        └─► tunnelling ──► relay                              │
+///
+/// It sees heads, body parts and ends; which protocol version carries them is known to the client
+/// stream and the upstream connection only. Objects are used again for other exchanges.
+final class Exchange: EventHandler, UpstreamConsumer {
+    /// Where the exchange is.
+    enum Phase {
+        case ended
+        case routing
+        /// The disk tier is asked.
+        case loading
+        /// A connection is waited for.
+        case connecting
+        case forwarding
+        /// A stored response is being sent.
+        case serving
+        /// A reply of the gateway's own is being sent.
+        case replying
+        /// CONNECT: the connection to the destination is waited for.
+        case tunnelling
+    }
+
+    unowned let worker: Worker
+    var phase = Phase.ended
+    /// The client; nil once it is gone.
+    var clientReference: ClientConnection?
+
+    // The request.
+    var request = RequestHead()
+    var requestBuffer: Buffer?
+    var requestHeadStart = 0
+    var hasRequestBody = false
+    var listener: Listener?
+    var peer: Endpoint?
+    /// Bytes of the request's body in the buffer of its head that could be sent again.
+    var replayableBody: Range<Int>?
+    var sentBodyBytes: UInt64 = 0
+    /// Bytes of content taken from the client, whatever became of them.
+    var receivedBodyBytes: UInt64 = 0
+    var requestBodyEnded = true
+    var upstreamIsChunked = false
+
+    // The way upstream.
+    var origin: Origin?
+    var upstream: UpstreamConnection?
+    var response = ResponseHead()
+    var retried = false
+    var interimCount = 0
+    var upstreamWasReused = false
+    var connectOperation: ConnectOperation?
+
+    // The cache.
+    var key: CacheKey?
+    var forwardReason: ForwardReason?
+    var stored: CachedResponse?
+    var validation: Validation?
+    var ticket: StoreTicket?
+    /// Taken when the request went out: an invalidation since then makes a store void.
+    var storeGeneration: StoreGeneration?
+    var serving: StoredBodyReader?
+    var requestTime: Int64 = 0
+    var notStoredReason: NotStoredReason?
+    /// What follows when the origin's 304 has been read to its end.
+    var afterValidation = AfterValidation.nothing
+
+    // What is reported.
+    var started: Int64 = 0
+    var status: UInt16 = 0
+    var cacheResult = CacheResult.none
+    var fault: ExchangeFault?
+    var responseHeadSent = false
+    /// The head could not be parsed, and its sender seems to take JSON.
+    var refusedWantsJSON = false
+    /// The end of the response is queued for the client.
+    var responseIsComplete = false
+    var id: UInt64 = 0
+    /// What a relay moved: from the client, and to it.
+    var relayedBytes: (fromClient: UInt64, toClient: UInt64) = (0, 0)
+    var upstreamEndpoint: Endpoint?
+    var upstreamVersion = UpstreamTLSVersion.none
+
+    /// What an answer about a stored response leads to.
+    enum AfterValidation {
+        case nothing
+        /// The stored response is sent, in the form that the client needs.
+        case serve(CachedResponse, CacheHit, CacheStatus)
+        /// The request is sent again, without conditions.
+        case forwardAgain
+    }
+
+    init(worker: Worker) { self.worker = worker }
+
+    /// The client's stream, while it is there.
+    var client: (any ClientStream)? { clientReference }
+
+    /// The request head's bytes, which all of `request`'s ranges count from.
+    var requestHead: UnsafeRawBufferPointer {
+        guard let requestBuffer else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        let end = requestHeadStart + request.length
+        return UnsafeRawBufferPointer(rebasing: requestBuffer.memory[requestHeadStart..<end])
+    }
+
+    /// The request head's bytes as a span, for the time of a call.
+    func withRequestHead<R>(_ body: (Span<UInt8>) -> R) -> R {
+        body(Span(_unsafeElements: requestHead.bindMemory(to: UInt8.self)))
+    }
+
+    /// Whether the buffer holds the head of the exchange's request.
+    func holds(_ buffer: Buffer) -> Bool { requestBuffer === buffer }
+
+    /// Begins with a complete request head.
+    func begin(
+        client: ClientConnection, listener: Listener, peer: Endpoint, buffer: Buffer,
+        headStart: Int, hasBody: Bool
+    ) {
+        prepare(client: client, listener: listener, peer: peer)
+        requestBuffer = buffer
+        requestHeadStart = headStart
+        hasRequestBody = hasBody
+        requestBodyEnded = !hasBody
+        route()
+    }
+
+    /// Answers a request whose head could not be read.
+    /// `seen` holds what was received of it.
+    func refuse(
+        _ fault: ExchangeFault, seen: Buffer?, client: ClientConnection, listener: Listener,
+        peer: Endpoint
+    ) {
+        request.length = 0
+        request.fields.removeAll()
+        request.version = .http11
+        request.method = .other
+        request.keepAlive = false
+        if let seen { guess(from: seen.readable) }
+        prepare(client: client, listener: listener, peer: peer)
+        hasRequestBody = false
+        requestBodyEnded = true
+        reply(with: fault, closing: true)
+    }
+
+    /// What the answer's form depends on, from a head that could not be parsed.
+    private func guess(from bytes: UnsafeRawBufferPointer) {
+        let seen = Span<UInt8>(_unsafeElements: bytes.bindMemory(to: UInt8.self))
+        if seen.starts(with: "HEAD ") { request.method = .head }
+        refusedWantsJSON = seen.occurrences(of: "application/json") > 0
+    }
+
+    private func prepare(client: ClientConnection, listener: Listener, peer: Endpoint) {
+        phase = .routing
+        clientReference = client
+        self.listener = listener
+        self.peer = peer
+        started = Clock.monotonicMicroseconds()
+        id = worker.nextExchangeID()
+        if listener.isCounted { worker.exchangeBegan() }
+    }
+
+    /// Back to the state of a new object, its storage kept.
+    func reset() {
+        if token != .none { worker.loop.remove(self) }
+        clientReference = nil
+        requestBuffer = nil
+        replayableBody = nil
+        sentBodyBytes = 0
+        receivedBodyBytes = 0
+        upstreamIsChunked = false
+        origin = nil
+        upstream = nil
+        retried = false
+        interimCount = 0
+        upstreamWasReused = false
+        connectOperation = nil
+        key = nil
+        forwardReason = nil
+        stored = nil
+        validation = nil
+        ticket = nil
+        storeGeneration = nil
+        serving = nil
+        status = 0
+        cacheResult = .none
+        fault = nil
+        responseHeadSent = false
+        refusedWantsJSON = false
+        responseIsComplete = false
+        relayedBytes = (0, 0)
+        upstreamEndpoint = nil
+        upstreamVersion = .none
+        notStoredReason = nil
+        afterValidation = .nothing
+        phase = .ended
+    }
+
+    /// Registers the exchange for answers from other threads and deadlines of its own.
+    func register() -> Bool {
+        if token != .none { return true }
+        do {
+            try worker.loop.add(self)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    override func deadlineReached() {
+        guard phase == .connecting, let origin else { return }
+        worker.upstreams.abandon(origin, self)
+        worker.metrics.add(.poolWaitTimeouts)
+        fail(.poolWaitTimeout)
+    }
+}

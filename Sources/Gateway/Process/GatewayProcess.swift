@@ -1,0 +1,341 @@
+import Activity
+import Admin
+import CacheStore
+import Configuration
+import EventLoop
+import Logging
+import Metrics
+import Resolver
+import Synchronization
+import TLS
+
+/// The running gateway: starts everything, takes the process's signals, reloads, and ends
+/// everything again. Belongs to the main thread.
+package final class GatewayProcess {
+    /// Reads and checks the configuration again.
+    package typealias Load = @Sendable () throws(ConfigurationErrors) -> ConfigurationSnapshot
+
+    private let load: Load
+    private let signals = SignalSet()
+    private var logger: Logger
+    private var configuration: ConfigurationSnapshot
+    private let published: PublishedState
+    private let labels = RouteLabels()
+    private let sessions = TLSSessionCache()
+    private var hosts: [String: HostReachability] = [:]
+    private let sockets: ListenerSockets
+    private let workerCount: Int
+    private let running = RunningWorkers()
+    private var mailboxes: [Mailbox<WorkerMessage>] = []
+    private var shared: SharedServices?
+
+    /// Hosts whose reachability is told.
+    private static let hostLimit = 1000
+
+    /// - Parameters:
+    ///   - configuration: what to run.
+    ///   - version: of the program, for the build's metric.
+    ///   - load: reads the configuration again, at SIGHUP.
+    package init(configuration: ConfigurationSnapshot, version: String, load: @escaping Load) {
+        self.configuration = configuration
+        self.load = load
+        published = PublishedState(version: version)
+        logger = Logger(label: "pinfold") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = Logger.Level(configuration.log.level)
+        workerCount = configuration.workers.count
+        sockets = ListenerSockets(workers: workerCount, routes: labels)
+    }
+
+    /// Runs until a signal ends the gateway; returns the process's exit code.
+    package func run() throws -> Int32 {
+        Descriptors.raiseLimit()
+        let policy = try makePolicy(configuration, generation: 1)
+        let perWorker = try sockets.open(configuration)
+        for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
+        let shared = try makeServices(telling: mailboxes[0])
+        self.shared = shared
+        publish(configuration, policy)
+        try startWorkers(policy, perWorker, shared)
+        announce(perWorker)
+        let code = control()
+        shared.resolver.close()
+        shared.store?.close()
+        shared.accessLog?.close(withinMilliseconds: 2000)
+        logger.info("stopped")
+        return code
+    }
+
+    // MARK: Starting
+
+    private func makePolicy(
+        _ configuration: ConfigurationSnapshot, generation: UInt64
+    ) throws(TLSContextError) -> PolicySnapshot {
+        try PolicySnapshot(
+            configuration, generation: generation, sessions: sessions, labels: labels
+        ) { name in
+            if let known = hosts[name] { return known }
+            let made = HostReachability(host: name)
+            if hosts.count < Self.hostLimit { hosts[name] = made }
+            return made
+        }
+    }
+
+    private func makeServices(
+        telling first: Mailbox<WorkerMessage>
+    ) throws -> SharedServices {
+        var resolverOptions = ResolverOptions()
+        switch configuration.resolver.servers {
+        case .system: resolverOptions.servers = .system
+        case .list(let servers): resolverOptions.servers = .list(servers)
+        }
+        resolverOptions.minimumTTLSeconds = configuration.resolver.minimumTTLSeconds
+        resolverOptions.maximumTTLSeconds = configuration.resolver.maximumTTLSeconds
+        let activity = ActivityMonitor(
+            delays: ActivityDelays(
+                activationMilliseconds: configuration.activity.activationDelayMilliseconds,
+                completionMilliseconds: configuration.activity.completionDelayMilliseconds))
+        let published = published
+        let site = AdminSite(
+            source: AdminSource(
+                metrics: { published.metrics() }, readiness: { published.readiness() }),
+            version: published.version)
+        return SharedServices(
+            workerCount: workerCount, resolver: try Resolver(options: resolverOptions),
+            store: makeStore(), accessLog: try makeAccessLog(), logger: logger, labels: labels,
+            activity: activity, tellActivity: { first.post(.activityChanged) },
+            administration: { site.respond(to: $0) })
+    }
+
+    private func makeStore() -> CacheStore? {
+        guard configuration.cache.isEnabled else { return nil }
+        var options = CacheStoreOptions()
+        options.memoryBytes = configuration.cache.memoryBytes
+        options.diskBytes = Int64(configuration.cache.diskBytes)
+        options.folder = configuration.cache.path
+        // The write-ahead log stays small beside a small database.
+        options.checkpointBytes = min(
+            options.checkpointBytes, max(1 << 20, configuration.cache.diskBytes / 8))
+        let store = CacheStore(options: options) { [logger] event in
+            logger.log(event)
+        }
+        // A moment only: what is not open by then is found missing, and found later.
+        _ = store.waitUntilDiskSettled(milliseconds: 100)
+        return store
+    }
+
+    private func makeAccessLog() throws -> AccessLog? {
+        guard let access = configuration.log.access else { return nil }
+        return try AccessLog(
+            path: access.path, format: access.format == .json ? .json : .combined,
+            workers: workerCount, labels: accessLogLabels(configuration)
+        ) { [logger] event in
+            logger.warning("access log", metadata: ["event": "\(event)"])
+        }
+    }
+
+    private func accessLogLabels(_ configuration: ConfigurationSnapshot) -> AccessLogLabels {
+        AccessLogLabels(
+            listeners: LabelTable(ListenerSockets.names(configuration)), routes: labels.snapshot,
+            reasons: ExchangeFault.metricReasons)
+    }
+
+    private func startWorkers(
+        _ policy: PolicySnapshot, _ perWorker: [[ListenerSocket]], _ shared: SharedServices
+    ) throws {
+        let dimensions = MetricsDimensions(reasons: ExchangeFault.metricReasons.count)
+        var metrics: [WorkerMetrics] = []
+        for _ in 0..<workerCount {
+            metrics.append(WorkerMetrics(dimensions: dimensions))
+        }
+        published.start(shared, metrics)
+        for (index, sockets) in perWorker.enumerated() {
+            let (mailbox, counters) = (mailboxes[index], metrics[index])
+            try running.start(name: "worker-\(index)") { [logger] in
+                do {
+                    let worker = try Worker(
+                        index: index, policy: policy, shared: shared, metrics: counters,
+                        mailbox: mailbox)
+                    try worker.run(sockets)
+                } catch {
+                    logger.critical("a worker failed", metadata: ["error": "\(error)"])
+                }
+            }
+        }
+    }
+
+    private func announce(_ perWorker: [[ListenerSocket]]) {
+        for socket in perWorker[0] {
+            logger.info(
+                "listening",
+                metadata: ["listener": "\(socket.name)", "address": "\(socket.endpoint)"])
+        }
+    }
+
+    private func publish(_ configuration: ConfigurationSnapshot, _ policy: PolicySnapshot) {
+        let hosts = hosts.values.sorted { $0.host < $1.host }
+        published.reload.withLock { reload in
+            reload.generation = policy.generation
+            reload.lastSucceeded = true
+            reload.loadedMilliseconds = UInt64(max(0, Clock.wallMilliseconds()))
+            reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
+            reload.diskLimit = UInt64(configuration.cache.diskBytes)
+            reload.hosts = hosts
+        }
+    }
+
+    // MARK: Running
+
+    private func control() -> Int32 {
+        while true {
+            switch signals.wait() {
+            case .reload: reload()
+            case .reopenLogs: shared?.accessLog?.reopen()
+            case .terminate, .interrupt: return drain()
+            case .none: continue
+            }
+        }
+    }
+
+    private func drain() -> Int32 {
+        let grace = configuration.timeouts.graceMilliseconds
+        logger.info("draining", metadata: ["grace": "\(grace)ms"])
+        shared?.isDraining.store(true, ordering: .relaxed)
+        for mailbox in mailboxes { mailbox.post(.drain) }
+        let end = Clock.monotonicMilliseconds() + grace
+        while running.count > 0, Clock.monotonicMilliseconds() < end {
+            switch signals.wait(milliseconds: 20) {
+            case .terminate, .interrupt:
+                logger.warning("stopping at once")
+                return stop()
+            case .reload, .reopenLogs, .none: continue
+            }
+        }
+        return stop()
+    }
+
+    private func stop() -> Int32 {
+        for mailbox in mailboxes { mailbox.post(.stop) }
+        running.join()
+        return 0
+    }
+
+    private func reload() {
+        do {
+            let next = try load()
+            let generation = published.reload.withLock { $0.generation } + 1
+            let policy = try makePolicy(next, generation: generation)
+            let perWorker = try sockets.open(next)
+            warnOfWhatNeedsRestart(next)
+            configuration = next
+            logger.logLevel = Logger.Level(next.log.level)
+            if let access = next.log.access {
+                shared?.accessLog?.reconfigure(
+                    path: access.path, format: access.format == .json ? .json : .combined,
+                    labels: accessLogLabels(next))
+            }
+            publish(next, policy)
+            for (mailbox, sockets) in zip(mailboxes, perWorker) {
+                mailbox.post(.configure(policy, sockets))
+            }
+            announce(perWorker)
+            logger.notice("configuration reloaded", metadata: ["generation": "\(generation)"])
+        } catch {
+            published.reload.withLock { $0.lastSucceeded = false }
+            logger.error(
+                "configuration not reloaded, the old one stays", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func warnOfWhatNeedsRestart(_ next: ConfigurationSnapshot) {
+        var keys: [String] = []
+        if next.workers.count != workerCount { keys.append("workers") }
+        if next.cache != configuration.cache { keys.append("cache") }
+        if next.resolver != configuration.resolver { keys.append("resolver") }
+        if next.activity != configuration.activity { keys.append("activity") }
+        if (next.log.access == nil) != (shared?.accessLog == nil) { keys.append("log.access") }
+        guard !keys.isEmpty else { return }
+        logger.warning(
+            "changed, and in force only after a restart",
+            metadata: ["keys": "\(keys.joined(separator: ", "))"])
+    }
+}
+
+/// The worker threads that have not ended.
+private final class RunningWorkers {
+    private let alive = Alive()
+    private var threads: [ThreadBox] = []
+
+    private final class Alive: Sendable {
+        let count = Atomic<Int>(0)
+    }
+
+    private final class ThreadBox {
+        private var thread: WorkerThread?
+        init(_ thread: consuming WorkerThread) { self.thread = consume thread }
+        func join() {
+            if let thread = thread.take() { thread.join() }
+        }
+    }
+
+    var count: Int { alive.count.load(ordering: .acquiring) }
+
+    func start(name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+        alive.count.add(1, ordering: .relaxed)
+        let alive = alive
+        let thread = try WorkerThread(name: name) {
+            body()
+            alive.count.subtract(1, ordering: .releasing)
+        }
+        threads.append(ThreadBox(thread))
+    }
+
+    func join() {
+        for thread in threads { thread.join() }
+        threads = []
+    }
+}
+
+extension Logger.Level {
+    /// The configured level.
+    init(_ level: LogConfiguration.Level) {
+        switch level {
+        case .trace: self = .trace
+        case .debug: self = .debug
+        case .info: self = .info
+        case .notice: self = .notice
+        case .warning: self = .warning
+        case .error: self = .error
+        case .critical: self = .critical
+        }
+    }
+}
+
+extension Logger {
+    /// Logs what the store has to tell an operator.
+    fileprivate func log(_ event: StoreEvent) {
+        switch event {
+        case .diskReady(let entries, let bytes, let milliseconds):
+            info(
+                "cache opened",
+                metadata: [
+                    "entries": "\(entries)", "bytes": "\(bytes)", "took": "\(milliseconds)ms",
+                ])
+        case .diskOff(let reason, let detail):
+            error(
+                "the cache's disk tier is off",
+                metadata: ["reason": "\(reason.rawValue)", "detail": "\(detail)"])
+        case .setAside(let path, let detail):
+            error(
+                "a damaged cache database was set aside",
+                metadata: ["path": "\(path)", "detail": "\(detail)"])
+        case .discarded(let reason):
+            error("the cache database was begun afresh", metadata: ["reason": "\(reason.rawValue)"])
+        case .damagedEntry(let id):
+            warning("a damaged cache entry was dropped", metadata: ["entry": "\(id)"])
+        case .removedIncomplete(let entries):
+            info("incomplete cache entries were removed", metadata: ["entries": "\(entries)"])
+        case .migrated(let from, let to):
+            notice("the cache database was migrated", metadata: ["from": "\(from)", "to": "\(to)"])
+        }
+    }
+}

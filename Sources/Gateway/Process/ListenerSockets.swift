@@ -1,0 +1,111 @@
+import Addressing
+import CLinux
+import Configuration
+import EventLoop
+import Synchronization
+
+/// Why a listening socket could not be opened.
+package struct ListenError: Error, CustomStringConvertible {
+    package let listener: String
+    package let endpoint: Endpoint
+    package let error: Errno
+
+    package var description: String {
+        "cannot listen on \(endpoint) for listener \(listener): \(error)"
+    }
+}
+
+/// The listening sockets of the process: for each configured listener one per worker, all on one
+/// address (SO_REUSEPORT), so that the kernel spreads the connections; the administration's is the
+/// first worker's alone.
+final class ListenerSockets {
+    static let adminName = "admin"
+
+    private let workers: Int
+    private let routes: RouteLabels
+    /// What was asked for and what it is bound to; a port of 0 keeps the port it got.
+    private var bound: [Bound] = []
+
+    private struct Bound {
+        var name: String
+        var asked: Endpoint
+        var actual: Endpoint
+    }
+
+    init(workers: Int, routes: RouteLabels) {
+        self.workers = workers
+        self.routes = routes
+    }
+
+    /// The names that the access log knows listeners by, in the order of `logIndex`.
+    static func names(_ configuration: ConfigurationSnapshot) -> [String] {
+        configuration.listeners.map(\.name)
+    }
+
+    /// Opens what the configuration asks for and is not open yet. The answer has one list per
+    /// worker; a descriptor of -1 stands for a socket that the worker has already.
+    func open(_ configuration: ConfigurationSnapshot) throws(ListenError) -> [[ListenerSocket]] {
+        var perWorker = [[ListenerSocket]](repeating: [], count: workers)
+        var now: [Bound] = []
+        var opened: [Int32] = []
+        do throws(ListenError) {
+            for (index, listener) in configuration.listeners.enumerated() {
+                let socket = ListenerSocket(
+                    name: listener.name, endpoint: listener.address, role: Self.role(listener.kind),
+                    route: routes.index(listener.name), logIndex: UInt16(clamping: index),
+                    descriptor: -1)
+                try open(socket, on: 0..<workers, &perWorker, &now, &opened)
+            }
+            let admin = ListenerSocket(
+                name: Self.adminName, endpoint: configuration.admin.address, role: .admin,
+                route: 0, logIndex: 0, descriptor: -1)
+            try open(admin, on: 0..<1, &perWorker, &now, &opened)
+        } catch {
+            for descriptor in opened { Descriptors.close(descriptor) }
+            throw error
+        }
+        bound = now
+        return perWorker
+    }
+
+    private static func role(_ kind: ListenerConfiguration.Kind) -> ListenerSocket.Role {
+        switch kind {
+        case .forward: .forward
+        case .reverse(let upstream):
+            .reverse(
+                host: upstream.host, port: upstream.port, isSecure: upstream.scheme == .https)
+        }
+    }
+
+    private func open(
+        _ socket: ListenerSocket, on workers: Range<Int>, _ perWorker: inout [[ListenerSocket]],
+        _ now: inout [Bound], _ opened: inout [Int32]
+    ) throws(ListenError) {
+        var socket = socket
+        let asked = socket.endpoint
+        if let known = known(socket.name, asked) {
+            socket.endpoint = known.actual
+            now.append(Bound(name: socket.name, asked: asked, actual: known.actual))
+            for worker in workers { perWorker[worker].append(socket) }
+            return
+        }
+        do throws(Errno) {
+            try Sockets.checkFree(asked)
+            for worker in workers {
+                socket.descriptor = try Sockets.listen(on: socket.endpoint)
+                opened.append(socket.descriptor)
+                socket.endpoint = Sockets.localEndpoint(socket.descriptor) ?? asked
+                perWorker[worker].append(socket)
+            }
+        } catch {
+            throw ListenError(listener: socket.name, endpoint: asked, error: error)
+        }
+        now.append(Bound(name: socket.name, asked: asked, actual: socket.endpoint))
+    }
+
+    /// A socket that is open for the listener, or for another one at the same address. Ports that
+    /// the system chose differ although they were asked for alike: there the name decides.
+    private func known(_ name: String, _ asked: Endpoint) -> Bound? {
+        bound.first { $0.asked == asked && (asked.port != 0 || $0.name == name) }
+    }
+}

@@ -1,0 +1,84 @@
+import Activity
+import Admin
+import CacheStore
+import Metrics
+import Synchronization
+
+/// What the process tells about itself: every figure is read from its owner at the moment of a
+/// scrape.
+final class PublishedState: Sendable {
+    struct Reload {
+        var generation: UInt64 = 1
+        var lastSucceeded = true
+        var loadedMilliseconds: UInt64 = 0
+        var memoryLimit: UInt64 = 0
+        var diskLimit: UInt64 = 0
+        var hosts: [HostReachability] = []
+    }
+
+    let reload = Mutex(Reload())
+    private let services = Mutex<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
+    private let build: BuildFigures
+    private let process = ProcessReader()
+
+    var version: String { build.version }
+
+    init(version: String) { build = BuildFigures(version: version) }
+
+    func start(_ shared: SharedServices, _ workers: [WorkerMetrics]) {
+        services.withLock { $0 = (shared, workers) }
+    }
+
+    func readiness() -> Readiness {
+        guard let services = services.withLock({ $0 }) else {
+            return Readiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)
+        }
+        return Readiness(
+            listenersUp: 1, listenersConfigured: 1,
+            isDraining: services.shared.isDraining.load(ordering: .relaxed))
+    }
+
+    func metrics() -> MetricsSnapshot {
+        let services = services.withLock { $0 }
+        let reload = reload.withLock { $0 }
+        return MetricsSnapshot(
+            workers: services?.workers ?? [],
+            routes: services?.shared.labels.snapshot ?? LabelTable(),
+            pinsets: services?.shared.labels.pinsetSnapshot ?? LabelTable(),
+            reasons: ExchangeFault.metricReasons,
+            service: figures(services?.shared, reload), process: process.figures(), build: build)
+    }
+
+    private func figures(_ shared: SharedServices?, _ reload: Reload) -> ServiceFigures {
+        var service = ServiceFigures()
+        if let store = shared?.store { Self.describe(store.statistics(), reload, &service) }
+        if let log = shared?.accessLog { service.accessLog = log.figures }
+        if let activity = shared?.activity { service.activity = StateFigure(activity.snapshot) }
+        service.reachability = reload.hosts.map { LabelledState($0) }
+        service.configurationGeneration = reload.generation
+        service.lastReloadSucceeded = reload.lastSucceeded
+        service.configurationLoadedMilliseconds = reload.loadedMilliseconds
+        service.isReady = readiness() == .ready
+        return service
+    }
+
+    private static func describe(
+        _ store: StoreStatistics, _ reload: Reload, _ service: inout ServiceFigures
+    ) {
+        service.memoryTier = CacheTierFigures(
+            bytes: UInt64(max(0, store.memoryBytes)), limitBytes: reload.memoryLimit,
+            entries: UInt64(max(0, store.memoryEntries)), evictions: store.memoryEvictions)
+        guard store.diskState != .off(.disabled) else { return }
+        service.diskTier = CacheTierFigures(
+            bytes: UInt64(max(0, store.diskBytes)), limitBytes: reload.diskLimit,
+            entries: UInt64(max(0, store.diskEntries)), evictions: store.diskEvictions)
+        service.storeQueue = StoreQueueFigures(
+            bytes: UInt64(max(0, store.queueBytes)), operations: UInt64(max(0, store.queueDepth)),
+            dropped: store.refusals.reduce(0, +), failures: store.damagedEntries)
+        switch store.diskState {
+        case .opening: service.diskState = .opening
+        case .ready: service.diskState = .on
+        case .off: service.diskState = .failed
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import CLinux
+
+/// The signals that control the process. They are blocked in every thread and taken by the main
+/// thread alone, one after the other: no code ever runs inside a handler.
+struct SignalSet {
+    /// A signal that was taken.
+    enum Taken: Equatable {
+        case terminate
+        case interrupt
+        case reload
+        case reopenLogs
+        /// None came in time.
+        case none
+    }
+
+    private var set = sigset_t()
+
+    /// Blocks the signals, and SIGPIPE, in this thread and those it starts.
+    init() {
+        sigemptyset(&set)
+        for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR1] { sigaddset(&set, signal) }
+        // SIGPIPE stays blocked for good: writing to a closed socket is an error, not an end.
+        var blocked = set
+        sigaddset(&blocked, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &blocked, nil)
+    }
+
+    /// Waits for the next signal, at most so long; nil: without bound.
+    func wait(milliseconds: Int? = nil) -> Taken {
+        var set = set
+        let number: Int32
+        if let milliseconds {
+            var time = timespec(
+                tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
+            number = sigtimedwait(&set, nil, &time)
+        } else {
+            number = sigwaitinfo(&set, nil)
+        }
+        switch number {
+        case SIGTERM: return .terminate
+        case SIGINT: return .interrupt
+        case SIGHUP: return .reload
+        case SIGUSR1: return .reopenLogs
+        default: return .none
+        }
+    }
+}

@@ -1,0 +1,258 @@
+import EventLoop
+
+/// Two connections joined byte by byte, after CONNECT or 101: what one sends the other gets, with
+/// backpressure, until both directions have ended.
+///
+/// Between two sockets the bytes stay in the kernel (splice(2) through a pipe that is taken only
+/// while it holds bytes); with TLS on one side they pass through one buffer.
+final class Relay {
+    /// One of the two connections.
+    final class End: EventHandler {
+        let transport: Transport
+        fileprivate unowned let relay: Relay
+        fileprivate let isClient: Bool
+        fileprivate var mayRead = true
+        fileprivate var peerFinished = false
+
+        fileprivate init(_ transport: Transport, relay: Relay, isClient: Bool) {
+            self.transport = transport
+            self.relay = relay
+            self.isClient = isClient
+        }
+
+        override func ready(_ readiness: Readiness) {
+            if readiness.mayRead { mayRead = true }
+            if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) {
+                peerFinished = true
+            }
+            relay.pump()
+        }
+
+        override func deadlineReached() { relay.idled() }
+    }
+
+    /// Bytes on their way from one end to the other.
+    private struct Direction {
+        var queue = OutputQueue()
+        var pipe: Pipe?
+        var pipeBytes = 0
+        var sourceEnded = false
+        var sinkFinished = false
+        var total: UInt64 = 0
+
+        var isEmpty: Bool { queue.isEmpty && pipeBytes == 0 }
+        var isOver: Bool { sinkFinished }
+    }
+
+    /// What one turn moves at most in one direction, so that others get theirs.
+    private static let bytesPerTurn = 8 << 20
+
+    private unowned let worker: Worker
+    private let idleMilliseconds: Int64
+    private let ended: (_ toUpstream: UInt64, _ toClient: UInt64) -> Void
+    private var client: End?
+    private var upstream: End?
+    private var toUpstream = Direction()
+    private var toClient = Direction()
+    private var isPumping = false
+    private var isScheduled = false
+
+    /// - Parameter ended: told once how many bytes went each way.
+    init(
+        worker: Worker, idleMilliseconds: Int64,
+        ended: @escaping (_ toUpstream: UInt64, _ toClient: UInt64) -> Void
+    ) {
+        self.worker = worker
+        self.idleMilliseconds = idleMilliseconds
+        self.ended = ended
+    }
+
+    /// Joins the two. `early` holds what each side has sent already, `pending` what the client has
+    /// still to be sent first.
+    func start(
+        client: Int32, upstream: Transport, earlyFromClient: Buffer?,
+        earlyFromUpstream: Buffer?, pendingForClient: OutputQueue
+    ) throws(Errno) {
+        let clientEnd = End(Transport(descriptor: client, tls: nil), relay: self, isClient: true)
+        let upstreamEnd = End(upstream, relay: self, isClient: false)
+        try worker.loop.add(clientEnd, descriptor: client)
+        do {
+            try worker.loop.add(upstreamEnd, descriptor: upstream.descriptor)
+        } catch {
+            worker.loop.remove(clientEnd, keepingOpen: client)
+            throw error
+        }
+        self.client = clientEnd
+        self.upstream = upstreamEnd
+        toClient.queue = pendingForClient
+        Self.add(earlyFromClient, to: &toUpstream)
+        Self.add(earlyFromUpstream, to: &toClient)
+        worker.register(self)
+        worker.loop.setDeadline(clientEnd, after: idleMilliseconds)
+        worker.loop.afterTurn { [self] in pump() }
+    }
+
+    private static func add(_ early: Buffer?, to direction: inout Direction) {
+        guard let early, !early.isEmpty else { return }
+        direction.total += UInt64(early.count)
+        direction.queue.append(early.readable, owner: early)
+    }
+
+    /// Moves what can be moved.
+    fileprivate func pump() {
+        guard !isPumping, let client, let upstream else { return }
+        isPumping = true
+        let before = toUpstream.total &+ toClient.total
+        let one = move(&toUpstream, from: client, to: upstream)
+        let other = one != .broken ? move(&toClient, from: upstream, to: client) : .broken
+        isPumping = false
+        if one == .broken || other == .broken { return close(broken: true) }
+        if toUpstream.isOver, toClient.isOver { return close(broken: false) }
+        if toUpstream.total &+ toClient.total != before {
+            worker.loop.setDeadline(client, after: idleMilliseconds)
+        }
+        if one == .turnIsOver || other == .turnIsOver, !isScheduled {
+            isScheduled = true
+            worker.loop.afterTurn { [self] in
+                isScheduled = false
+                pump()
+            }
+        }
+    }
+
+    private enum Outcome { case waiting, turnIsOver, broken }
+
+    private func move(_ direction: inout Direction, from source: End, to sink: End) -> Outcome {
+        var moved = 0
+        while true {
+            switch drain(&direction, to: sink) {
+            case .drained: break
+            case .blocked: return .waiting
+            case .failed: return .broken
+            }
+            if direction.sourceEnded {
+                if !direction.sinkFinished {
+                    direction.sinkFinished = true
+                    sink.transport.finishSending()
+                }
+                return .waiting
+            }
+            guard source.mayRead else { return .waiting }
+            guard moved < Self.bytesPerTurn else { return .turnIsOver }
+            switch fill(&direction, from: source, to: sink) {
+            case .bytes(let count):
+                moved += count
+                direction.total += UInt64(count)
+            case .wouldBlock:
+                source.mayRead = false
+                giveBackPipe(&direction)
+                return .waiting
+            case .endOfStream:
+                direction.sourceEnded = true
+                giveBackPipe(&direction)
+            case .failed: return .broken
+            }
+        }
+    }
+
+    private func drain(_ direction: inout Direction, to sink: End) -> OutputQueue.Flush {
+        if !direction.queue.isEmpty {
+            let result = sink.transport.flush(&direction.queue)
+            guard result == .drained else { return result }
+        }
+        while direction.pipeBytes > 0, let pipe = direction.pipe {
+            switch Transfers.splice(
+                from: pipe.readEnd, to: sink.transport.descriptor, count: direction.pipeBytes)
+            {
+            case .bytes(let count): direction.pipeBytes -= count
+            case .wouldBlock: return .blocked
+            case .endOfStream: return .failed(.brokenPipe)
+            case .failed(let error): return .failed(error)
+            }
+        }
+        return .drained
+    }
+
+    /// Takes bytes from the source, with nothing left to drain.
+    private func fill(_ direction: inout Direction, from source: End, to sink: End) -> IOResult {
+        if source.transport.tls == nil, sink.transport.tls == nil {
+            if direction.pipe == nil { direction.pipe = worker.pipes.take() }
+            if let pipe = direction.pipe {
+                let result = Transfers.splice(
+                    from: source.transport.descriptor, to: pipe.writeEnd, count: Pipe.capacity)
+                if case .bytes(let count) = result { direction.pipeBytes += count }
+                return result
+            }
+        }
+        let buffer = worker.loop.buffers.takeLarge()
+        switch source.transport.read(
+            into: buffer.writable, trustsShortRead: !source.peerFinished)
+        {
+        case .bytes(let count, let drained):
+            buffer.end = count
+            direction.queue.append(buffer.readable, owner: buffer)
+            if drained { source.mayRead = false }
+            return .bytes(count)
+        case .wouldBlock: return .wouldBlock
+        case .endOfStream: return .endOfStream
+        case .truncated, .failed: return .failed(.connectionReset)
+        }
+    }
+
+    private func giveBackPipe(_ direction: inout Direction) {
+        guard direction.pipeBytes == 0, let pipe = direction.pipe else { return }
+        direction.pipe = nil
+        worker.pipes.give(pipe)
+    }
+
+    fileprivate func idled() { close(broken: false) }
+
+    /// Ends both connections.
+    func close(broken: Bool) {
+        guard let client, let upstream else { return }
+        self.client = nil
+        self.upstream = nil
+        for end in [client, upstream] {
+            if broken { Sockets.resetOnClose(end.transport.descriptor) }
+            worker.loop.remove(end)
+            Descriptors.close(end.transport.descriptor)
+        }
+        giveBackPipe(&toUpstream)
+        giveBackPipe(&toClient)
+        toUpstream.queue.discard()
+        toClient.queue.discard()
+        worker.unregister(self)
+        ended(toUpstream.total, toClient.total)
+    }
+}
+
+/// A pipe for splicing; closed with its last reference.
+final class Pipe {
+    static let capacity = 1 << 20
+
+    let readEnd: Int32
+    let writeEnd: Int32
+
+    init() throws(Errno) {
+        (readEnd, writeEnd) = try Descriptors.pipe(capacity: Int32(Self.capacity))
+    }
+
+    deinit {
+        Descriptors.close(readEnd)
+        Descriptors.close(writeEnd)
+    }
+}
+
+/// Empty pipes of one worker, kept for the next burst.
+final class PipePool {
+    private static let kept = 16
+    private var free: [Pipe] = []
+
+    /// An empty pipe; nil when there is no descriptor left, and bytes are copied instead.
+    func take() -> Pipe? { free.popLast() ?? (try? Pipe()) }
+
+    /// Gives back a pipe that is empty.
+    func give(_ pipe: Pipe) {
+        if free.count < Self.kept { free.append(pipe) }
+    }
+}

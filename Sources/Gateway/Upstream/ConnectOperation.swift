@@ -1,0 +1,269 @@
+import Addressing
+import EventLoop
+import Resolver
+
+/// Establishes one TCP connection to a name: resolves it, leaves out refused addresses, and races
+/// what remains (RFC 8305).
+final class ConnectOperation: EventHandler {
+    /// How an operation ends; called once, never from within `start`.
+    typealias Completion = (Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>) -> Void
+
+    /// One attempt's socket.
+    private final class Attempt: EventHandler {
+        let descriptor: Int32
+        private let index: Int
+        private unowned let operation: ConnectOperation
+
+        init(_ descriptor: Int32, index: Int, operation: ConnectOperation) {
+            self.descriptor = descriptor
+            self.index = index
+            self.operation = operation
+        }
+
+        override func ready(_ readiness: Readiness) {
+            guard readiness.mayWrite else { return }
+            operation.attemptEnded(index, Sockets.connectionError(descriptor))
+        }
+    }
+
+    private unowned let worker: Worker
+    private let host: String
+    private let rules: DestinationRules?
+    private let hostMatch: DestinationRules.HostMatch
+    private let completion: Completion
+    private var plan: HappyEyeballs
+    private var attempts: [Attempt?] = []
+    private var lastRefusal: DestinationRefusal?
+    private var lookupFailure: ResolveFailure?
+    private var overallDeadline: Int64 = 0
+    private var raceTimer = Int64.max
+    private var finished = false
+    private let started: Int64
+    /// When DNS was asked; 0: it was not.
+    private var lookupStarted: Int64 = 0
+
+    /// - Parameters:
+    ///   - rules: which addresses may be connected to; nil allows all.
+    ///   - hostMatch: what the patterns of the configuration say of the name.
+    init(
+        worker: Worker, host: String, port: UInt16, rules: DestinationRules?,
+        hostMatch: DestinationRules.HostMatch, completion: @escaping Completion
+    ) {
+        self.worker = worker
+        self.host = host
+        self.rules = rules
+        self.hostMatch = hostMatch
+        self.completion = completion
+        plan = HappyEyeballs(port: port)
+        started = Clock.monotonicMicroseconds()
+    }
+
+    /// Begins; the worker's loop keeps the operation alive until it ends.
+    func start(timeoutMilliseconds: Int64) {
+        do {
+            try worker.loop.add(self)
+        } catch {
+            return worker.loop.afterTurn { self.finish(.failure(.connectFailed(error))) }
+        }
+        overallDeadline = worker.loop.now + timeoutMilliseconds
+        updateDeadline()
+        if let known = worker.shared.resolver.cached(
+            name: host, nowMilliseconds: worker.loop.now)
+        {
+            if known.isFromCache { worker.metrics.add(.dnsCacheHits) }
+            worker.loop.afterTurn { self.resolved(known) }
+            return
+        }
+        worker.metrics.add(.dnsQueries)
+        lookupStarted = Clock.monotonicMicroseconds()
+        let (token, mailbox) = (token, worker.mailbox)
+        worker.shared.resolver.resolve(
+            name: host, later: { mailbox.post(.resolvedLater(token, $0)) },
+            completion: { mailbox.post(.resolved(token, $0)) })
+    }
+
+    /// Nobody wants the connection any more.
+    func cancel() {
+        guard !finished else { return }
+        perform(plan.handle(.cancelled))
+        close()
+    }
+
+    /// The lookup's answer.
+    func resolved(_ result: ResolveResult) {
+        guard !finished else { return }
+        if lookupStarted > 0 { countLookup(result) }
+        switch result {
+        case .resolved(let answer): arrived(answer)
+        case .failed(let failure):
+            lookupFailure = failure
+            perform(
+                plan.handle(
+                    .answersArrived([], isComplete: true, nowMilliseconds: worker.loop.now)))
+        }
+    }
+
+    private func countLookup(_ result: ResolveResult) {
+        worker.metrics.record(
+            .dnsQuery,
+            microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - lookupStarted)))
+        switch result {
+        case .resolved: worker.metrics.add(.dnsAnswersFound)
+        case .failed(.nxdomain): worker.metrics.add(.dnsAnswersNoSuchName)
+        case .failed(.noData): worker.metrics.add(.dnsAnswersNoData)
+        case .failed(.timeout): worker.metrics.add(.dnsAnswersTimeout)
+        case .failed(.serverFailure): worker.metrics.add(.dnsAnswersServerFailure)
+        case .failed: worker.metrics.add(.dnsAnswersOther)
+        }
+    }
+
+    /// More addresses of the same name, or its first ones.
+    func arrived(_ answer: ResolvedAnswer) {
+        guard !finished else { return }
+        let allowed = answer.addresses.filter { address in
+            guard let rules else { return true }
+            switch rules.decide(address, host: hostMatch) {
+            case .allowed: return true
+            case .refused(let refusal):
+                lastRefusal = refusal
+                return false
+            }
+        }
+        perform(
+            plan.handle(
+                .answersArrived(
+                    allowed, isComplete: answer.isComplete, nowMilliseconds: worker.loop.now)))
+    }
+
+    private func attemptEnded(_ index: Int, _ error: Errno?) {
+        guard !finished else { return }
+        if let error {
+            drop(index)
+            perform(
+                plan.handle(
+                    .attemptFailed(index, errno: error.code, nowMilliseconds: worker.loop.now)))
+        } else {
+            perform(plan.handle(.attemptConnected(index)))
+        }
+    }
+
+    private func perform(_ actions: [HappyEyeballs.Action]) {
+        for action in actions {
+            guard !finished else { return }
+            switch action {
+            case .connect(let endpoint, let index): connect(endpoint, index)
+            case .setTimer(let milliseconds):
+                raceTimer = worker.loop.now + milliseconds
+                updateDeadline()
+            case .use(let index): use(index)
+            case .cancelOthers, .cancelAll:
+                for index in attempts.indices { drop(index) }
+            case .discard(let index): drop(index)
+            case .fail(let failure): finish(.failure(fault(of: failure)))
+            }
+        }
+    }
+
+    private func connect(_ endpoint: Endpoint, _ index: Int) {
+        while attempts.count <= index { attempts.append(nil) }
+        do throws(Errno) {
+            let descriptor = try Sockets.connect(to: endpoint)
+            let attempt = Attempt(descriptor, index: index, operation: self)
+            attempts[index] = attempt
+            do throws(Errno) {
+                try worker.loop.add(attempt, descriptor: descriptor)
+            } catch {
+                Descriptors.close(descriptor)
+                attempts[index] = nil
+                throw error
+            }
+        } catch {
+            // Reported on a fresh stack: the plan is in the middle of giving out actions.
+            worker.loop.afterTurn { self.attemptEnded(index, error) }
+        }
+    }
+
+    private func use(_ index: Int) {
+        guard let attempt = attempts[index] else { return }
+        attempts[index] = nil
+        worker.loop.remove(attempt, keepingOpen: attempt.descriptor)
+        let endpoint = plan.attempts[index]
+        for other in attempts.indices { drop(other) }
+        worker.metrics.record(
+            .upstreamConnect,
+            microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - started)))
+        finish(.success((attempt.descriptor, endpoint)))
+    }
+
+    private func drop(_ index: Int) {
+        guard index < attempts.count, let attempt = attempts[index] else { return }
+        attempts[index] = nil
+        worker.loop.remove(attempt)
+        Descriptors.close(attempt.descriptor)
+    }
+
+    private func fault(of failure: HappyEyeballs.Failure) -> ExchangeFault {
+        switch failure {
+        case .attempt(_, _, let errno):
+            let error = Errno(code: errno)
+            return error.isExhaustion ? .descriptorsExhausted : .connectFailed(error)
+        case .noAddress:
+            if let lastRefusal { return .destinationRefused(lastRefusal) }
+            return .nameNotResolved(lookupFailure ?? .noData)
+        }
+    }
+
+    private func updateDeadline() {
+        worker.loop.setDeadline(
+            self, after: max(0, min(overallDeadline, raceTimer) - worker.loop.now))
+    }
+
+    override func deadlineReached() {
+        guard !finished else { return }
+        if worker.loop.now >= overallDeadline {
+            worker.metrics.add(.upstreamConnectTimedOut)
+            _ = plan.handle(.cancelled)
+            return finish(.failure(.connectTimeout))
+        }
+        raceTimer = .max
+        perform(plan.handle(.timerFired(nowMilliseconds: worker.loop.now)))
+        if !finished { updateDeadline() }
+    }
+
+    private func finish(
+        _ result: Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>
+    ) {
+        guard !finished else { return }
+        close()
+        if case .failure(let fault) = result { count(fault) }
+        completion(result)
+    }
+
+    private func count(_ fault: ExchangeFault) {
+        switch fault {
+        case .connectFailed(.connectionRefused): worker.metrics.add(.upstreamConnectRefused)
+        case .connectFailed(.timedOut): worker.metrics.add(.upstreamConnectTimedOut)
+        case .connectFailed(.hostUnreachable), .connectFailed(.networkUnreachable):
+            worker.metrics.add(.upstreamConnectUnreachable)
+        case .connectFailed, .descriptorsExhausted:
+            worker.metrics.add(.upstreamConnectFailedOtherwise)
+        default: break
+        }
+    }
+
+    private func close() {
+        finished = true
+        for index in attempts.indices { drop(index) }
+        worker.loop.remove(self)
+    }
+}
+
+extension ResolveResult {
+    /// Whether a lookup was spared: not for literals and the names that need none.
+    fileprivate var isFromCache: Bool {
+        switch self {
+        case .resolved(let answer): answer.source == .dns
+        case .failed(let failure): failure != .badName
+        }
+    }
+}

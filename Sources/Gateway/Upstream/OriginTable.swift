@@ -1,0 +1,105 @@
+import Addressing
+import HTTPCore
+
+/// A worker's origins, found by what a request names without allocating.
+final class OriginTable {
+    /// Origins kept; beyond, those that nothing uses are forgotten.
+    private static let capacity = 4096
+
+    private var byHash: [Int: [Entry]] = [:]
+    private var reverse: [ReverseUpstream: Origin] = [:]
+    private var count = 0
+
+    private struct Entry {
+        let origin: Origin
+        let host: [UInt8]
+        let port: UInt16
+        let scheme: Scheme
+    }
+
+    /// The origin of a request's target; nil for a host that is too long to be one.
+    func origin(
+        host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: PolicySnapshot
+    ) -> Origin? {
+        guard host.count > 0, host.count <= 255 else { return nil }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 256) { memory in
+            for index in host.indices { memory[index] = ByteClass.lowercased(host[index]) }
+            let lower = UnsafeBufferPointer(rebasing: memory[0..<host.count])
+            var hasher = Hasher()
+            hasher.combine(bytes: UnsafeRawBufferPointer(lower))
+            hasher.combine(port)
+            hasher.combine(scheme == .https)
+            let hash = hasher.finalize()
+            if let entries = byHash[hash] {
+                for entry in entries
+                where entry.port == port && entry.scheme == scheme
+                    && entry.host.elementsEqual(lower)
+                {
+                    return entry.origin
+                }
+            }
+            let made = make(String(decoding: lower, as: UTF8.self), port, scheme, policy)
+            insert(Entry(origin: made, host: Array(lower), port: port, scheme: scheme), hash)
+            return made
+        }
+    }
+
+    /// The origin behind a reverse listener.
+    func origin(of upstream: ReverseUpstream, policy: PolicySnapshot) -> Origin {
+        if let known = reverse[upstream] { return known }
+        let target = policy.resolve(host: upstream.host, port: upstream.port)
+        let origin = Origin(
+            key: Origin.Key(
+                host: upstream.host, port: upstream.port, isSecure: upstream.isSecure,
+                requestedPort: upstream.port, isFixed: true),
+            policy: policy, entryIndex: target.entryIndex, refusal: nil)
+        reverse[upstream] = origin
+        return origin
+    }
+
+    private func make(
+        _ host: String, _ port: UInt16, _ scheme: Scheme, _ policy: PolicySnapshot
+    ) -> Origin {
+        let target = policy.resolve(host: host, port: port)
+        let entry = target.entryIndex.map { policy.configuration.hosts.entries[$0] }
+        let upgrades = scheme == .http && (entry?.upgradesToHTTPS ?? false)
+        let isSecure = scheme == .https || upgrades
+        return Origin(
+            key: Origin.Key(
+                host: host, port: upgrades && port == 80 ? 443 : port, isSecure: isSecure,
+                requestedPort: port, isFixed: false),
+            policy: policy, entryIndex: target.entryIndex, refusal: target.refusal)
+    }
+
+    private func insert(_ entry: Entry, _ hash: Int) {
+        if count >= Self.capacity { forgetUnused() }
+        byHash[hash, default: []].append(entry)
+        count += 1
+    }
+
+    private func forgetUnused() {
+        byHash = byHash.compactMapValues { entries in
+            let used = entries.filter { !$0.origin.isUnused }
+            return used.isEmpty ? nil : used
+        }
+        count = byHash.values.reduce(0) { $0 + $1.count }
+    }
+
+    /// The origin whose idle connection has the weakest claim to be kept.
+    func leastRecentlyUsedWithIdle() -> Origin? {
+        all.filter { !$0.idle.isEmpty }.min { $0.lastUse < $1.lastUse }
+    }
+
+    var all: [Origin] {
+        byHash.values.flatMap { $0.map(\.origin) } + reverse.values
+    }
+
+    /// Forgets all origins, for a new configuration. Connections in use end with their exchange.
+    func removeAll() -> [Origin] {
+        let origins = all
+        byHash = [:]
+        reverse = [:]
+        count = 0
+        return origins
+    }
+}

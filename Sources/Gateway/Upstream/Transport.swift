@@ -1,0 +1,69 @@
+import EventLoop
+import TLS
+
+/// The bytes of an upstream connection: clear, or through TLS.
+///
+/// Reads say whether the socket was seen empty: after that the next edge will come, and before
+/// that reading must go on.
+struct Transport {
+    /// What a read brought.
+    enum ReadResult {
+        case bytes(Int, drained: Bool)
+        case wouldBlock
+        /// The peer ended its direction well.
+        case endOfStream
+        /// The stream was cut: with TLS, without its end mark.
+        case truncated
+        case failed(ExchangeFault)
+    }
+
+    let descriptor: Int32
+    let tls: TLSClientConnection?
+
+    /// - Parameter trustsShortRead: take a short read as proof that the socket is empty; not when
+    ///   the peer is known to have finished, whose end would then not be seen.
+    func read(
+        into memory: UnsafeMutableRawBufferPointer, trustsShortRead: Bool = false
+    ) -> ReadResult {
+        guard let tls else {
+            switch Transfers.read(descriptor, into: memory) {
+            case .bytes(let count):
+                return .bytes(count, drained: trustsShortRead && count < memory.count)
+            case .wouldBlock: return .wouldBlock
+            case .endOfStream: return .endOfStream
+            case .failed(let error): return .failed(.upstreamReset(error))
+            }
+        }
+        switch tls.read(into: memory, trustsShortReceive: trustsShortRead) {
+        case .bytes(let count, let drained): return .bytes(count, drained: drained)
+        case .wantRead, .wantWrite: return .wouldBlock
+        case .endOfStream: return .endOfStream
+        case .truncated: return .truncated
+        case .failed: return .failed(tls.failure.map { .tlsFailed($0) } ?? .upstreamClosed)
+        }
+    }
+
+    func flush(_ output: inout OutputQueue) -> OutputQueue.Flush {
+        guard let tls else { return output.flush(to: descriptor) }
+        while let front = output.front {
+            guard let memory = front.memory else { return .failed(Errno(code: 95)) }
+            switch tls.write(UnsafeRawBufferPointer(start: memory, count: front.count)) {
+            case .bytes(let count):
+                output.consume(count)
+                if count < front.count { return .blocked }
+            case .wantRead, .wantWrite: return .blocked
+            case .failed: return .failed(.connectionReset)
+            }
+        }
+        return .drained
+    }
+
+    /// Ends the sending direction.
+    func finishSending() {
+        if let tls {
+            _ = tls.shutdown()
+        } else {
+            Sockets.shutdownWrite(descriptor)
+        }
+    }
+}

@@ -1,0 +1,230 @@
+import Addressing
+import Configuration
+import EventLoop
+import TLS
+
+/// A worker's connections to origins: idle ones to use again, new ones within the limits, and who
+/// waits for one.
+///
+/// The limits of the configuration are for the process; each worker has its share of them.
+final class UpstreamPool {
+    private unowned let worker: Worker
+    private var operations: [ObjectIdentifier: ConnectOperation] = [:]
+    private var open = 0
+    private var idleCount = 0
+
+    init(worker: Worker) { self.worker = worker }
+
+    private func share(_ total: Int) -> Int { max(1, total / worker.shared.workerCount) }
+
+    /// Gets a connection for the consumer: `upstreamReady` or `upstreamFailed` is called, at once
+    /// or later. `fresh`: only one that carried no exchange before.
+    func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool = false) {
+        origin.lastUse = worker.loop.now
+        if !fresh, let connection = takeIdle(origin) {
+            worker.metrics.add(.upstreamConnectionsReused)
+            connection.begin(consumer)
+            consumer.upstreamReady(connection)
+            return
+        }
+        let limits = origin.policy.configuration.limits
+        let mayConnect = makeRoom(origin, share(limits.upstreamPerHost), share(limits.connections))
+        guard mayConnect || origin.waiters.count < share(limits.pending) else {
+            worker.metrics.add(.poolWaitRefusals)
+            consumer.upstreamFailed(.tooManyPending, responseStarted: false)
+            return
+        }
+        origin.waiters.append(consumer, wantsFresh: fresh)
+        if mayConnect {
+            connect(origin)
+        } else {
+            worker.metrics.add(.poolWaits)
+        }
+        worker.metrics.adjust(.poolWaiting, by: 1)
+    }
+
+    /// The consumer no longer waits.
+    func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
+        let before = origin.waiters.count
+        origin.waiters.remove(consumer)
+        worker.metrics.adjust(.poolWaiting, by: Int64(origin.waiters.count - before))
+    }
+
+    private func takeIdle(_ origin: Origin) -> UpstreamConnection? {
+        while let connection = origin.idle.popLast() {
+            countIdle(-1)
+            if connection.state == .idle { return connection }
+        }
+        return nil
+    }
+
+    private func countIdle(_ change: Int) {
+        idleCount += change
+        worker.metrics.adjust(.upstreamConnectionsIdle, by: Int64(change))
+    }
+
+    /// Whether one more connection may be made; closes an idle one of another origin for it.
+    private func makeRoom(_ origin: Origin, _ perHost: Int, _ total: Int) -> Bool {
+        guard origin.open + origin.connecting < perHost else { return false }
+        guard open + operations.count >= total else { return true }
+        guard idleCount > 0,
+            let victim = worker.origins.leastRecentlyUsedWithIdle()?.idle.first
+        else { return false }
+        discardIdle(victim)
+        return true
+    }
+
+    private func connect(_ origin: Origin) {
+        origin.connecting += 1
+        let policy = origin.policy
+        let match = policy.destinationMatch(host: origin.key.host, port: origin.key.requestedPort)
+        var operation: ConnectOperation?
+        operation = ConnectOperation(
+            worker: worker, host: origin.key.host, port: origin.key.port,
+            rules: origin.key.isFixed ? nil : policy.destinationRules, hostMatch: match
+        ) { [unowned self] result in
+            if let operation { operations[ObjectIdentifier(operation)] = nil }
+            operation = nil
+            connected(origin, result)
+        }
+        guard let operation else { return }
+        operations[ObjectIdentifier(operation)] = operation
+        operation.start(
+            timeoutMilliseconds: policy.configuration.timeouts.connectMilliseconds)
+    }
+
+    private func connected(
+        _ origin: Origin, _ result: Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>
+    ) {
+        switch result {
+        case .failure(let fault): failed(origin, fault)
+        case .success(let made):
+            do throws(ExchangeFault) {
+                try establish(origin, made.descriptor)
+            } catch {
+                Descriptors.close(made.descriptor)
+                failed(origin, error)
+            }
+        }
+    }
+
+    private func establish(_ origin: Origin, _ descriptor: Int32) throws(ExchangeFault) {
+        var tls: TLSClientConnection?
+        if let context = origin.tls {
+            do throws(TLSError) {
+                tls = try TLSClientConnection(
+                    context: context, fileDescriptor: descriptor, host: origin.key.host,
+                    port: origin.key.port, now: worker.wallSeconds)
+            } catch {
+                throw .tlsFailed(error)
+            }
+        }
+        let connection = UpstreamConnection(
+            worker: worker, origin: origin, descriptor: descriptor, tls: tls)
+        do throws(Errno) {
+            try worker.loop.add(connection, descriptor: descriptor)
+        } catch {
+            throw .connectFailed(error)
+        }
+        worker.metrics.add(.upstreamConnectionsCreated)
+        if tls == nil {
+            ready(connection)
+        } else {
+            connection.beginHandshake(
+                timeoutMilliseconds: origin.policy.configuration.timeouts.connectMilliseconds)
+        }
+    }
+
+    /// A handshake's outcome.
+    func handshakeEnded(_ connection: UpstreamConnection, _ fault: ExchangeFault?) {
+        if let fault {
+            failed(connection.origin, fault)
+        } else {
+            ready(connection)
+        }
+    }
+
+    private func ready(_ connection: UpstreamConnection) {
+        let origin = connection.origin
+        origin.connecting -= 1
+        origin.open += 1
+        open += 1
+        worker.metrics.adjust(.upstreamConnectionsOpen, by: 1)
+        worker.note(origin, nil)
+        offer(connection, isFresh: true)
+    }
+
+    private func failed(_ origin: Origin, _ fault: ExchangeFault) {
+        origin.connecting -= 1
+        if fault.isConnectionLevel { worker.note(origin, fault) }
+        if let consumer = origin.waiters.take(isFresh: true) {
+            worker.metrics.adjust(.poolWaiting, by: -1)
+            consumer.upstreamFailed(fault, responseStarted: false)
+        }
+        connectForWaiters(origin)
+    }
+
+    /// Hands a connection to who waits, else keeps it.
+    private func offer(_ connection: UpstreamConnection, isFresh: Bool) {
+        let origin = connection.origin
+        if let consumer = origin.waiters.take(isFresh: isFresh) {
+            worker.metrics.adjust(.poolWaiting, by: -1)
+            connection.begin(consumer)
+            consumer.upstreamReady(connection)
+            return
+        }
+        guard worker.accepts(origin.policy) else {
+            worker.metrics.add(.upstreamConnectionsOutdated)
+            return connection.close()
+        }
+        origin.idle.append(connection)
+        countIdle(1)
+        worker.loop.setDeadline(
+            connection, after: origin.policy.configuration.timeouts.idleMilliseconds)
+    }
+
+    /// A connection's exchange ended and it can carry another.
+    func returned(_ connection: UpstreamConnection, mayHaveInput: Bool) {
+        if mayHaveInput {
+            connection.recheck()
+            guard connection.state == .idle else { return }
+        }
+        offer(connection, isFresh: false)
+    }
+
+    /// Closes a connection that is idle.
+    func discardIdle(_ connection: UpstreamConnection) {
+        if let index = connection.origin.idle.firstIndex(where: { $0 === connection }) {
+            connection.origin.idle.remove(at: index)
+            countIdle(-1)
+        }
+        connection.close()
+    }
+
+    /// An established connection is gone, or no longer the pool's.
+    func left(_ origin: Origin) {
+        origin.open -= 1
+        open -= 1
+        worker.metrics.adjust(.upstreamConnectionsOpen, by: -1)
+        connectForWaiters(origin)
+    }
+
+    private func connectForWaiters(_ origin: Origin) {
+        guard origin.waiters.count > origin.connecting else { return }
+        let limits = origin.policy.configuration.limits
+        guard makeRoom(origin, share(limits.upstreamPerHost), share(limits.connections)) else {
+            return
+        }
+        connect(origin)
+    }
+
+    /// Closes the idle connections of an origin whose policy is no longer in force.
+    func retire(_ origin: Origin) {
+        for connection in origin.idle {
+            worker.metrics.add(.upstreamConnectionsOutdated)
+            connection.close()
+        }
+        countIdle(-origin.idle.count)
+        origin.idle = []
+    }
+}

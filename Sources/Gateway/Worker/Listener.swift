@@ -1,0 +1,117 @@
+import Addressing
+import Configuration
+import EventLoop
+
+/// The fixed upstream of a reverse listener.
+struct ReverseUpstream: Hashable {
+    let host: String
+    let port: UInt16
+    let isSecure: Bool
+}
+
+/// One worker's listening socket.
+final class Listener: EventHandler {
+    /// What its requests are for.
+    enum Role {
+        case forward
+        case reverse(ReverseUpstream)
+        case admin
+    }
+
+    /// Connections accepted before other events get their turn.
+    private static let batch = 64
+    /// How long accepting pauses when descriptors are exhausted.
+    private static let pauseMilliseconds: Int64 = 100
+
+    private unowned let worker: Worker
+    let name: String
+    let endpoint: Endpoint
+    let role: Role
+    /// The label of its requests that reach no origin.
+    let route: Int
+    /// Its index among the listeners' labels of the access log.
+    let logIndex: UInt16
+    let descriptor: Int32
+    private var isPaused = false
+
+    init(
+        worker: Worker, name: String, endpoint: Endpoint, role: Role, route: Int,
+        logIndex: UInt16, descriptor: Int32
+    ) {
+        self.worker = worker
+        self.name = name
+        self.endpoint = endpoint
+        self.role = role
+        self.route = route
+        self.logIndex = logIndex
+        self.descriptor = descriptor
+    }
+
+    /// Requests to the administration are not traffic.
+    var isCounted: Bool {
+        if case .admin = role { false } else { true }
+    }
+
+    /// Whether the exchange's client may be served.
+    func serves(peerOf exchange: Exchange) -> Bool {
+        guard isCounted, let peer = exchange.peer else { return true }
+        return worker.policy.configuration.access.serves(client: peer.address)
+    }
+
+    func start() throws(Errno) {
+        try worker.loop.add(self, descriptor: descriptor, trigger: .levelReadable)
+    }
+
+    override func ready(_ readiness: Readiness) {
+        for _ in 0..<Self.batch {
+            switch Sockets.accept(descriptor) {
+            case .connection(let client, let peer): worker.accept(client, from: peer, on: self)
+            case .wouldBlock: return
+            case .gone: continue
+            case .failed(let error): return pause(error)
+            }
+        }
+    }
+
+    /// Descriptors are exhausted: clients wait in the kernel's queue while connections go on.
+    private func pause(_ error: Errno) {
+        guard !isPaused else { return }
+        isPaused = true
+        worker.acceptPaused(error, on: self)
+        worker.loop.remove(self, keepingOpen: descriptor)
+        do {
+            try worker.loop.add(self)
+        } catch {
+            return  // nothing to register: memory is gone too, and the process with it
+        }
+        worker.loop.setDeadline(self, after: Self.pauseMilliseconds)
+    }
+
+    override func deadlineReached() {
+        guard isPaused else { return }
+        isPaused = false
+        worker.loop.remove(self)
+        worker.acceptResumed(on: self)
+        do {
+            try start()
+        } catch {
+            pause(error)
+        }
+    }
+
+    /// Stops accepting and gives the socket away.
+    func release() -> Int32 {
+        if isPaused { worker.acceptResumed(on: self) }
+        worker.loop.remove(self, keepingOpen: isPaused ? nil : descriptor)
+        isPaused = false
+        return descriptor
+    }
+
+    /// Stops accepting for good.
+    func close() {
+        if isPaused { worker.acceptResumed(on: self) }
+        isPaused = false
+        worker.loop.remove(self)
+        Descriptors.close(descriptor)
+    }
+}

@@ -1,0 +1,109 @@
+import Activity
+import Configuration
+import EventLoop
+import HTTPCore
+import Pinning
+
+/// Asks one configured host at an interval whether it is there: any complete response head says
+/// yes. Runs on one worker, over the same pool and trust as traffic.
+final class Probe: EventHandler, UpstreamConsumer {
+    private unowned let worker: Worker
+    private let origin: Origin
+    private let reachability: HostReachability
+    private let path: String
+    private let intervalMilliseconds: Int64
+    private var upstream: UpstreamConnection?
+    private var isWaiting = false
+    var response = ResponseHead()
+
+    private init(
+        worker: Worker, origin: Origin, reachability: HostReachability,
+        configuration: ProbeConfiguration
+    ) {
+        self.worker = worker
+        self.origin = origin
+        self.reachability = reachability
+        path = configuration.path
+        intervalMilliseconds = configuration.intervalMilliseconds
+    }
+
+    /// The probes that a configuration asks for: one for each exact pattern.
+    static func all(of policy: PolicySnapshot, worker: Worker) -> [Probe] {
+        policy.configuration.hosts.entries.flatMap { entry -> [Probe] in
+            guard let configuration = entry.probe else { return [] }
+            return entry.match.compactMap { pattern in
+                guard let host = pattern.exactName else { return nil }
+                let isSecure = entry.upgradesToHTTPS || pattern.port == 443
+                let port = pattern.port ?? (isSecure ? 443 : 80)
+                guard let reachability = policy.reachability(host: host, port: port),
+                    let origin = worker.origins.origin(
+                        host: host.utf8.span, port: port, scheme: isSecure ? .https : .http,
+                        policy: policy)
+                else { return nil }
+                return Probe(
+                    worker: worker, origin: origin, reachability: reachability,
+                    configuration: configuration)
+            }
+        }
+    }
+
+    func start() {
+        do {
+            try worker.loop.add(self)
+        } catch {
+            return
+        }
+        worker.loop.setDeadline(self, after: 0)
+    }
+
+    func stop() {
+        worker.upstreams.abandon(origin, self)
+        upstream?.cancel()
+        upstream = nil
+        worker.loop.remove(self)
+    }
+
+    override func deadlineReached() {
+        worker.loop.setDeadline(self, after: intervalMilliseconds)
+        guard upstream == nil, !isWaiting else { return }
+        guard origin.refusal == nil else { return worker.note(reachability, .probeFailed) }
+        isWaiting = true
+        worker.upstreams.acquire(origin, for: self)
+    }
+
+    func upstreamReady(_ upstream: UpstreamConnection) {
+        isWaiting = false
+        self.upstream = upstream
+        let head = worker.loop.buffers.takeSmall()
+        var writer = HeadWriter(head.writable)
+        writer.append("GET ")
+        writer.append(text: path)
+        writer.append(" HTTP/1.1\r\nHost: ")
+        let authority = origin.authority
+        writer.append(authority.span)
+        writer.append("\r\nUser-Agent: pinfold-probe\r\nVia: 1.1 pinfold\r\n\r\n")
+        head.end = writer.count
+        upstream.send(head: head, context: ResponseContext(method: .get))
+        upstream.endRequest()
+        _ = upstream.flush()
+    }
+
+    func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
+        isWaiting = false
+        upstream = nil
+        worker.note(reachability, .probeFailed)
+    }
+
+    func upstreamHead(_ head: UnsafeRawBufferPointer) {
+        guard !response.isInterim else { return }
+        worker.note(reachability, .probeSucceeded)
+    }
+
+    func upstreamHeadWithoutBody() {}
+
+    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool { true }
+
+    func upstreamEnded(trailers: borrowing ChunkedDecoder?) { upstream = nil }
+
+    func upstreamDrained() {}
+}

@@ -1,0 +1,46 @@
+import Activity
+import Addressing
+import Admin
+import CacheStore
+import Logging
+import Metrics
+import Resolver
+import Synchronization
+
+/// What the workers share: nothing of it is changed by one without a lock, and none of the locks is
+/// held across a system call.
+package final class SharedServices: Sendable {
+    package let workerCount: Int
+    package let resolver: Resolver
+    /// nil when the cache is off.
+    package let store: CacheStore?
+    package let accessLog: AccessLog?
+    package let logger: Logger
+    package let labels: RouteLabels
+    /// Answers requests to the administrative listener.
+    package let administration: @Sendable (AdminRequest) -> AdminResponse
+    /// Client connections of all workers, for the limit.
+    let clientConnections = Atomic<Int>(0)
+    let activity: ActivityMonitor
+    /// Tells the worker that runs the activity indicator's timer.
+    let tellActivity: @Sendable () -> Void
+    /// The process is shutting down.
+    let isDraining = Atomic<Bool>(false)
+
+    package init(
+        workerCount: Int, resolver: Resolver, store: CacheStore?, accessLog: AccessLog?,
+        logger: Logger, labels: RouteLabels, activity: ActivityMonitor,
+        tellActivity: @escaping @Sendable () -> Void,
+        administration: @escaping @Sendable (AdminRequest) -> AdminResponse
+    ) {
+        self.workerCount = workerCount
+        self.resolver = resolver
+        self.store = store
+        self.accessLog = accessLog
+        self.logger = logger
+        self.labels = labels
+        self.activity = activity
+        self.tellActivity = tellActivity
+        self.administration = administration
+    }
+}

@@ -1,0 +1,126 @@
+import Activity
+import EventLoop
+import HTTPCore
+import Logging
+import Metrics
+import Pinning
+import TLS
+
+// What a worker reports: to the operational log, the access log and the states of hosts.
+extension Worker {
+    /// Notes whether an origin could be connected to.
+    func note(_ origin: Origin, _ fault: ExchangeFault?) {
+        note(origin.reachability, fault)
+    }
+
+    /// Notes for a configured host whether it could be connected to; `fault` says why not.
+    func note(_ host: HostReachability?, _ fault: ExchangeFault?) {
+        guard let host else { return }
+        let event: ReachabilityEvent
+        switch fault {
+        case nil: event = .responseReceived
+        case .nameNotResolved: event = .connectionFailed(.nameResolution)
+        case .tlsFailed, .tlsTimeout: event = .connectionFailed(.tls)
+        case .some: event = .connectionFailed(.connect)
+        }
+        note(host, event)
+    }
+
+    func note(_ host: HostReachability, _ event: ReachabilityEvent) {
+        guard let change = host.note(event) else { return }
+        shared.logger.notice(
+            "reachability changed",
+            metadata: [
+                "host": "\(host.host)", "from": "\(change.from.label)", "to": "\(change.to.label)",
+            ])
+    }
+
+    /// Counts a handshake's pin evaluations: all passed, or one did not.
+    func countPins(_ origin: Origin, failure: TrustFailure?) {
+        for (position, pinset) in origin.policy.pinsets(entryIndex: origin.entryIndex).enumerated()
+        {
+            if let failure, let failed = failure.pinsetIndex, failed != position { continue }
+            metrics.recordPinEvaluation(pinset: pinset, result: PinResult(failure))
+        }
+    }
+
+    func countHandshakeFailure(_ error: TLSError, _ origin: Origin) {
+        guard case .trust(let failure) = error else {
+            switch error {
+            case .truncated, .transport: metrics.add(.tlsHandshakesClosed)
+            default: metrics.add(.tlsHandshakesProtocolError)
+            }
+            return
+        }
+        let result = PinResult(failure)
+        metrics.add(result == .noPinMatched ? .tlsHandshakesPinMismatch : .tlsHandshakesUntrusted)
+        countPins(origin, failure: failure)
+        shared.logger.warning(
+            "server refused",
+            metadata: [
+                "host": "\(origin.key.host)", "port": "\(origin.key.port)",
+                "reason": "\(failure.token)", "detail": "\(failure)",
+            ])
+    }
+
+    /// Writes why an exchange was answered by the gateway.
+    func log(_ fault: ExchangeFault, of exchange: Exchange) {
+        guard shared.logger.logLevel <= .info else { return }
+        var metadata: Logger.Metadata = [
+            "id": "\(exchange.idText)", "status": "\(fault.status)", "reason": "\(fault.reason)",
+            "detail": "\(fault.explanation)",
+        ]
+        if let peer = exchange.peer { metadata["client"] = "\(peer)" }
+        if let origin = exchange.origin {
+            metadata["host"] = "\(String(decoding: origin.authority, as: UTF8.self))"
+        }
+        shared.logger.info("request not served", metadata: metadata)
+    }
+
+    /// Hands an exchange's line to the access log.
+    func write(
+        _ exchange: Exchange, to log: AccessLog, durationMicroseconds: UInt64
+    ) {
+        guard let peer = exchange.peer, index < log.producers.count else { return }
+        var record = AccessLogRecord(client: peer)
+        record.timeMilliseconds = wallMilliseconds
+        record.exchange = exchange.id
+        record.listener = exchange.listener?.logIndex ?? 0
+        record.route = UInt16(clamping: exchange.origin?.route ?? exchange.listener?.route ?? 0)
+        record.status = exchange.status
+        record.version = exchange.request.length > 0 ? exchange.request.version : nil
+        record.cache = exchange.cacheResult
+        record.reason = exchange.fault.map { UInt16(clamping: $0.metricIndex) }
+        // As in every web server's log: content, without heads and framing.
+        record.requestBytes = exchange.receivedBodyBytes + exchange.relayedBytes.fromClient
+        record.responseBytes =
+            (exchange.client?.contentBytes ?? 0) + exchange.relayedBytes.toClient
+        record.durationMicroseconds = durationMicroseconds
+        record.upstreamTLS = exchange.upstreamVersion
+        if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
+        let request = exchange.request
+        let isRead = request.length > 0
+        let texts = AccessLogTexts(
+            method: isRead ? request.methodRange : ByteRange(),
+            target: isRead ? request.target : ByteRange(),
+            userAgent: isRead
+                ? request.fields.first(.userAgent)?.value ?? ByteRange() : ByteRange(),
+            referer: isRead ? request.fields.first(.referer)?.value ?? ByteRange() : ByteRange())
+        exchange.withRequestHead {
+            log.producers[index].log(record, head: $0, texts: texts)
+        }
+    }
+}
+
+extension PinResult {
+    /// The result that a refusal, or none, counts as.
+    init(_ failure: TrustFailure?) {
+        switch failure?.reason {
+        case nil: self = .passed
+        case .noPinMatches: self = .noPinMatched
+        case .chain(.hostMismatch): self = .hostNameMismatch
+        case .chain: self = .untrustedChain
+        case .pinsetWithoutPins, .invalidPolicy: self = .policyRefused
+        }
+    }
+}

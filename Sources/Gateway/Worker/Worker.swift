@@ -1,0 +1,277 @@
+import Activity
+import Addressing
+import EventLoop
+import HTTPCore
+import Metrics
+import Pinning
+import Synchronization
+import TLS
+
+/// One thread of the gateway with everything it owns: loop, listeners, clients, exchanges, origins
+/// and upstream connections, relays and counters. Nothing of it is touched by another thread; they
+/// write to `mailbox`.
+final class Worker {
+    let index: Int
+    let loop: EventLoop
+    let mailbox: Mailbox<WorkerMessage>
+    let metrics: WorkerMetrics
+    let shared: SharedServices
+    private(set) var policy: PolicySnapshot
+    let origins = OriginTable()
+    private(set) var upstreams: UpstreamPool!
+    let pipes = PipePool()
+    private var listeners: [Listener] = []
+    private var freeExchanges: [Exchange] = []
+    private var relays: [ObjectIdentifier: Relay] = [:]
+    private var activityTimer: ActivityTimer?
+    /// Exchanges began or ended in this turn.
+    private var hadActivity = false
+    private var probes: [Probe] = []
+    private(set) var isDraining = false
+    private var clients = 0
+    private var exchangeCounter: UInt64 = 0
+    private let exchangePrefix: UInt64
+    private var wallOffset: Int64 = 0
+    private var wallReadAt = Int64.min
+
+    /// Exchange objects kept for the next request.
+    private static let keptExchanges = 64
+
+    init(
+        index: Int, policy: PolicySnapshot, shared: SharedServices, metrics: WorkerMetrics,
+        mailbox: Mailbox<WorkerMessage>
+    ) throws(Errno) {
+        self.index = index
+        self.policy = policy
+        self.shared = shared
+        self.metrics = metrics
+        self.mailbox = mailbox
+        loop = try EventLoop()
+        exchangePrefix = (UInt64.random(in: 0..<(1 << 20)) << 4 | UInt64(index & 15)) << 40
+        upstreams = UpstreamPool(worker: self)
+    }
+
+    /// Serves until told to stop.
+    func run(_ sockets: [ListenerSocket]) throws(Errno) {
+        let receiver = MailboxReceiver(mailbox) { [unowned self] in handle($0) }
+        try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
+        if index == 0 {
+            let timer = ActivityTimer(worker: self)
+            try loop.add(timer)
+            activityTimer = timer
+        }
+        listen(sockets)
+        startProbes()
+        loop.turnEnded = { [unowned self] in reportActivity() }
+        loop.run()
+        close()
+    }
+
+    private func handle(_ message: WorkerMessage) {
+        switch message {
+        case .resolved(let token, let result):
+            (loop.handler(for: token) as? ConnectOperation)?.resolved(result)
+        case .resolvedLater(let token, let answer):
+            (loop.handler(for: token) as? ConnectOperation)?.arrived(answer)
+        case .loaded(let token, let result):
+            (loop.handler(for: token) as? Exchange)?.loaded(result)
+        case .chunk(let token, let result):
+            (loop.handler(for: token) as? Exchange)?.chunkArrived(result)
+        case .configure(let policy, let sockets): configure(policy, sockets)
+        case .activityChanged: activityTimer?.observe()
+        case .drain: drain()
+        case .stop: loop.stop()
+        }
+    }
+
+    // MARK: Time
+
+    /// Seconds since 1970; the clock is read about once a second and followed by the loop's.
+    var wallSeconds: Int64 { wallMilliseconds / 1000 }
+
+    /// Milliseconds since 1970.
+    var wallMilliseconds: Int64 {
+        if loop.now &- wallReadAt >= 1000 || wallReadAt == .min {
+            wallReadAt = loop.now
+            wallOffset = Clock.wallMilliseconds() - loop.now
+        }
+        return loop.now + wallOffset
+    }
+
+    // MARK: Listeners
+
+    private func listen(_ sockets: [ListenerSocket]) {
+        for socket in sockets {
+            let role: Listener.Role
+            switch socket.role {
+            case .forward: role = .forward
+            case .reverse(let host, let port, let isSecure):
+                role = .reverse(ReverseUpstream(host: host, port: port, isSecure: isSecure))
+            case .admin: role = .admin
+            }
+            let listener = Listener(
+                worker: self, name: socket.name, endpoint: socket.endpoint, role: role,
+                route: socket.route, logIndex: socket.logIndex, descriptor: socket.descriptor)
+            do {
+                try listener.start()
+                listeners.append(listener)
+            } catch {
+                Descriptors.close(socket.descriptor)
+                shared.logger.error(
+                    "cannot serve a listener",
+                    metadata: ["listener": "\(socket.name)", "error": "\(error)"])
+            }
+        }
+    }
+
+    /// A connection was accepted.
+    func accept(_ descriptor: Int32, from peer: Endpoint, on listener: Listener) {
+        let open = shared.clientConnections.add(1, ordering: .relaxed).newValue
+        if listener.isCounted, open > policy.configuration.limits.connections {
+            shared.clientConnections.subtract(1, ordering: .relaxed)
+            metrics.add(.clientConnectionsRefusedByLimit)
+            return Descriptors.close(descriptor)
+        }
+        let client = ClientConnection(
+            worker: self, descriptor: descriptor, listener: listener, peer: peer)
+        do {
+            try loop.add(client, descriptor: descriptor)
+        } catch {
+            shared.clientConnections.subtract(1, ordering: .relaxed)
+            return Descriptors.close(descriptor)
+        }
+        if listener.isCounted { clients += 1 }
+        metrics.add(.clientConnectionsAccepted)
+        metrics.adjust(.clientConnectionsOpen, by: 1)
+        client.start()
+    }
+
+    /// A client's connection, or the relay it became, is gone.
+    func clientLeft(_ listener: Listener?) {
+        if listener?.isCounted ?? true { clients -= 1 }
+        shared.clientConnections.subtract(1, ordering: .relaxed)
+        metrics.adjust(.clientConnectionsOpen, by: -1)
+        stopIfDrained()
+    }
+
+    func acceptPaused(_ error: Errno, on listener: Listener) {
+        metrics.add(.acceptPauses)
+        metrics.adjust(.acceptPaused, by: 1)
+        shared.logger.warning(
+            "accepting pauses",
+            metadata: ["listener": "\(listener.name)", "error": "\(error)"])
+    }
+
+    func acceptResumed(on listener: Listener) { metrics.adjust(.acceptPaused, by: -1) }
+
+    // MARK: Exchanges
+
+    func takeExchange(for client: ClientConnection) -> Exchange {
+        freeExchanges.popLast() ?? Exchange(worker: self)
+    }
+
+    func recycle(_ exchange: Exchange) {
+        exchange.reset()
+        if freeExchanges.count < Self.keptExchanges { freeExchanges.append(exchange) }
+    }
+
+    func nextExchangeID() -> UInt64 {
+        exchangeCounter &+= 1
+        return exchangePrefix | exchangeCounter & (1 << 40 - 1)
+    }
+
+    func exchangeBegan() {
+        metrics.adjust(.exchangesInFlight, by: 1)
+        shared.activity.begin()
+        hadActivity = true
+    }
+
+    func exchangeEnded() {
+        metrics.adjust(.exchangesInFlight, by: -1)
+        shared.activity.end()
+        hadActivity = true
+    }
+
+    /// Once per turn, not per exchange: tells the activity indicator if it listens.
+    private func reportActivity() {
+        guard hadActivity else { return }
+        hadActivity = false
+        guard shared.activity.mustBeTold else { return }
+        if let activityTimer {
+            activityTimer.observe()
+        } else {
+            shared.tellActivity()
+        }
+    }
+
+    func register(_ relay: Relay) { relays[ObjectIdentifier(relay)] = relay }
+    func unregister(_ relay: Relay) { relays[ObjectIdentifier(relay)] = nil }
+
+    // MARK: Configuration and the end
+
+    /// Whether what was obtained under a policy may be used for what comes.
+    func accepts(_ other: PolicySnapshot) -> Bool {
+        other.generation == policy.generation && !isDraining
+    }
+
+    private func configure(_ policy: PolicySnapshot, _ sockets: [ListenerSocket]) {
+        self.policy = policy
+        for origin in origins.removeAll() { upstreams.retire(origin) }
+        listen(adopt(sockets))
+        startProbes()
+    }
+
+    /// Takes over the sockets of listeners that go on, so that no connection in their queues is
+    /// lost, and closes the others.
+    private func adopt(_ sockets: [ListenerSocket]) -> [ListenerSocket] {
+        let adopted = sockets.compactMap { socket -> ListenerSocket? in
+            guard socket.descriptor < 0 else { return socket }
+            guard let index = listeners.firstIndex(where: { $0.endpoint == socket.endpoint })
+            else { return nil }
+            var socket = socket
+            socket.descriptor = listeners.remove(at: index).release()
+            return socket
+        }
+        for listener in listeners { listener.close() }
+        listeners = []
+        return adopted
+    }
+
+    private func startProbes() {
+        for probe in probes { probe.stop() }
+        probes = []
+        guard index == 0, !isDraining else { return }
+        probes = Probe.all(of: policy, worker: self)
+        for probe in probes { probe.start() }
+    }
+
+    private func drain() {
+        guard !isDraining else { return }
+        isDraining = true
+        for probe in probes { probe.stop() }
+        probes = []
+        // The administration still answers: that it is draining is something to be told.
+        for listener in listeners where listener.isCounted { listener.close() }
+        listeners.removeAll { $0.isCounted }
+        for handler in loop.handlers {
+            if let client = handler as? ClientConnection, client.listener.isCounted {
+                client.drain()
+            }
+        }
+        stopIfDrained()
+    }
+
+    private func stopIfDrained() {
+        guard isDraining, clients == 0 else { return }
+        loop.stop()
+    }
+
+    private func close() {
+        for listener in listeners { listener.close() }
+        for relay in relays.values { relay.close(broken: false) }
+        for handler in loop.handlers {
+            (handler as? ClientConnection)?.close()
+            (handler as? UpstreamConnection)?.close()
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import Addressing
+import CacheStore
+import EventLoop
+import Resolver
+
+/// What a worker is told by other threads.
+package enum WorkerMessage: Sendable {
+    /// A lookup's answer, for the connect operation of the token.
+    case resolved(Token, ResolveResult)
+    /// More addresses of the same name.
+    case resolvedLater(Token, ResolvedAnswer)
+    /// The disk tier's answer, for the exchange of the token.
+    case loaded(Token, LoadResult)
+    /// A part of a body on disk.
+    case chunk(Token, ChunkResult)
+    /// Another configuration is in force, with these listening sockets.
+    case configure(PolicySnapshot, [ListenerSocket])
+    /// The gateway has become busy or quiet: the activity indicator is to be told.
+    case activityChanged
+    /// Accept nothing more, finish what is in flight.
+    case drain
+    /// End now.
+    case stop
+}
+
+/// A listening socket that a worker takes over.
+package struct ListenerSocket: Sendable {
+    package enum Role: Sendable {
+        case forward
+        case reverse(host: String, port: UInt16, isSecure: Bool)
+        case admin
+    }
+
+    package var name: String
+    package var endpoint: Endpoint
+    package var role: Role
+    package var route: Int
+    package var logIndex: UInt16
+    package var descriptor: Int32
+}

@@ -1,0 +1,243 @@
+import COpenSSL
+import Pinning
+
+/// Why bytes are not what a pin or an anchor needs.
+package enum CertificateError: Error, Hashable, Sendable, CustomStringConvertible {
+    case notACertificate
+    case notAPublicKey
+
+    package var description: String {
+        switch self {
+        case .notACertificate: "not a certificate"
+        case .notAPublicKey: "not a public key"
+        }
+    }
+}
+
+/// What a certificate says, for `pinfold pin` and for pins.
+package struct CertificateInspection: Hashable, Sendable {
+    package var identity: CertificateIdentity
+    /// DNS names and addresses of the subject alternative names, at most 16.
+    package var names: [String]
+    /// Seconds since 1970.
+    package var notBefore: Int64
+    /// Seconds since 1970.
+    package var notAfter: Int64
+
+    /// Examines the DER of one certificate; bytes after it are refused.
+    package init(certificate der: [UInt8]) throws(CertificateError) {
+        let certificate = try Certificate(der: der)
+        let pointer = certificate.pointer
+        guard let identity = X509View(pointer).identity else { throw .notACertificate }
+        self.identity = identity
+        names = X509View(pointer).names
+        notBefore = X509View(pointer).notBefore
+        notAfter = X509View(pointer).notAfter
+    }
+
+    /// The SHA-256 of a SubjectPublicKeyInfo that is given as DER.
+    package static func keyDigest(publicKey der: [UInt8]) throws(CertificateError) -> SHA256Digest {
+        let read = der.withUnsafeBufferPointer { buffer -> Bool in
+            var position = buffer.baseAddress
+            let key = d2i_PUBKEY(nil, &position, buffer.count)
+            defer { EVP_PKEY_free(key) }
+            return key != nil && position == buffer.baseAddress.map { $0 + buffer.count }
+        }
+        guard read, let digest = sha256(der.span) else {
+            ERR_clear_error()
+            throw .notAPublicKey
+        }
+        return digest
+    }
+}
+
+/// SHA-256 of bytes; nil only if the library is out of memory.
+func sha256(_ bytes: Span<UInt8>) -> SHA256Digest? {
+    bytes.withUnsafeBufferPointer { buffer in
+        var digest = [UInt8](repeating: 0, count: SHA256Digest.byteCount)
+        guard SHA256(buffer.baseAddress, buffer.count, &digest) != nil else { return nil }
+        return SHA256Digest(digest.span)
+    }
+}
+
+/// One parsed certificate, owned.
+struct Certificate: ~Copyable {
+    let pointer: OpaquePointer
+
+    init(der: [UInt8]) throws(CertificateError) {
+        let parsed = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+            var position = buffer.baseAddress
+            guard let certificate = d2i_X509(nil, &position, buffer.count) else { return nil }
+            guard position == buffer.baseAddress.map({ $0 + buffer.count }) else {
+                X509_free(certificate)
+                return nil
+            }
+            return certificate
+        }
+        guard let parsed else {
+            ERR_clear_error()
+            throw .notACertificate
+        }
+        pointer = parsed
+    }
+
+    deinit { X509_free(pointer) }
+}
+
+/// A list of certificates, each with a reference of its own. Immutable once shared.
+final class CertificateStack: @unchecked Sendable {
+    let pointer: OpaquePointer
+
+    init?() {
+        guard let stack = pinfold_sk_X509_new() else { return nil }
+        pointer = stack
+    }
+
+    /// Takes over a stack with its certificates.
+    init(owning stack: OpaquePointer) {
+        pointer = stack
+    }
+
+    deinit { pinfold_sk_X509_free(pointer) }
+
+    var count: Int { Int(max(0, pinfold_sk_X509_num(pointer))) }
+
+    subscript(index: Int) -> OpaquePointer? {
+        pinfold_sk_X509_value(pointer, Int32(index))
+    }
+
+    /// Adds a certificate, which also keeps its other owners. Only before the stack is shared.
+    func append(_ certificate: OpaquePointer) {
+        guard X509_up_ref(certificate) == 1 else { return }
+        if pinfold_sk_X509_push(pointer, certificate) == 0 { X509_free(certificate) }
+    }
+}
+
+/// Reads an X509 that someone else owns for at least as long.
+struct X509View {
+    /// Names of a certificate that are reported at most.
+    static let namesReported = 16
+    /// Bytes of a subject or name that are reported at most.
+    static let textBytes = 256
+
+    let pointer: OpaquePointer
+
+    init(_ pointer: OpaquePointer) {
+        self.pointer = pointer
+    }
+
+    /// The digests of key and certificate; nil only if the library is out of memory.
+    var identity: CertificateIdentity? {
+        guard let key = keyDigest, let fingerprint else { return nil }
+        return CertificateIdentity(key: key, fingerprint: fingerprint, subject: subject)
+    }
+
+    /// SHA-256 of the SubjectPublicKeyInfo.
+    private var keyDigest: SHA256Digest? {
+        var encoded: UnsafeMutablePointer<UInt8>?
+        let count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), &encoded)
+        guard count > 0, let start = encoded else { return nil }
+        defer { CRYPTO_free(start, nil, 0) }
+        return sha256(UnsafeBufferPointer(start: start, count: Int(count)).span)
+    }
+
+    /// SHA-256 of the certificate.
+    var fingerprint: SHA256Digest? {
+        var digest = [UInt8](repeating: 0, count: SHA256Digest.byteCount)
+        var count = UInt32(digest.count)
+        guard X509_digest(pointer, EVP_sha256(), &digest, &count) == 1 else { return nil }
+        return SHA256Digest(digest.span)
+    }
+
+    /// The subject, or the first alternative name when that is empty.
+    var subject: String {
+        let text = X509View.text(X509_get_subject_name(pointer))
+        return text.isEmpty ? names.first ?? "(no name)" : text
+    }
+
+    var issuer: String {
+        let text = X509View.text(X509_get_issuer_name(pointer))
+        return text.isEmpty ? "(no name)" : text
+    }
+
+    /// Seconds since 1970.
+    var notBefore: Int64 { X509View.seconds(X509_get0_notBefore(pointer)) ?? .max }
+    /// Seconds since 1970.
+    var notAfter: Int64 { X509View.seconds(X509_get0_notAfter(pointer)) ?? .min }
+
+    /// DNS names and addresses of the subject alternative names.
+    var names: [String] {
+        guard
+            let names = OpaquePointer(
+                X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil))
+        else {
+            ERR_clear_error()
+            return []
+        }
+        defer { GENERAL_NAMES_free(names) }
+        var result: [String] = []
+        for index in 0..<pinfold_sk_GENERAL_NAME_num(names)
+        where result.count < X509View.namesReported {
+            let name = pinfold_sk_GENERAL_NAME_value(names, index)
+            var type: Int32 = -1
+            guard let value = GENERAL_NAME_get0_value(name, &type) else { continue }
+            let string = value.assumingMemoryBound(to: ASN1_STRING.self)
+            switch type {
+            case GEN_DNS: result.append(X509View.printable(X509View.bytes(string)))
+            case GEN_IPADD: result.append(X509View.address(X509View.bytes(string)))
+            default: continue
+            }
+        }
+        return result
+    }
+
+    private static func bytes(_ string: UnsafePointer<ASN1_STRING>?) -> [UInt8] {
+        guard let start = ASN1_STRING_get0_data(string) else { return [] }
+        return Array(UnsafeBufferPointer(start: start, count: Int(ASN1_STRING_length(string))))
+    }
+
+    /// Peers choose these bytes, logs and replies carry them: everything but printable ASCII
+    /// becomes a question mark.
+    private static func printable(_ bytes: some Collection<UInt8>) -> String {
+        String(
+            decoding: bytes.prefix(textBytes).map {
+                (0x20...0x7E).contains($0) ? $0 : UInt8(ascii: "?")
+            }, as: UTF8.self)
+    }
+
+    private static func address(_ bytes: [UInt8]) -> String {
+        guard bytes.count == 16 else {
+            return bytes.prefix(textBytes / 4).map { String($0) }.joined(separator: ".")
+        }
+        return stride(from: 0, to: 16, by: 2).map {
+            String(UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]), radix: 16)
+        }.joined(separator: ":")
+    }
+
+    private static func text(_ name: OpaquePointer?) -> String {
+        guard let bio = BIO_new(BIO_s_mem()) else { return "" }
+        defer { BIO_free(bio) }
+        guard X509_NAME_print_ex(bio, name, 0, pinfold_name_flags()) >= 0 else {
+            ERR_clear_error()
+            return ""
+        }
+        var start: UnsafeMutablePointer<CChar>?
+        let count = pinfold_BIO_get_mem_data(bio, &start)
+        guard let start, count > 0 else { return "" }
+        return printable(
+            UnsafeRawBufferPointer(start: start, count: min(Int(count), textBytes)))
+    }
+
+    /// An ASN.1 time in seconds since 1970.
+    private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+        guard let epoch = ASN1_TIME_set(nil, 0) else { return nil }
+        defer { ASN1_STRING_free(epoch) }
+        var days: Int32 = 0
+        var seconds: Int32 = 0
+        guard ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 else {
+            ERR_clear_error()
+            return nil
+        }
+        return Int64(days) * 86400 + Int64(seconds)
+    }
+}

@@ -1,0 +1,113 @@
+import COpenSSL
+
+/// What a connection's BIO knows of its socket.
+struct SocketState {
+    let fileDescriptor: Int32
+    /// The errno of the last receive or send that failed for good.
+    var errorNumber: Int32 = 0
+    /// Whether the last receive got fewer bytes than it had room for: the socket was empty then.
+    var isDrained = false
+    /// Whether the peer has closed its side.
+    var isAtEnd = false
+}
+
+/// The BIO between a TLS connection and its non-blocking socket. Unlike the library's, it raises no
+/// SIGPIPE, goes on after EINTR, keeps errno, and knows when the socket was emptied, which spares
+/// edge-triggered readers a receive that only says EAGAIN.
+enum SocketBIO {
+    /// `BIO_METHOD` is immutable once made, and lives as long as the process.
+    private struct Method: @unchecked Sendable {
+        let pointer: OpaquePointer?
+    }
+
+    private static let method = Method(pointer: makeMethod())
+
+    private static func makeMethod() -> OpaquePointer? {
+        let type = BIO_get_new_index() | Int32(BIO_TYPE_SOURCE_SINK)
+        guard let method = BIO_meth_new(type, "socket") else { return nil }
+        BIO_meth_set_read_ex(method, receive)
+        BIO_meth_set_write_ex(method, send)
+        BIO_meth_set_ctrl(method, control)
+        return method
+    }
+
+    /// A BIO over a socket whose state outlives it; nil if the library is out of memory.
+    static func make(_ state: UnsafeMutablePointer<SocketState>) -> OpaquePointer? {
+        guard let method = method.pointer, let bio = BIO_new(method) else { return nil }
+        BIO_set_data(bio, state)
+        BIO_set_init(bio, 1)
+        return bio
+    }
+
+    @inline(__always)
+    private static func state(_ bio: OpaquePointer?) -> UnsafeMutablePointer<SocketState>? {
+        BIO_get_data(bio)?.assumingMemoryBound(to: SocketState.self)
+    }
+
+    private static let receive:
+        @convention(c) (
+            OpaquePointer?, UnsafeMutablePointer<CChar>?, Int, UnsafeMutablePointer<Int>?
+        ) -> Int32 = { bio, bytes, capacity, count in
+            guard let socket = state(bio) else { return -1 }
+            pinfold_BIO_clear_retry_flags(bio)
+            while true {
+                let received = pinfold_receive(socket.pointee.fileDescriptor, bytes, capacity)
+                if received > 0 {
+                    socket.pointee.isDrained = received < capacity
+                    count?.pointee = received
+                    return 1
+                }
+                socket.pointee.isDrained = true
+                switch Int32(truncatingIfNeeded: -received) {
+                case 0:
+                    socket.pointee.isAtEnd = true
+                    return 0
+                case Int32(pinfold_EINTR):
+                    continue
+                case Int32(pinfold_EAGAIN):
+                    pinfold_BIO_set_retry_read(bio)
+                    return -1
+                case let number:
+                    socket.pointee.errorNumber = number
+                    return -1
+                }
+            }
+        }
+
+    private static let send:
+        @convention(c) (
+            OpaquePointer?, UnsafePointer<CChar>?, Int, UnsafeMutablePointer<Int>?
+        ) -> Int32 = { bio, bytes, length, count in
+            guard let socket = state(bio) else { return -1 }
+            pinfold_BIO_clear_retry_flags(bio)
+            while true {
+                let sent = pinfold_send(socket.pointee.fileDescriptor, bytes, length)
+                if sent >= 0 {
+                    count?.pointee = sent
+                    return 1
+                }
+                switch Int32(truncatingIfNeeded: -sent) {
+                case Int32(pinfold_EINTR):
+                    continue
+                case Int32(pinfold_EAGAIN):
+                    pinfold_BIO_set_retry_write(bio)
+                    return -1
+                case let number:
+                    socket.pointee.errorNumber = number
+                    return -1
+                }
+            }
+        }
+
+    private static let control:
+        @convention(c) (
+            OpaquePointer?, Int32, Int, UnsafeMutableRawPointer?
+        ) -> Int = { bio, command, _, _ in
+            switch command {
+            case BIO_CTRL_EOF: state(bio)?.pointee.isAtEnd == true ? 1 : 0
+            // Nothing is buffered here, so there is nothing to do.
+            case BIO_CTRL_FLUSH: 1
+            default: 0
+            }
+        }
+}

@@ -1,0 +1,215 @@
+import COpenSSL
+import Pinning
+import Synchronization
+
+/// The versions that can be required.
+package enum TLSVersion: Hashable, Sendable, CaseIterable {
+    case tls12
+    case tls13
+
+    /// As configurations write it.
+    package var text: String {
+        switch self {
+        case .tls12: "1.2"
+        case .tls13: "1.3"
+        }
+    }
+
+    var number: Int32 {
+        switch self {
+        case .tls12: TLS1_2_VERSION
+        case .tls13: TLS1_3_VERSION
+        }
+    }
+}
+
+/// How servers are spoken to and judged.
+package struct TLSClientSettings: Hashable, Sendable {
+    package var minimumVersion = TLSVersion.tls12
+    package var policy = SecurityPolicy()
+    /// What is offered by ALPN, most wanted first; empty offers nothing.
+    package var applicationProtocols = ["http/1.1"]
+
+    package init() {}
+}
+
+/// One security policy in force: everything that connections under it share. Immutable; used by any
+/// number of threads at once. Making one digests the pins, so make it when configuration changes,
+/// never per connection.
+package final class TLSClientContext: @unchecked Sendable {
+    /// Bytes that one receive takes from the socket at most: two full records.
+    private static let receiveBytes = 32 * 1024
+    /// The longest protocol name (RFC 7301 §3.1).
+    private static let protocolNameBytes = 255
+    private static let identities = Atomic<UInt64>(0)
+
+    /// Differs between all contexts of the process.
+    package let identity: UInt64
+    package let settings: TLSClientSettings
+    let context: OpaquePointer
+    let roots: TrustRoots
+    let policy: ResolvedSecurityPolicy
+    /// The certificates of each pinset, in the policy's order.
+    let pinsets: [PinsetCertificates]
+    let sessions: TLSSessionCache?
+
+    /// - Parameters:
+    ///   - settings: versions, policy and protocols.
+    ///   - roots: the trust anchors; shared between contexts.
+    ///   - sessions: where sessions are kept for resumption, shared between contexts; nil resumes
+    ///     none.
+    /// - Throws: for a pin or an anchor that is no certificate or key, and for a pinset that no
+    ///   server can pass.
+    package init(
+        _ settings: TLSClientSettings = TLSClientSettings(), roots: TrustRoots,
+        sessions: TLSSessionCache? = nil
+    ) throws(TLSContextError) {
+        for pinset in settings.policy.pinsets {
+            if let problem = pinset.problem { throw .pinset(name: pinset.name, problem) }
+        }
+        var certificates: [PinsetCertificates] = []
+        for pinset in settings.policy.pinsets {
+            certificates.append(try PinsetCertificates(pinset))
+        }
+        policy = try TLSClientContext.resolve(settings.policy)
+        context = try TLSClientContext.makeContext(settings)
+        pinsets = certificates
+        self.settings = settings
+        self.roots = roots
+        self.sessions = sessions
+        identity = TLSClientContext.identities.wrappingAdd(1, ordering: .relaxed).newValue
+        guard sessions != nil else { return }
+        let mode = SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL
+        _ = pinfold_SSL_CTX_set_session_cache_mode(context, Int(mode))
+        SSL_CTX_sess_set_new_cb(context) { ssl, session in
+            TLSClientConnection.from(ssl)?.keep(session)
+            return 0
+        }
+    }
+
+    deinit {
+        sessions?.removeSessions(ofContext: identity)
+        SSL_CTX_free(context)
+    }
+
+    private static func resolve(
+        _ policy: SecurityPolicy
+    ) throws(TLSContextError) -> ResolvedSecurityPolicy {
+        try ResolvedSecurityPolicy(policy) { (pin, index) throws(TLSContextError) in
+            do throws(CertificateError) {
+                switch pin {
+                case .keyDigest(let digest):
+                    return PinDigests(key: digest)
+                case .certificateFingerprint(let digest):
+                    return PinDigests(certificate: digest)
+                case .publicKey(let der):
+                    return PinDigests(key: try CertificateInspection.keyDigest(publicKey: der))
+                case .certificate(let der):
+                    let identity = try CertificateInspection(certificate: der).identity
+                    return PinDigests(key: identity.key, certificate: identity.fingerprint)
+                }
+            } catch {
+                throw .pin(pinset: policy.pinsets[index].name, error)
+            }
+        }
+    }
+
+    private static func makeContext(
+        _ settings: TLSClientSettings
+    ) throws(TLSContextError) -> OpaquePointer {
+        guard let context = SSL_CTX_new(TLS_client_method()) else {
+            throw .library(ErrorQueue.drain())
+        }
+        do throws(TLSContextError) {
+            try configure(context, settings)
+        } catch {
+            SSL_CTX_free(context)
+            throw error
+        }
+        return context
+    }
+
+    private static func configure(
+        _ context: OpaquePointer, _ settings: TLSClientSettings
+    ) throws(TLSContextError) {
+        guard pinfold_SSL_CTX_set_min_proto_version(context, settings.minimumVersion.number) == 1
+        else { throw .library(ErrorQueue.drain()) }
+        let options =
+            pinfold_SSL_OP_NO_COMPRESSION | pinfold_SSL_OP_NO_RENEGOTIATION
+        SSL_CTX_set_options(context, options)
+        // Partial writes and a moving buffer: callers write from ring buffers. Released buffers: an
+        // idle connection holds none.
+        let modes =
+            SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+            | SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY
+        _ = pinfold_SSL_CTX_set_mode(context, Int(modes))
+        pinfold_SSL_CTX_set_read_ahead(context, 1)
+        SSL_CTX_set_default_read_buffer_len(context, receiveBytes)
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+        SSL_CTX_set_cert_verify_callback(
+            context,
+            { storeContext, _ in
+                let index = SSL_get_ex_data_X509_STORE_CTX_idx()
+                let ssl = X509_STORE_CTX_get_ex_data(storeContext, index)
+                guard let storeContext, let ssl,
+                    let connection = TLSClientConnection.from(OpaquePointer(ssl))
+                else { return 0 }
+                return connection.judge(storeContext) ? 1 : 0
+            }, nil)
+        var wire: [UInt8] = []
+        for name in settings.applicationProtocols {
+            guard (1...protocolNameBytes).contains(name.utf8.count) else {
+                throw .library("not an application protocol: \(name)")
+            }
+            wire.append(UInt8(name.utf8.count))
+            wire.append(contentsOf: name.utf8)
+        }
+        guard wire.isEmpty || SSL_CTX_set_alpn_protos(context, wire, UInt32(wire.count)) == 0 else {
+            throw .library(ErrorQueue.drain())
+        }
+    }
+}
+
+/// The certificates that a pinset brings.
+struct PinsetCertificates: Sendable {
+    /// Extra trust anchors; nil when there are none.
+    let anchors: CertificateStack?
+    /// The pins that are whole certificates.
+    let pinned: CertificateStack
+    /// The pins that are fingerprints: a certificate with one of these is the pin.
+    let fingerprints: Set<SHA256Digest>
+
+    init(_ pinset: Pinset) throws(TLSContextError) {
+        guard let pinned = CertificateStack() else { throw .library(ErrorQueue.drain()) }
+        var fingerprints: Set<SHA256Digest> = []
+        for pin in pinset.pins {
+            switch pin {
+            case .keyDigest, .publicKey: continue
+            case .certificateFingerprint(let digest): fingerprints.insert(digest)
+            case .certificate(let der):
+                do throws(CertificateError) {
+                    let certificate = try Certificate(der: der)
+                    pinned.append(certificate.pointer)
+                } catch {
+                    throw .pin(pinset: pinset.name, error)
+                }
+            }
+        }
+        var anchors: CertificateStack?
+        if !pinset.anchors.isEmpty {
+            anchors = CertificateStack()
+            guard anchors != nil else { throw .library(ErrorQueue.drain()) }
+        }
+        for (index, der) in pinset.anchors.enumerated() {
+            do throws(CertificateError) {
+                let certificate = try Certificate(der: der)
+                anchors?.append(certificate.pointer)
+            } catch {
+                throw .anchor(pinset: pinset.name, index: index, error)
+            }
+        }
+        self.anchors = anchors
+        self.pinned = pinned
+        self.fingerprints = fingerprints
+    }
+}

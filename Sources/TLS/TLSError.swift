@@ -1,0 +1,199 @@
+import COpenSSL
+import Pinning
+
+/// Why a TLS connection failed.
+package enum TLSError: Error, Hashable, Sendable {
+    /// The server was refused by the security policy: nothing was sent but an alert.
+    case trust(TrustFailure)
+    /// The server sent a fatal alert: its code (RFC 8446 §6) and name.
+    case alertReceived(code: UInt8, name: String)
+    /// There is no version that both sides allow.
+    case versionRefused
+    /// What the server sent is not TLS.
+    case notTLS
+    /// The connection ended without the server's close_notify.
+    case truncated
+    /// The socket failed with this errno.
+    case transport(errorNumber: Int32)
+    /// The server broke the protocol, in the library's words.
+    case protocolViolation(String)
+    /// The handshake ended without proof of who the server is.
+    case unauthenticated
+    /// The library could not make the connection's state, in its words.
+    case resources(String)
+
+    /// A short token for metrics and the log, from a fixed set.
+    package var token: String {
+        switch self {
+        case .trust(let failure): failure.token
+        case .alertReceived: "alert-received"
+        case .versionRefused: "version-refused"
+        case .notTLS: "not-tls"
+        case .truncated: "truncated"
+        case .transport: "transport-error"
+        case .protocolViolation: "protocol-violation"
+        case .unauthenticated: "unauthenticated"
+        case .resources: "resources"
+        }
+    }
+
+    /// The Proxy-Status error type (RFC 9209 §2.3).
+    package var proxyStatusType: String {
+        switch self {
+        case .trust, .unauthenticated: "tls_certificate_error"
+        case .alertReceived: "tls_alert_received"
+        case .versionRefused, .notTLS, .protocolViolation: "tls_protocol_error"
+        case .truncated, .transport: "connection_terminated"
+        case .resources: "proxy_internal_error"
+        }
+    }
+}
+
+extension TLSError: CustomStringConvertible {
+    /// One sentence for an error reply and the log.
+    package var description: String {
+        switch self {
+        case .trust(let failure): failure.description
+        case .alertReceived(let code, let name): "the server sent the alert \(name) (\(code))"
+        case .versionRefused: "the server supports no TLS version that is allowed"
+        case .notTLS: "what the server sent is not TLS"
+        case .truncated: "the server closed the connection without ending the TLS session"
+        case .transport(let number): transportText(number)
+        case .protocolViolation(let reason): "the server broke the TLS protocol: \(reason)"
+        case .unauthenticated: "the handshake did not prove who the server is"
+        case .resources(let reason): "no TLS state could be made: \(reason)"
+        }
+    }
+}
+
+/// Why a context or its trust anchors could not be made: an error of the configuration.
+package enum TLSContextError: Error, Hashable, Sendable {
+    /// A file of trust anchors that holds something else; `name` is what the configuration calls it.
+    case rootsFile(name: String, PinError)
+    /// A certificate in a file of trust anchors, by its position.
+    case root(name: String, index: Int, CertificateError)
+    /// A trust anchor of a pinset, by its position.
+    case anchor(pinset: String, index: Int, CertificateError)
+    /// A pin of a pinset.
+    case pin(pinset: String, CertificateError)
+    /// A pinset that no server can pass.
+    case pinset(name: String, PinsetProblem)
+    /// The library refused, in its words.
+    case library(String)
+}
+
+extension TLSContextError: CustomStringConvertible {
+    /// One sentence for a configuration's error line.
+    package var description: String {
+        switch self {
+        case .rootsFile(let name, let error): "roots \(name): \(error.problem)"
+        case .root(let name, let index, let error):
+            "roots \(name), certificate \(index + 1): \(error)"
+        case .anchor(let pinset, let index, let error):
+            "pinset \(pinset), anchor \(index + 1): \(error)"
+        case .pin(let pinset, let error): "pinset \(pinset): \(error)"
+        case .pinset(let name, let problem): "pinset \(name): \(problem.problem)"
+        case .library(let reason): "the TLS library refused: \(reason)"
+        }
+    }
+}
+
+/// The library's error queue of this thread. Whoever makes a call fail drains it, so that a stale
+/// entry can never be taken for the reason of a later failure.
+enum ErrorQueue {
+    /// Empties the queue; costs one thread-local read when it is empty already.
+    @inline(__always)
+    static func clear() {
+        if ERR_peek_error() != 0 { ERR_clear_error() }
+    }
+
+    /// The first error that was queued, as the library's text; empties the queue.
+    static func drain() -> String {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        return text(code)
+    }
+
+    static func text(_ code: UInt) -> String {
+        guard code != 0 else { return "unknown" }
+        guard let reason = ERR_reason_error_string(code) else { return "error \(code)" }
+        return String(cString: reason)
+    }
+}
+
+extension TLSError {
+    /// The error that an SSL_ERROR_SSL stands for; empties the queue.
+    static func fromQueue() -> TLSError {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        guard pinfold_error_library(code) == UInt(ERR_LIB_SSL) else {
+            return .protocolViolation(ErrorQueue.text(code))
+        }
+        let reason = Int32(truncatingIfNeeded: pinfold_error_reason(code))
+        switch reason {
+        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
+            return .truncated
+        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_PACKET_LENGTH_TOO_LONG:
+            return .notTLS
+        case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_VERSION_TOO_LOW, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+            return .versionRefused
+        case SSL_AD_REASON_OFFSET...(SSL_AD_REASON_OFFSET + 255):
+            let alert = UInt8(truncatingIfNeeded: reason - SSL_AD_REASON_OFFSET)
+            return .alertReceived(code: alert, name: alertName(alert))
+        default:
+            return .protocolViolation(ErrorQueue.text(code))
+        }
+    }
+}
+
+/// What became of the connection, for the errnos that connections die of.
+private func transportText(_ number: Int32) -> String {
+    switch Int(number) {
+    case pinfold_ECONNRESET: "the server reset the connection"
+    case pinfold_EPIPE: "the server had closed the connection"
+    case pinfold_ETIMEDOUT: "the connection timed out"
+    case pinfold_EHOSTUNREACH, pinfold_ENETUNREACH: "the server became unreachable"
+    default: "the connection failed (errno \(number))"
+    }
+}
+
+/// The name of an alert in IANA's registry of TLS alerts. The library's own list ends before TLS 1.3.
+private func alertName(_ code: UInt8) -> String {
+    switch code {
+    case 0: "close_notify"
+    case 10: "unexpected_message"
+    case 20: "bad_record_mac"
+    case 21: "decryption_failed"
+    case 22: "record_overflow"
+    case 30: "decompression_failure"
+    case 40: "handshake_failure"
+    case 41: "no_certificate"
+    case 42: "bad_certificate"
+    case 43: "unsupported_certificate"
+    case 44: "certificate_revoked"
+    case 45: "certificate_expired"
+    case 46: "certificate_unknown"
+    case 47: "illegal_parameter"
+    case 48: "unknown_ca"
+    case 49: "access_denied"
+    case 50: "decode_error"
+    case 51: "decrypt_error"
+    case 60: "export_restriction"
+    case 70: "protocol_version"
+    case 71: "insufficient_security"
+    case 80: "internal_error"
+    case 86: "inappropriate_fallback"
+    case 90: "user_canceled"
+    case 100: "no_renegotiation"
+    case 109: "missing_extension"
+    case 110: "unsupported_extension"
+    case 111: "certificate_unobtainable"
+    case 112: "unrecognized_name"
+    case 113: "bad_certificate_status_response"
+    case 114: "bad_certificate_hash_value"
+    case 115: "unknown_psk_identity"
+    case 116: "certificate_required"
+    case 120: "no_application_protocol"
+    default: "unassigned"
+    }
+}

@@ -1,0 +1,57 @@
+import COpenSSL
+import Pinning
+
+/// Where trust anchors come from.
+package enum RootSource: Hashable, Sendable {
+    /// The system's, from the library's default file and folder (`SSL_CERT_FILE`, `SSL_CERT_DIR`).
+    case system
+    /// A file's contents, PEM or DER; `name` is for error messages.
+    case file(name: String, contents: [UInt8])
+}
+
+/// A set of trust anchors, loaded once and shared by the contexts that use it. Any certificate in it
+/// may end a chain, also an intermediate or a leaf.
+package final class TrustRoots: @unchecked Sendable {
+    // The store is complete when init ends; the library locks its lookups in the system's folder.
+    let store: OpaquePointer
+
+    /// Loads the sources together. An empty list trusts nobody.
+    package init(_ sources: [RootSource]) throws(TLSContextError) {
+        guard let store = X509_STORE_new() else { throw .library(ErrorQueue.drain()) }
+        self.store = store
+        for source in sources {
+            switch source {
+            case .system:
+                guard X509_STORE_set_default_paths(store) == 1 else {
+                    throw .library(ErrorQueue.drain())
+                }
+                // A default file that does not exist leaves an error behind, and no other trace.
+                ERR_clear_error()
+            case .file(let name, let contents):
+                try add(name: name, contents: contents)
+            }
+        }
+    }
+
+    deinit { X509_STORE_free(store) }
+
+    private func add(name: String, contents: [UInt8]) throws(TLSContextError) {
+        let certificates: [[UInt8]]
+        do throws(PinError) {
+            certificates = try Pin.decodeCertificates(file: contents)
+        } catch {
+            throw .rootsFile(name: name, error)
+        }
+        for (index, der) in certificates.enumerated() {
+            let certificate: Certificate
+            do throws(CertificateError) {
+                certificate = try Certificate(der: der)
+            } catch {
+                throw .root(name: name, index: index, error)
+            }
+            guard X509_STORE_add_cert(store, certificate.pointer) == 1 else {
+                throw .library(ErrorQueue.drain())
+            }
+        }
+    }
+}

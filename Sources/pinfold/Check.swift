@@ -1,0 +1,20 @@
+import ArgumentParser
+import Configuration
+
+/// `pinfold check`: validates a configuration and prints what is in effect.
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Validate a configuration and print the effective one.",
+        discussion: """
+            Prints the whole configuration with every default filled in, itself a valid \
+            configuration, and exits with 0. When something is wrong, prints one line per error to \
+            standard error and exits with 1.
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    func run() throws {
+        let snapshot = try options.loadOrExit()
+        writeToStandardOutput(snapshot.effectiveYAML())
+    }
+}

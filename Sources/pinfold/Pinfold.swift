@@ -1,0 +1,14 @@
+import ArgumentParser
+
+/// The version of the program, the one place where it stands.
+let pinfoldVersion = "0.1.0"
+
+/// The command line's root: it only names the subcommands.
+@main
+struct Pinfold: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pinfold",
+        abstract: "An HTTP gateway that verifies and pins TLS, caches, and reports.",
+        version: pinfoldVersion,
+        subcommands: [Run.self, Check.self])
+}

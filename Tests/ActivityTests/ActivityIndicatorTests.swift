@@ -1,0 +1,202 @@
+import Testing
+
+@testable import Activity
+
+/// A display and a timer that obey the actions and remember what was asked of them.
+struct Display {
+    var indicator: ActivityIndicator
+    var isTimerRunning = false
+    var changes: [Bool] = []
+
+    init(_ indicator: ActivityIndicator = ActivityIndicator()) {
+        self.indicator = indicator
+    }
+
+    mutating func perform(_ body: (inout ActivityIndicator) -> ActivityActions) {
+        let actions = body(&indicator)
+        switch actions.timer {
+        case .none: break
+        case .start:
+            #expect(!isTimerRunning, "a timer was started while one was running")
+            isTimerRunning = true
+        case .cancel:
+            #expect(isTimerRunning, "a timer was cancelled while none was running")
+            isTimerRunning = false
+        }
+        if let visible = actions.visibilityChanged { changes.append(visible) }
+    }
+
+    mutating func fire() {
+        #expect(isTimerRunning)
+        isTimerRunning = false
+        perform { $0.timerFired() }
+    }
+}
+
+@Suite("Activity indicator: the rules in words")
+struct ActivityIndicatorTests {
+    @Test("a request shorter than the activation delay is never shown")
+    func shortRequest() {
+        var display = Display()
+        display.perform { $0.begin() }
+        display.perform { $0.end() }
+        display.fire()
+        #expect(display.changes == [])
+        #expect(display.indicator.state == .notActive)
+    }
+
+    @Test("a request longer than the activation delay is shown, and hidden after its end")
+    func longRequest() {
+        var display = Display()
+        display.perform { $0.begin() }
+        display.fire()
+        #expect(display.changes == [true])
+        display.perform { $0.end() }
+        #expect(display.changes == [true])
+        display.fire()
+        #expect(display.changes == [true, false])
+    }
+
+    @Test("two overlapping requests show and hide once")
+    func overlapping() {
+        var display = Display()
+        display.perform { $0.begin() }
+        display.fire()
+        display.perform { $0.begin() }
+        display.perform { $0.end() }
+        display.perform { $0.end() }
+        display.fire()
+        #expect(display.changes == [true, false])
+    }
+
+    @Test("a request within the completion delay keeps it shown")
+    func gap() {
+        var display = Display()
+        display.perform { $0.begin() }
+        display.fire()
+        display.perform { $0.end() }
+        display.perform { $0.begin() }
+        #expect(!display.isTimerRunning)
+        #expect(display.indicator.state == .active)
+        display.perform { $0.end() }
+        display.fire()
+        #expect(display.changes == [true, false])
+    }
+
+    @Test("another request in place of the first counts when the activation delay is over")
+    func replacedWhileDelaying() {
+        var display = Display()
+        display.perform { $0.begin() }
+        display.perform { $0.end() }
+        display.perform { $0.begin() }
+        display.fire()
+        #expect(display.changes == [true])
+    }
+
+    @Test("the count never goes below zero")
+    func floor() {
+        var display = Display()
+        display.perform { $0.end() }
+        #expect(display.indicator.count == 0)
+        display.perform { $0.begin() }
+        #expect(display.indicator.count == 1)
+        #expect(display.indicator.state == .delayingStart)
+        display.perform { $0.observe(count: -5) }
+        #expect(display.indicator.count == 0)
+    }
+
+    @Test("an observed count acts when it changes and not otherwise")
+    func observed() {
+        var indicator = ActivityIndicator()
+        #expect(indicator.observe(count: 0) == .none)
+        #expect(indicator.observe(count: 3).timer == .start(milliseconds: 1000))
+        #expect(indicator.observe(count: 3) == .none)
+        #expect(indicator.timerFired().visibilityChanged == true)
+        #expect(indicator.observe(count: 1) == .none)
+        #expect(indicator.observe(count: 0).timer == .start(milliseconds: 170))
+    }
+
+    @Test("configured delays are those of the timers")
+    func configuredDelays() {
+        let delays = ActivityDelays(activationMilliseconds: 5, completionMilliseconds: 7)
+        var indicator = ActivityIndicator(delays: delays)
+        #expect(indicator.begin().timer == .start(milliseconds: 5))
+        _ = indicator.timerFired()
+        #expect(indicator.end().timer == .start(milliseconds: 7))
+    }
+
+    @Test("disabling resets from every state", arguments: 0..<4)
+    func disabling(steps: Int) {
+        var display = Display()
+        if steps > 0 { display.perform { $0.begin() } }
+        if steps > 1 { display.fire() }
+        if steps > 2 { display.perform { $0.end() } }
+        let wasVisible = display.indicator.isVisible
+        display.perform { $0.setEnabled(false) }
+        #expect(display.indicator.state == .notActive)
+        #expect(!display.isTimerRunning)
+        #expect(display.changes == (wasVisible ? [true, false] : []))
+    }
+
+    @Test("while disabled, requests have no effect, but are counted for the time after")
+    func whileDisabled() {
+        var display = Display(ActivityIndicator(isEnabled: false))
+        display.perform { $0.begin() }
+        display.perform { $0.begin() }
+        display.perform { $0.end() }
+        #expect(display.indicator.state == .notActive)
+        display.perform { $0.setEnabled(true) }
+        #expect(display.indicator.count == 1)
+        #expect(display.indicator.state == .delayingStart)
+        #expect(display.isTimerRunning)
+    }
+
+    @Test("enabling or disabling twice does nothing the second time")
+    func idempotent() {
+        var indicator = ActivityIndicator()
+        #expect(indicator.setEnabled(true) == .none)
+        _ = indicator.begin()
+        #expect(indicator.setEnabled(false).timer == .cancel)
+        #expect(indicator.setEnabled(false) == .none)
+    }
+
+    @Test("transitions count the states entered")
+    func transitions() {
+        var display = Display()
+        display.perform { $0.begin() }
+        display.fire()
+        display.perform { $0.end() }
+        display.perform { $0.begin() }
+        display.perform { $0.end() }
+        display.fire()
+        let counts = ActivityState.allCases.map {
+            display.indicator.transitions[Int($0.rawValue)]
+        }
+        #expect(counts == [1, 1, 2, 2])
+    }
+
+    @Test("whatever happens, timers and visibility stay consistent", arguments: 0..<20)
+    func randomWalk(seed: UInt64) {
+        var display = Display()
+        var random = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+        for _ in 0..<2000 {
+            random ^= random << 13
+            random ^= random >> 7
+            random ^= random << 17
+            switch random % 6 {
+            case 0, 1: display.perform { $0.begin() }
+            case 2, 3: display.perform { $0.end() }
+            case 4: if display.isTimerRunning { display.fire() }
+            default:
+                let enabled = random & 64 == 0
+                display.perform { $0.setEnabled(enabled) }
+            }
+            let state = display.indicator.state
+            #expect(display.isTimerRunning == (state == .delayingStart || state == .delayingEnd))
+            #expect((display.changes.last ?? false) == display.indicator.isVisible)
+            #expect(display.indicator.count >= 0)
+        }
+        // Shown and hidden alternate.
+        #expect(zip(display.changes, display.changes.dropFirst()).allSatisfy { $0 != $1 })
+    }
+}

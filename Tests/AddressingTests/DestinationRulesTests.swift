@@ -1,0 +1,95 @@
+import Addressing
+import Testing
+
+@Suite struct DestinationRulesTests {
+    private func rules(allow: [String] = [], deny: [String] = []) -> DestinationRules {
+        DestinationRules(
+            allow: allow.compactMap { IPNetwork($0) }, deny: deny.compactMap { IPNetwork($0) })
+    }
+
+    private func decide(
+        _ text: String, _ rules: DestinationRules,
+        host: DestinationRules.HostMatch = DestinationRules.HostMatch()
+    ) throws -> DestinationRules.Decision {
+        rules.decide(try #require(IPAddress(text)), host: host)
+    }
+
+    @Test(
+        "Without rules only global addresses are allowed, and the refusal names the scope",
+        arguments: [
+            ("8.8.8.8", nil), ("2001:4860:4860::8888", nil), ("127.0.0.1", .loopback),
+            ("::1", .loopback), ("::ffff:127.0.0.1", .loopback), ("64:ff9b::7f00:1", .loopback),
+            ("10.0.0.1", .privateNetwork), ("fd12::1", .privateNetwork),
+            ("169.254.1.1", .linkLocal), ("fe80::1", .linkLocal), ("100.64.0.1", .shared),
+            ("169.254.169.254", .metadata), ("::ffff:169.254.169.254", .metadata),
+            ("fd00:ec2::254", .metadata), ("0.0.0.0", .unspecified), ("::", .unspecified),
+            ("224.0.0.1", .multicast), ("ff02::1", .multicast), ("255.255.255.255", .broadcast),
+            ("240.0.0.1", .reserved), ("2001:db8::1", .reserved),
+        ] as [(String, DestinationRefusal?)])
+    func byScope(text: String, refusal: DestinationRefusal?) throws {
+        let expected = refusal.map(DestinationRules.Decision.refused) ?? .allowed
+        #expect(try decide(text, rules()) == expected)
+    }
+
+    @Test("An allowed network lets its addresses through, mapped ones too, and no others")
+    func allow() throws {
+        let rules = rules(allow: ["127.0.0.0/8", "169.254.169.254", "fc00::/7"])
+        #expect(try decide("127.0.0.1", rules) == .allowed)
+        #expect(try decide("::ffff:127.0.0.1", rules) == .allowed)
+        #expect(try decide("169.254.169.254", rules) == .allowed)
+        #expect(try decide("fd00:ec2::254", rules) == .allowed)
+        #expect(try decide("169.254.169.253", rules) == .refused(.linkLocal))
+        #expect(try decide("::1", rules) == .refused(.loopback))
+        #expect(try decide("10.0.0.1", rules) == .refused(.privateNetwork))
+    }
+
+    @Test("A denied network wins over an allowed one and over an allowed host")
+    func denyWins() throws {
+        let rules = rules(allow: ["10.0.0.0/8"], deny: ["10.1.0.0/16", "8.8.8.8"])
+        #expect(try decide("10.0.0.1", rules) == .allowed)
+        #expect(try decide("10.1.0.1", rules) == .refused(.deniedNetwork))
+        #expect(try decide("::ffff:10.1.0.1", rules) == .refused(.deniedNetwork))
+        #expect(try decide("8.8.8.8", rules) == .refused(.deniedNetwork))
+        #expect(try decide("8.8.4.4", rules) == .allowed)
+        let host = DestinationRules.HostMatch(allowed: true)
+        #expect(try decide("10.1.0.1", rules, host: host) == .refused(.deniedNetwork))
+        #expect(try decide("127.0.0.1", rules, host: host) == .allowed)
+    }
+
+    @Test("A denied host is refused whatever its address, even if it is allowed too")
+    func deniedHost() throws {
+        let rules = rules(allow: ["0.0.0.0/0"])
+        let denied = DestinationRules.HostMatch(allowed: true, denied: true)
+        #expect(try decide("8.8.8.8", rules, host: denied) == .refused(.deniedHost))
+        #expect(try decide("127.0.0.1", rules, host: denied) == .refused(.deniedHost))
+    }
+
+    @Test("An IPv4 address carried by NAT64 or 6to4 can be denied but not allowed")
+    func carried() throws {
+        let allowing = rules(allow: ["10.0.0.0/8"])
+        #expect(try decide("64:ff9b::a00:1", allowing) == .refused(.privateNetwork))
+        #expect(try decide("2002:a00:1::1", allowing) == .refused(.privateNetwork))
+        let denying = rules(deny: ["8.8.8.0/24"])
+        #expect(try decide("64:ff9b::808:808", denying) == .refused(.deniedNetwork))
+        #expect(try decide("2002:808:808::1", denying) == .refused(.deniedNetwork))
+        #expect(try decide("64:ff9b::808:908", denying) == .allowed)
+        let named = rules(allow: ["64:ff9b::/96"])
+        #expect(try decide("64:ff9b::a00:1", named) == .allowed)
+    }
+
+    @Test("Every scope but global has a refusal of its own, with a token of its own")
+    func tokens() {
+        var seen: Set<DestinationRefusal> = []
+        for scope in AddressScope.allCases {
+            guard let refusal = DestinationRefusal(scope: scope) else {
+                #expect(scope == .global)
+                continue
+            }
+            #expect(seen.insert(refusal).inserted)
+        }
+        #expect(seen.count == AddressScope.allCases.count - 1)
+        #expect(
+            Set(DestinationRefusal.allCases.map(\.rawValue)).count
+                == DestinationRefusal.allCases.count)
+    }
+}

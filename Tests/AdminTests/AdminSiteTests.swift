@@ -1,0 +1,297 @@
+import Activity
+import Foundation
+import HTTPCore
+import Metrics
+import Synchronization
+import Testing
+
+@testable import Admin
+
+@Suite("Admin: the pages")
+struct AdminSiteTests {
+    private func site(_ readiness: Readiness = .ready, version: String = "1.2.3") -> AdminSite {
+        let source = AdminSource(
+            metrics: {
+                MetricsSnapshot(
+                    workers: [], routes: LabelTable(), pinsets: LabelTable(), reasons: [],
+                    service: ServiceFigures(), process: ProcessReader().figures(),
+                    build: BuildFigures(version: "1.2.3"))
+            }, readiness: { readiness })
+        return AdminSite(source: source, version: version)
+    }
+
+    private func body(_ response: AdminResponse) -> String {
+        String(decoding: response.body, as: UTF8.self)
+    }
+
+    private func field(_ response: AdminResponse, _ name: String) -> String? {
+        response.fields.first { $0.name == name }?.value
+    }
+
+    @Test("/metrics is in the format that Accept prefers")
+    func metrics() {
+        let text = site().respond(to: AdminRequest(method: .get, target: "/metrics"))
+        #expect(text.status == 200)
+        #expect("\(text.contentType)" == "text/plain; version=0.0.4; charset=utf-8")
+        #expect(body(text).contains("# TYPE pinfold_build_info gauge\n"))
+        #expect(body(text).contains("\nprocess_open_fds "))
+        #expect(field(text, "Cache-Control") == "no-store")
+        #expect(field(text, "Vary") == "Accept")
+        let accept = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"
+        let openMetrics = site().respond(
+            to: AdminRequest(method: .get, target: "/metrics?x=1", accept: accept))
+        #expect(
+            "\(openMetrics.contentType)"
+                == "application/openmetrics-text; version=1.0.0; charset=utf-8")
+        #expect(body(openMetrics).hasSuffix("\n# EOF\n"))
+    }
+
+    @Test("/healthz is well while the process answers", arguments: [Readiness.ready, .draining])
+    func health(readiness: Readiness) {
+        let response = site(readiness).respond(to: AdminRequest(method: .get, target: "/healthz"))
+        #expect(response.status == 200)
+        #expect(body(response) == "ok\n")
+        #expect(field(response, "Cache-Control") == "no-store")
+    }
+
+    static let readinesses: [(Readiness, UInt16, String, String)] = [
+        (.ready, 200, "ready", "ready"),
+        (
+            .starting(listenersUp: 1, listenersConfigured: 2), 503, "starting",
+            "starting: 1 of 2 listeners are up"
+        ),
+        (.draining, 503, "draining", "draining: no new connections are accepted"),
+    ]
+
+    @Test("/readyz says whether new work is taken, and why not", arguments: readinesses)
+    func readiness(readiness: Readiness, status: UInt16, token: String, text: String) throws {
+        let plain = site(readiness).respond(to: AdminRequest(method: .get, target: "/readyz"))
+        #expect(plain.status == status)
+        #expect(body(plain) == text + "\n")
+        let json = site(readiness).respond(
+            to: AdminRequest(method: .get, target: "/readyz", accept: "application/json"))
+        #expect(json.status == status)
+        #expect("\(json.contentType)" == "application/json")
+        let object = try JSONSerialization.jsonObject(with: Data(json.body)) as? [String: String]
+        #expect(object == ["status": token, "message": text])
+    }
+
+    @Test("readiness follows from the listeners and from draining")
+    func readinessRule() {
+        func readiness(_ up: Int, _ configured: Int, _ draining: Bool) -> Readiness {
+            Readiness(listenersUp: up, listenersConfigured: configured, isDraining: draining)
+        }
+        #expect(readiness(2, 2, false) == .ready)
+        #expect(readiness(0, 0, false) == .ready)
+        #expect(readiness(1, 2, false) == .starting(listenersUp: 1, listenersConfigured: 2))
+        #expect(readiness(2, 2, true) == .draining)
+        #expect(readiness(0, 2, true) == .draining)
+    }
+
+    @Test(
+        "HEAD is answered like GET, without the body being sent", arguments: AdminSite.Page.allCases
+    )
+    func head(page: AdminSite.Page) {
+        // The metrics change between two requests: only their head is compared.
+        let get = site().respond(to: AdminRequest(method: .get, target: page.path))
+        let head = site().respond(to: AdminRequest(method: .head, target: page.path))
+        #expect(get.sendsBody)
+        #expect(!head.sendsBody)
+        #expect(head.status == get.status)
+        #expect(head.fields == get.fields)
+        if page != .metrics { #expect(head.body == get.body) }
+        #expect(!head.body.isEmpty)
+    }
+
+    static let refusedMethods: [HTTPCore.Method] = Method.allCases.filter {
+        $0 != .get && $0 != .head
+    }
+
+    @Test("other methods are refused with Allow", arguments: refusedMethods)
+    func methods(method: HTTPCore.Method) {
+        for page in AdminSite.Page.allCases {
+            let response = site().respond(to: AdminRequest(method: method, target: page.path))
+            #expect(response.status == 405)
+            #expect(field(response, "Allow") == "GET, HEAD")
+            #expect(body(response) == "\(page.path) takes GET and HEAD\n")
+        }
+    }
+
+    @Test(
+        "what is no page is not found, whatever the method",
+        arguments: ["/metric", "/metrics/", "/METRICS", "/healthz/x", "*", "//", "/%6detrics"])
+    func notFound(target: String) {
+        for method in [Method.get, .post] {
+            let response = site().respond(to: AdminRequest(method: method, target: target))
+            #expect(response.status == 404)
+            #expect(body(response) == "no such page; see /\n")
+        }
+        let json = site().respond(
+            to: AdminRequest(method: .get, target: target, accept: "application/json"))
+        #expect(body(json) == "{\"status\":\"not_found\",\"message\":\"no such page; see /\"}\n")
+    }
+
+    @Test("the index lists every page, as text or HTML", arguments: ["/", "", "/?a", "?"])
+    func index(target: String) {
+        let text = site().respond(to: AdminRequest(method: .get, target: target))
+        #expect(text.status == 200)
+        #expect("\(text.contentType)" == "text/plain; charset=utf-8")
+        let html = site(version: "<1&\"2\">").respond(
+            to: AdminRequest(method: .get, target: target, accept: "text/html,*/*;q=0.8"))
+        #expect("\(html.contentType)" == "text/html; charset=utf-8")
+        #expect(body(html).contains("<h1>Pinfold &lt;1&amp;&quot;2&quot;&gt;</h1>"))
+        #expect(field(html, "Content-Security-Policy") == "default-src 'none'")
+        for page in AdminSite.Page.allCases {
+            #expect(body(text).contains("\n\(page.path)\t"))
+            #expect(body(html).contains("<a href=\"\(page.path)\">"))
+        }
+    }
+
+    @Test("the published state is asked only for the page that shows it")
+    func laziness() {
+        let asked = Mutex<[String]>([])
+        let source = AdminSource(
+            metrics: {
+                asked.withLock { $0.append("metrics") }
+                return MetricsSnapshot(
+                    workers: [], routes: LabelTable(), pinsets: LabelTable(), reasons: [],
+                    service: ServiceFigures(), process: nil, build: BuildFigures(version: "1"))
+            },
+            readiness: {
+                asked.withLock { $0.append("readiness") }
+                return .ready
+            })
+        let site = AdminSite(source: source, version: "1")
+        for target in ["/", "/healthz", "/none", "/metrics", "/readyz"] {
+            _ = site.respond(to: AdminRequest(method: .get, target: target))
+        }
+        _ = site.respond(to: AdminRequest(method: .post, target: "/metrics"))
+        #expect(asked.withLock { $0 } == ["metrics", "readiness"])
+    }
+}
+
+@Suite("Admin: the token")
+struct AdminTokenTests {
+    static let secret = "0123456789abcdef"
+
+    @Test("a token file's white space is no part of the token")
+    func file() throws {
+        let token = try AdminToken(file: Array(" \t\(Self.secret)\r\n\n".utf8))
+        #expect(token.authorizes("Bearer \(Self.secret)"))
+    }
+
+    static let given: [(String?, Bool)] = [
+        ("Bearer 0123456789abcdef", true), ("bearer 0123456789abcdef", true),
+        ("BEARER   0123456789abcdef", true), (nil, false), ("", false), ("Bearer", false),
+        ("Bearer ", false), ("0123456789abcdef", false), ("Basic 0123456789abcdef", false),
+        ("Bearer 0123456789abcdeg", false), ("Bearer 1123456789abcdef", false),
+        ("Bearer 0123456789abcde", false), ("Bearer 0123456789abcdeff", false),
+        ("Bearer 0123456789ABCDEF", false), ("Bearer 0123456789abcdef ", false),
+    ]
+
+    @Test("only the token itself, as a bearer token, is let through", arguments: given)
+    func authorizes(given: String?, expected: Bool) throws {
+        let token = try AdminToken(file: Array(Self.secret.utf8))
+        #expect(token.authorizes(given) == expected)
+    }
+
+    static let rejected: [([UInt8], AdminToken.Rejection)] = [
+        ([], .tooShort), (Array(repeating: 0x0a, count: 100), .tooShort),
+        (Array(repeating: UInt8(ascii: "a"), count: 15), .tooShort),
+        (Array(repeating: UInt8(ascii: "a"), count: 1025), .tooLong),
+        (Array("0123456789 abcdef".utf8), .badByte), (Array("0123456789abcdé".utf8), .badByte),
+        (Array("0123456789abcde\"".utf8), .badByte),
+    ]
+
+    @Test("what is no token is rejected with the reason", arguments: rejected)
+    func rejection(content: [UInt8], reason: AdminToken.Rejection) {
+        #expect(throws: reason) { _ = try AdminToken(file: content) }
+    }
+
+    @Test("tokens of the least and the greatest length are taken", arguments: [16, 1024])
+    func lengths(count: Int) throws {
+        _ = try AdminToken(file: Array(repeating: UInt8(ascii: "~"), count: count))
+    }
+}
+
+@Suite("Admin: what is published")
+struct PublishedTests {
+    @Test("the process's figures are plausible and move")
+    func process() throws {
+        let reader = ProcessReader()
+        let first = reader.figures()
+        #expect(first.residentBytes > 1 << 20)
+        #expect(first.virtualBytes >= first.residentBytes)
+        #expect(first.openDescriptors >= 3)
+        #expect((first.maximumDescriptors ?? .max) >= first.openDescriptors)
+        #expect(first.cpuMicroseconds > 0)
+        let now = UInt64(Date().timeIntervalSince1970 * 1000)
+        #expect(first.startMilliseconds <= now + 1000)
+        #expect(first.startMilliseconds > now - 24 * 3_600_000)
+        var sum: UInt64 = 0
+        while reader.figures().cpuMicroseconds == first.cpuMicroseconds { sum &+= 1 }
+        #expect(reader.figures().cpuMicroseconds > first.cpuMicroseconds)
+        #expect(reader.figures().startMilliseconds == first.startMilliseconds)
+    }
+
+    static let statms: [(String, UInt64, UInt64)] = [
+        ("100 20 3 4 0 5 0\n", 100, 20), ("1 2", 1, 2),
+    ]
+
+    @Test("statm is read by position", arguments: statms)
+    func statm(text: String, virtual: UInt64, resident: UInt64) throws {
+        let pages = try #require(ProcessReader.statm(text))
+        #expect(pages.virtual == virtual)
+        #expect(pages.resident == resident)
+    }
+
+    @Test("a statm that is none is refused", arguments: ["", "1", "x y", "1 y", "-1 2"])
+    func badStatm(text: String) {
+        #expect(ProcessReader.statm(text) == nil)
+    }
+
+    @Test("the start time is found behind any command name")
+    func startTicks() {
+        let rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20 21"
+        #expect(ProcessReader.startTicks("7 (pinfold)" + rest) == 4242)
+        #expect(ProcessReader.startTicks("7 (a) b) (c d)" + rest) == 4242)
+        #expect(ProcessReader.startTicks("7 pinfold") == nil)
+        #expect(ProcessReader.startTicks("7 (x) S 1 2") == nil)
+        #expect(ProcessReader.startTicks("") == nil)
+    }
+
+    @Test("the activity indicator's state and transitions are published")
+    func activity() {
+        var indicator = ActivityIndicator()
+        _ = indicator.begin()
+        let figure = StateFigure(indicator)
+        #expect(
+            figure.states.map(\.label) == [
+                "not_active", "delaying_start", "active", "delaying_end",
+            ])
+        #expect(figure.states.map(\.transitions) == [0, 1, 0, 0])
+        #expect(figure.current == 1)
+    }
+
+    @Test("a host's reachability and its transitions are published")
+    func reachability() {
+        let host = HostReachability(host: "api")
+        _ = host.note(.probeFailed)
+        _ = host.note(.responseReceived)
+        let published = LabelledState(host)
+        #expect(published.label == "api")
+        #expect(published.state.states.map(\.label) == ["unknown", "not_reachable", "reachable"])
+        #expect(published.state.states.map(\.transitions) == [0, 1, 1])
+        #expect(published.state.current == 2)
+    }
+}
+
+@Suite("Metrics: labels of the HTTP core's values")
+struct MethodLabelTests {
+    @Test("a method's label is found by its raw value", arguments: HTTPCore.Method.allCases)
+    func label(method: HTTPCore.Method) throws {
+        let label = try #require(MetricMethod(rawValue: method.rawValue)).label
+        let expected = method == .other ? "other" : String(describing: method.name)
+        #expect(String(describing: label) == expected)
+    }
+}

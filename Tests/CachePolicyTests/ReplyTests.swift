@@ -1,0 +1,163 @@
+import HTTPCore
+import Testing
+
+@testable import CachePolicy
+
+@Suite("What a response says about the cache (RFC 9211), and heads made from stored ones")
+struct ReplyTests {
+    private func line(_ status: CacheStatus) -> String {
+        written { status.append(to: &$0) }
+    }
+
+    @Test("a hit tells its freshness left, negative when stale, and who allowed that")
+    func hits() {
+        #expect(
+            line(.hit(timeToLive: 57, stale: nil)) == "Cache-Status: pinfold; hit; ttl=57\r\n")
+        #expect(
+            line(.hit(timeToLive: -12, stale: .maxStale))
+                == "Cache-Status: pinfold; hit; ttl=-12; detail=max-stale\r\n")
+        #expect(
+            line(.hit(timeToLive: 0, stale: .staleIfError))
+                == "Cache-Status: pinfold; hit; ttl=0; detail=stale-if-error\r\n")
+        #expect(
+            line(.hit(timeToLive: .min, stale: nil))
+                == "Cache-Status: pinfold; hit; ttl=-9223372036854775808\r\n")
+    }
+
+    @Test(
+        "a forwarded request tells why, what came back, and what became of it",
+        arguments: [
+            (CacheStatus.Forwarded(reason: .uriMiss, isStored: true), "fwd=uri-miss; stored"),
+            (.init(reason: .uriMiss, notStored: .responseNoStore), "fwd=uri-miss; detail=no-store"),
+            (.init(reason: .varyMiss, isStored: true), "fwd=vary-miss; stored"),
+            (.init(reason: .method), "fwd=method"), (.init(reason: .bypass), "fwd=bypass"),
+            (
+                .init(reason: .stale, status: 304, isStored: true),
+                "fwd=stale; fwd-status=304; stored"
+            ),
+            (
+                .init(reason: .uriMiss, isStored: true, isCollapsed: true),
+                "fwd=uri-miss; stored; collapsed"
+            ),
+            (.init(reason: .requestNoCache), "fwd=request; detail=request-no-cache"),
+            (
+                .init(reason: .requestNoCache, isStored: true, notStored: .method),
+                "fwd=request; stored; detail=request-no-cache"
+            ),
+            (
+                .init(reason: .requestNoStore, notStored: .requestNoStore),
+                "fwd=request; detail=request-no-store"
+            ),
+            (
+                .init(reason: .responseNoCache, status: 304),
+                "fwd=stale; fwd-status=304; detail=no-cache"
+            ),
+            (.init(reason: .upgrade), "fwd=bypass; detail=upgrade"),
+            (
+                .init(reason: .uriMiss, notStored: .partialContent),
+                "fwd=uri-miss; detail=partial-content"
+            ),
+        ] as [(CacheStatus.Forwarded, String)])
+    func forwarded(status: CacheStatus.Forwarded, expected: String) {
+        #expect(line(.forwarded(status)) == "Cache-Status: pinfold; \(expected)\r\n")
+    }
+
+    @Test("only-if-cached without a hit tells the reason, and neither hit nor fwd")
+    func notForwarded() {
+        #expect(line(.notForwarded(.uriMiss)) == "Cache-Status: pinfold; detail=uri-miss\r\n")
+    }
+
+    @Test("no line is longer than the limit says")
+    func lineLimit() {
+        var longest = line(.hit(timeToLive: .min, stale: .staleIfError)).utf8.count
+        for reason in ForwardReason.allCases {
+            for notStored in NotStoredReason.allCases {
+                let status = CacheStatus.Forwarded(
+                    reason: reason, status: 65_535, isStored: false, isCollapsed: true,
+                    notStored: notStored)
+                longest = max(longest, line(.forwarded(status)).utf8.count)
+            }
+        }
+        #expect(longest <= CacheStatus.maximumLineBytes)
+    }
+
+    private func head(
+        _ form: HitForm, of stored: Stored, status: CacheStatus? = nil, capacity: Int = 4096
+    ) -> String {
+        let hit = CacheHit(form: form, age: 7, timeToLive: 93, stale: nil)
+        return written(capacity: capacity) {
+            HitHead.append(
+                hit, stored: stored.metadata, storedHead: stored.head.span,
+                cacheStatus: status, to: &$0)
+        }
+    }
+
+    private let end = "Age: 7\r\nCache-Status: pinfold; hit; ttl=93\r\n"
+
+    @Test("a whole hit is the stored head with Age and Cache-Status after it")
+    func full() {
+        let stored = Stored(["Date: \(date())", "Content-Length: 100", "Cache-Status: up; hit"])
+        #expect(head(.full, of: stored) == text(stored.head) + end)
+        #expect(head(.headOnly, of: stored) == text(stored.head) + end)
+        let told = CacheStatus.forwarded(.init(reason: .stale, status: 304, isStored: true))
+        #expect(
+            head(.full, of: stored, status: told) == text(stored.head)
+                + "Age: 7\r\nCache-Status: pinfold; fwd=stale; fwd-status=304; stored\r\n")
+    }
+
+    @Test("a response that came without Content-Length gets the length of the stored body")
+    func contentLength() {
+        let stored = Stored(["Date: \(date())", "Transfer-Encoding: chunked"])
+        #expect(head(.full, of: stored) == text(stored.head) + "Content-Length: 100\r\n" + end)
+        let empty = Stored(["Date: \(date())"], status: 204, body: 0)
+        #expect(head(.full, of: empty) == text(empty.head) + end)
+    }
+
+    @Test("a 304 carries the fields of RFC 9110 §15.4.5 and none about the body or user")
+    func notModified() {
+        let stored = Stored([
+            "Date: \(date())", "Content-Type: a/b", "Content-Length: 100", "ETag: \"a\"",
+            "Last-Modified: \(date(-9))", "Cache-Control: public", "Expires: \(date(9))",
+            "Vary: Foo", "Content-Location: /y", "Set-Cookie: a=b", "X: 1",
+        ])
+        #expect(
+            head(.notModified, of: stored)
+                == "HTTP/1.1 304 Not Modified\r\nDate: \(date())\r\nETag: \"a\"\r\n"
+                + "Cache-Control: public\r\nExpires: \(date(9))\r\nVary: Foo\r\n"
+                + "Content-Location: /y\r\n" + end)
+    }
+
+    @Test("a 206 carries all fields, with the range and its length in place of the body's")
+    func partial() {
+        let stored = Stored([
+            "Date: \(date())", "Content-Type: a/b", "Content-Length: 100", "ETag: \"a\"",
+        ])
+        #expect(
+            head(.partial(first: 5, last: 9, complete: 100), of: stored)
+                == "HTTP/1.1 206 Partial Content\r\nDate: \(date())\r\nContent-Type: a/b\r\n"
+                + "ETag: \"a\"\r\nContent-Range: bytes 5-9/100\r\nContent-Length: 5\r\n" + end)
+    }
+
+    @Test("a 416 tells the complete length and has no body")
+    func notSatisfiable() {
+        let stored = Stored(["Date: \(date())", "Content-Length: 100", "ETag: \"a\""])
+        #expect(
+            head(.rangeNotSatisfiable(complete: 100), of: stored)
+                == "HTTP/1.1 416 Range Not Satisfiable\r\nDate: \(date())\r\n"
+                + "Content-Range: bytes */100\r\nContent-Length: 0\r\n" + end)
+    }
+
+    @Test("what is added beyond the stored head stays under its limit")
+    func addedLimit() {
+        let stored = Stored(["Date: \(date())"])
+        let forms: [HitForm] = [
+            .full, .notModified, .partial(first: 1 << 62, last: .max - 1, complete: .max),
+            .rangeNotSatisfiable(complete: .max),
+        ]
+        for form in forms {
+            let count = head(form, of: stored).utf8.count
+            #expect(count <= stored.head.count + HitHead.maximumAddedBytes)
+        }
+        #expect(head(.full, of: stored, capacity: stored.head.count + 10) == "overflow")
+    }
+}

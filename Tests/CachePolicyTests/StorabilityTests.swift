@@ -1,0 +1,267 @@
+import HTTPCore
+import Testing
+
+@testable import CachePolicy
+
+@Suite("What may be stored, by RFC 9111 §3")
+struct StorabilityTests {
+    private let fresh = "Cache-Control: max-age=60"
+
+    @Test(
+        "only a response to GET is stored",
+        arguments: ["HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "M-SEARCH", "get"])
+    func methods(method: String) {
+        #expect(refusal([fresh], for: Request(method: method)) == .method)
+        #expect(refusal([fresh], for: Request()) == nil)
+    }
+
+    @Test("a request with a body is not what the key says, so its response is not stored")
+    func requestContent() {
+        #expect(refusal([fresh], for: Request(["Content-Length: 3"])) == .requestContent)
+        #expect(refusal([fresh], for: Request(["Transfer-Encoding: chunked"])) == .requestContent)
+    }
+
+    @Test(
+        "any final status is stored with explicit freshness",
+        arguments: [
+            200, 201, 202, 203, 204, 205, 299, 300, 301, 302, 303, 307, 308, 400, 401, 403, 404,
+            405, 410, 414, 451, 499, 500, 501, 502, 503, 504, 599,
+        ])
+    func explicitFreshness(status: Int) {
+        for field in [
+            "Cache-Control: max-age=60", "Cache-Control: s-maxage=60", "Expires: \(date(60))",
+        ] {
+            #expect(refusal([field, "Date: \(date())"], status: status) == nil)
+        }
+    }
+
+    @Test(
+        "without explicit freshness only a heuristically cacheable status or public is stored",
+        arguments: [
+            (200, true), (203, true), (204, true), (300, true), (301, true), (308, true),
+            (404, true), (405, true), (410, true), (414, true), (501, true), (201, false),
+            (302, false), (307, false), (400, false), (403, false), (500, false), (503, false),
+        ])
+    func defaultCacheability(status: Int, allowed: Bool) {
+        let fields = ["ETag: \"a\""]
+        #expect(refusal(fields, status: status) == (allowed ? nil : .notCacheableByDefault))
+        #expect(refusal(fields + ["Cache-Control: public"], status: status) == nil)
+    }
+
+    @Test("parts, updates and interim responses are never stored as a response")
+    func notResponses() {
+        #expect(refusal([fresh, "Content-Range: bytes 0-1/9"], status: 206) == .partialContent)
+        #expect(refusal([fresh], status: 206) == .partialContent)
+        #expect(refusal([fresh, "Content-Range: bytes 0-1/9"]) == .partialContent)
+        #expect(refusal([fresh], status: 304) == .notModified)
+        #expect(refusal([fresh], status: 103) == .notFinal)
+    }
+
+    @Test(
+        "a status that is about the one request is not stored whatever it says",
+        arguments: [407, 408, 411, 412, 413, 415, 416, 417, 421, 425, 426, 428, 429, 431, 511])
+    func aboutThisRequest(status: Int) {
+        let fields = ["Cache-Control: public, s-maxage=60", "ETag: \"a\""]
+        #expect(refusal(fields, status: status) == .aboutThisRequestOnly)
+    }
+
+    @Test(
+        "no-store on either side, and private, forbid storing, even with freshness",
+        arguments: [
+            (["Cache-Control: no-store"], NotStoredReason.responseNoStore),
+            (["Cache-Control: max-age=10000, no-store", "Expires: \(date(99))"], .responseNoStore),
+            (["Cache-Control: No-StOrE, public"], .responseNoStore),
+            (["Cache-Control: max-age=60", "Cache-Control: no-store"], .responseNoStore),
+            (["Cache-Control: private, max-age=3600"], .responsePrivate),
+            (["Cache-Control: private=\"a\", max-age=3600"], .responsePrivate),
+            (["Cache-Control: private, public"], .responsePrivate),
+        ] as [([String], NotStoredReason)])
+    func forbidden(fields: [String], reason: NotStoredReason) {
+        #expect(refusal(fields) == reason)
+        #expect(refusal([fresh], for: Request(["Cache-Control: no-store"])) == .requestNoStore)
+        #expect(refusal([fresh], for: Request(["Cache-Control: no-cache"])) == nil)
+    }
+
+    @Test("must-understand stands in for no-store where the status is understood (§5.2.2.3)")
+    func mustUnderstand() {
+        let fields = ["Cache-Control: max-age=60, must-understand, no-store"]
+        #expect(refusal(fields) == nil)
+        #expect(refusal(fields, status: 404) == nil)
+        #expect(refusal(fields, status: 299) == .statusNotUnderstood)
+        #expect(refusal(fields + ["Cache-Control: private"]) == .responsePrivate)
+        let without = ["Cache-Control: max-age=60, must-understand"]
+        #expect(refusal(without, status: 599) == .statusNotUnderstood)
+    }
+
+    @Test(
+        "a request with Authorization needs public, must-revalidate or s-maxage (§3.5)",
+        arguments: [
+            ("max-age=3600", false), ("max-age=3600, public", true),
+            ("max-age=3600, must-revalidate", true), ("s-maxage=3600", true),
+            ("max-age=3600, proxy-revalidate", false), ("no-cache, max-age=9", false),
+        ])
+    func authorization(value: String, allowed: Bool) {
+        let request = Request(["Authorization: Basic Zm9v"])
+        let fields = ["Cache-Control: \(value)", "ETag: \"a\""]
+        #expect(refusal(fields, for: request) == (allowed ? nil : .authorization))
+        #expect(refusal(fields) == nil)
+    }
+
+    @Test("Expires alone does not make an authorized response shared")
+    func authorizationWithExpires() {
+        let request = Request(["Authorization: Basic Zm9v"])
+        #expect(refusal(["Expires: \(date(900))"], for: request) == .authorization)
+    }
+
+    @Test(
+        "Vary with * anywhere, or that cannot be read, matches nothing and is not stored (§4.1)",
+        arguments: [
+            (["Vary: *"], NotStoredReason.varyAny), (["Vary: *, *"], .varyAny),
+            (["Vary: *", "Vary: *"], .varyAny), (["Vary: , *"], .varyAny),
+            (["Vary:", "Vary: *"], .varyAny), (["Vary: *, Foo"], .varyAny),
+            (["Vary: Foo, *"], .varyAny), (["Vary: Foo", "Vary: *"], .varyAny),
+            (["Vary: Foo Bar"], .varyAny), (["Vary: \"Foo\""], .varyAny),
+            (["Vary: Foo;Bar"], .varyAny),
+        ] as [([String], NotStoredReason)])
+    func vary(fields: [String], reason: NotStoredReason) {
+        #expect(refusal(fields + [fresh]) == reason)
+    }
+
+    @Test("Vary may nominate as many names as the limit, and no more")
+    func varyNames() {
+        func vary(_ count: Int) -> String {
+            "Vary: " + (0..<count).map { "Name-\($0)" }.joined(separator: ", ")
+        }
+        let limit = PolicyOptions().maximumVaryNames
+        #expect(refusal([fresh, vary(limit)]) == nil)
+        #expect(refusal([fresh, vary(limit + 1)]) == .varyNames)
+        #expect(refusal([fresh, vary(limit), vary(limit)]) == nil)
+    }
+
+    @Test("the nominated values may be as long as the limit, and no longer")
+    func varyValues() {
+        // Version, name's length, name, presence and value's length go before the value.
+        let room = PolicyOptions().maximumVaryKeyBytes - 1 - 1 - 3 - 1 - 2
+        func request(_ count: Int) -> Request {
+            Request(["Foo: " + String(repeating: "a", count: count)])
+        }
+        #expect(refusal([fresh, "Vary: Foo"], for: request(room)) == nil)
+        #expect(refusal([fresh, "Vary: Foo"], for: request(room + 1)) == .varyValues)
+    }
+
+    @Test(
+        "a cookie is stored only with a response marked as shared, unless configured otherwise",
+        arguments: [
+            ("max-age=60", SetCookiePolicy.whenShared, false),
+            ("max-age=60, public", .whenShared, true), ("s-maxage=60", .whenShared, true),
+            ("max-age=60, public", .never, false), ("s-maxage=60", .never, false),
+            ("max-age=60", .always, true),
+        ])
+    func setCookie(value: String, policy: SetCookiePolicy, allowed: Bool) {
+        var options = PolicyOptions()
+        options.setCookie = policy
+        let fields = ["Cache-Control: \(value)", "Set-Cookie: a=b"]
+        #expect(refusal(fields, options: options) == (allowed ? nil : .setCookie))
+    }
+
+    @Test("a request with a Cookie changes nothing")
+    func cookie() {
+        #expect(refusal([fresh], for: Request(["Cookie: a=b"])) == nil)
+    }
+
+    @Test(
+        "what is stale on arrival and cannot be validated is not stored",
+        arguments: [
+            ([], NotStoredReason.uselessWithoutValidator),
+            (["Cache-Control: max-age=0"], .uselessWithoutValidator),
+            (["Cache-Control: max-age=10", "Age: 10"], .uselessWithoutValidator),
+            (["Cache-Control: max-age=10", "Age: 9"], nil),
+            (["Expires: 0"], .uselessWithoutValidator),
+            (["Cache-Control: no-cache, max-age=60"], .uselessWithoutValidator),
+            (["Cache-Control: no-cache", "ETag: \"a\""], nil),
+            (["Cache-Control: max-age=0", "ETag: W/\"a\""], nil),
+            (["Cache-Control: max-age=0", "Last-Modified: \(date(-9))"], nil),
+            (["Cache-Control: max-age=0", "Last-Modified: gestern"], .uselessWithoutValidator),
+            (["Cache-Control: max-age=0, stale-if-error=60"], nil),
+            (
+                ["Cache-Control: max-age=0, stale-if-error=60, must-revalidate"],
+                .uselessWithoutValidator
+            ),
+        ] as [([String], NotStoredReason?)])
+    func useless(fields: [String], reason: NotStoredReason?) {
+        #expect(refusal(fields) == reason)
+    }
+
+    @Test("Cache-Control that does not follow the grammar may forbid anything")
+    func malformed() {
+        #expect(refusal(["Cache-Control: max-age=60; private"]) == .malformedCacheControl)
+        #expect(refusal(["Cache-Control: max-age =60"]) == .malformedCacheControl)
+    }
+
+    @Test("a body known to be over the limit is not stored, one at the limit is")
+    func tooLarge() {
+        var options = PolicyOptions()
+        options.maximumObjectBytes = 1000
+        #expect(refusal([fresh, "Content-Length: 1000"], options: options) == nil)
+        #expect(refusal([fresh, "Content-Length: 1001"], options: options) == .tooLarge)
+        #expect(refusal([fresh, "Transfer-Encoding: chunked"], options: options) == nil)
+    }
+
+    @Test("no field that Connection names can hide Cache-Control")
+    func connectionCannotHide() {
+        #expect(
+            refusal(["Connection: cache-control", "Cache-Control: no-store", "ETag: \"a\""])
+                == .responseNoStore)
+    }
+
+    @Test("what is stored comes with its times, lifetime and Vary key")
+    func storable() throws {
+        let response = Response([
+            "Cache-Control: max-age=60", "Age: 7", "Date: \(date(-3))", "Vary: Accept-Encoding",
+        ])
+        let request = Request(["Accept-Encoding: gzip"])
+        let decision = StoreDecision.decide(
+            on: response.head, in: response.bytes.span, to: request.head,
+            in: request.bytes.span, requestTime: start - 2, responseTime: start,
+            options: PolicyOptions())
+        guard case .store(let storable) = decision else {
+            Issue.record("not stored: \(decision)")
+            return
+        }
+        #expect(
+            storable.times
+                == StoredTimes(
+                    requestTime: start - 2, responseTime: start, initialAge: 9))
+        #expect(storable.lifetime == 60)
+        #expect(storable.source == .maxAge)
+        #expect(storable.vary.matches(request))
+        let other = Request(["Accept-Encoding: br"])
+        #expect(!storable.vary.matches(other))
+    }
+
+    @Test("a heuristic lifetime is not given to a URI with a query")
+    func heuristicQuery() {
+        let fields = ["Last-Modified: \(date(-1000))", "Date: \(date())"]
+        func lifetime(_ target: String) -> Int64? {
+            guard case .store(let storable) = storing(Response(fields), for: Request(to: target))
+            else { return nil }
+            return storable.lifetime
+        }
+        #expect(lifetime("http://a.example/x") == 100)
+        #expect(lifetime("http://a.example/x?y") == 0)
+        #expect(lifetime("http://a.example?y") == 0)
+    }
+
+    @Test("every reason has a token of its own that Cache-Status can carry")
+    func tokens() {
+        let tokens = NotStoredReason.allCases.map { "\($0.token)" }
+        #expect(Set(tokens).count == tokens.count)
+        #expect(tokens.allSatisfy { isToken($0) })
+    }
+}
+
+/// Whether text is a structured field's token (RFC 8941 §3.3.4).
+func isToken(_ text: String) -> Bool {
+    text.first?.isLetter == true
+        && text.utf8.allSatisfy { ByteClass.isToken($0) }
+}

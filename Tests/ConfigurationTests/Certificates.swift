@@ -1,0 +1,30 @@
+/// A self-signed certificate for api.example.com, its public key and its fingerprint.
+enum TestCertificate {
+    static let pem = """
+        -----BEGIN CERTIFICATE-----
+        MIIBijCCATGgAwIBAgIUV/mi+jLkc0L436uk5XEos/FlSwYwCgYIKoZIzj0EAwIw
+        GjEYMBYGA1UEAwwPYXBpLmV4YW1wbGUuY29tMCAXDTI2MTEyMTA1MDk1NloYDzIx
+        MjYxMDI4MDUwOTU2WjAaMRgwFgYDVQQDDA9hcGkuZXhhbXBsZS5jb20wWTATBgcq
+        hkjOPQIBBggqhkjOPQMBBwNCAAQejJNuR1lJiLvPARoKNq71tEzZ1aAxs4w2u4UU
+        P1NKivp/2q8pjhThPujblRvWdJfq+grGfp8vPliOAFsdvW60o1MwUTAdBgNVHQ4E
+        FgQUumD12PrKAdp1v4w1/LjEDRKURZkwHwYDVR0jBBgwFoAUumD12PrKAdp1v4w1
+        /LjEDRKURZkwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiArK/cy
+        iP6AARyRwjrfwg/M6TY+cnT3ShjaHMRu6qRHKgIgMqqO0O3apGDqPntzfTTmRtcc
+        4UhOMlYuiqKK/iUCTos=
+        -----END CERTIFICATE-----
+
+        """
+    static let publicKeyPEM = """
+        -----BEGIN PUBLIC KEY-----
+        MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEHoyTbkdZSYi7zwEaCjau9bRM2dWg
+        MbOMNruFFD9TSor6f9qvKY4U4T7o25Ub1nSX6voKxn6fLz5YjgBbHb1utA==
+        -----END PUBLIC KEY-----
+
+        """
+    static let fingerprint = """
+        49:69:7E:FB:8F:6C:31:FF:1C:42:F4:DA:47:76:CF:E5:87:94:2E:A7:51:9C:87:FC:06:9A:79:CC:FB:C9:\
+        C0:77
+        """
+    /// A well-formed key pin of no key in particular.
+    static let keyPin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Testing
+
+/// The built program, run as a user runs it.
+@Suite struct CommandLineTests {
+    private struct Outcome {
+        var status: Int32
+        var output: String
+        var errors: String
+    }
+
+    /// Runs `pinfold` in a folder, with its home there.
+    private func pinfold(_ arguments: [String], in folder: String) throws -> Outcome {
+        let bundle = URL(fileURLWithPath: CommandLine.arguments[0])
+        let program = bundle.deletingLastPathComponent().appendingPathComponent("pinfold")
+        try #require(FileManager.default.isExecutableFile(atPath: program.path))
+        let process = Process()
+        process.executableURL = program
+        process.arguments = arguments
+        process.currentDirectoryURL = URL(fileURLWithPath: folder)
+        process.environment = ["HOME": folder, "PATH": "/usr/bin:/bin"]
+        // Files, not pipes: nothing has to be read while it runs.
+        let output = try redirect(folder + "/output")
+        let errors = try redirect(folder + "/errors")
+        process.standardOutput = output
+        process.standardError = errors
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return Outcome(
+            status: process.terminationStatus,
+            output: try String(contentsOfFile: folder + "/output", encoding: .utf8),
+            errors: try String(contentsOfFile: folder + "/errors", encoding: .utf8))
+    }
+
+    private func redirect(_ path: String) throws -> FileHandle {
+        _ = FileManager.default.createFile(atPath: path, contents: nil)
+        return try #require(FileHandle(forWritingAtPath: path))
+    }
+
+    @Test func checkPrintsTheEffectiveConfigurationWhichChecksTheSame() throws {
+        try withTemporaryFolder { folder in
+            let first = try pinfold(["check", "--workers", "2", "--listen", "[::1]:0"], in: folder)
+            #expect(first.status == 0)
+            #expect(first.errors == "")
+            #expect(first.output.contains("workers: 2\n"))
+            #expect(first.output.contains("address: \"[::1]:0\"\n"))
+            #expect(first.output.contains("path: \"\(folder)/.local/state/pinfold\"\n"))
+            try write(first.output, to: "effective.yaml", in: folder)
+            let second = try pinfold(["check", "--config", "effective.yaml"], in: folder)
+            #expect(second.status == 0)
+            #expect(second.output == first.output)
+        }
+    }
+
+    @Test(arguments: ["check", "run"])
+    func aWrongConfigurationExitsWithOneAndOneLinePerError(command: String) throws {
+        try withTemporaryFolder { folder in
+            try write("workers: 0\nlistner: []\n", to: "bad.yaml", in: folder)
+            let outcome = try pinfold(
+                [command, "--config", "bad.yaml", "--admin", "0.0.0.0:1"], in: folder)
+            #expect(outcome.status == 1)
+            #expect(outcome.output == "")
+            let lines = outcome.errors.split(separator: "\n")
+            #expect(lines.count == 3)
+            #expect(
+                lines.map { $0.prefix { $0 != " " } } == ["bad.yaml:1:", "bad.yaml:2:", "--admin:"])
+        }
+    }
+
+    @Test(arguments: [
+        ["chekc"], ["check", "--worker", "2"], ["run", "extra"], ["check", "--config"],
+    ])
+    func aWrongCommandLineExitsWith64(arguments: [String]) throws {
+        try withTemporaryFolder { folder in
+            let outcome = try pinfold(arguments, in: folder)
+            #expect(outcome.status == 64)
+            #expect(outcome.output == "")
+            #expect(outcome.errors.contains("Usage: pinfold"))
+        }
+    }
+
+    @Test func theVersionIsPrinted() throws {
+        try withTemporaryFolder { folder in
+            let outcome = try pinfold(["--version"], in: folder)
+            #expect(outcome.status == 0)
+            #expect(outcome.output == "0.1.0\n")
+        }
+    }
+}

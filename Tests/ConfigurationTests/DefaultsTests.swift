@@ -1,0 +1,106 @@
+import Addressing
+import Foundation
+import Testing
+
+@testable import Configuration
+
+@Suite struct DefaultsTests {
+    @Test func withoutAFileTheProxyAndTheAdminListenOnLoopbackAndServeOnlyLoopback() throws {
+        let snapshot = try loadDefaults()
+        #expect(snapshot.listeners.map(\.name) == ["proxy"])
+        #expect(snapshot.listeners.map(\.address.description) == ["127.0.0.1:8080"])
+        #expect(snapshot.listeners.map(\.kind) == [.forward])
+        #expect(snapshot.admin.address.description == "127.0.0.1:9090")
+        #expect(snapshot.admin.token == nil)
+        #expect(snapshot.access.clients.map(\.description) == ["127.0.0.0/8", "::1/128"])
+        #expect(snapshot.access.connectPorts == .ports([443]))
+        #expect(snapshot.access.allow == DestinationList())
+        #expect(snapshot.access.deny == DestinationList())
+        #expect(snapshot.hosts.entries.isEmpty)
+        #expect(snapshot.pinsets.isEmpty)
+        #expect(snapshot.tls == UpstreamTLS(minimum: .tls12, roots: [.system]))
+    }
+
+    @Test func theEngineHasTheDocumentedDefaults() throws {
+        let snapshot = try loadDefaults()
+        #expect(
+            snapshot.cache
+                == CacheConfiguration(
+                    isEnabled: true, memoryBytes: 67_108_864, diskBytes: 1_073_741_824,
+                    path: "/home/someone/.local/state/pinfold", maximumObjectBytes: 268_435_456))
+        #expect(
+            snapshot.resolver
+                == ResolverConfiguration(
+                    servers: .system, minimumTTLSeconds: 0, maximumTTLSeconds: 3_600))
+        #expect(
+            snapshot.activity
+                == ActivityConfiguration(
+                    activationDelayMilliseconds: 1_000, completionDelayMilliseconds: 170))
+        #expect(
+            snapshot.limits
+                == LimitsConfiguration(
+                    connections: 20_000, headBytes: 32_768, fields: 128, upstreamPerHost: 256,
+                    pending: 1_024))
+        #expect(
+            snapshot.timeouts
+                == TimeoutsConfiguration(
+                    headMilliseconds: 10_000, idleMilliseconds: 60_000,
+                    connectMilliseconds: 5_000, firstByteMilliseconds: 60_000,
+                    bodyMilliseconds: 60_000, graceMilliseconds: 30_000))
+        #expect(snapshot.log == LogConfiguration(level: .info, access: nil))
+        #expect(snapshot.limits.headLimits.headBytes == 32_768)
+        #expect(snapshot.limits.headLimits.fields == 128)
+    }
+
+    @Test func theCommentedConfigurationLoadsAndEqualsTheDefaults() throws {
+        var root = URL(fileURLWithPath: #filePath)
+        for _ in 0..<3 { root.deleteLastPathComponent() }
+        let file = root.appendingPathComponent("config/pinfold.yaml").path
+        let loader = ConfigurationLoader(environment: testEnvironment)
+        #expect(try loader.load(file: file) == loadDefaults())
+    }
+
+    @Test(arguments: [
+        "", "# nothing\n", "---\n", "~\n", "{}\n", "access:\nhosts:\npinsets:\ntls:\n",
+    ])
+    func emptyDocumentsAndEmptyKeysAreTheDefaults(text: String) throws {
+        #expect(try load(text) == loadDefaults())
+    }
+
+    @Test func workersAreTheOnlineCoresUnlessWritten() throws {
+        #expect(try load("workers: auto").workers.count == 4)
+        #expect(try load("workers: auto").workers == .auto(onlineCores: 4))
+        #expect(try load("workers: 3").workers.count == 3)
+        var environment = testEnvironment
+        environment.onlineCores = 0
+        #expect(try loadDefaults(environment: environment).workers.count == 1)
+        environment.onlineCores = 1_000
+        #expect(try loadDefaults(environment: environment).workers.count == 256)
+    }
+
+    @Test func theCacheFolderHonoursTheStateFolderOfTheXDGSpecification() throws {
+        var environment = testEnvironment
+        environment.stateFolder = "/state"
+        #expect(try loadDefaults(environment: environment).cache.path == "/state/pinfold")
+        // "All paths set in these environment variables must be absolute. If an implementation
+        // encounters a relative path […] it should consider the path invalid and ignore it."
+        environment.stateFolder = "state"
+        let path = try loadDefaults(environment: environment).cache.path
+        #expect(path == "/home/someone/.local/state/pinfold")
+        environment.stateFolder = nil
+        environment.homeFolder = nil
+        #expect(
+            errors(of: "cache: { disk: 0 }", environment: environment) == [
+                "gateway.yaml:1: cache.path: has no default, since neither XDG_STATE_HOME nor "
+                    + "HOME is set; expected the folder of cache.sqlite"
+            ])
+        #expect(
+            errors(of: "cache: { path: /var/cache/pinfold }", environment: environment).isEmpty)
+    }
+
+    @Test func theProcessHasAWorkingFolderAndCores() {
+        let environment = ConfigurationEnvironment.ofProcess()
+        #expect(environment.workingFolder == FileManager.default.currentDirectoryPath)
+        #expect(environment.onlineCores >= 1)
+    }
+}

@@ -1,0 +1,129 @@
+import Addressing
+import Foundation
+import HTTPCore
+import Metrics
+import Testing
+
+@testable import Gateway
+
+@Suite("Access log: lines")
+struct AccessLogFormatterTests {
+    private func line(
+        _ format: AccessLogFormat, _ request: LoggedRequest,
+        _ change: (inout AccessLogRecord) -> Void = { _ in }
+    ) -> String {
+        var record = LoggedRequest.record(0xabc)
+        change(&record)
+        let ring = AccessLogRing(limits: AccessLogLimits())
+        defer { ring.deallocate() }
+        let (bytes, texts) = request.head
+        _ = ring.push(record, head: bytes.span, texts)
+        var formatter = AccessLogFormatter(format: format, labels: LoggedRequest.labels)
+        var output = LineBuffer(capacity: 4096)
+        _ = ring.drain(upTo: ring.headPosition) { formatter.append($0, to: &output) }
+        return String(decoding: output.bytes, as: UTF8.self)
+    }
+
+    private func full(_ record: inout AccessLogRecord) {
+        record.status = 502
+        record.cache = .hitStale
+        record.reason = 0
+        record.requestBytes = 12
+        record.responseBytes = 3456
+        record.durationMicroseconds = 789
+        record.upstreamTLS = .tls13
+        record.setUpstream(Endpoint(address: .v6(0x2001_0db8_0000_0000, 1), port: 443))
+    }
+
+    @Test("a JSON line with everything")
+    func fullJSON() {
+        let request = LoggedRequest(
+            method: "POST", target: "http://u:p@h/x?\"q\"", userAgent: "curl/8",
+            referer: "http://r/")
+        #expect(
+            line(.json, request, full) == """
+                {"time":"2026-11-21T04:40:13.123Z","id":"0000000000000abc",\
+                "client":"127.0.0.1:5000","listener":"proxy","route":"api","method":"POST",\
+                "target":"http://***@h/x?\\"q\\"","version":"HTTP/1.1","status":502,\
+                "duration_us":789,"request_bytes":12,"response_bytes":3456,"cache":"hit_stale",\
+                "upstream":"[2001:db8::1]:443","upstream_tls":"TLSv1.3","reason":"pin_mismatch",\
+                "user_agent":"curl/8","referer":"http://r/"}
+
+                """)
+    }
+
+    @Test("a JSON line with as little as there can be")
+    func leastJSON() {
+        let request = LoggedRequest(method: "", target: "")
+        let text = line(.json, request) { record in
+            record.status = 0
+            record.version = nil
+            record.listener = 1
+            record.route = 1
+        }
+        #expect(
+            text == """
+                {"time":"2026-11-21T04:40:13.123Z","id":"0000000000000abc",\
+                "client":"127.0.0.1:5000","listener":"pay\\"ments","route":"other","method":"",\
+                "target":"","version":"","status":null,"duration_us":0,"request_bytes":0,\
+                "response_bytes":0,"cache":"none"}
+
+                """)
+    }
+
+    @Test("a combined line is what Apache would write")
+    func combined() {
+        let request = LoggedRequest(
+            method: "GET", target: "/a\"b", userAgent: "Agent \u{e9}", referer: "http://u:p@r/")
+        #expect(
+            line(.combined, request, full) == #"""
+                127.0.0.1 - - [21/Nov/2026:04:40:13 +0000] "GET /a\"b HTTP/1.1" 502 3456 \#
+                "http://***@r/" "Agent \xc3\xa9"
+
+                """#)
+        let empty = LoggedRequest(method: "", target: "")
+        let least = line(.combined, empty) { record in
+            record.status = 0
+            record.version = nil
+        }
+        #expect(least == "127.0.0.1 - - [21/Nov/2026:04:40:13 +0000] \"-\" - - \"-\" \"-\"\n")
+    }
+
+    @Test("any bytes in the texts leave one line that a JSON reader takes")
+    func anyBytes() throws {
+        let (_, texts) = LoggedRequest(
+            method: "abcd", target: "0123456789", userAgent: "x", referer: "y"
+        ).head
+        let ring = AccessLogRing(limits: AccessLogLimits())
+        defer { ring.deallocate() }
+        var formatter = AccessLogFormatter(format: .json, labels: LoggedRequest.labels)
+        for first in UInt8.min...UInt8.max {
+            var bytes = [UInt8](repeating: first, count: 64)
+            bytes[7] = first &+ 13
+            _ = ring.push(LoggedRequest.record(), head: bytes.span, texts)
+            var output = LineBuffer(capacity: 4096)
+            _ = ring.drain(upTo: ring.headPosition) { formatter.append($0, to: &output) }
+            let line = Data(output.bytes)
+            #expect(line.count(where: { $0 == UInt8(ascii: "\n") }) == 1)
+            let object = try JSONSerialization.jsonObject(with: line) as? [String: Any]
+            #expect(object?["client"] as? String == "127.0.0.1:5000")
+        }
+    }
+
+    static let versions: [(UInt16, UpstreamTLSVersion, String)] = [
+        (0x0300, .none, ""), (0x0301, .tls10, "TLSv1.0"), (0x0302, .tls11, "TLSv1.1"),
+        (0x0303, .tls12, "TLSv1.2"), (0x0304, .tls13, "TLSv1.3"), (0, .none, ""),
+        (0x0305, .none, ""),
+    ]
+
+    @Test("TLS versions by their number on the wire", arguments: versions)
+    func tls(wire: UInt16, version: UpstreamTLSVersion, label: String) {
+        #expect(UpstreamTLSVersion(wire: wire) == version)
+        #expect("\(version.label)" == label)
+    }
+
+    @Test("a reason beyond the table is `other`")
+    func unknownReason() {
+        #expect(line(.json, LoggedRequest()) { $0.reason = 2 }.contains("\"reason\":\"other\""))
+    }
+}

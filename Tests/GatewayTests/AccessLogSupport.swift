@@ -1,0 +1,83 @@
+import Addressing
+import Foundation
+import HTTPCore
+import Metrics
+import Testing
+
+@testable import Gateway
+
+/// A request's head with what the access log takes from it.
+struct LoggedRequest {
+    var method = "GET"
+    var target = "http://example.com/"
+    var userAgent = ""
+    var referer = ""
+
+    /// The head's bytes and where the texts lie in them.
+    var head: ([UInt8], AccessLogTexts) {
+        var bytes: [UInt8] = []
+        func add(_ text: String) -> ByteRange {
+            defer { bytes += Array(text.utf8) + [UInt8(ascii: " ")] }
+            return ByteRange(from: bytes.count, to: bytes.count + text.utf8.count)
+        }
+        let texts = AccessLogTexts(
+            method: add(method), target: add(target), userAgent: add(userAgent),
+            referer: add(referer))
+        return (bytes, texts)
+    }
+
+    static func record(_ exchange: UInt64 = 1) -> AccessLogRecord {
+        var record = AccessLogRecord(
+            client: Endpoint(address: .v4(0x7f00_0001), port: 5000))
+        record.timeMilliseconds = 1_795_236_013_123
+        record.exchange = exchange
+        record.status = 200
+        record.version = .http11
+        return record
+    }
+
+    static let labels = AccessLogLabels(
+        listeners: LabelTable(["proxy", "pay\"ments"]), routes: LabelTable(["api"]),
+        reasons: ["pin_mismatch", "upstream_timeout"])
+}
+
+extension AccessLogProducer {
+    func log(_ record: AccessLogRecord, _ request: LoggedRequest = LoggedRequest()) {
+        let (bytes, texts) = request.head
+        log(record, head: bytes.span, texts: texts)
+    }
+}
+
+/// A folder that is removed with everything in it.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "pinfold-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func file(_ name: String) -> String { path + "/" + name }
+
+    func lines(_ name: String) -> [String] {
+        guard let data = FileManager.default.contents(atPath: file(name)) else { return [] }
+        return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+}
+
+/// Waits until a condition holds; records an issue if it does not within a minute.
+func eventually(
+    _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ body: () -> Bool
+) async {
+    let end = ContinuousClock.now + .seconds(60)
+    while !body() {
+        guard ContinuousClock.now < end else {
+            Issue.record(what, sourceLocation: sourceLocation)
+            return
+        }
+        try? await Task.sleep(for: .milliseconds(1))
+    }
+}

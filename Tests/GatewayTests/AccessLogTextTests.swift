@@ -1,0 +1,203 @@
+import Foundation
+import Testing
+
+@testable import Gateway
+
+/// Renders through one of the log's text functions.
+private func rendered(
+    _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer, inout LineBuffer) -> Void
+) -> String {
+    var output = LineBuffer(capacity: 4096)
+    bytes.withUnsafeBytes { body($0, &output) }
+    return String(decoding: output.bytes, as: UTF8.self)
+}
+
+@Suite("Access log: JSON text")
+struct AccessLogJSONTextTests {
+    static let table: [([UInt8], String)] = [
+        ([], ""),
+        (Array("plain /path?q=1&r=[2]".utf8), "plain /path?q=1&r=[2]"),
+        (Array("a\"b\\c".utf8), #"a\"b\\c"#),
+        ([0x00, 0x1f, 0x7f], #"\u0000\u001f\u007f"#),
+        ([0x0a, 0x0d, 0x09, 0x08], #"\n\r\t\u0008"#),
+        (Array("héllo €😀".utf8), "héllo €😀"),
+        ([0xc2, 0x80], #"\u0080"#), ([0xc2, 0x9f], #"\u009f"#), ([0xc2, 0xa0], "\u{a0}"),
+        ([0x80], #"\ufffd"#), ([0xbf, 0x41], #"\ufffdA"#),
+        ([0xc0, 0xaf], #"\ufffd\ufffd"#), ([0xc1, 0x81], #"\ufffd\ufffd"#),
+        ([0xc3], #"\ufffd"#), ([0xc3, 0x28], #"\ufffd("#),
+        ([0xe2, 0x82], #"\ufffd"#), ([0xe2, 0x82, 0x41], #"\ufffdA"#),
+        ([0xe0, 0x80, 0x80], #"\ufffd\ufffd\ufffd"#),
+        ([0xed, 0xa0, 0x80], #"\ufffd\ufffd\ufffd"#), ([0xed, 0x9f, 0xbf], "\u{d7ff}"),
+        ([0xf0, 0x9f, 0x98], #"\ufffd"#), ([0xf0, 0x80, 0x80, 0x80], #"\ufffd\ufffd\ufffd\ufffd"#),
+        ([0xf4, 0x8f, 0xbf, 0xbf], "\u{10ffff}"),
+        ([0xf4, 0x90, 0x80, 0x80], #"\ufffd\ufffd\ufffd\ufffd"#),
+        ([0xf5, 0xff, 0xfe], #"\ufffd\ufffd\ufffd"#), ([0xc2], #"\ufffd"#),
+        ([0xc2, 0x22], #"\ufffd\""#),
+    ]
+
+    @Test("bytes become the inside of a JSON string", arguments: table)
+    func escape(bytes: [UInt8], expected: String) {
+        #expect(rendered(bytes) { JSONText.append($0, to: &$1) } == expected)
+    }
+
+    @Test("any bytes make a string that a JSON reader takes, repaired as Unicode says")
+    func anyBytes() throws {
+        var random: UInt64 = 0x2545_F491_4F6C_DD1D
+        let interesting: [UInt8] = [
+            0x22, 0x5c, 0x0a, 0x00, 0x7f, 0x80, 0xbf, 0xc2, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0,
+            0xf4, 0xf5, 0xff, 0xa0, 0x9f, 0x90, 0x8f, 0x41,
+        ]
+        for _ in 0..<3000 {
+            var bytes: [UInt8] = []
+            random ^= random << 13
+            random ^= random >> 7
+            random ^= random << 17
+            for step in 0..<(random % 12) {
+                let pick = random >> (step * 5)
+                bytes.append(interesting[Int(pick % UInt64(interesting.count))])
+            }
+            let text = "[\"" + rendered(bytes) { JSONText.append($0, to: &$1) } + "\"]"
+            let parsed = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String]
+            #expect(parsed == [String(decoding: bytes, as: UTF8.self)], "\(bytes)")
+        }
+    }
+
+    @Test("a byte that needs an escape is found wherever it stands among plain ones")
+    func everywhere() throws {
+        for length in 1...20 {
+            for place in 0..<length {
+                for byte in UInt8.min...UInt8.max {
+                    var bytes = [UInt8](repeating: UInt8(ascii: "z"), count: length)
+                    bytes[place] = byte
+                    let alone = rendered([byte]) { JSONText.append($0, to: &$1) }
+                    let expected =
+                        String(repeating: "z", count: place) + alone
+                        + String(repeating: "z", count: length - place - 1)
+                    #expect(rendered(bytes) { JSONText.append($0, to: &$1) } == expected)
+                }
+            }
+        }
+    }
+
+    @Test("no byte leaves a raw control character or ends the string")
+    func singleBytes() {
+        for byte in UInt8.min...UInt8.max {
+            let text = rendered([byte]) { JSONText.append($0, to: &$1) }
+            #expect(text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f })
+            if byte == UInt8(ascii: "\"") { #expect(text == "\\\"") }
+        }
+    }
+}
+
+@Suite("Access log: other texts")
+struct AccessLogOtherTextTests {
+    static let apache: [([UInt8], String)] = [
+        ([], ""), (Array("GET /a b".utf8), "GET /a b"), (Array("a\"b\\c".utf8), #"a\"b\\c"#),
+        ([0x08, 0x0a, 0x0d, 0x09, 0x0b], #"\b\n\r\t\v"#),
+        ([0x00, 0x1f, 0x7f, 0x80, 0xff], #"\x00\x1f\x7f\x80\xff"#),
+        (Array("é".utf8), #"\xc3\xa9"#),
+    ]
+
+    @Test("Apache's escapes", arguments: apache)
+    func apacheText(bytes: [UInt8], expected: String) {
+        #expect(rendered(bytes) { ApacheText.append($0, to: &$1) } == expected)
+    }
+
+    static let targets: [(String, String)] = [
+        ("", ""), ("/", "/"), ("*", "*"), ("/a@b", "/a@b"), ("/p?u=a:b@c", "/p?u=a:b@c"),
+        ("//u:p@h/", "//u:p@h/"),
+        ("http://h/", "http://h/"), ("http://h/@x", "http://h/@x"),
+        ("http://h?a@b", "http://h?a@b"), ("http://h#a@b", "http://h#a@b"),
+        ("http://u:p@h/", "http://***@h/"), ("http://u@h", "http://***@h"),
+        ("https://a@b@c:1/d@e", "https://***@c:1/d@e"), ("http://@h/", "http://***@h/"),
+        ("u:p@h:443", "***@h:443"), ("h:443", "h:443"),
+        ("HTTP://u:p@h?x://y@z", "HTTP://***@h?x://y@z"),
+        ("http://u:p/a@h/", "http://u:p/a@h/"), ("ftp://u:p@[::1]:21", "ftp://***@[::1]:21"),
+        ("http:/", "http:/"), (":", ":"), ("@", "***@"),
+    ]
+
+    @Test("userinfo is not logged", arguments: targets)
+    func userinfo(target: String, expected: String) {
+        let logged = rendered(Array(target.utf8)) { bytes, output in
+            Userinfo.redacting(bytes) { output.append($0) }
+        }
+        #expect(logged == expected)
+    }
+
+    @Test("times are those of the calendar")
+    func times() throws {
+        let rfc3339 = DateFormatter()
+        rfc3339.locale = Locale(identifier: "en_US_POSIX")
+        rfc3339.timeZone = TimeZone(identifier: "UTC")
+        rfc3339.dateFormat = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
+        let common = DateFormatter()
+        common.locale = Locale(identifier: "en_US_POSIX")
+        common.timeZone = TimeZone(identifier: "UTC")
+        common.dateFormat = "dd/MMM/yyyy:HH:mm:ss +0000"
+        var values: [Int64] = [
+            0, 999, 1000, -1, -1000, 951_782_399_999, 951_782_400_000, 951_868_800_000,
+            1_709_164_800_000, 4_107_542_399_999, 4_107_542_400_000, 253_402_300_799_999,
+            1_795_236_013_123, 1_795_236_013_124, 1_795_236_014_000,
+        ]
+        for step in 0..<500 { values.append(Int64(step) * 13_571_113_171) }
+        var clock = LogClock()
+        for value in values {
+            let date = Date(timeIntervalSince1970: Double(value) / 1000)
+            let text = rendered([]) { clock.appendRFC3339(value, to: &$1) }
+            #expect(text == rfc3339.string(from: date))
+            let commonText = rendered([]) { clock.appendCommonLog(value, to: &$1) }
+            #expect(commonText == common.string(from: date))
+        }
+    }
+
+    @Test("a time beyond four-digit years is the nearest one within")
+    func extremeTimes() {
+        var clock = LogClock()
+        let last = rendered([]) { clock.appendRFC3339(.max, to: &$1) }
+        #expect(last == "9999-12-31T23:59:59.999Z")
+        let first = rendered([]) { clock.appendRFC3339(.min, to: &$1) }
+        #expect(first == "0000-01-01T00:00:00.000Z")
+    }
+}
+
+@Suite("Access log: the line buffer")
+struct LineBufferTests {
+    private func text(_ buffer: borrowing LineBuffer) -> String {
+        String(decoding: buffer.bytes, as: UTF8.self)
+    }
+
+    /// Appends a line piece by piece; returns whether it fitted.
+    private func add(_ pieces: [String], to buffer: inout LineBuffer) -> Bool {
+        for piece in pieces { buffer.append(Array(piece.utf8)) }
+        return buffer.endLine()
+    }
+
+    @Test("a line that fills the buffer stays, one byte more is gone with its line")
+    func overflow() {
+        var buffer = LineBuffer(capacity: 10)
+        var fitted = [add(["abc"], to: &buffer), add(["12345"], to: &buffer)]
+        #expect(text(buffer) == "abc\n12345\n")
+        buffer.removeAll()
+        fitted += [add(["abc"], to: &buffer), add(["123456"], to: &buffer)]
+        #expect(text(buffer) == "abc\n")
+        // What follows the piece that did not fit does not count as a line either.
+        fitted += [add(["12", "345678", "9"], to: &buffer), add(["12345"], to: &buffer)]
+        #expect(text(buffer) == "abc\n12345\n")
+        #expect(fitted == [true, true, true, false, false, true])
+    }
+
+    @Test("numbers in decimal and hexadecimal")
+    func numbers() {
+        var buffer = LineBuffer(capacity: 200)
+        buffer.append(decimal: 0)
+        buffer.append(" ")
+        buffer.append(decimal: .max)
+        buffer.append(" ")
+        buffer.append(decimal: 1234, digits: 3)
+        buffer.append(" ")
+        buffer.append(decimal: 7, digits: 2)
+        buffer.append(" ")
+        buffer.append(hexadecimal: 0x0123_4567_89ab_cdef)
+        #expect(text(buffer) == "0 18446744073709551615 234 07 0123456789abcdef")
+    }
+}

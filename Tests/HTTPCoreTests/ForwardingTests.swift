@@ -1,0 +1,146 @@
+import HTTPCore
+import Testing
+
+@Suite struct ForwardingTests {
+    private func forwarded(
+        _ fields: String, omitting omitted: FieldIDSet = []
+    ) throws -> String {
+        let text = "GET / HTTP/1.1\r\n" + fields + "\r\n"
+        let head = try requestHead(text)
+        let bytes = latin1(text)
+        return written {
+            $0.appendForwardedFields(head.fields, of: bytes.span, omitting: omitted)
+        }
+    }
+
+    @Test func `fields that stay are copied byte for byte`() throws {
+        let fields = "hOsT:a\r\nX:  y \t\r\nx:\r\nCookie: a=b; c\r\n"
+        #expect(try forwarded(fields) == fields)
+    }
+
+    @Test func `hop-by-hop fields go, nominated or not`() throws {
+        let fields = """
+            Keep-Alive: timeout=5\r
+            Host: a\r
+            TE: trailers\r
+            Connection: x-gone, X-Also\r
+            X-Gone: 1\r
+            Accept: */*\r
+            Proxy-Connection: keep-alive\r
+            Proxy-Authorization: Basic x\r
+            Trailer: x\r
+            x-also: 2\r
+            Upgrade: h2c\r
+            HTTP2-Settings: AAA\r
+            X-Stays: 3\r
+            X-Gone: 4\r
+
+            """
+        #expect(
+            try forwarded(fields) == "Host: a\r\nAccept: */*\r\nTrailer: x\r\nX-Stays: 3\r\n")
+    }
+
+    @Test func `hop-by-hop fields are those of the RFCs`() {
+        let names: Set<FieldID> = [
+            .connection, .proxyConnection, .keepAlive, .te, .transferEncoding, .upgrade,
+            .http2Settings, .proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo,
+        ]
+        #expect(Set(FieldIDSet.hopByHop.ids) == names)
+    }
+
+    @Test func `Connection cannot take away fields with a meaning`() throws {
+        let known = FieldID.allCases.filter {
+            $0 != .other && !FieldIDSet.hopByHop.contains($0) && $0 != .host
+                && $0 != .contentLength && $0 != .expect
+        }
+        let names = known.map { "\($0.name)" }
+        for name in names + ["Host", "Content-Length"] {
+            let rest = names.map { "\($0): 1\r\n" }.joined()
+            let kept = "Host: a\r\nContent-Length: 1\r\n" + rest
+            #expect(try forwarded("Connection: \(name), close\r\n" + kept) == kept)
+        }
+    }
+
+    @Test func `what the caller names goes too`() throws {
+        let fields = "Host: a\r\nVia: 1\r\nX: y\r\nVia: 2\r\nDate: z\r\n"
+        #expect(
+            try forwarded(fields, omitting: FieldIDSet([.via])) == "Host: a\r\nX: y\r\nDate: z\r\n")
+        #expect(
+            try forwarded(fields, omitting: FieldIDSet([.host, .date]))
+                == "Via: 1\r\nX: y\r\nVia: 2\r\n")
+        #expect(
+            try forwarded(fields, omitting: FieldIDSet(.other))
+                == "Host: a\r\nVia: 1\r\nVia: 2\r\nDate: z\r\n")
+        #expect(try forwarded(fields, omitting: FieldIDSet(FieldID.allCases)) == "")
+    }
+
+    /// Every subset of a few fields, against the plain way of writing them one by one.
+    @Test func `runs of kept fields are copied whole and in order`() throws {
+        let pool = ["A: 1", "TE: x", "Connection: b", "B: 2", "Via: v", "C:3", "Keep-Alive: 5"]
+        for mask in 0..<(1 << pool.count) {
+            let lines = pool.indices.filter { mask & (1 << $0) != 0 }.map { pool[$0] }
+            let nominates = lines.contains("Connection: b")
+            let kept = lines.filter {
+                !["TE: x", "Connection: b", "Keep-Alive: 5", "Via: v"].contains($0)
+                    && !(nominates && $0 == "B: 2")
+            }
+            let text = lines.map { $0 + "\r\n" }.joined()
+            let expected = kept.map { $0 + "\r\n" }.joined()
+            let written = try forwarded("Host: a\r\n" + text, omitting: FieldIDSet([.via, .host]))
+            #expect(written == expected)
+        }
+    }
+
+    @Test func `fields can be written with the hop-by-hop ones`() throws {
+        let text = "HTTP/1.1 200 OK\r\nConnection: x\r\nX: 1\r\nTE: y\r\nDate: z\r\n\r\n"
+        let head = try responseHead(text)
+        let bytes = latin1(text)
+        let all = written {
+            $0.appendFields(head.fields, of: bytes.span, omitting: [], dropsNominated: false)
+        }
+        #expect(all == "Connection: x\r\nX: 1\r\nTE: y\r\nDate: z\r\n")
+        let some = written {
+            $0.appendFields(
+                head.fields, of: bytes.span, omitting: FieldIDSet(.date), dropsNominated: true)
+        }
+        #expect(some == "Connection: x\r\nTE: y\r\n")
+        let none = written {
+            $0.appendFields(FieldSection(), of: bytes.span, omitting: [], dropsNominated: true)
+        }
+        #expect(none == "")
+    }
+
+    @Test(arguments: [
+        ("http://a/", "a", Scheme.http, "a"), ("http://a:80/", "a", .http, "a"),
+        ("http://a:80/", "a", .https, "a:80"), ("https://a/", "a", .https, "a"),
+        ("https://a/", "a", .http, "a:443"), ("http://[::1]:8080/", "b", .http, "[::1]:8080"),
+        ("http://[::1]/", "b", .http, "[::1]"), ("http://A.b./", "b", .http, "A.b"),
+        ("/", "x:81", .http, "x:81"), ("/", "x:80", .http, "x"),
+    ])
+    func `Host is written anew from the effective authority`(
+        target: String, host: String, scheme: Scheme, expected: String
+    ) throws {
+        let text = "GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n"
+        let head = try requestHead(text)
+        let bytes = latin1(text)
+        let value = written { $0.appendAuthority(of: head, in: bytes.span, scheme: scheme) }
+        #expect(value == expected)
+    }
+
+    @Test func `trailers that must not come late are dropped`() throws {
+        var decoder = ChunkedDecoder()
+        let bytes = latin1(
+            "0\r\nX-Sum: 1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\nHost: b\r\n"
+                + "Set-Cookie: a\r\nETag: \"x\"\r\nAuthorization: y\r\nServer: z\r\n\r\n")
+        #expect(try decoder.decode(bytes.span) == .end(consumed: bytes.count))
+        let section = written { $0.appendTrailerSection(of: decoder) }
+        #expect(section == "X-Sum: 1\r\nETag: \"x\"\r\nServer: z\r\n\r\n")
+        let empty = written { $0.appendTrailerSection(of: ChunkedDecoder()) }
+        #expect(empty == "\r\n")
+        for id in [FieldID.contentLength, .transferEncoding, .host, .authorization, .setCookie] {
+            #expect(FieldIDSet.forbiddenInTrailers.contains(id))
+        }
+        #expect(FieldIDSet.forbiddenInTrailers.isSuperset(of: .hopByHop))
+        #expect(!FieldIDSet.forbiddenInTrailers.contains(.other))
+    }
+}

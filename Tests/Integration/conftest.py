@@ -1,0 +1,184 @@
+"""Fixtures: the gateway on a configuration of the test's own, and everything around it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import pki as certificates
+from support.dns import NameServer
+from support.gateway import BINARY, Gateway, merged, raise_descriptor_limit
+from support.origin import HTTPOrigin, Origin, serving
+from support.servers import HTTPBin, Nginx
+from support.wait import SLOWDOWN
+
+# The configuration on which a test's own stands: every port chosen by the system, origins on
+# loopback allowed, names answered by the test's own server.
+BASE: dict[str, Any] = {
+    "workers": 2,
+    "listeners": [{"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"}],
+    "admin": {"address": "127.0.0.1:0"},
+    "access": {
+        "clients": ["127.0.0.0/8", "::1/128"],
+        "connectPorts": "any",
+        "destinations": {"allow": ["127.0.0.0/8", "::1/128"]},
+    },
+    "cache": {"memory": "16MiB", "disk": "64MiB", "path": "cache"},
+    "log": {"level": "info", "access": {"path": "access.log", "format": "json"}},
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    raise_descriptor_limit()
+    if not config.option.collectonly and not BINARY.exists():
+        pytest.exit(f"no gateway at {BINARY}: build it, or set PINFOLD_BINARY", returncode=3)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The long ones first, so that two processes end at about the same time.
+    items.sort(key=lambda item: not (item.get_closest_marker("large")
+                                     or item.get_closest_marker("slow")))
+    if SLOWDOWN > 1:
+        for item in items:
+            item.add_marker(pytest.mark.timeout(120 * min(SLOWDOWN, 5)))
+
+
+class Gateways:
+    """Starts gateways and ends them all, looking for a crash in each one's log."""
+
+    def __init__(self, folder: Path, server: NameServer):
+        self.folder = folder
+        self.server = server
+        self.all: list[Gateway] = []
+
+    def __call__(
+        self, config: dict | None = None, *arguments: str, start: bool = True, preexec: Any = None
+    ) -> Gateway:
+        base = merged(BASE, {"resolver": {"servers": [self.server.address]}})
+        folder = self.folder / f"gateway-{len(self.all)}"
+        folder.mkdir()
+        made = Gateway(folder, merged(base, config or {}), list(arguments), preexec)
+        self.all.append(made)
+        return made.start() if start else made
+
+    def finish(self) -> None:
+        problems = []
+        for one in self.all:
+            try:
+                one.finish()
+            except AssertionError as problem:
+                problems.append(problem)
+            if one.process is not None and one.process.poll() is None:
+                one.process.kill()
+                one.process.wait()
+        if problems:
+            raise problems[0]
+
+
+@pytest.fixture(scope="session")
+def session_dns() -> Iterator[NameServer]:
+    server = NameServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def dns() -> Iterator[NameServer]:
+    """A name server of the test's own; `gateway` asks it when the test uses both."""
+    server = NameServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder that is gone after the test, whatever is in it."""
+    folder = tmp_path_factory.mktemp("pinfold")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def gateway(
+    workspace: Path, session_dns: NameServer, request: pytest.FixtureRequest
+) -> Iterator[Gateways]:
+    """gateway(config, *arguments): a running gateway; `config` lies on top of BASE."""
+    server = request.getfixturevalue("dns") if "dns" in request.fixturenames else session_dns
+    made = Gateways(workspace, server)
+    yield made
+    made.finish()
+
+
+@pytest.fixture(scope="module")
+def shared_gateway(
+    tmp_path_factory: pytest.TempPathFactory, session_dns: NameServer
+) -> Iterator[Gateway]:
+    """One gateway on BASE for a module's tests that leave nothing behind in it."""
+    folder = tmp_path_factory.mktemp("shared")
+    made = Gateways(folder, session_dns)
+    yield made({"cache": {"enabled": False}})
+    made.finish()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def origin() -> Iterator[Callable[..., HTTPOrigin]]:
+    """origin(handler, **options): an origin that answers request by request."""
+    with contextlib.ExitStack() as stack:
+
+        def make(handler: Callable, **options: Any) -> HTTPOrigin:
+            return stack.enter_context(serving(HTTPOrigin(handler, **options)))
+
+        yield make
+
+
+@pytest.fixture
+def scripted_origin() -> Iterator[Callable[..., Origin]]:
+    """scripted_origin(script, **options): an origin that runs `script` on every connection."""
+    with contextlib.ExitStack() as stack:
+
+        def make(script: Callable, **options: Any) -> Origin:
+            return stack.enter_context(serving(Origin(script, **options)))
+
+        yield make
+
+
+class PKI:
+    """The authorities of a test session. `root` is the one that tests trust."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.root = certificates.root(folder, "Trusted root")
+        self.intermediate = self.root.intermediate("Trusted intermediate")
+        self.other_root = certificates.root(folder, "Another trusted root")
+        self.rogue_root = certificates.root(folder, "Rogue root")
+
+    def self_signed(self, *names: str) -> certificates.Certificate:
+        return certificates.self_signed(self.folder, *names)
+
+
+@pytest.fixture(scope="session")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> PKI:
+    return PKI(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture(scope="session")
+def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    folder = tmp_path_factory.mktemp("nginx")
+    server = Nginx(folder)
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def httpbin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HTTPBin]:
+    folder = tmp_path_factory.mktemp("httpbin")
+    server = HTTPBin(folder / "run")
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)

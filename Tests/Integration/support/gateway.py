@@ -1,0 +1,294 @@
+"""The gateway's process: started on a configuration, observed, stopped."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .wait import SLOWDOWN, until
+from .wire import Address, Response, Wire, ask, connect
+
+ROOT = Path(__file__).resolve().parents[3]
+BINARY = Path(os.environ.get("PINFOLD_BINARY", ROOT / ".build/release/pinfold")).resolve()
+
+# Reports of a sanitizer, of the Swift runtime, or of an assertion: never part of a good run.
+CRASH = re.compile(
+    r"ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|Fatal error|\*\*\* Program crashed"
+    r"|Thread \d+ crashed|SUMMARY: \w+Sanitizer")
+
+_LISTENING = re.compile(r"\blistening\b")
+_LISTENER = re.compile(r"\blistener=\"?([^\s\"]+)")
+_ADDRESS = re.compile(r"\baddress=\"?([^\s\"]+)")
+
+
+def merged(base: dict, over: dict) -> dict:
+    """`over` on top of `base`, section by section."""
+    result = copy.deepcopy(base)
+    for key, value in over.items():
+        if isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def split_address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+class Gateway:
+    """One gateway. `folder` is its working folder; its cache and logs are there."""
+
+    def __init__(self, folder: Path, config: dict, arguments: list[str], preexec: Any = None):
+        self.folder = folder
+        self.config = config
+        self.arguments = arguments
+        self.preexec = preexec
+        self.config_file = folder / "pinfold.yaml"
+        self.stderr_file = folder / "stderr.log"
+        self.access_file = folder / "access.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.listeners: dict[str, Address] = {}
+        self._started_at = 0
+        self.ready_seconds = 0.0
+        self.expect_crash = False
+
+    # Starting
+
+    def write_config(self, config: dict | str) -> None:
+        text = config if isinstance(config, str) else yaml.safe_dump(config, sort_keys=False)
+        self.config_file.write_text(text)
+
+    def start(self, wait: bool = True) -> Gateway:
+        self.write_config(self.config)
+        self._started_at = self.stderr_file.stat().st_size if self.stderr_file.exists() else 0
+        began = time.monotonic()
+        with self.stderr_file.open("ab") as stderr:
+            self.process = subprocess.Popen(
+                [str(BINARY), "run", "--config", str(self.config_file), *self.arguments],
+                stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, cwd=self.folder,
+                preexec_fn=self.preexec, start_new_session=True)
+        if wait:
+            self._wait_ready(began)
+        return self
+
+    def _wait_ready(self, began: float) -> None:
+        expected = {one["name"] for one in self.config.get("listeners", [])} | {"admin"}
+
+        def listening() -> bool:
+            assert self.process is not None
+            code = self.process.poll()
+            if code is not None:
+                raise AssertionError(f"the gateway ended with {code}:\n{self.log()}")
+            for line in self.log().splitlines():
+                name, address = _LISTENER.search(line), _ADDRESS.search(line)
+                if _LISTENING.search(line) and name and address:
+                    self.listeners[name[1]] = split_address(address[1])
+            return expected <= self.listeners.keys()
+
+        self.listeners = {}
+        until(listening, lambda: f"listening: {sorted(expected)} in the log:\n{self.log()}", 20)
+        until(self._is_ready, "/readyz says 200", 20)
+        self.ready_seconds = time.monotonic() - began
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.admin_get("/readyz").status == 200
+        except OSError:
+            return False
+
+    # What it says
+
+    def log(self) -> str:
+        """What the present process has written to standard error."""
+        with self.stderr_file.open("rb") as file:
+            file.seek(self._started_at)
+            return file.read().decode(errors="replace")
+
+    def wait_log(self, pattern: str, timeout: float = 10.0) -> str:
+        compiled = re.compile(pattern)
+
+        def found() -> str:
+            return next((line for line in self.log().splitlines() if compiled.search(line)), "")
+
+        return until(found, f"/{pattern}/ in the log", timeout)
+
+    def access_lines(self) -> list[dict]:
+        if not self.access_file.exists():
+            return []
+        whole = self.access_file.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines() if line]
+
+    def wait_access(self, count: int = 1) -> list[dict]:
+        """Waits for that many lines in the access log and returns all of them."""
+        return until(
+            lambda: lines if len(lines := self.access_lines()) >= count else [],
+            f"{count} lines in the access log")
+
+    # Talking to it
+
+    @property
+    def proxy(self) -> Address:
+        return self.listeners["proxy"]
+
+    @property
+    def proxy_url(self) -> str:
+        return "http://%s:%d" % self.proxy
+
+    @property
+    def admin(self) -> Address:
+        return self.listeners["admin"]
+
+    def wire(self, listener: str = "proxy", **options: float) -> Wire:
+        return Wire(self.listeners[listener], **options)
+
+    def ask(self, data: bytes | str, listener: str = "proxy", **options: float) -> Response:
+        return ask(self.listeners[listener], data, **options)
+
+    def get(self, url: str, listener: str = "proxy", **fields: str) -> Response:
+        """GET with the connection closed afterwards."""
+        if url.startswith("http"):
+            host = url.split("//", 1)[1].split("/", 1)[0].split("?", 1)[0]
+        else:
+            host = fields.pop("host", "localhost")
+        lines = [f"GET {url} HTTP/1.1", f"Host: {host}", "Connection: close"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+        return self.ask("\r\n".join(lines) + "\r\n\r\n", listener)
+
+    def connect(self, authority: str, **options: float) -> tuple[Wire, Response]:
+        return connect(self.proxy, authority, **options)
+
+    def admin_get(self, path: str, **fields: str) -> Response:
+        lines = [f"GET {path} HTTP/1.1", "Host: admin", "Connection: close"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+        return ask(self.admin, "\r\n".join(lines) + "\r\n\r\n")
+
+    def metrics(self) -> dict[str, float]:
+        """Samples of /metrics by `name{labels}`."""
+        samples = {}
+        for line in self.admin_get("/metrics").body.decode().splitlines():
+            if line and not line.startswith("#"):
+                name, _, value = line.rpartition(" ")
+                samples[name] = float(value)
+        return samples
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples whose labels include these."""
+        total, found = 0.0, False
+        for sample, value in self.metrics().items():
+            base, _, rest = sample.partition("{")
+            if base == name and all(f'{key}="{text}"' in rest for key, text in labels.items()):
+                total, found = total + value, True
+        assert found, f"no sample {name} {labels}"
+        return total
+
+    # The process
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def status(self, key: str) -> int:
+        """A figure of /proc/PID/status, in its unit (kB for memory)."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith(f"{key}:"):
+                return int(line.split()[1])
+        raise AssertionError(f"no {key} in /proc/PID/status")
+
+    @property
+    def rss_bytes(self) -> int:
+        return self.status("VmRSS") * 1024
+
+    @property
+    def peak_rss_bytes(self) -> int:
+        return self.status("VmHWM") * 1024
+
+    @property
+    def descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def wait_exit(self, timeout: float = 15.0) -> int:
+        assert self.process is not None
+        try:
+            return self.process.wait(timeout * min(SLOWDOWN, 4))
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {timeout} s:\n{self.log()}") from None
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        self.wait_exit()
+
+    def restart(self) -> Gateway:
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+        return self.start()
+
+    def stop(self) -> int:
+        """Ends it with SIGTERM, then SIGINT; whatever it is doing."""
+        if self.process is None or self.process.poll() is not None:
+            return self.process.returncode if self.process else 0
+        self.signal(signal.SIGTERM)
+        try:
+            return self.process.wait(2 * SLOWDOWN)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGINT)
+            self.signal(signal.SIGINT)
+        try:
+            return self.process.wait(5 * SLOWDOWN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(
+                f"did not end on SIGTERM and two SIGINT:\n{self.log()[-4000:]}") from None
+
+    def finish(self) -> None:
+        """The end of a test: stopped, and nothing in its log says that it crashed."""
+        code = self.stop()
+        text = self.stderr_file.read_text(errors="replace") if self.stderr_file.exists() else ""
+        crash = CRASH.search(text)
+        assert crash is None, text[max(0, crash.start() - 500) : crash.start() + 6000]
+        if not self.expect_crash:
+            assert code not in (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGILL, -signal.SIGTRAP,
+                                -signal.SIGBUS, 86), f"ended with {code}:\n{text[-4000:]}"
+
+
+def run_pinfold(*arguments: str, cwd: Path | None = None, timeout: float = 20, **env: str
+                ) -> subprocess.CompletedProcess[str]:
+    """Runs a command of pinfold to its end."""
+    return subprocess.run(
+        [str(BINARY), *arguments], cwd=cwd, text=True, capture_output=True,
+        stdin=subprocess.DEVNULL, timeout=timeout * min(SLOWDOWN, 4), env={**os.environ, **env})
+
+
+def raise_descriptor_limit() -> int:
+    """Lets this process open as many descriptors as the system allows; returns how many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def free_port() -> int:
+    """A port that was free a moment ago: for addresses that must be known before the start."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]

@@ -1,0 +1,744 @@
+"""The shared cache, seen from outside (RFC 9111), and what Cache-Status says (RFC 9211)."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import threading
+import time
+from email.utils import formatdate
+
+import pytest
+from support.gateway import Gateway
+from support.origin import OriginConnection, Request, chunked, reply
+from support.wait import until
+from support.wire import Closed, Response, Wire, request
+
+FRESH = "Cache-Control: max-age=600"
+
+
+def date(offset: float = 0) -> str:
+    """An IMF-fixdate `offset` seconds from now."""
+    return formatdate(time.time() + offset, usegmt=True)
+
+
+def counting(*fields: str, status: str = "200 OK", body: bytes = b"body"):
+    """A handler whose bodies are numbered, so that a test sees which response it got."""
+    count = 0
+
+    def handler(_: Request) -> bytes:
+        nonlocal count
+        count += 1
+        return reply(body + b" %d" % count, status, *fields)
+
+    return handler
+
+
+def hit(response: Response) -> bool:
+    return "hit" in response.cache_status
+
+
+def fetch(gateway: Gateway, url: str, **fields: str) -> Response:
+    return gateway.get(url, **fields)
+
+
+def send(gateway: Gateway, url: str, method: str, body: bytes = b"", **fields: str) -> Response:
+    return gateway.ask(request(url, method=method, body=body, Connection="close", **fields))
+
+
+def prime(gateway: Gateway, url: str, **fields: str) -> Response:
+    """Stores the response; returns it as the cache answered it."""
+    first = fetch(gateway, url, **fields)
+    stored = fetch(gateway, url, **fields)
+    assert hit(stored), f"first {first.get('cache-status')}, then {stored.get('cache-status')}"
+    return stored
+
+
+# Hit and miss
+
+
+def test_the_second_request_is_a_hit(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway()
+    first = fetch(running, there.url("/x"))
+    assert first.body == b"body 1"
+    assert not hit(first)
+    assert first.cache_status["fwd"] == "uri-miss"
+    assert first.cache_status.get("stored") is True
+    second = fetch(running, there.url("/x"))
+    assert second.body == b"body 1"
+    assert hit(second)
+    assert int(second.get("age")) >= 0
+    assert second.cache_status["ttl"] <= 600
+    assert len(there.requests) == 1
+
+
+def test_a_hit_has_the_stored_fields_and_one_age(gateway, origin):
+    there = origin(lambda _: reply(
+        b"x", "200 OK", FRESH, "X-Kept: yes", 'ETag: "e"', "Content-Type: text/x-mine",
+        "Connection: X-Hop", "X-Hop: 1", "Age: 100", f"Date: {date(-5)}"))
+    running = gateway()
+    prime(running, there.url("/"))
+    response = fetch(running, there.url("/"))
+    assert response.get("x-kept") == "yes"
+    assert response.get("content-type") == "text/x-mine"
+    assert response.get("etag") == '"e"'
+    assert "x-hop" not in response
+    assert len(response.all("age")) == 1
+    assert 100 <= int(response.get("age")) < 130
+
+
+def test_every_response_has_a_cache_status(gateway, origin):
+    there = origin(lambda seen: reply(b"x", "200 OK", "Cache-Control: no-store"))
+    running = gateway()
+    for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"):
+        assert "fwd" in send(running, there.url("/"), method).cache_status, method
+    assert send(running, there.url("/"), "POST").cache_status["fwd"] in ("method", "bypass")
+
+
+def test_the_query_and_the_host_are_part_of_the_key(gateway, origin):
+    there = origin(lambda seen: reply(f"{seen.get('host')}{seen.target}".encode(), "200 OK", FRESH))
+    running = gateway()
+    urls = [f"http://{host}:{there.port}{target}" for host in ("a.test", "b.test")
+            for target in ("/", "/?q=1", "/?q=2", "/p")]
+    for _ in range(2):
+        for url in urls:
+            assert fetch(running, url).body == url.removeprefix("http://").encode()
+    assert len(there.requests) == len(urls)
+
+
+def test_equivalent_urls_share_an_entry(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway()
+    prime(running, f"http://Same.test:{there.port}")
+    assert hit(fetch(running, f"http://same.TEST:{there.port}/"))
+
+
+# Storability
+
+NOT_STORED = {
+    "no-store": ("200 OK", ["Cache-Control: no-store, max-age=600"]),
+    "private": ("200 OK", ["Cache-Control: private, max-age=600"]),
+    "max-age 0 without validator": ("200 OK", ["Cache-Control: max-age=0"]),
+    "no freshness and no validator": ("200 OK", []),
+    "Expires in the past": ("200 OK", [f"Expires: {date(-100)}", f"Date: {date()}"]),
+    "an invalid Expires": ("200 OK", ["Expires: 0"]),
+    "an unknown status without freshness": ("299 Odd", []),
+    "an error status without freshness": ("500 Internal Server Error", []),
+    # RFC 9111 §7.3 would allow it; a cookie in a shared cache is rarely meant.
+    "Set-Cookie": ("200 OK", [FRESH, "Set-Cookie: a=b"]),
+    "Vary: *": ("200 OK", [FRESH, "Vary: *"]),
+    "a partial response": ("206 Partial Content", [FRESH, "Content-Range: bytes 0-5/100"]),
+}
+
+
+@pytest.mark.parametrize("name", NOT_STORED)
+def test_what_is_not_reused(gateway, origin, name):
+    status, fields = NOT_STORED[name]
+    there = origin(counting(*fields, status=status))
+    running = gateway()
+    assert fetch(running, there.url("/")).body == b"body 1"
+    assert fetch(running, there.url("/")).body == b"body 2"
+
+
+STORED = {
+    "max-age": ("200 OK", [FRESH]),
+    "s-maxage wins over max-age": ("200 OK", ["Cache-Control: max-age=0, s-maxage=600"]),
+    "Expires": ("200 OK", [f"Expires: {date(600)}", f"Date: {date()}"]),
+    "max-age wins over Expires": ("200 OK", [FRESH, f"Expires: {date(-100)}"]),
+    "Expires in the old formats": (
+        "200 OK", [time.strftime("Expires: %a %b %e %H:%M:%S %Y", time.gmtime(time.time() + 900)),
+                   f"Date: {date()}"]),
+    "heuristic freshness": ("200 OK", [f"Last-Modified: {date(-864_000)}", f"Date: {date()}"]),
+    "404 with max-age": ("404 Not Found", [FRESH]),
+    "301 with max-age": ("301 Moved Permanently", [FRESH, "Location: /else"]),
+    "410 heuristically": ("410 Gone", [f"Last-Modified: {date(-864_000)}"]),
+    "public": ("200 OK", ["Cache-Control: public, max-age=600"]),
+    "a quoted value": ("200 OK", ['Cache-Control: max-age="600"']),
+    "directives in capitals": ("200 OK", ["Cache-Control: MAX-AGE=600"]),
+    "over two lines": ("200 OK", ["Cache-Control: public", "Cache-Control: max-age=600"]),
+    "Pragma in a response means nothing": ("200 OK", [FRESH, "Pragma: no-cache"]),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_what_is_reused(gateway, origin, name):
+    status, fields = STORED[name]
+    there = origin(counting(*fields, status=status))
+    running = gateway()
+    prime(running, there.url("/"))
+    response = fetch(running, there.url("/"))
+    assert f"{response.status}" == status[:3]
+    assert response.body == b"body 1"
+    assert len(there.requests) == 1
+
+
+@pytest.mark.parametrize(("control", "stored"), [
+    ("max-age=600", False), ("public, max-age=600", True), ("s-maxage=600", True),
+    ("must-revalidate, max-age=600", True)])
+def test_responses_to_authorized_requests(gateway, origin, control, stored):
+    """RFC 9111 §3.5."""
+    there = origin(counting(f"Cache-Control: {control}"))
+    running = gateway()
+    fetch(running, there.url("/"), Authorization="Basic YTpi")
+    second = fetch(running, there.url("/"), Authorization="Basic YTpi")
+    assert hit(second) == stored
+    assert fetch(running, there.url("/")).body == (b"body 1" if stored else b"body 3")
+
+
+@pytest.mark.parametrize("coding", ["length", "chunked"])
+def test_every_framing_is_stored_whole(gateway, origin, coding):
+    body = bytes(range(256)) * 900
+    replies = {
+        "length": reply(body, "200 OK", FRESH),
+        "chunked": chunked([body[:1000], body[1000:]], FRESH),
+    }
+    there = origin(lambda _: replies[coding])
+    running = gateway()
+    response = prime(running, there.url("/"))
+    assert response.body == body
+    assert response.get("content-length") == str(len(body))
+
+
+def test_what_ends_with_the_connection_is_not_stored(gateway, origin):
+    """In clear text it cannot be told from what was cut off."""
+    there = origin(lambda _: reply(
+        b"whole?", "200 OK", FRESH, "Connection: close", length=False))
+    running = gateway()
+    for _ in range(2):
+        response = fetch(running, there.url("/"))
+        assert response.body == b"whole?"
+        assert not hit(response)
+
+
+@pytest.mark.parametrize("coding", ["length", "chunked"])
+def test_a_truncated_response_is_never_stored(gateway, scripted_origin, coding):
+    framing = {"length": b"Content-Length: 1000\r\n\r\n" + b"x" * 500,
+               "chunked": b"Transfer-Encoding: chunked\r\n\r\n3e8\r\n" + b"x" * 500}[coding]
+
+    def script(connection: OriginConnection) -> None:
+        connection.read_request()
+        connection.send(b"HTTP/1.1 200 OK\r\n" + FRESH.encode() + b"\r\n" + framing)
+
+    there = scripted_origin(script)
+    running = gateway()
+    for _ in range(3):
+        with pytest.raises(Closed):
+            fetch(running, there.url("/"))
+    assert there.accepted == 3
+
+
+def test_a_client_that_leaves_does_not_leave_a_truncated_entry(gateway, scripted_origin):
+    body = b"0123456789" * 30_000
+    go = threading.Event()
+
+    def script(connection: OriginConnection) -> None:
+        while connection.read_request() is not None:
+            data = reply(body, "200 OK", FRESH)
+            connection.send(data[:1000])
+            go.wait(10)
+            connection.send(data[1000:])
+
+    there = scripted_origin(script)
+    running = gateway()
+    with running.wire() as wire:
+        wire.send(request(there.url("/")))
+        wire.read_head()
+    go.set()
+    for _ in range(3):
+        assert fetch(running, there.url("/")).body == body
+
+
+@pytest.mark.parametrize(("size", "stored"), [(100_000, True), (100_001, False)])
+def test_the_largest_object(gateway, origin, size, stored):
+    there = origin(lambda _: reply(b"x" * size, "200 OK", FRESH))
+    running = gateway({"cache": {"maximumObject": "100000"}})
+    assert len(fetch(running, there.url("/")).body) == size
+    if stored:
+        prime(running, there.url("/"))
+    else:
+        response = fetch(running, there.url("/"))
+        assert not hit(response)
+        assert len(response.body) == size
+
+
+def test_a_disabled_cache_stores_nothing(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway({"cache": {"enabled": False}})
+    assert fetch(running, there.url("/")).body == b"body 1"
+    assert fetch(running, there.url("/")).body == b"body 2"
+    assert not (running.folder / "cache").exists() or not list((running.folder / "cache").iterdir())
+
+
+def test_a_host_may_be_excluded(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway({"hosts": [{"match": ["never.test"], "cache": {"store": False}}]})
+    for number in (1, 2):
+        assert fetch(running, f"http://never.test:{there.port}/").body == b"body %d" % number
+    prime(running, f"http://other.test:{there.port}/")
+
+
+def test_fields_may_be_part_of_the_key(gateway, origin):
+    there = origin(lambda seen: reply(seen.get("x-tenant").encode(), "200 OK", FRESH))
+    running = gateway({"hosts": [{"match": ["keyed.test"], "cache": {"key": ["X-Tenant"]}}]})
+    url = f"http://keyed.test:{there.port}/"
+    for tenant in ("a", "b"):
+        prime(running, url, X_Tenant=tenant)
+    for tenant in ("a", "b"):
+        assert fetch(running, url, X_Tenant=tenant).body == tenant.encode()
+    assert len(there.requests) == 2
+
+
+# Vary
+
+
+def test_vary_keeps_variants_apart(gateway, origin):
+    there = origin(lambda seen: reply(
+        seen.get("accept-language").encode(), "200 OK", FRESH, "Vary: Accept-Language"))
+    running = gateway()
+    for language in ("de", "fr", "en"):
+        prime(running, there.url("/"), Accept_Language=language)
+    for language in ("en", "de", "fr"):
+        response = fetch(running, there.url("/"), Accept_Language=language)
+        assert hit(response)
+        assert response.body == language.encode()
+    miss = fetch(running, there.url("/"), Accept_Language="it")
+    assert miss.cache_status["fwd"] == "vary-miss"
+    assert len(there.requests) == 4
+
+
+def test_vary_on_a_missing_field(gateway, origin):
+    there = origin(counting(FRESH, "Vary: X-Maybe"))
+    running = gateway()
+    prime(running, there.url("/"))
+    assert not hit(fetch(running, there.url("/"), X_Maybe="1"))
+    assert hit(fetch(running, there.url("/")))
+
+
+def test_vary_over_several_fields_and_lines(gateway, origin):
+    there = origin(lambda seen: reply(
+        f"{seen.get('x-a')}{seen.get('x-b')}".encode(), "200 OK", FRESH, "Vary: x-a", "Vary: X-B"))
+    running = gateway()
+    for pair in ("12", "13", "22"):
+        prime(running, there.url("/"), X_A=pair[0], X_B=pair[1])
+    for pair in ("22", "13", "12"):
+        assert fetch(running, there.url("/"), X_A=pair[0], X_B=pair[1]).body == pair.encode()
+    assert len(there.requests) == 3
+
+
+def test_packed_and_plain_are_variants(gateway, nginx):
+    text = b"compress me " * 500
+    (nginx.files / "variants.txt").write_bytes(text)
+    running = gateway()
+    url = nginx.url("/packed/variants.txt")
+    prime(running, url, Accept_Encoding="gzip")
+    prime(running, url)
+    assert gzip.decompress(fetch(running, url, Accept_Encoding="gzip").body) == text
+    assert fetch(running, url).body == text
+
+
+# Validation
+
+
+def validating(body: bytes = b"body", *fields: str, etag: str = '"v1"', control: str = "no-cache"):
+    """Answers 304 to a matching If-None-Match."""
+    def handler(seen: Request) -> bytes:
+        common = (f"ETag: {etag}", f"Cache-Control: {control}", *fields)
+        if etag in seen.get("if-none-match"):
+            return reply(b"", "304 Not Modified", *common, "X-New: 304", length=False)
+        return reply(body, "200 OK", *common, "X-New: 200")
+
+    return handler
+
+
+def test_a_stale_entry_is_validated_with_its_etag(gateway, origin):
+    there = origin(validating())
+    running = gateway()
+    assert fetch(running, there.url("/")).body == b"body"
+
+    def validated() -> Response | None:
+        response = fetch(running, there.url("/"))
+        return response if there.requests[-1].get("if-none-match") == '"v1"' else None
+
+    response = until(validated, "the stored response is validated")
+    assert response.status == 200
+    assert response.body == b"body"
+    assert response.cache_status["fwd"] == "stale"
+    assert response.cache_status["fwd-status"] == 304
+    assert response.get("x-new") == "304", "fields of the 304 replace the stored ones"
+
+
+def test_a_stale_entry_is_validated_with_its_date(gateway, origin):
+    modified = date(-1000)
+
+    def handler(seen: Request) -> bytes:
+        if seen.get("if-modified-since") == modified:
+            return reply(b"", "304 Not Modified", FRESH, length=False)
+        return reply(b"dated", "200 OK", "Cache-Control: max-age=0", f"Last-Modified: {modified}")
+
+    there = origin(handler)
+    running = gateway()
+    assert fetch(running, there.url("/")).body == b"dated"
+    until(lambda: fetch(running, there.url("/")).body == b"dated" and hit(
+        fetch(running, there.url("/"))), "the 304 made it fresh")
+    assert there.requests[-1].get("if-modified-since") == modified
+
+
+def test_a_304_makes_an_entry_fresh_again(gateway, origin):
+    there = origin(validating(control="max-age=600", etag='"fresh"'))
+    running = gateway()
+    prime(running, there.url("/"))
+    response = fetch(running, there.url("/"), Cache_Control="no-cache")
+    assert response.body == b"body"
+    assert response.cache_status["fwd"] == "request"
+    asked = len(there.requests)
+    assert hit(fetch(running, there.url("/")))
+    assert len(there.requests) == asked
+
+
+def test_a_changed_response_replaces_the_stored_one(gateway, origin):
+    version = ["1"]
+
+    def handler(seen: Request) -> bytes:
+        etag = f'"{version[0]}"'
+        if seen.get("if-none-match") == etag:
+            return reply(b"", "304 Not Modified", f"ETag: {etag}", length=False)
+        return reply(version[0].encode(), "200 OK", f"ETag: {etag}", "Cache-Control: no-cache")
+
+    there = origin(handler)
+    running = gateway()
+    for number in ("1", "1", "2", "2", "3"):
+        version[0] = number
+        assert fetch(running, there.url("/")).body == number.encode()
+
+
+@pytest.mark.parametrize(("field", "value", "status"), [
+    ("If-None-Match", '"v1"', 304), ("If-None-Match", 'W/"v1"', 304), ("If-None-Match", "*", 304),
+    ("If-None-Match", '"other", "v1"', 304), ("If-None-Match", '"other"', 200),
+    ("If-Modified-Since", 0, 304), ("If-Modified-Since", -100_000, 200)])
+def test_conditional_requests_are_answered_from_the_cache(gateway, origin, field, value, status):
+    there = origin(lambda _: reply(
+        b"body", "200 OK", FRESH, 'ETag: "v1"', f"Last-Modified: {date(-5000)}",
+        "X-Kept: yes"))
+    running = gateway()
+    prime(running, there.url("/"))
+    text = value if isinstance(value, str) else date(value)
+    response = fetch(running, there.url("/"), **{field.replace("-", "_"): text})
+    assert response.status == status
+    assert hit(response)
+    assert response.get("etag") == '"v1"'
+    assert response.body == (b"body" if status == 200 else b"")
+    assert len(there.requests) == 1
+
+
+def test_a_clients_own_condition_passes_when_nothing_is_stored(gateway, origin):
+    there = origin(validating(etag='"mine"', control="no-store"))
+    running = gateway()
+    assert fetch(running, there.url("/"), If_None_Match='"mine"').status == 304
+    assert there.requests[0].get("if-none-match") == '"mine"'
+
+
+def test_a_304_to_a_client_is_not_stored_as_a_response(gateway, origin):
+    there = origin(validating(etag='"mine"', control="max-age=600"))
+    running = gateway()
+    assert fetch(running, there.url("/"), If_None_Match='"mine"').status == 304
+    response = fetch(running, there.url("/"))
+    assert (response.status, response.body) == (200, b"body")
+
+
+@pytest.mark.parametrize("control", [
+    "must-revalidate, max-age=1", "proxy-revalidate, max-age=1", "s-maxage=1"])
+def test_must_revalidate_forbids_stale_answers(gateway, scripted_origin, control):
+    def script(connection: OriginConnection) -> None:
+        if connection.read_request() and connection.number == 0:
+            connection.send(reply(b"old", "200 OK", f"Cache-Control: {control}", "Age: 100",
+                                  'ETag: "a"', "Connection: close"))
+
+    there = scripted_origin(script)
+    running = gateway()
+    assert fetch(running, there.url("/")).body == b"old"
+    response = fetch(running, there.url("/"), Cache_Control="max-stale=1000")
+    assert response.status in (502, 504), "RFC 9111 §5.2.2.2"
+
+
+# Request directives
+
+
+def test_no_cache_asks_the_origin(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway()
+    prime(running, there.url("/"))
+    response = fetch(running, there.url("/"), Cache_Control="no-cache")
+    assert response.body == b"body 2"
+    assert response.cache_status["fwd"] == "request"
+    assert fetch(running, there.url("/")).body == b"body 2", "and what came back is stored"
+
+
+def test_pragma_no_cache_counts_without_cache_control(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway()
+    prime(running, there.url("/"))
+    assert fetch(running, there.url("/"), Pragma="no-cache").body == b"body 2"
+
+
+def test_no_store_in_a_request(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway()
+    for number in (1, 2):
+        response = fetch(running, there.url("/"), Cache_Control="no-store")
+        assert response.body == b"body %d" % number
+        assert not response.cache_status.get("stored")
+
+
+@pytest.mark.parametrize(("directive", "served"), [
+    ("max-age=50", False), ("max-age=200", True), ("max-age=0", False),
+    ("min-fresh=100", True), ("min-fresh=580", False)])
+def test_max_age_and_min_fresh_of_a_request(gateway, origin, directive, served):
+    there = origin(counting(FRESH, "Age: 100"))
+    running = gateway()
+    prime(running, there.url("/"))
+    assert hit(fetch(running, there.url("/"), Cache_Control=directive)) == served
+
+
+@pytest.mark.parametrize(("directive", "served"), [
+    ("max-stale", True), ("max-stale=1000", True), ("max-stale=10", False), ("", False)])
+def test_max_stale_of_a_request(gateway, origin, directive, served):
+    there = origin(counting("Cache-Control: max-age=60", "Age: 160", 'ETag: "s"'))
+    running = gateway()
+    assert fetch(running, there.url("/")).body == b"body 1"
+    fields = {"Cache_Control": directive} if directive else {}
+    response = fetch(running, there.url("/"), **fields)
+    assert response.body == (b"body 1" if served else b"body 2")
+
+
+def test_only_if_cached(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway()
+    assert fetch(running, there.url("/"), Cache_Control="only-if-cached").status == 504
+    assert there.requests == []
+    prime(running, there.url("/"))
+    response = fetch(running, there.url("/"), Cache_Control="only-if-cached")
+    assert (response.status, response.body) == (200, b"body 1")
+
+
+# Methods
+
+
+def test_head_is_answered_from_a_stored_get(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway()
+    prime(running, there.url("/"))
+    response = send(running, there.url("/"), "HEAD")
+    assert hit(response)
+    assert response.get("content-length") == "6"
+    assert response.body == b""
+
+
+def test_get_is_not_answered_from_a_head(gateway, origin):
+    there = origin(lambda seen: reply(
+        b"" if seen.method == "HEAD" else b"whole", "200 OK", FRESH,
+        *(["Content-Length: 5"] if seen.method == "HEAD" else []), length=seen.method != "HEAD"))
+    running = gateway()
+    send(running, there.url("/"), "HEAD")
+    response = fetch(running, there.url("/"))
+    assert response.body == b"whole"
+
+
+@pytest.mark.parametrize(("method", "status", "invalidated"), [
+    ("POST", "200 OK", True), ("PUT", "204 No Content", True), ("DELETE", "200 OK", True),
+    ("PATCH", "303 See Other", True), ("UNKNOWN", "200 OK", True),
+    ("POST", "500 Internal Server Error", False), ("DELETE", "404 Not Found", False),
+    ("OPTIONS", "200 OK", False)])
+def test_unsafe_methods_invalidate(gateway, origin, method, status, invalidated):
+    def handler(seen: Request) -> bytes:
+        if seen.method == "GET":
+            return reply(b"%d" % len(there.requests), "200 OK", FRESH)
+        return reply(b"", status, length=not status.startswith("204"))
+
+    there = origin(handler)
+    running = gateway()
+    first = prime(running, there.url("/")).body
+    assert f"{send(running, there.url('/'), method).status}" == status[:3]
+    assert (fetch(running, there.url("/")).body != first) == invalidated
+
+
+@pytest.mark.parametrize("field", ["Location", "Content-Location"])
+@pytest.mark.parametrize(("elsewhere", "invalidated"), [(False, True), (True, False)])
+def test_invalidation_reaches_the_named_resource_of_the_same_origin(
+        gateway, origin, field, elsewhere, invalidated):
+    """RFC 9111 §4.4."""
+    def handler(seen: Request) -> bytes:
+        if seen.method == "GET":
+            return reply(b"%d" % len(there.requests), "200 OK", FRESH)
+        host = "other.test" if seen.target == "/elsewhere" else "one.test"
+        return reply(b"", "201 Created", f"{field}: http://{host}:{there.port}/named")
+
+    there = origin(handler)
+    running = gateway()
+    host = "other.test" if elsewhere else "one.test"
+    first = prime(running, f"http://{host}:{there.port}/named").body
+    path = "/elsewhere" if elsewhere else "/here"
+    send(running, f"http://one.test:{there.port}{path}", "POST")
+    assert (fetch(running, f"http://{host}:{there.port}/named").body != first) == invalidated
+
+
+def test_ranges_are_right_whether_cached_or_not(gateway, nginx):
+    data = bytes(range(256)) * 1000
+    (nginx.files / "ranges.bin").write_bytes(data)
+    running = gateway()
+    url = nginx.url("/fresh/ranges.bin")
+
+    def check() -> None:
+        for first, last in ((0, 0), (0, 99), (1000, 255_999), (255_999, 255_999)):
+            response = fetch(running, url, Range=f"bytes={first}-{last}")
+            if response.status == 200:
+                assert response.body == data
+            else:
+                assert response.status == 206
+                assert response.get("content-range") == f"bytes {first}-{last}/{len(data)}"
+                assert response.body == data[first : last + 1]
+
+    check()
+    assert fetch(running, url).body == data, "a part is never taken for the whole"
+    prime(running, url)
+    check()
+    assert fetch(running, url).body == data
+
+
+# Coalescing
+
+
+def test_simultaneous_misses_ask_the_origin_once_or_are_right_anyway(gateway, scripted_origin):
+    release = threading.Event()
+    asked = []
+
+    def script(connection: OriginConnection) -> None:
+        while connection.read_request() is not None:
+            asked.append(connection.number)
+            release.wait(10)
+            connection.send(reply(b"shared" * 1000, "200 OK", FRESH))
+
+    there = scripted_origin(script)
+    running = gateway()
+    wires = [running.wire() for _ in range(20)]
+    try:
+        for wire in wires:
+            wire.send(request(there.url("/")))
+        until(lambda: asked, "the origin is asked")
+        release.set()
+        assert {wire.read().body for wire in wires} == {b"shared" * 1000}
+    finally:
+        release.set()
+        for wire in wires:
+            wire.close()
+    assert hit(fetch(running, there.url("/")))
+
+
+# Disk
+
+
+def wait_on_disk(running: Gateway, count: int) -> None:
+    """Until the store thread has written that many entries."""
+    import sqlite3
+
+    def stored() -> bool:
+        try:
+            path = f"file:{running.folder}/cache/cache.sqlite?mode=ro"
+            with sqlite3.connect(path, uri=True) as database:
+                tables = [name for (name,) in database.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'table'")]
+                return any(database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] >= count
+                           for name in tables)
+        except sqlite3.Error:
+            return False
+
+    until(stored, f"{count} entries on disk")
+
+
+def test_entries_survive_a_restart(gateway, origin):
+    def handler(seen: Request) -> bytes:
+        body = hashlib.sha256(seen.target.encode()).digest() * 3000
+        return reply(body, "200 OK", FRESH, f"X-Sum: {hashlib.sha256(body).hexdigest()}")
+
+    there = origin(handler)
+    running = gateway()
+    urls = [there.url(f"/{number}") for number in range(20)]
+    for url in urls:
+        prime(running, url)
+    assert running.stop() == 0
+    running.start()
+    for url in urls:
+        response = fetch(running, url)
+        assert hit(response), response.get("cache-status")
+        assert hashlib.sha256(response.body).hexdigest() == response.get("x-sum")
+    assert len(there.requests) == len(urls)
+
+
+def test_a_large_response_comes_whole_from_disk(gateway, nginx):
+    data = hashlib.sha256(b"seed").digest() * 600_000  # 19.2 MB, larger than the memory tier
+    (nginx.files / "large.bin").write_bytes(data)
+    running = gateway({"cache": {"memory": "4MiB"}})
+    url = nginx.url("/fresh/large.bin")
+    prime(running, url)
+    response = fetch(running, url)
+    assert hit(response)
+    assert hashlib.sha256(response.body).digest() == hashlib.sha256(data).digest()
+    assert running.peak_rss_bytes < 150 << 20
+
+
+def test_the_disk_tier_stays_within_its_size(gateway, origin):
+    there = origin(lambda seen: reply(b"x" * 100_000, "200 OK", FRESH))
+    running = gateway({"cache": {"memory": "1MiB", "disk": "4MiB"}})
+    with running.wire() as wire:
+        for number in range(150):
+            assert wire.ask(request(there.url(f"/{number}"))).status == 200
+
+    def small() -> bool:
+        # The database itself; the write-ahead log has a bound of its own.
+        folder = running.folder / "cache"
+        return ((folder / "cache.sqlite").stat().st_size < 8 << 20
+                and sum(one.stat().st_size for one in folder.iterdir()) < 32 << 20)
+
+    until(small, "eviction keeps the database small")
+    until(lambda: running.metric("pinfold_cache_size_bytes", tier="disk") <= 4 << 20,
+          "the metric agrees")
+    assert hit(fetch(running, there.url("/149")))
+    assert not hit(fetch(running, there.url("/0")))
+
+
+def test_memory_only(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway({"cache": {"disk": "0"}})
+    prime(running, there.url("/"))
+    assert not list(running.folder.glob("cache/*.sqlite*"))
+    running.restart()
+    assert fetch(running, there.url("/")).body == b"body 2"
+
+
+# Changes of policy
+
+
+def test_entries_of_an_older_policy_are_not_used(gateway, origin):
+    """What was stored without a pin is not served once the host has one."""
+    import signal
+
+    there = origin(counting(FRESH))
+    running = gateway({"timeouts": {"connect": "300ms"}})
+    url = f"http://policy.test:{there.port}/"
+    prime(running, url)
+    running.write_config({**running.config, "hosts": [
+        {"match": ["policy.test"], "upgrade": "https"}]})
+    running.signal(signal.SIGHUP)
+    # The origin speaks no TLS, so that only the cache could still answer.
+    until(lambda: fetch(running, url).status == 504, "the new policy applies to cached entries too")
+    assert fetch(running, url).status == 504
+
+
+def test_a_wire_level_hit_is_framed_for_keep_alive(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway()
+    prime(running, there.url("/"))
+    with Wire(running.proxy) as wire:
+        wire.send(request(there.url("/")) * 30)
+        for _ in range(30):
+            assert wire.read().body == b"body 1"

@@ -1,0 +1,367 @@
+"""Real clients through the real gateway: curl, requests, httpx, openssl, git, WebSocket."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+import requests
+import websockets.sync.client
+import websockets.sync.server
+from support.gateway import Gateway
+from support.origin import HTTPOrigin, Request, reply
+from support.wire import Wire
+
+
+def run(*command: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60,
+                          env={**clean, **env})
+    assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture
+def running(gateway, pki) -> Gateway:
+    return gateway({"tls": {"roots": [str(pki.root.pem_file)]}})
+
+
+@pytest.fixture
+def secure(origin, pki) -> HTTPOrigin:
+    return origin(lambda seen: reply(b"over TLS " + seen.target.encode()),
+                  tls=pki.intermediate.issue("secure.test", "localhost", "127.0.0.1")
+                  .server_context())
+
+
+# curl
+
+
+def test_curl_for_a_plain_url(running, nginx):
+    (nginx.files / "plain.txt").write_bytes(b"plain text")
+    done = run("curl", "-sS", "-x", running.proxy_url, nginx.url("/plain.txt"))
+    assert done.stdout == "plain text"
+
+
+def test_curl_through_the_environment(running, nginx):
+    (nginx.files / "env.txt").write_bytes(b"by environment")
+    done = run("curl", "-sS", nginx.url("/env.txt"), http_proxy=running.proxy_url)
+    assert done.stdout == "by environment"
+
+
+def test_curl_for_an_https_url(running, secure, pki):
+    done = run("curl", "-sSv", "-x", running.proxy_url, "--cacert", str(pki.root.pem_file),
+               f"https://secure.test:{secure.port}/tunnelled")
+    assert done.stdout == "over TLS /tunnelled"
+    assert "CONNECT tunnel" in done.stderr
+
+
+def test_curl_for_a_cached_url_twice(running, nginx):
+    (nginx.files / "cached.txt").write_bytes(b"keep me")
+    outputs = [run("curl", "-sSi", "-x", running.proxy_url, nginx.url("/fresh/cached.txt")).stdout
+               for _ in range(2)]
+    statuses = [next(line for line in output.splitlines() if line.lower().startswith("cache-status:"))
+                for output in outputs]
+    assert "fwd=uri-miss" in statuses[0]
+    assert "hit" in statuses[1]
+
+
+def test_curl_uploads_with_expect_continue(running, nginx, workspace):
+    data = os.urandom(3_000_000)
+    (workspace / "up.bin").write_bytes(data)
+    run("curl", "-sSf", "-x", running.proxy_url, "-H", "Expect: 100-continue",
+        "-T", str(workspace / "up.bin"), nginx.url("/store/up.bin"))
+    assert (nginx.uploads / "up.bin").read_bytes() == data
+    run("curl", "-sSf", "-x", running.proxy_url, "-H", "Transfer-Encoding: chunked",
+        "-T", str(workspace / "up.bin"), nginx.url("/store/chunked.bin"))
+    assert (nginx.uploads / "chunked.bin").read_bytes() == data
+
+
+def test_curl_with_many_urls_on_one_connection(running, nginx):
+    for number in range(20):
+        (nginx.files / f"many-{number}").write_text(f"{number}\n")
+    done = run("curl", "-sS", "-x", running.proxy_url, nginx.url("/many-[0-19]"))
+    assert done.stdout.split() == [str(number) for number in range(20)]
+
+
+def test_curl_http_1_0(running, nginx):
+    (nginx.files / "old.txt").write_bytes(b"old")
+    assert run("curl", "-sS", "-0", "-x", running.proxy_url, nginx.url("/old.txt")).stdout == "old"
+
+
+# requests and httpx, against httpbin
+
+
+@pytest.fixture(params=["requests", "httpx"])
+def session(request, running):
+    if request.param == "requests":
+        with requests.Session() as made:
+            made.trust_env = False
+            made.proxies = {"http": running.proxy_url, "https": running.proxy_url}
+            yield made
+    else:
+        with httpx.Client(proxy=running.proxy_url, trust_env=False, follow_redirects=True) as made:
+            yield made
+
+
+def test_methods(session, httpbin):
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        answer = session.request(method, httpbin.url("/anything"), params={"show_env": "1"},
+                                 headers={"X-Mine": "yes"})
+        assert answer.status_code == 200
+        seen = answer.json()
+        assert (seen["method"], seen["args"]) == (method, {"show_env": "1"})
+        assert seen["headers"]["X-Mine"] == "yes"
+        assert "Via" in seen["headers"]
+
+
+def test_bodies(session, httpbin):
+    assert session.post(httpbin.url("/post"), json={"k": [1]}).json()["json"] == {"k": [1]}
+    assert session.post(httpbin.url("/post"), data={"k": "v"}).json()["form"] == {"k": "v"}
+    files = {"file": ("name.bin", os.urandom(300_000))}
+    assert len(session.post(httpbin.url("/post"), files=files).json()["files"]["file"]) > 300_000
+
+
+def test_a_streamed_upload(session, nginx):
+    parts = [os.urandom(10_000) for _ in range(20)]
+    streamed = {"content": iter(parts)} if isinstance(session, httpx.Client) else {
+        "data": iter(parts)}
+    answer = session.put(nginx.url(f"/store/{type(session).__module__}"), **streamed)
+    assert answer.status_code in (201, 204)
+    assert (nginx.uploads / type(session).__module__).read_bytes() == b"".join(parts)
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 304, 400, 401, 404, 418, 500, 503])
+def test_statuses(session, httpbin, status):
+    assert session.get(httpbin.url(f"/status/{status}")).status_code == status
+
+
+def test_redirects_cookies_and_codings(session, httpbin):
+    assert session.get(httpbin.url("/redirect/3")).json()["url"].endswith("/get")
+    session.get(httpbin.url("/cookies/set?name=value"))
+    assert session.get(httpbin.url("/cookies")).json()["cookies"] == {"name": "value"}
+    assert session.get(httpbin.url("/gzip")).json()["gzipped"] is True
+    assert session.get(httpbin.url("/deflate")).json()["deflated"] is True
+
+
+def test_a_streamed_download(session, httpbin):
+    url = httpbin.url("/stream-bytes/100000?seed=1&chunk_size=777")
+    first, second = session.get(url).content, session.get(url).content
+    assert len(first) == 100_000
+    assert first == second
+
+
+def test_authentication_passes(session, httpbin):
+    assert session.get(httpbin.url("/basic-auth/u/p"), auth=("u", "p")).json()["authenticated"]
+    assert session.get(httpbin.url("/basic-auth/u/p"), auth=("u", "x")).status_code == 401
+
+
+def test_etags_and_ranges(session, httpbin):
+    answer = session.get(httpbin.url("/etag/abc"), headers={"If-None-Match": "abc"})
+    assert answer.status_code == 304
+    answer = session.get(httpbin.url("/range/1000"), headers={"Range": "bytes=10-19"})
+    assert (answer.status_code, len(answer.content)) == (206, 10)
+
+
+def test_requests_over_https(running, secure, pki):
+    answer = requests.get(f"https://secure.test:{secure.port}/requests",
+                          proxies={"https": running.proxy_url}, verify=str(pki.root.pem_file))
+    assert answer.text == "over TLS /requests"
+
+
+def test_httpx_over_https(running, secure, pki):
+    import ssl
+    context = ssl.create_default_context(cafile=str(pki.root.pem_file))
+    with httpx.Client(proxy=running.proxy_url, verify=context) as client:
+        assert client.get(f"https://secure.test:{secure.port}/httpx").text == "over TLS /httpx"
+
+
+def test_a_legacy_client_speaks_clear_text_to_a_pinned_server(gateway, secure, pki):
+    """What the gateway is for: the client knows nothing of TLS."""
+    running = gateway({
+        "hosts": [{"match": ["secure.test"], "upgrade": "https", "pinsets": ["ours"],
+                   "tls": {"roots": [str(pki.root.pem_file)]}}],
+        "pinsets": {"ours": {"mode": "publicKey", "pins": [pki.intermediate.pin]}}})
+    answer = requests.get(f"http://secure.test:{secure.port}/legacy",
+                          proxies={"http": running.proxy_url})
+    assert answer.text == "over TLS /legacy"
+
+
+def test_many_clients_at_once(running, httpbin):
+    problems: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            with requests.Session() as one:
+                one.proxies = {"http": running.proxy_url}
+                for index in range(10):
+                    seen = one.get(httpbin.url(f"/anything/{number}-{index}")).json()
+                    assert seen["url"].endswith(f"/{number}-{index}")
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems, problems[0]
+
+
+# openssl
+
+
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+def test_openssl_s_client_through_a_tunnel(running, secure, pki, version):
+    done = subprocess.run(
+        ["openssl", "s_client", version, "-proxy", "%s:%d" % running.proxy, "-connect",
+         f"secure.test:{secure.port}", "-servername", "secure.test", "-CAfile",
+         str(pki.root.pem_file), "-verify_return_error", "-verify_hostname", "secure.test",
+         "-quiet", "-ign_eof"],
+        input=b"GET /s_client HTTP/1.1\r\nHost: secure.test\r\nConnection: close\r\n\r\n",
+        capture_output=True, timeout=30)
+    assert done.stdout.endswith(b"over TLS /s_client"), done.stderr.decode()
+
+
+# git
+
+
+def git(*arguments: str, cwd: Path | None = None, **env: str) -> str:
+    return run("git", "-c", "init.defaultBranch=main", "-c", "user.name=a", "-c", "user.email=b@c",
+               *arguments, cwd=cwd, GIT_CONFIG_GLOBAL="/dev/null", GIT_TERMINAL_PROMPT="0",
+               **env).stdout
+
+
+@pytest.fixture
+def repository(workspace: Path) -> Path:
+    """A bare repository with some history and a file of 2 MB."""
+    work, bare = workspace / "work", workspace / "served" / "repo.git"
+    work.mkdir()
+    git("init", "-q", cwd=work)
+    for number in range(10):
+        (work / f"file-{number}").write_bytes(os.urandom(200_000))
+        git("add", ".", cwd=work)
+        git("commit", "-q", "-m", f"{number}", cwd=work)
+    bare.parent.mkdir()
+    git("clone", "-q", "--bare", str(work), str(bare))
+    git("config", "http.receivepack", "true", cwd=bare)
+    git("update-server-info", cwd=bare)
+    return bare
+
+
+def git_http_backend(root: Path):
+    """git's own CGI program behind an origin's handler."""
+    program = f"{git('--exec-path').strip()}/git-http-backend"
+
+    def handler(seen: Request) -> bytes:
+        path, _, query = seen.target.partition("?")
+        done = subprocess.run([program], input=seen.body, capture_output=True, env={
+            **os.environ, "GIT_PROJECT_ROOT": str(root), "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH_INFO": path, "QUERY_STRING": query, "REQUEST_METHOD": seen.method,
+            "REMOTE_USER": "tester", "REMOTE_ADDR": "127.0.0.1",
+            "CONTENT_TYPE": seen.get("content-type"), "CONTENT_LENGTH": str(len(seen.body)),
+            "HTTP_CONTENT_ENCODING": seen.get("content-encoding"),
+            "GIT_PROTOCOL": seen.get("git-protocol")})
+        head, _, body = done.stdout.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        status = next((line.split(": ", 1)[1] for line in lines if line.startswith("Status")),
+                      "200 OK")
+        return reply(body, status, *[line for line in lines if not line.startswith("Status")])
+
+    return handler
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_git_clones_and_pushes(running, origin, repository, workspace, pki, scheme):
+    tls = pki.root.issue("git.test").server_context() if scheme == "https" else None
+    there = origin(git_http_backend(repository.parent), tls=tls)
+    url = f"{scheme}://git.test:{there.port}/repo.git"
+    env = {"http_proxy": running.proxy_url, "https_proxy": running.proxy_url,
+           "GIT_SSL_CAINFO": str(pki.root.pem_file)}
+    clone = workspace / "clone"
+    git("clone", "-q", url, str(clone), **env)
+    assert git("rev-parse", "HEAD", cwd=clone) == git("rev-parse", "HEAD", cwd=repository)
+    (clone / "new").write_bytes(os.urandom(1_500_000))
+    git("add", "new", cwd=clone)
+    git("commit", "-q", "-m", "new", cwd=clone)
+    # A small buffer makes git send the pack chunked.
+    git("-c", "http.postBuffer=65536", "push", "-q", "origin", "main", cwd=clone, **env)
+    assert git("rev-parse", "HEAD", cwd=clone) == git("rev-parse", "main", cwd=repository)
+    if scheme == "http":
+        assert any("via" in one for one in there.requests)
+
+
+def test_git_clones_from_plain_files(running, nginx, repository, workspace):
+    shutil.copytree(repository, nginx.files / "dumb.git", dirs_exist_ok=True)
+    clone = workspace / "dumb"
+    git("clone", "-q", nginx.url("/dumb.git"), str(clone), http_proxy=running.proxy_url)
+    assert git("rev-parse", "HEAD", cwd=clone) == git("rev-parse", "HEAD", cwd=repository)
+
+
+# WebSocket
+
+
+@pytest.fixture
+def echo_server():
+    def echo(connection):
+        for message in connection:
+            connection.send(message)
+
+    with websockets.sync.server.serve(echo, "127.0.0.1", 0, max_size=None) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.socket.getsockname()[1]
+        server.shutdown()
+        thread.join()
+
+
+def converse(client) -> None:
+    for message in ("text", "x" * 200_000, os.urandom(2_000_000), ""):
+        client.send(message)
+        assert client.recv() == message
+    assert client.ping().wait(10)
+
+
+def test_a_websocket_client_through_a_tunnel(running, echo_server):
+    with websockets.sync.client.connect(
+            f"ws://ws.test:{echo_server}/", proxy=running.proxy_url, max_size=None) as client:
+        converse(client)
+
+
+def test_a_websocket_client_through_a_reverse_listener(gateway, echo_server):
+    running = gateway({"listeners": [
+        {"name": "ws", "address": "127.0.0.1:0", "kind": "reverse",
+         "upstream": f"http://127.0.0.1:{echo_server}"}]})
+    host, port = running.listeners["ws"]
+    with websockets.sync.client.connect(
+            f"ws://{host}:{port}/", proxy=None, max_size=None) as client:
+        converse(client)
+
+
+def test_a_websocket_upgrade_in_absolute_form(running, echo_server):
+    """What a client does that sends ws:// through an HTTP proxy without a tunnel."""
+    authority = f"127.0.0.1:{echo_server}"
+    with Wire(running.proxy) as wire:
+        wire.send(f"GET http://{authority}/ HTTP/1.1\r\nHost: {authority}\r\n"
+                  "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+        response = wire.read()
+        assert response.status == 101
+        assert response.get("sec-websocket-accept") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        # A masked text frame with the mask 0: "hi".
+        wire.send(b"\x81\x82\0\0\0\0hi")
+        assert wire.read_exactly(4) == b"\x81\x02hi"
+
+
+def test_checksums_of_large_downloads(running, nginx, workspace):
+    data = os.urandom(1 << 20) * 40
+    (nginx.files / "forty.bin").write_bytes(data)
+    for path in ("/forty.bin", "/fresh/forty.bin", "/fresh/forty.bin"):
+        target = workspace / "got.bin"
+        run("curl", "-sSf", "-x", running.proxy_url, "-o", str(target), nginx.url(path))
+        assert hashlib.sha256(target.read_bytes()).digest() == hashlib.sha256(data).digest()

@@ -1,0 +1,494 @@
+"""Start, stop, reload; the command line; what `check` says."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from support.gateway import BINARY, ROOT, run_pinfold
+from support.origin import OriginConnection, reply
+from support.wait import SLOWDOWN, until
+from support.wire import Closed, Wire, request
+
+
+def waiting(release: threading.Event, arrived: threading.Event):
+    def script(connection: OriginConnection) -> None:
+        while connection.read_request() is not None:
+            arrived.set()
+            release.wait(30)
+            connection.send(reply(b"late"))
+
+    return script
+
+
+# Start
+
+
+def test_it_is_ready_in_under_0_3_seconds(gateway):
+    best = min(gateway().ready_seconds for _ in range(3))
+    assert best < 0.3 * SLOWDOWN
+
+
+def test_it_is_ready_quickly_with_a_full_cache(gateway, origin):
+    there = origin(lambda _: reply(b"x" * 1000, "200 OK", "Cache-Control: max-age=6000"))
+    running = gateway()
+    with running.wire() as wire:
+        for number in range(2000):
+            wire.ask(request(there.url(f"/{number}")))
+    running.stop()
+    assert min(running.restart().ready_seconds for _ in range(3)) < 0.3 * SLOWDOWN
+
+
+def test_the_addresses_are_logged(gateway):
+    running = gateway()
+    line = running.wait_log("listening.*|.*listening")
+    assert "127.0.0.1" in line
+
+
+def test_version():
+    done = run_pinfold("--version")
+    assert done.returncode == 0
+    assert re.search(r"\d+\.\d+\.\d+", done.stdout)
+
+
+def test_help():
+    done = run_pinfold("--help")
+    assert done.returncode == 0
+    for word in ("run", "check"):
+        assert word in done.stdout
+
+
+def test_an_unknown_command_or_option_is_exit_64():
+    for arguments in (["fly"], ["run", "--fly"], ["check", "--fly"]):
+        assert run_pinfold(*arguments).returncode == 64, arguments
+
+
+def test_an_address_in_use_is_a_clear_error(gateway):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        made = gateway({"listeners": [
+            {"name": "proxy", "address": f"127.0.0.1:{port}", "kind": "forward"}]}, start=False)
+        made.start(wait=False)
+        assert made.wait_exit() == 1
+        assert str(port) in made.log()
+        assert "use" in made.log().lower()
+
+
+def test_a_missing_configuration_file_is_a_clear_error(workspace):
+    done = run_pinfold("run", "--config", str(workspace / "none.yaml"))
+    assert done.returncode == 1
+    assert "none.yaml" in done.stderr
+
+
+def test_an_invalid_configuration_does_not_start(gateway):
+    made = gateway({"workers": "many"}, start=False)
+    made.start(wait=False)
+    assert made.wait_exit() == 1
+    assert re.search(r"pinfold\.yaml:\d+: workers: ", made.log())
+
+
+def test_options_without_a_file(workspace, origin):
+    there = origin(lambda _: reply(b"by option"))
+    with (workspace / "err").open("wb") as stderr:
+        process = subprocess.Popen(
+            [str(BINARY), "run", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+             "--reverse", f"127.0.0.1:0=http://{there.authority}", "--workers", "1",
+             "--allow-destination", "127.0.0.0/8", "--cache-path", str(workspace / "c")],
+            stderr=stderr, cwd=workspace)
+    try:
+        def addresses() -> list[str]:
+            found = re.findall(r"address=\"?(127\.0\.0\.1:\d+)", (workspace / "err").read_text())
+            return found if len(found) >= 3 else []
+
+        bodies = set()
+        for address in until(addresses, "three listening lines"):
+            host, port = address.split(":")
+            with Wire((host, int(port))) as wire:
+                bodies.add(wire.ask(request(there.url("/"))).body)
+                with Wire((host, int(port))) as other:
+                    bodies.add(other.ask("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").body)
+        assert b"by option" in bodies
+        assert (workspace / "c").is_dir()
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def test_the_cache_is_in_the_xdg_state_folder_by_default(workspace):
+    done = run_pinfold("check", XDG_STATE_HOME=str(workspace / "state"))
+    assert done.returncode == 0
+    assert str(workspace / "state" / "pinfold") in done.stdout
+    done = run_pinfold("check", XDG_STATE_HOME="", HOME=str(workspace))
+    assert str(workspace / ".local/state/pinfold") in done.stdout
+
+
+# Stop
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_with_exit_code_0(gateway, number):
+    running = gateway()
+    began = time.monotonic()
+    running.signal(number)
+    assert running.wait_exit() == 0
+    assert time.monotonic() - began < 2 * SLOWDOWN
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_what_is_in_flight_is_finished_first(gateway, scripted_origin, number):
+    release, arrived = threading.Event(), threading.Event()
+    there = scripted_origin(waiting(release, arrived))
+    running = gateway()
+    try:
+        with running.wire(), running.wire() as wire:
+            wire.send(request(there.url("/")))
+            assert arrived.wait(10)
+            running.signal(number)
+
+            def refused() -> bool:
+                try:
+                    Wire(running.proxy, timeout=2).close()
+                except ConnectionRefusedError:
+                    return True
+                return False
+
+            until(refused, "no new connections")
+            assert running.process.poll() is None
+            release.set()
+            response = wire.read()
+            assert response.body == b"late"
+            assert response.get("connection").lower() == "close"
+            assert wire.ended()
+    finally:
+        release.set()
+    assert running.wait_exit() == 0
+
+
+def test_idle_connections_do_not_delay_the_stop(gateway, origin):
+    there = origin(lambda _: reply())
+    running = gateway()
+    wires = [running.wire() for _ in range(20)]
+    for wire in wires[:10]:
+        wire.ask(request(there.url("/")))
+    running.signal(signal.SIGTERM)
+    assert running.wait_exit(3) == 0
+    for wire in wires:
+        wire.close()
+
+
+def test_the_grace_period_is_an_upper_bound(gateway, scripted_origin):
+    release, arrived = threading.Event(), threading.Event()
+    there = scripted_origin(waiting(release, arrived))
+    running = gateway({"timeouts": {"grace": "500ms"}})
+    try:
+        with running.wire() as wire:
+            wire.send(request(there.url("/")))
+            assert arrived.wait(10)
+            running.signal(signal.SIGTERM)
+            assert running.wait_exit(5) == 0
+            with pytest.raises(Closed):
+                wire.read()
+    finally:
+        release.set()
+
+
+def test_a_second_sigint_exits_at_once(gateway, scripted_origin):
+    release, arrived = threading.Event(), threading.Event()
+    there = scripted_origin(waiting(release, arrived))
+    running = gateway({"timeouts": {"grace": "60s"}})
+    try:
+        with running.wire() as wire:
+            wire.send(request(there.url("/")))
+            assert arrived.wait(10)
+            running.signal(signal.SIGINT)
+            running.wait_log("(?i)grace|finish|drain|stopp|shutting")
+            assert running.process.poll() is None
+            running.signal(signal.SIGINT)
+            assert running.wait_exit(3) is not None
+    finally:
+        release.set()
+
+
+def test_readyz_says_no_while_it_drains(gateway, scripted_origin):
+    release, arrived = threading.Event(), threading.Event()
+    there = scripted_origin(waiting(release, arrived))
+    running = gateway()
+    try:
+        with running.wire() as wire:
+            wire.send(request(there.url("/")))
+            assert arrived.wait(10)
+            running.signal(signal.SIGTERM)
+
+            def says_no() -> bool:
+                try:
+                    return running.admin_get("/readyz").status == 503
+                except (Closed, ConnectionResetError):  # it was idle when the draining began
+                    return False
+
+            until(says_no, "/readyz says 503")
+            assert running.admin_get("/healthz").status == 200
+            release.set()
+            wire.read()
+    finally:
+        release.set()
+    assert running.wait_exit() == 0
+
+
+def test_tunnels_end_with_the_grace_period(gateway, scripted_origin):
+    there = scripted_origin(lambda connection: connection.read_to_end())
+    running = gateway({"timeouts": {"grace": "300ms"}})
+    wire, _ = running.connect(there.authority)
+    with wire:
+        running.signal(signal.SIGTERM)
+        assert running.wait_exit(5) == 0
+        assert wire.ended()
+
+
+# Reload
+
+
+def test_a_reload_takes_over_a_valid_configuration(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway()
+    assert running.get(there.url("/")).status == 200
+    running.write_config({**running.config, "access": {
+        **running.config["access"], "destinations": {"allow": []}}})
+    running.signal(signal.SIGHUP)
+    until(lambda: running.get(there.url("/")).status == 403, "the new configuration applies")
+    assert running.metric("pinfold_config_generation") == 2
+    assert running.metric("pinfold_config_last_reload_successful") == 1
+
+
+def test_an_invalid_configuration_is_reported_and_the_old_one_stays(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway()
+    running.write_config({**running.config, "limits": {"feilds": 3}})
+    running.signal(signal.SIGHUP)
+    line = running.wait_log("feilds")
+    assert "fields" in line, "the nearest known key is suggested"
+    assert running.get(there.url("/")).status == 200
+    assert running.metric("pinfold_config_generation") == 1
+    assert running.metric("pinfold_config_last_reload_successful") == 0
+
+
+def test_connections_survive_a_reload(gateway, scripted_origin):
+    release, arrived = threading.Event(), threading.Event()
+    there = scripted_origin(waiting(release, arrived))
+    running = gateway()
+    with running.wire() as wire, running.wire() as idle:
+        release.set()
+        assert idle.ask(request(there.url("/"))).body == b"late"
+        release.clear()
+        arrived.clear()
+        wire.send(request(there.url("/")))
+        assert arrived.wait(10)
+        running.signal(signal.SIGHUP)
+        until(lambda: running.metric("pinfold_config_generation") == 2, "reloaded")
+        release.set()
+        assert wire.read().body == b"late"
+        assert idle.ask(request(there.url("/"))).body == b"late"
+
+
+def test_many_reloads_under_traffic_lose_nothing(gateway, origin):
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=60"))
+    running = gateway()
+    stop, problems, done = threading.Event(), [], [0]
+
+    def work() -> None:
+        try:
+            with running.wire() as wire:
+                while not stop.is_set():
+                    assert wire.ask(request(there.url(f"/{done[0] % 7}"))).status == 200
+                    done[0] += 1
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for generation in range(2, 22):
+            running.signal(signal.SIGHUP)
+            until(lambda g=generation: running.metric("pinfold_config_generation") >= g, "reloaded")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not problems, problems[0]
+    assert done[0] > 0
+
+
+def test_descriptors_and_threads_do_not_grow(gateway, origin):
+    there = origin(lambda _: reply())
+    running = gateway()
+
+    def round_() -> None:
+        for _ in range(20):
+            running.get(there.url("/"))
+        running.signal(signal.SIGHUP)
+        wire, _ = running.connect(there.authority)
+        wire.close()
+
+    round_()
+    until(lambda: running.metric("pinfold_client_connections_open") <= 1, "all closed")
+    before, threads = running.descriptors, running.status("Threads")
+    for _ in range(10):
+        round_()
+    until(lambda: running.descriptors <= before + 8, f"descriptors come back to about {before}")
+    assert running.status("Threads") <= threads
+
+
+# check
+
+
+def check(folder: Path, text: str, *arguments: str):
+    (folder / "c.yaml").write_text(text)
+    return run_pinfold("check", "--config", "c.yaml", *arguments, cwd=folder)
+
+
+def test_check_prints_the_effective_configuration(workspace):
+    done = check(workspace, "workers: 3\nlimits: { fields: 77 }\n")
+    assert done.returncode == 0, done.stderr
+    effective = yaml.safe_load(done.stdout)
+    assert effective["workers"] == 3
+    assert effective["limits"]["fields"] == 77
+    assert effective["listeners"][0]["address"] == "127.0.0.1:8080"
+    assert effective["admin"]["address"] == "127.0.0.1:9090"
+    (workspace / "again.yaml").write_text(done.stdout)
+    again = run_pinfold("check", "--config", "again.yaml", cwd=workspace)
+    assert again.stdout == done.stdout, "what it prints is a configuration"
+
+
+def test_check_without_a_file_prints_the_defaults():
+    done = run_pinfold("check")
+    assert done.returncode == 0
+    assert yaml.safe_load(done.stdout)["cache"]["memory"] == "64MiB"
+
+
+def test_the_commented_example_is_valid(workspace):
+    done = run_pinfold("check", "--config", str(ROOT / "config/pinfold.yaml"), cwd=workspace)
+    assert done.returncode == 0, done.stderr
+
+
+def test_check_takes_the_options(workspace):
+    done = check(workspace, "workers: 3\n", "--listen", "127.0.0.1:7777", "--workers", "1")
+    effective = yaml.safe_load(done.stdout)
+    assert effective["listeners"][0]["address"] == "127.0.0.1:7777"
+    assert effective["workers"] == 1
+
+
+# text → what the line for it must say; lines count from 1.
+WRONG = {
+    "an unknown key": ("limits:\n  feilds: 3\n", 2, "feilds", "fields"),
+    "an unknown section": ("limts: {}\n", 1, "limts", "limits"),
+    "a wrong type": ("workers: [1]\n", 1, "workers", "expected"),
+    "a number out of range": ("workers: 0\n", 1, "workers", "expected"),
+    "a duration without a unit": ("timeouts: { head: 10 }\n", 1, "timeouts.head", "expected"),
+    "a size that is none": ("cache: { memory: lots }\n", 1, "cache.memory", "expected"),
+    "an address without a port":
+        ("listeners:\n  - { name: a, address: 127.0.0.1, kind: forward }\n", 2, "address",
+         "expected"),
+    "an unknown kind":
+        ("listeners:\n  - { name: a, address: 127.0.0.1:1, kind: sideways }\n", 2, "kind", "forward"),
+    "a reverse listener without an upstream":
+        ("listeners:\n  - { name: a, address: 127.0.0.1:1, kind: reverse }\n", 2, "upstream", ""),
+    "an unknown pinset": ("hosts:\n  - match: [a.test]\n    pinsets: [none]\n", 3, "pinsets", "none"),
+    "a malformed pin":
+        ("pinsets:\n  p:\n    mode: publicKey\n    pins: [sha256/short]\n", 4, "pins", "expected"),
+    "a pin file that is missing":
+        ("pinsets:\n  p: { mode: certificate, pins: [none.pem] }\n", 2, "pins", "none.pem"),
+    "a malformed host pattern": ("hosts:\n  - match: [a.*.test]\n", 2, "match", ""),
+    "roots that are missing": ("tls: { roots: [none.pem] }\n", 1, "roots", "none.pem"),
+    "a TLS version that is none": ('tls: { minimum: "1.1" }\n', 1, "minimum", "1.2"),
+    "a client network that is none": ("access: { clients: [everyone] }\n", 1, "clients", "expected"),
+    "no YAML": ("workers: [\n", 0, "", ""),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_check_says_where_what_and_what_was_expected(workspace, name):
+    text, line, key, word = WRONG[name]
+    done = check(workspace, text)
+    assert done.returncode == 1
+    (error,) = [one for one in done.stderr.splitlines() if one.strip()]
+    match = re.match(r"(?:error: )?c\.yaml(?::(\d+))?: ", error)
+    assert match, error
+    if line:
+        assert match[1] == str(line), error
+    assert key in error
+    assert word in error
+
+
+LATER = [
+    "listeners:\n  - { name: a, address: 127.0.0.1:1, kind: forward, tls: { certificate: c, key: k } }\n",
+    "listeners:\n  - { name: a, address: 127.0.0.1:1, kind: forward, credentials: users }\n",
+    "listeners:\n  - { name: a, address: 127.0.0.1:1, kind: forward, proxyProtocol: true }\n",
+    "hosts:\n  - { match: [a.test], intercept: true }\n",
+    "hosts:\n  - { match: [a.test], tunnel: inspect }\n",
+    "hosts:\n  - { match: [a.test], tls13Tunnel: probe }\n",
+    "hosts:\n  - { match: [a.test], tls: { clientCertificate: c.pem, clientKey: k.pem } }\n",
+    "hosts:\n  - { match: [a.test], request: { headers: { defaults: { A: b } } } }\n",
+    "hosts:\n  - { match: [a.test], request: { cachePolicy: useProtocol } }\n",
+    "hosts:\n  - { match: [a.test], response: { statusCodes: ['200'] } }\n",
+    "pinsets:\n  p: { mode: none, enforce: false }\n",
+    "pinsets:\n  p: { mode: none, expires: 2027-06-01 }\n",
+    "pinsets:\n  p: { mode: none, reportTo: 'https://a.test/' }\n",
+    "interception: { default: false }\n",
+]
+
+
+@pytest.mark.parametrize("text", LATER)
+def test_what_comes_later_is_rejected_not_ignored(workspace, text):
+    done = check(workspace, text)
+    assert done.returncode == 1
+    assert "not yet supported" in done.stderr
+
+
+def test_check_reports_every_error_on_a_line_of_its_own(workspace):
+    done = check(workspace, "workers: x\nlimits: { feilds: 1, fields: -1 }\ncache: { disk: 1XB }\n")
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 4
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:8080", "[::]:8080", "192.0.2.1:8080"])
+def test_never_an_open_proxy_by_accident(workspace, address):
+    text = f"listeners:\n  - {{ name: a, address: '{address}', kind: forward }}\n"
+    done = check(workspace, text)
+    assert done.returncode == 1
+    assert "clients" in done.stderr
+    assert check(workspace, text + "access: { clients: [192.0.2.0/24] }\n").returncode == 0
+    assert run_pinfold("check", "--listen", address).returncode == 1
+
+
+def test_check_needs_no_free_address(gateway):
+    running = gateway({"listeners": [
+        {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"}]})
+    address = "%s:%d" % running.proxy
+    assert run_pinfold("check", "--listen", address).returncode == 0
+
+
+def test_checks_exit_code_says_whether_run_would_start(workspace):
+    (workspace / "c.yaml").write_text("tls: { roots: [missing.pem] }\n")
+    for command in ("check", "run"):
+        done = run_pinfold(command, "--config", "c.yaml", cwd=workspace)
+        assert done.returncode == 1
+        assert "missing.pem" in done.stderr
+
+
+def test_relative_paths_are_relative_to_the_configuration_file(workspace, pki):
+    (workspace / "conf").mkdir()
+    (workspace / "conf" / "r.pem").write_bytes(pki.root.pem)
+    (workspace / "conf" / "c.yaml").write_text("tls: { roots: [r.pem] }\ncache: { path: here }\n")
+    done = run_pinfold("check", "--config", "conf/c.yaml", cwd=workspace)
+    assert done.returncode == 0, done.stderr
+    effective = yaml.safe_load(done.stdout)
+    assert Path(effective["cache"]["path"]) == workspace / "conf" / "here" or Path(
+        effective["cache"]["path"]) == Path(os.path.realpath(workspace)) / "conf" / "here"

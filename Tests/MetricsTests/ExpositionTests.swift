@@ -1,0 +1,312 @@
+import Foundation
+import Testing
+
+@testable import Metrics
+
+/// Snapshots to render.
+enum Sample {
+    static let reasons: [StaticString] = ["upstream_timeout", "pin_mismatch", "bad_request"]
+
+    static func worker(
+        _ routes: LabelTable, _ pinsets: LabelTable = LabelTable()
+    ) -> WorkerMetrics {
+        WorkerMetrics(
+            dimensions: MetricsDimensions(
+                routes: routes.seriesCapacity, pinsets: pinsets.seriesCapacity,
+                reasons: reasons.count))
+    }
+
+    static func exchange(
+        _ route: Int, _ cache: CacheResult = .miss, _ status: UInt16 = 200,
+        _ method: MetricMethod = .get
+    ) -> ExchangeRecord {
+        ExchangeRecord(
+            route: route, method: method, status: status, cache: cache,
+            durationMicroseconds: 1500, requestBytes: 10, responseBytes: 5000)
+    }
+
+    static func snapshot(
+        _ workers: [WorkerMetrics], _ routes: LabelTable, _ pinsets: LabelTable = LabelTable(),
+        service: ServiceFigures = ServiceFigures(), process: ProcessFigures? = nil
+    ) -> MetricsSnapshot {
+        MetricsSnapshot(
+            workers: workers, routes: routes, pinsets: pinsets, reasons: reasons, service: service,
+            process: process, build: BuildFigures(version: "1.2.3"))
+    }
+
+    /// Everything that can be shown is there.
+    static func full(routes count: Int = 3) -> MetricsSnapshot {
+        let routes = LabelTable((0..<count).map { "route \"\($0)\"" })
+        let pinsets = LabelTable(["payments"])
+        let workers = (0..<2).map { _ in worker(routes, pinsets) }
+        for worker in workers {
+            for route in Array(0..<count) + [1000] {
+                for cache in CacheResult.allCases {
+                    worker.recordExchange(exchange(route, cache))
+                    worker.recordExchange(exchange(route, cache, 502, .post))
+                }
+            }
+            for counter in WorkerCounter.allCases { worker.add(counter, 3) }
+            for gauge in WorkerGauge.allCases { worker.adjust(gauge, by: 2) }
+            for histogram in WorkerHistogram.allCases {
+                worker.record(histogram, microseconds: 123_456)
+            }
+            worker.recordFailure(reason: 1)
+            worker.recordPinEvaluation(pinset: 0, result: .noPinMatched)
+            worker.recordPinEvaluation(pinset: 500, result: .passed)
+        }
+        var service = ServiceFigures()
+        service.memoryTier = CacheTierFigures(bytes: 1, limitBytes: 2, entries: 3, evictions: 4)
+        service.diskTier = CacheTierFigures(bytes: 5, limitBytes: 6, entries: 7, evictions: 8)
+        service.storeQueue = StoreQueueFigures(bytes: 9, operations: 10, dropped: 11, failures: 12)
+        service.diskState = .on
+        service.accessLog = AccessLogFigures(written: 13, dropped: 14)
+        let states = [
+            StateFigure.Entry(label: "off", transitions: 15),
+            StateFigure.Entry(label: "on", transitions: 16),
+        ]
+        service.activity = StateFigure(states: states, current: 1)
+        service.reachability = [
+            LabelledState(label: "api", state: StateFigure(states: states, current: 0)),
+            LabelledState(label: "db", state: StateFigure(states: states, current: 1)),
+        ]
+        service.configurationGeneration = 17
+        service.lastReloadSucceeded = false
+        service.configurationLoadedMilliseconds = 1_700_000_000_123
+        service.isReady = false
+        var process = ProcessFigures()
+        process.cpuMicroseconds = 2_500_000
+        process.residentBytes = 18
+        process.virtualBytes = 19
+        process.openDescriptors = 20
+        process.maximumDescriptors = 21
+        process.startMilliseconds = 1_600_000_000_500
+        return snapshot(workers, routes, pinsets, service: service, process: process)
+    }
+}
+
+@Suite("The exposition of everything")
+struct ExpositionTests {
+    private func parse(
+        _ snapshot: MetricsSnapshot, _ format: ExpositionFormat = .text
+    ) throws -> ParsedExposition {
+        let text = String(decoding: snapshot.exposition(format), as: UTF8.self)
+        return try ParsedExposition(text, isOpenMetrics: format == .openMetrics)
+    }
+
+    @Test("both formats keep their grammar, empty and full", arguments: ExpositionFormat.allCases)
+    func grammar(format: ExpositionFormat) throws {
+        _ = try parse(Sample.snapshot([], LabelTable()), format)
+        _ = try parse(Sample.full(), format)
+        _ = try parse(Sample.full(routes: 120), format)
+    }
+
+    @Test("the same series in both formats")
+    func sameSeries() throws {
+        let snapshot = Sample.full()
+        let text = try parse(snapshot, .text).families.flatMap(\.samples)
+        let openMetrics = try parse(snapshot, .openMetrics).families.flatMap(\.samples)
+        #expect(text == openMetrics)
+        #expect(text.count > 200)
+    }
+
+    @Test("workers are added up")
+    func sums() throws {
+        let parsed = try parse(Sample.full())
+        let labels = [
+            "route": "route \"1\"", "method": "GET", "code_class": "2xx", "cache": "hit",
+        ]
+        #expect(parsed.value("pinfold_http_requests_total", labels) == 2)
+        #expect(parsed.value("pinfold_upstream_retries_total") == 6)
+        #expect(parsed.value("pinfold_tunnels_open") == 4)
+        #expect(parsed.value("pinfold_dns_query_duration_seconds_count") == 2)
+        #expect(parsed.value("pinfold_dns_query_duration_seconds_sum") == 0.246912)
+        #expect(
+            parsed.value("pinfold_http_request_failures_total", ["reason": "pin_mismatch"]) == 2)
+        #expect(
+            parsed.value("pinfold_http_request_failures_total", ["reason": "bad_request"]) == 0)
+        let evaluations = "pinfold_pin_evaluations_total"
+        #expect(
+            parsed.value(evaluations, ["pinset": "payments", "result": "no_pin_matched"]) == 2)
+        #expect(parsed.value(evaluations, ["pinset": "payments", "result": "passed"]) == 0)
+        #expect(parsed.value(evaluations, ["pinset": "other", "result": "passed"]) == 2)
+        #expect(parsed.value(evaluations, ["pinset": "other", "result": "no_pin_matched"]) == nil)
+    }
+
+    @Test(
+        "a route's histograms count its exchanges", arguments: ["duration", "request", "response"])
+    func histograms(which: String) throws {
+        let parsed = try parse(Sample.full())
+        let route = ["route": "route \"2\""]
+        switch which {
+        case "duration":
+            let name = "pinfold_http_request_duration_seconds"
+            #expect(parsed.value(name + "_count", route) == 32)
+            #expect(parsed.value(name + "_sum", route) == 0.048)
+            let below = route.merging(["le": "0.001"]) { $1 }
+            let above = route.merging(["le": "0.0025"]) { $1 }
+            #expect(parsed.value(name + "_bucket", below) == 0)
+            #expect(parsed.value(name + "_bucket", above) == 32)
+        case "request":
+            #expect(parsed.value("pinfold_http_request_size_bytes_sum", route) == 320)
+        default:
+            #expect(parsed.value("pinfold_http_response_size_bytes_sum", route) == 160_000)
+        }
+    }
+
+    @Test("at most a hundred routes and `other` are shown")
+    func routeCap() throws {
+        let parsed = try parse(Sample.full(routes: 130))
+        let samples = try #require(parsed["pinfold_http_requests_total"]?.samples)
+        let routes = Set(samples.compactMap { $0.labels["route"] })
+        #expect(routes.count == 101)
+        #expect(routes.contains("other"))
+        let other = samples.filter { $0.labels["route"] == "other" }
+        // 30 routes beyond the cap and the index 1000, 16 exchanges each, two workers.
+        #expect(other.reduce(0) { $0 + $1.value } == 31 * 16 * 2)
+    }
+
+    @Test("a route without traffic has no series")
+    func quietRoutes() throws {
+        let routes = LabelTable(["busy", "quiet"])
+        let worker = Sample.worker(routes)
+        worker.recordExchange(Sample.exchange(0))
+        let parsed = try parse(Sample.snapshot([worker], routes))
+        let samples = parsed.families.flatMap(\.samples)
+        #expect(samples.contains { $0.labels["route"] == "busy" })
+        #expect(!samples.contains { $0.labels["route"] == "quiet" })
+    }
+
+    @Test("a reload that adds a route keeps the others' counters")
+    func reload() throws {
+        var routes = LabelTable(["a"])
+        let worker = Sample.worker(routes)
+        worker.recordExchange(Sample.exchange(routes.index(for: "a")))
+        let added = routes.index(for: "b")
+        worker.recordExchange(Sample.exchange(routes.index(for: "a")))
+        worker.recordExchange(Sample.exchange(added))
+        let parsed = try parse(Sample.snapshot([worker], routes))
+        let name = "pinfold_http_request_duration_seconds_count"
+        #expect(parsed.value(name, ["route": "a"]) == 2)
+        #expect(parsed.value(name, ["route": "b"]) == 1)
+    }
+
+    @Test("figures of the gateway and the process appear under their names")
+    func service() throws {
+        let parsed = try parse(Sample.full())
+        let expected: [(String, [String: String], Double)] = [
+            ("pinfold_cache_size_bytes", ["tier": "memory"], 1),
+            ("pinfold_cache_limit_bytes", ["tier": "disk"], 6),
+            ("pinfold_cache_entries", ["tier": "memory"], 3),
+            ("pinfold_cache_evictions_total", ["tier": "disk"], 8),
+            ("pinfold_cache_store_queue_bytes", [:], 9),
+            ("pinfold_cache_store_queue_operations", [:], 10),
+            ("pinfold_cache_store_dropped_total", [:], 11),
+            ("pinfold_cache_store_failures_total", [:], 12),
+            ("pinfold_cache_disk_state", ["state": "on"], 1),
+            ("pinfold_cache_disk_state", ["state": "failed"], 0),
+            ("pinfold_access_log_lines_total", [:], 13),
+            ("pinfold_access_log_dropped_lines_total", [:], 14),
+            ("pinfold_activity_state", ["state": "on"], 1),
+            ("pinfold_activity_state", ["state": "off"], 0),
+            ("pinfold_activity_transitions_total", ["state": "off"], 15),
+            ("pinfold_host_reachability", ["host": "api", "state": "off"], 1),
+            ("pinfold_host_reachability", ["host": "db", "state": "off"], 0),
+            ("pinfold_host_reachability_transitions_total", ["host": "db", "state": "on"], 16),
+            ("pinfold_config_generation", [:], 17),
+            ("pinfold_config_last_reload_successful", [:], 0),
+            ("pinfold_config_loaded_timestamp_seconds", [:], 1_700_000_000.123),
+            ("pinfold_ready", [:], 0),
+            (
+                "pinfold_build_info",
+                ["version": "1.2.3", "revision": "unknown", "swift_version": "unknown"], 1
+            ),
+            ("process_cpu_seconds_total", [:], 2.5),
+            ("process_resident_memory_bytes", [:], 18),
+            ("process_virtual_memory_bytes", [:], 19),
+            ("process_open_fds", [:], 20),
+            ("process_max_fds", [:], 21),
+            ("process_start_time_seconds", [:], 1_600_000_000.5),
+        ]
+        for (name, labels, value) in expected {
+            #expect(parsed.value(name, labels) == value, "\(name) \(labels)")
+        }
+    }
+
+    @Test("what a gateway does not have is not shown")
+    func absent() throws {
+        let parsed = try parse(Sample.snapshot([], LabelTable()))
+        for name in [
+            "pinfold_activity_state", "pinfold_host_reachability",
+            "pinfold_cache_store_queue_bytes", "process_open_fds", "process_max_fds",
+        ] { #expect(parsed[name] == nil) }
+        #expect(parsed["pinfold_cache_entries"]?.samples == [])
+        #expect(parsed.value("pinfold_cache_disk_state", ["state": "off"]) == 1)
+    }
+
+    @Test("every worker counter, gauge and histogram is in one family")
+    func families() {
+        let counters = CounterFamily.all.flatMap { $0.series.map(\.counter) }
+        #expect(counters.count == WorkerCounter.allCases.count)
+        #expect(Set(counters) == Set(WorkerCounter.allCases))
+        #expect(GaugeFamily.all.map(\.gauge) == WorkerGauge.allCases)
+        #expect(DurationFamily.all.map(\.histogram) == WorkerHistogram.allCases)
+    }
+
+    @Test("a counter's family with a unit is named after it")
+    func units() {
+        for family in CounterFamily.all {
+            let name = "\(family.name)"
+            #expect(name.hasSuffix("_bytes") == (family.unit.map { "\($0)" } == "bytes"))
+        }
+    }
+
+    @Test("a scrape of a hundred busy routes is rendered in a few milliseconds of a release build")
+    func size() {
+        let bytes = Sample.full(routes: 100).exposition(.text)
+        // The time is measured by hand; what it grows with is held here.
+        #expect(bytes.count < 2_000_000)
+    }
+}
+
+@Suite("promtool", .enabled(if: Promtool.path != nil, "promtool is not installed"))
+struct PromtoolTests {
+    @Test("promtool has nothing to say about the metrics")
+    func check() throws {
+        for snapshot in [Sample.full(), Sample.snapshot([], LabelTable())] {
+            let (status, output) = try Promtool.check(snapshot.exposition(.text))
+            #expect(status == 0, "\(output)")
+            #expect(output.isEmpty, "\(output)")
+        }
+    }
+
+    @Test("promtool does find a fault when there is one")
+    func canFail() throws {
+        let (status, output) = try Promtool.check(Array("requests 1\n".utf8))
+        #expect(status != 0 || !output.isEmpty)
+    }
+}
+
+enum Promtool {
+    static let path = ["/usr/bin/promtool", "/usr/local/bin/promtool"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+
+    static func check(_ exposition: [UInt8]) throws -> (status: Int32, output: String) {
+        let file = FileManager.default.temporaryDirectory
+            .appendingPathComponent("pinfold-\(UUID().uuidString).prom")
+        try Data(exposition).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path ?? "")
+        process.arguments = ["check", "metrics"]
+        process.standardInput = try FileHandle(forReadingFrom: file)
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: text, as: UTF8.self))
+    }
+}

@@ -1,0 +1,210 @@
+import Testing
+
+@testable import Metrics
+
+@Suite("Worker metrics")
+struct WorkerMetricsTests {
+    static let dimensions = MetricsDimensions(routes: 4, pinsets: 3, reasons: 5)
+
+    private func exchange(
+        route: Int = 0, method: MetricMethod = .get, status: UInt16 = 200,
+        cache: CacheResult = .miss, duration: UInt64 = 0, request: UInt64 = 0, response: UInt64 = 0
+    ) -> ExchangeRecord {
+        ExchangeRecord(
+            route: route, method: method, status: status, cache: cache,
+            durationMicroseconds: duration, requestBytes: request, responseBytes: response)
+    }
+
+    @Test("an exchange counts in its own series and in no other")
+    func ownSeries() throws {
+        for method in MetricMethod.allCases {
+            for code in CodeClass.allCases {
+                for cache in CacheResult.allCases {
+                    let metrics = WorkerMetrics(dimensions: Self.dimensions)
+                    let status = UInt16(code.rawValue) * 100
+                    metrics.recordExchange(
+                        exchange(route: 1, method: method, status: status, cache: cache))
+                    let block = try #require(metrics.block(route: 1))
+                    let place = RouteLayout.series(method, code, cache)
+                    #expect(block[place] == 1)
+                    #expect((0..<RouteLayout.duration).reduce(0) { $0 + block[$1] } == 1)
+                }
+            }
+        }
+    }
+
+    static let statuses: [(UInt16, CodeClass)] = [
+        (0, .none), (99, .none), (100, .informational), (199, .informational), (200, .success),
+        (299, .success), (304, .redirection), (404, .clientError), (499, .clientError),
+        (500, .serverError), (599, .serverError), (600, .none), (999, .none), (.max, .none),
+    ]
+
+    @Test(
+        "the status class is the first digit, and none for what is no status", arguments: statuses)
+    func codeClass(status: UInt16, expected: CodeClass) {
+        #expect(CodeClass(status: status) == expected)
+    }
+
+    @Test("a route has no memory before its first exchange")
+    func lazyBlocks() {
+        let metrics = WorkerMetrics(dimensions: Self.dimensions)
+        for route in 0..<4 { #expect(metrics.block(route: route) == nil) }
+        metrics.recordExchange(exchange(route: 2))
+        #expect(metrics.block(route: 2) != nil)
+        #expect(metrics.block(route: 1) == nil)
+        #expect(metrics.block(route: 4) == nil)
+        #expect(metrics.block(route: -1) == nil)
+    }
+
+    @Test("a route beyond the dimension counts as the last, `other`", arguments: [3, 4, 1000, -1])
+    func routeOverflow(route: Int) throws {
+        let metrics = WorkerMetrics(dimensions: Self.dimensions)
+        metrics.recordExchange(exchange(route: route))
+        let block = try #require(metrics.block(route: 3))
+        #expect(block[RouteLayout.series(.get, .success, .miss)] == 1)
+    }
+
+    @Test("durations and sizes fall in their buckets and add up")
+    func histograms() throws {
+        let metrics = WorkerMetrics(dimensions: Self.dimensions)
+        metrics.recordExchange(exchange(duration: 50, request: 256, response: 1 << 30))
+        metrics.recordExchange(exchange(duration: 51, request: 257, response: (1 << 30) + 1))
+        let block = try #require(metrics.block(route: 0))
+        #expect(block[RouteLayout.duration] == 1)
+        #expect(block[RouteLayout.duration + 1] == 1)
+        #expect(block[RouteLayout.duration + HistogramBuckets.sumCell] == 101)
+        #expect(block[RouteLayout.requestSize] == 1)
+        #expect(block[RouteLayout.requestSize + 1] == 1)
+        #expect(block[RouteLayout.requestSize + HistogramBuckets.sumCell] == 513)
+        #expect(block[RouteLayout.responseSize + 11] == 1)
+        #expect(block[RouteLayout.responseSize + 12] == 1)
+        #expect(block[RouteLayout.responseSize + HistogramBuckets.sumCell] == (1 << 31) + 1)
+    }
+
+    @Test("every counter, gauge and histogram has a place of its own")
+    func places() {
+        let metrics = WorkerMetrics(dimensions: Self.dimensions)
+        for counter in WorkerCounter.allCases {
+            metrics.add(counter, UInt64(counter.rawValue) + 1)
+        }
+        for gauge in WorkerGauge.allCases {
+            metrics.adjust(gauge, by: Int64(gauge.rawValue) - 3)
+        }
+        for reason in 0..<5 {
+            for _ in 0...reason { metrics.recordFailure(reason: reason) }
+        }
+        for pinset in 0..<3 {
+            for result in PinResult.allCases {
+                for _ in 0...pinset { metrics.recordPinEvaluation(pinset: pinset, result: result) }
+            }
+        }
+        for histogram in WorkerHistogram.allCases {
+            metrics.record(histogram, microseconds: UInt64(histogram.rawValue) + 7)
+        }
+        for counter in WorkerCounter.allCases {
+            #expect(metrics.value(counter) == UInt64(counter.rawValue) + 1)
+        }
+        for gauge in WorkerGauge.allCases {
+            #expect(metrics.value(gauge) == Int64(gauge.rawValue) - 3)
+        }
+        for reason in 0..<5 { #expect(metrics.failures(reason: reason) == UInt64(reason) + 1) }
+        for pinset in 0..<3 {
+            for result in PinResult.allCases {
+                let count = metrics.pinEvaluations(pinset: pinset, result: result)
+                #expect(count == UInt64(pinset) + 1)
+            }
+        }
+        for histogram in WorkerHistogram.allCases {
+            var totals = HistogramTotals()
+            metrics.addCells(of: histogram, to: &totals)
+            #expect(totals.count(bucket: 0) == 1)
+            #expect(totals.sum == UInt64(histogram.rawValue) + 7)
+        }
+    }
+
+    @Test("the fixed places have room for all that is counted")
+    func layout() {
+        #expect(WorkerGauge.allCases.count <= PlainLayout.counters - PlainLayout.gauges)
+        #expect(WorkerCounter.allCases.count <= PlainLayout.histograms - PlainLayout.counters)
+        #expect(WorkerHistogram.allCases.count <= 8)
+        #expect(PinResult.allCases.count <= PlainLayout.pinResults)
+        #expect(MetricMethod.allCases.count == RouteLayout.methods)
+        #expect(CodeClass.allCases.count == RouteLayout.codes)
+        #expect(CacheResult.allCases.count == RouteLayout.caches)
+    }
+
+    @Test("a gauge can be set, and goes below zero and back")
+    func gauges() {
+        let metrics = WorkerMetrics(dimensions: Self.dimensions)
+        metrics.set(.acceptPaused, to: 1)
+        #expect(metrics.value(.acceptPaused) == 1)
+        metrics.set(.acceptPaused, to: 0)
+        metrics.adjust(.tunnelsOpen, by: -2)
+        #expect(metrics.value(.tunnelsOpen) == -2)
+        metrics.adjust(.tunnelsOpen, by: 3)
+        #expect(metrics.value(.tunnelsOpen) == 1)
+    }
+
+    @Test("a pinset beyond the dimension counts as the last, `other`", arguments: [2, 3, 99, -1])
+    func pinsetOverflow(pinset: Int) {
+        let metrics = WorkerMetrics(dimensions: Self.dimensions)
+        metrics.recordPinEvaluation(pinset: pinset, result: .noPinMatched)
+        #expect(metrics.pinEvaluations(pinset: 2, result: .noPinMatched) == 1)
+    }
+
+    @Test("dimensions have at least one series each")
+    func smallestDimensions() {
+        let metrics = WorkerMetrics(
+            dimensions: MetricsDimensions(routes: 0, pinsets: -1, reasons: 0))
+        metrics.recordExchange(exchange(route: 0))
+        metrics.recordFailure(reason: 0)
+        metrics.recordPinEvaluation(pinset: 0, result: .passed)
+        #expect(metrics.block(route: 0) != nil)
+    }
+
+    @Test("labels of a dimension are distinct")
+    func labels() {
+        #expect(Set(MetricMethod.allCases.map { "\($0.label)" }).count == 10)
+        #expect(Set(CodeClass.allCases.map { "\($0.label)" }).count == 6)
+        #expect(Set(CacheResult.allCases.map { "\($0.label)" }).count == 8)
+        #expect(Set(PinResult.allCases.map { "\($0.label)" }).count == 5)
+        #expect(Set(DiskTierState.allCases.map { "\($0.label)" }).count == 4)
+    }
+
+    @Test("readers see sums that only grow while one thread writes, and the whole at the end")
+    func concurrentReading() async {
+        let workers = (0..<2).map { _ in WorkerMetrics(dimensions: Self.dimensions) }
+        let exchanges = 20_000
+        await withTaskGroup(of: Void.self) { group in
+            for worker in workers {
+                group.addTask {
+                    for step in 0..<exchanges {
+                        worker.add(.retries)
+                        worker.recordExchange(
+                            ExchangeRecord(
+                                route: step % 4, method: .get, status: 200, cache: .hit,
+                                durationMicroseconds: UInt64(step), requestBytes: 0,
+                                responseBytes: 1))
+                    }
+                }
+            }
+            group.addTask {
+                var last: UInt64 = 0
+                for _ in 0..<200 {
+                    let sum = workers.reduce(UInt64(0)) { $0 + $1.value(.retries) }
+                    #expect(sum >= last)
+                    last = sum
+                    for worker in workers {
+                        let block = worker.block(route: 3)
+                        #expect((block?[RouteLayout.responseSize] ?? 0) <= UInt64(exchanges))
+                    }
+                }
+            }
+        }
+        let series = RouteLayout.series(.get, .success, .hit)
+        let total = workers.reduce(UInt64(0)) { sum, worker in
+            sum + (0..<4).reduce(UInt64(0)) { $0 + (worker.block(route: $1)?[series] ?? 0) }
+        }
+        #expect(total == UInt64(2 * exchanges))
+    }
+}

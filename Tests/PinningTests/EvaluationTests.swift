@@ -1,0 +1,274 @@
+import Testing
+
+@testable import Pinning
+
+@Suite("Evaluation in AFSecurityPolicy's order")
+struct EvaluationTests {
+    typealias Question = ScriptedEvidence.Question
+
+    /// What a pinset says about evidence, and what it asked to find out.
+    func evaluate(
+        _ pinsets: [Pinset], host: String? = "h",
+        answers: [Question: Result<VerifiedChain, ChainFailure>]
+    ) -> (verdict: TrustVerdict, asked: [Question]) {
+        let resolved = ResolvedSecurityPolicy(SecurityPolicy(pinsets: pinsets)) { pin, _ in
+            switch pin {
+            case .keyDigest(let digest): PinDigests(key: digest)
+            case .certificateFingerprint(let digest): PinDigests(certificate: digest)
+            case .certificate(let bytes):
+                PinDigests(key: Sample.digest(bytes[0]), certificate: Sample.digest(bytes[0] + 100))
+            case .publicKey(let bytes): PinDigests(key: Sample.digest(bytes[0]))
+            }
+        }
+        var evidence = ScriptedEvidence(leaf: Sample.leaf, answers: answers)
+        let verdict = resolved.evaluate(&evidence, host: host)
+        return (verdict, evidence.asked)
+    }
+
+    func refusal(_ verdict: TrustVerdict) -> TrustFailure.Reason? {
+        guard case .refused(let failure) = verdict else { return nil }
+        return failure.reason
+    }
+
+    let valid = TrustVerdict.trusted(TrustFacts(expires: 1000))
+    let unbounded = TrustVerdict.trusted(TrustFacts(expires: nil))
+
+    @Test("Without pinsets the chain must be valid under the roots and name the host")
+    func noPinsets() {
+        let good = evaluate([], answers: [.roots(nil, "h"): .success(Sample.chain)])
+        #expect(good.verdict == valid)
+        let bad = evaluate([], answers: [.roots(nil, "h"): .failure(Sample.expired)])
+        #expect(bad.verdict == .refused(TrustFailure(.chain(Sample.expired))))
+    }
+
+    @Test(
+        "1: allowing invalid certificates for a validated name without pins is refused",
+        arguments: PinningMode.allCases)
+    func firstRule(_ mode: PinningMode) {
+        let pinset = Pinset(name: "p", mode: mode, allowInvalidCertificates: true)
+        let result = evaluate([pinset], answers: [:])
+        #expect(
+            result.verdict
+                == .refused(TrustFailure(.invalidPolicy, pinsetIndex: 0, pinset: "p")))
+        #expect(result.asked.isEmpty)
+    }
+
+    @Test("1: mode none is refused so even with pins, which it does not compare")
+    func firstRuleWithPins() {
+        let pinset = Pinset(
+            name: "p", mode: .none, pins: [Sample.key(1)], allowInvalidCertificates: true)
+        #expect(refusal(evaluate([pinset], answers: [:]).verdict) == .invalidPolicy)
+    }
+
+    @Test("1: without a host, or without validating it, the rule does not apply")
+    func firstRuleNeedsHost() {
+        var pinset = Pinset(name: "p", mode: .none, allowInvalidCertificates: true)
+        #expect(evaluate([pinset], host: nil, answers: [:]).verdict == unbounded)
+        pinset.validatesDomainName = false
+        #expect(evaluate([pinset], answers: [:]).verdict == unbounded)
+        pinset.mode = .publicKey
+        #expect(refusal(evaluate([pinset], answers: [:]).verdict) == .pinsetWithoutPins)
+    }
+
+    @Test("2: the host is part of the chain check only when validated and given")
+    func hostOfChainCheck() {
+        var pinset = Pinset(name: "p")
+        let success: Result<VerifiedChain, ChainFailure> = .success(Sample.chain)
+        #expect(evaluate([pinset], answers: [.roots(0, "h"): success]).asked == [.roots(0, "h")])
+        #expect(evaluate([pinset], host: nil, answers: [:]).asked == [.roots(0, nil)])
+        pinset.validatesDomainName = false
+        #expect(evaluate([pinset], answers: [.roots(0, nil): success]).verdict == valid)
+        pinset.mode = .certificate
+        pinset.pins = [Sample.certificate(1)]
+        let both = evaluate([pinset], answers: [.roots(0, nil): success, .pins(0, nil): success])
+        #expect(both.asked == [.roots(0, nil), .pins(0, nil)])
+        #expect(both.verdict == valid)
+    }
+
+    @Test("3: mode none passes exactly when the chain is valid, whatever pins there are")
+    func modeNone() {
+        let pinset = Pinset(name: "p", mode: .none, pins: [Sample.other])
+        let success = evaluate([pinset], answers: [.roots(0, "h"): .success(Sample.chain)])
+        #expect(success.verdict == valid)
+        let failure = evaluate([pinset], answers: [.roots(0, "h"): .failure(Sample.untrusted)])
+        #expect(
+            failure.verdict
+                == .refused(
+                    TrustFailure(.chain(Sample.untrusted), pinsetIndex: 0, pinset: "p")))
+    }
+
+    @Test("4: a pinned chain must first be valid under the roots", arguments: PinningMode.allCases)
+    func validFirst(_ mode: PinningMode) {
+        let pinset = Pinset(
+            name: "p", mode: mode, pins: [Sample.certificate(1)])
+        let result = evaluate(
+            [pinset],
+            answers: [
+                .roots(0, "h"): .failure(Sample.untrusted), .pins(0, "h"): .success(Sample.chain),
+            ])
+        #expect(refusal(result.verdict) == .chain(Sample.untrusted))
+        #expect(result.asked == [.roots(0, "h")])
+    }
+
+    @Test("A pinned mode without pins refuses a valid chain")
+    func withoutPins() {
+        for mode in [PinningMode.publicKey, .certificate] {
+            let result = evaluate(
+                [Pinset(name: "p", mode: mode)],
+                answers: [.roots(0, "h"): .success(Sample.chain)])
+            #expect(refusal(result.verdict) == .pinsetWithoutPins)
+        }
+    }
+
+    @Test("5: a key anywhere on the verified chain may be the pinned one", arguments: 1...3)
+    func publicKey(_ member: Int) {
+        for pin in [
+            Sample.key(UInt8(member)), Sample.certificate(UInt8(member)),
+            .certificate([UInt8(member)]), .publicKey([UInt8(member)]),
+        ] {
+            let pinset = Pinset(name: "p", mode: .publicKey, pins: [Sample.other, pin])
+            let result = evaluate([pinset], answers: [.roots(0, "h"): .success(Sample.chain)])
+            #expect(result.verdict == valid)
+        }
+    }
+
+    @Test("5: a renewed certificate with the same key passes a key pin that came from a file")
+    func renewedCertificate() {
+        var renewed = Sample.chain
+        renewed.certificates[0].fingerprint = Sample.digest(77)
+        let pinset = Pinset(name: "p", mode: .publicKey, pins: [.certificate([1])])
+        let result = evaluate([pinset], answers: [.roots(0, "h"): .success(renewed)])
+        #expect(result.verdict == valid)
+    }
+
+    @Test("5: without a pinned key the refusal lists both sides, ready to paste")
+    func noKeyMatches() {
+        let pinset = Pinset(
+            name: "payments", mode: .publicKey, pins: [Sample.other, Sample.otherCertificate])
+        let result = evaluate([pinset], answers: [.roots(0, "h"): .success(Sample.chain)])
+        let expected = TrustFailure.Reason.noPinMatches(
+            expected: [Sample.digest(9).keyPinText, Sample.digest(109).fingerprintText],
+            chain: [
+                ChainPin(pin: Sample.digest(1).keyPinText, subject: "CN=leaf"),
+                ChainPin(pin: Sample.digest(2).keyPinText, subject: "CN=intermediate"),
+                ChainPin(pin: Sample.digest(3).keyPinText, subject: "CN=root"),
+            ])
+        #expect(refusal(result.verdict) == expected)
+    }
+
+    @Test("5: a pasted chain pin passes")
+    func pastedPin() throws {
+        let pinset = Pinset(name: "p", mode: .publicKey, pins: [Sample.other])
+        let answers: [Question: Result<VerifiedChain, ChainFailure>] = [
+            .roots(0, "h"): .success(Sample.chain)
+        ]
+        guard
+            case .noPinMatches(_, let chain) = refusal(evaluate([pinset], answers: answers).verdict)
+        else {
+            Issue.record("expected a refusal")
+            return
+        }
+        for member in chain {
+            guard case .literal(let pins) = try Pin.parse(member.pin) else {
+                Issue.record("expected a pin, not a path")
+                return
+            }
+            let pasted = Pinset(name: "p", mode: .publicKey, pins: pins)
+            #expect(evaluate([pasted], answers: answers).verdict == valid)
+        }
+    }
+
+    @Test("5: with invalid certificates allowed only the leaf's key may match")
+    func leafOnly() {
+        var pinset = Pinset(
+            name: "p", mode: .publicKey, pins: [Sample.key(1)], allowInvalidCertificates: true)
+        let leaf = evaluate([pinset], answers: [:])
+        #expect(leaf.verdict == unbounded)
+        #expect(leaf.asked.isEmpty)
+        pinset.pins = [Sample.key(2), Sample.key(3)]
+        let above = evaluate([pinset], answers: [.roots(0, "h"): .success(Sample.chain)])
+        #expect(
+            refusal(above.verdict)
+                == .noPinMatches(
+                    expected: [Sample.digest(2).keyPinText, Sample.digest(3).keyPinText],
+                    chain: [ChainPin(pin: Sample.digest(1).keyPinText, subject: "CN=leaf")]))
+        pinset.pins = [Sample.certificate(1)]
+        #expect(evaluate([pinset], answers: [:]).verdict == unbounded)
+    }
+
+    @Test("5: certificates are evaluated again with the pins as the only anchors", arguments: 1...3)
+    func certificateMode(_ member: Int) {
+        for pin in [Sample.certificate(UInt8(member)), .certificate([UInt8(member)])] {
+            let pinset = Pinset(name: "p", mode: .certificate, pins: [pin])
+            var pinned = Sample.chain
+            pinned.certificates = Array(pinned.certificates.prefix(member))
+            pinned.expires = 900
+            let result = evaluate(
+                [pinset],
+                answers: [.roots(0, "h"): .success(Sample.chain), .pins(0, "h"): .success(pinned)])
+            #expect(result.verdict == .trusted(TrustFacts(expires: 900)))
+            #expect(result.asked == [.roots(0, "h"), .pins(0, "h")])
+        }
+    }
+
+    @Test("5: certificates are evaluated again also when invalid ones are allowed")
+    func certificateModeAllowInvalid() {
+        let pinset = Pinset(
+            name: "p", mode: .certificate, pins: [Sample.certificate(1)],
+            allowInvalidCertificates: true)
+        let good = evaluate([pinset], answers: [.pins(0, "h"): .success(Sample.chain)])
+        #expect(good.verdict == valid)
+        #expect(good.asked == [.pins(0, "h")])
+        let expired = evaluate([pinset], answers: [.pins(0, "h"): .failure(Sample.expired)])
+        #expect(refusal(expired.verdict) == .chain(Sample.expired))
+    }
+
+    @Test(
+        "5: a chain that leads to none of the pinned certificates matches no pin",
+        arguments: [
+            ChainFailure.selfSigned(subject: "a"), .untrustedRoot(subject: "a"),
+            .incompleteChain(subject: "a", issuer: "b"),
+        ])
+    func certificateModeMismatch(_ failure: ChainFailure) {
+        var pinset = Pinset(name: "p", mode: .certificate, pins: [Sample.otherCertificate])
+        let result = evaluate(
+            [pinset],
+            answers: [.roots(0, "h"): .success(Sample.chain), .pins(0, "h"): .failure(failure)])
+        #expect(
+            refusal(result.verdict)
+                == .noPinMatches(
+                    expected: [Sample.digest(109).fingerprintText],
+                    chain: Sample.chain.certificates.map {
+                        ChainPin(pin: $0.fingerprint.fingerprintText, subject: $0.subject)
+                    }))
+        pinset.allowInvalidCertificates = true
+        let allowing = evaluate([pinset], answers: [.pins(0, "h"): .failure(failure)])
+        guard case .noPinMatches(_, let chain) = refusal(allowing.verdict) else {
+            Issue.record("expected that no pin matches")
+            return
+        }
+        #expect(chain.map(\.subject) == ["CN=leaf"])
+    }
+
+    @Test("5: a chain that does not hold the pin byte for byte matches no pin")
+    func certificateModeOtherBytes() {
+        let pinset = Pinset(name: "p", mode: .certificate, pins: [.certificate([9])])
+        let success: Result<VerifiedChain, ChainFailure> = .success(Sample.chain)
+        let result = evaluate([pinset], answers: [.roots(0, "h"): success, .pins(0, "h"): success])
+        guard case .noPinMatches = refusal(result.verdict) else {
+            Issue.record("expected that no pin matches")
+            return
+        }
+    }
+
+    @Test("A key is not enough in certificate mode")
+    func keyInCertificateMode() {
+        let pinset = Pinset(name: "p", mode: .certificate, pins: [Sample.key(1)])
+        let success: Result<VerifiedChain, ChainFailure> = .success(Sample.chain)
+        let result = evaluate([pinset], answers: [.roots(0, "h"): success, .pins(0, "h"): success])
+        guard case .noPinMatches = refusal(result.verdict) else {
+            Issue.record("expected that no pin matches")
+            return
+        }
+    }
+}

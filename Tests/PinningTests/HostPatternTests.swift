@@ -1,0 +1,166 @@
+import Testing
+
+@testable import Pinning
+
+@Suite("Host patterns")
+struct HostPatternTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        var pattern: String
+        var host: String
+        var port: UInt16 = 443
+        var matches: Bool
+        var testDescription: String { "\(pattern) \(matches ? "is" : "is not") \(host):\(port)" }
+    }
+
+    static let cases: [Case] = [
+        // Exactly that name.
+        Case(pattern: "api.example.com", host: "api.example.com", matches: true),
+        Case(pattern: "api.example.com", host: "API.Example.COM", matches: true),
+        Case(pattern: "API.example.com", host: "api.example.com", matches: true),
+        Case(pattern: "api.example.com", host: "api.example.com.", matches: true),
+        Case(pattern: "api.example.com.", host: "api.example.com", matches: true),
+        Case(pattern: "api.example.com", host: "xapi.example.com", matches: false),
+        Case(pattern: "api.example.com", host: "x.api.example.com", matches: false),
+        Case(pattern: "api.example.com", host: "pi.example.com", matches: false),
+        Case(pattern: "api.example.com", host: "api.example.comx", matches: false),
+        Case(pattern: "api.example.com", host: "", matches: false),
+        Case(pattern: "api.example.com", host: ".", matches: false),
+        Case(pattern: "localhost", host: "localhost", matches: true),
+        Case(pattern: "my_host", host: "MY_HOST", matches: true),
+        // Only letters fold: '@' and '[' are 0x20 away from '`' and '{', not letters.
+        Case(pattern: "a-b", host: "a\u{0D}b", matches: false),
+        // One label more, neither none nor two.
+        Case(pattern: "*.example.com", host: "a.example.com", matches: true),
+        Case(pattern: "*.example.com", host: "A.EXAMPLE.COM.", matches: true),
+        Case(pattern: "*.example.com", host: "example.com", matches: false),
+        Case(pattern: "*.example.com", host: ".example.com", matches: false),
+        Case(pattern: "*.example.com", host: "a.b.example.com", matches: false),
+        Case(pattern: "*.example.com", host: "aexample.com", matches: false),
+        Case(pattern: "*.example.com", host: "a-example.com", matches: false),
+        Case(pattern: "*.example.com", host: "a.example.org", matches: false),
+        // Any depth, the domain included.
+        Case(pattern: "**.example.com", host: "example.com", matches: true),
+        Case(pattern: "**.example.com", host: "a.example.com", matches: true),
+        Case(pattern: "**.example.com", host: "a.b.c.example.com", matches: true),
+        Case(pattern: "**.example.com", host: "aexample.com", matches: false),
+        Case(pattern: "**.example.com", host: ".example.com", matches: false),
+        Case(pattern: "**.example.com", host: "com", matches: false),
+        // Ports.
+        Case(pattern: "a.example:8443", host: "a.example", port: 8443, matches: true),
+        Case(pattern: "a.example:8443", host: "a.example", port: 443, matches: false),
+        Case(pattern: "a.example", host: "a.example", port: 1, matches: true),
+        Case(pattern: "*.example:65535", host: "a.example", port: 65535, matches: true),
+        Case(pattern: "**.example.:1", host: "b.a.example", port: 1, matches: true),
+        // Addresses match themselves, however they are written.
+        Case(pattern: "127.0.0.1", host: "127.0.0.1", matches: true),
+        Case(pattern: "127.0.0.1", host: "127.0.0.2", matches: false),
+        Case(pattern: "127.0.0.1:80", host: "127.0.0.1", port: 80, matches: true),
+        Case(pattern: "127.0.0.1:80", host: "127.0.0.1", port: 81, matches: false),
+        Case(pattern: "127.0.0.1", host: "[::ffff:127.0.0.1]", matches: true),
+        Case(pattern: "::1", host: "[::1]", matches: true),
+        Case(pattern: "[::1]", host: "::1", matches: true),
+        Case(pattern: "[::1]:443", host: "0:0:0:0:0:0:0:1", matches: true),
+        Case(pattern: "[::1]:444", host: "[::1]", matches: false),
+        Case(pattern: "2001:db8::A", host: "[2001:DB8:0::a]", matches: true),
+        Case(pattern: "2001:db8::a", host: "2001:db8::b", matches: false),
+        Case(pattern: "*.example.com", host: "127.0.0.1", matches: false),
+    ]
+
+    @Test("A pattern matches the hosts that it describes and no others", arguments: cases)
+    func matching(_ example: Case) throws {
+        let pattern = try HostPattern(example.pattern)
+        #expect(pattern.matches(host: example.host, port: example.port) == example.matches)
+    }
+
+    @Test(
+        "A text that is no pattern is refused with the reason",
+        arguments: [
+            ("", HostPatternError.empty), (":80", .empty),
+            ("a:0", .port), ("a:", .port), ("a:65536", .port), ("a:x", .port), ("a:+1", .port),
+            ("[::1]:", .port), ("*", .wildcardAlone), ("**", .wildcardAlone),
+            ("*.", .wildcardAlone),
+            ("a.*.b", .wildcardPosition), ("a*.b", .wildcardPosition), ("*a.b", .wildcardPosition),
+            ("***.b", .wildcardPosition), ("*.*.b", .wildcardPosition),
+            ("*.0.0.1", .wildcardOverAddress), ("**.10", .wildcardOverAddress),
+            ("1.2.3", .address), ("1.2.3.256", .address), ("1.2.3.4.5", .address),
+            ("[::1", .address),
+            ("::g", .address), ("1::2::3", .address), ("fe80::1%eth0", .address),
+            ("01.2.3.4", .address),
+            (".a", .emptyLabel), ("a..b", .emptyLabel), ("*..a", .emptyLabel), (".", .emptyLabel),
+            ("a b", .character), ("a/b", .character), ("a@b", .character),
+            ("münchen.de", .notASCII),
+        ])
+    func refusal(_ text: String, _ error: HostPatternError) {
+        #expect(throws: error) { try HostPattern(text) }
+    }
+
+    @Test("A label may have 63 bytes and a name 253, and not one more")
+    func lengths() throws {
+        let label = String(repeating: "a", count: 63)
+        #expect(try HostPattern(label).matches(host: label, port: 1))
+        #expect(throws: HostPatternError.longLabel) { try HostPattern(label + "a") }
+        let name = [label, label, label, String(repeating: "b", count: 61)].joined(separator: ".")
+        #expect(name.utf8.count == HostPattern.nameBytes)
+        #expect(try HostPattern(name).matches(host: name, port: 1))
+        #expect(throws: HostPatternError.longName) { try HostPattern(name + "b") }
+    }
+
+    @Test(
+        "A pattern is described as it is written, normalised",
+        arguments: [
+            ("API.example.com.", "api.example.com"), ("*.A.b:80", "*.a.b:80"), ("**.a", "**.a"),
+            ("::1", "::1"), ("[::1]:443", "[::1]:443"), ("127.0.0.1:1", "127.0.0.1:1"),
+        ])
+    func description(_ text: String, _ expected: String) throws {
+        #expect(try HostPattern(text).description == expected)
+    }
+
+    @Test("Every error says what was expected")
+    func problems() {
+        for error in HostPatternError.allCases {
+            #expect(!error.problem.isEmpty)
+        }
+        #expect(
+            Set(HostPatternError.allCases.map(\.problem)).count == HostPatternError.allCases.count)
+    }
+}
+
+@Suite("IP literals")
+struct IPLiteralTests {
+    static func literal(_ text: String) -> IPLiteral? {
+        let bytes = Array(text.utf8)
+        return IPLiteral(bytes.span)
+    }
+
+    @Test(
+        "The text forms of an address are read",
+        arguments: [
+            ("1.2.3.4", [1, 2, 3, 4]), ("0.0.0.0", [0, 0, 0, 0]),
+            ("255.255.255.255", [255, 255, 255, 255]), ("::ffff:1.2.3.4", [1, 2, 3, 4]),
+            ("[::FFFF:102:304]", [1, 2, 3, 4]),
+            ("::", [UInt8](repeating: 0, count: 16)),
+            ("::1", [UInt8](repeating: 0, count: 15) + [1]),
+            ("1::", [0, 1] + [UInt8](repeating: 0, count: 14)),
+            ("1:2:3:4:5:6:7:8", [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8]),
+            ("1:2:3:4:5:6:7::", [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 0]),
+            ("::2:3:4:5:6:7:8", [0, 0, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8]),
+            ("64:ff9b::192.0.2.33", [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 33]),
+            ("1:2:3:4:5:6:1.2.3.4", [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 1, 2, 3, 4]),
+        ] as [(String, [UInt8])])
+    func reading(_ text: String, _ bytes: [UInt8]) {
+        #expect(Self.literal(text)?.bytes == bytes)
+    }
+
+    @Test(
+        "What is not exactly an address is a name",
+        arguments: [
+            "", "1", "1.2.3", "1.2.3.4.", "1.2.3.4.5", "1..3.4", "256.1.1.1", "01.2.3.4", "1.2.3.x",
+            "0x1.2.3.4", "1.2.3.4444", "[1.2.3.4]x", "[]", "[", ":", ":::", "1:2", "1::2::3", "::g",
+            "12345::",
+            "1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8::", "::1%lo", "1:2:3:4:5:6:7:1.2.3.4", "::1.2.3",
+            "1:", "1:2:3:4:5:6:7:", ":1", "example.com", String(repeating: "1", count: 48),
+        ])
+    func names(_ text: String) {
+        #expect(Self.literal(text) == nil)
+    }
+}

@@ -1,0 +1,210 @@
+import Testing
+
+@testable import Pinning
+
+/// The digest held in an array, for macros that take no spans.
+func digestHolding(_ bytes: [UInt8]) -> SHA256Digest? {
+    SHA256Digest(bytes.span)
+}
+
+@Suite("Pins")
+struct PinTests {
+    /// SHA-256 of nothing, in the three forms.
+    static let base64 = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+    static let hex = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    static let digest: SHA256Digest = {
+        let bytes = Hexadecimal.decode(Array(hex.utf8)) ?? []
+        guard let digest = SHA256Digest(bytes.span) else { fatalError("32 bytes") }
+        return digest
+    }()
+    static let colons = digest.fingerprintText
+
+    @Test(
+        "Key pins are read in the form of HPKP and in curl's, also joined",
+        arguments: [
+            ("sha256/\(base64)", 1), ("sha256//\(base64)", 1), ("  sha256/\(base64)\t", 1),
+            ("SHA256/\(base64)", 1), ("sha256//\(base64);sha256//\(base64)", 2),
+            ("sha256/\(base64); sha256//\(base64) ;sha256/\(base64)", 3),
+        ])
+    func keyPins(_ text: String, _ count: Int) throws {
+        let expected = [Pin](repeating: .keyDigest(Self.digest), count: count)
+        #expect(try Pin.parse(text) == .literal(expected))
+    }
+
+    @Test("A digest that begins with a slash is told from curl's second slash")
+    func slashes() throws {
+        let bytes: [UInt8] = [0xFC] + [UInt8](repeating: 0, count: 31)
+        let digest = try #require(digestHolding(bytes))
+        let text = Base64.encode(bytes)
+        #expect(text.hasPrefix("/"))
+        #expect(try Pin.parse("sha256/" + text) == .literal([.keyDigest(digest)]))
+        #expect(try Pin.parse("sha256//" + text) == .literal([.keyDigest(digest)]))
+    }
+
+    @Test(
+        "Certificate fingerprints are read with colons and without, in either case",
+        arguments: [hex, hex.uppercased(), colons, colons.lowercased(), " \(colons) "])
+    func fingerprints(_ text: String) throws {
+        #expect(try Pin.parse(text) == .literal([.certificateFingerprint(Self.digest)]))
+    }
+
+    @Test(
+        "Everything else is the path of a file",
+        arguments: [
+            "certificates/api.cer", "api.pem", "/etc/pins/a", "sha256.pem", "sha256x/file",
+            "abcdef",
+            "./sha256/AAAA", "a:b",
+        ])
+    func paths(_ text: String) throws {
+        #expect(try Pin.parse(text) == .file(text))
+    }
+
+    static let wrong: [(String, PinError)] = [
+        ("", PinError.empty), ("  ", .empty),
+        ("sha1/2jmj7l5rSw0yVb/vlWAYkK/YBwk=", .unsupportedHash),
+        ("sha512/AAAA", .unsupportedHash),
+        ("md5/AAAA", .unsupportedHash), ("sha256/\(base64);sha1/AAAA", .unsupportedHash),
+        ("sha256/", .digestLength), ("sha256/AAAA", .digestLength), ("sha256/*", .badBase64),
+        ("sha256/\(base64.dropLast())", .badBase64), ("sha256/\(base64)=", .badBase64),
+        ("sha256///\(base64)", .badBase64), ("sha256/\(base64);", .empty),
+        ("sha256/-_DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", .badBase64),
+        // The last digit has bits that belong to no byte.
+        ("sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=", .badBase64),
+        (String(hex.dropLast()), .badFingerprint),
+        (String(hex.dropLast(2)), .fingerprintLength),
+        (hex + "00", .fingerprintLength), ("00:" + colons, .fingerprintLength),
+        (String(colons.dropLast(3)), .fingerprintLength), (colons + ":", .badFingerprint),
+        ("e3:" + hex.dropFirst(2), .badFingerprint),
+        // SHA-1 fingerprints, as older tools print them.
+        ("DA:39:A3:EE:5E:6B:4B:0D:32:55:BF:EF:95:60:18:90:AF:D8:07:09", .fingerprintLength),
+    ]
+
+    @Test("A pin that is meant as one and is wrong is an error with the reason", arguments: wrong)
+    func errors(_ text: String, _ error: PinError) {
+        #expect(throws: error) { try Pin.parse(text) }
+    }
+
+    @Test("Every error says what was expected")
+    func problems() {
+        #expect(Set(PinError.allCases.map(\.problem)).count == PinError.allCases.count)
+    }
+}
+
+@Suite("Pin files")
+struct PinFileTests {
+    /// Not certificates and keys, but of their outline.
+    static let certificate: [UInt8] = [0x30, 0x06, 0x30, 0x03, 0x02, 0x01, 0x07, 0x00]
+    static let versioned: [UInt8] = [0x30, 0x81, 0x05, 0x30, 0x03, 0xA0, 0x01, 0x02]
+    static let key: [UInt8] = [0x30, 0x05, 0x30, 0x03, 0x06, 0x01, 0x01]
+
+    static func armored(_ label: String, _ bytes: [UInt8], newline: String = "\n") -> String {
+        ["-----BEGIN \(label)-----", Base64.encode(bytes), "-----END \(label)-----", ""]
+            .joined(separator: newline)
+    }
+
+    @Test("A DER file is one certificate or one public key")
+    func der() throws {
+        #expect(try Pin.decode(file: Self.certificate) == [.certificate(Self.certificate)])
+        #expect(try Pin.decode(file: Self.versioned) == [.certificate(Self.versioned)])
+        #expect(try Pin.decode(file: Self.key) == [.publicKey(Self.key)])
+    }
+
+    @Test("A PEM file is all of its certificates and public keys, text around them ignored")
+    func pem() throws {
+        let text =
+            "subject=CN=a\n" + Self.armored("CERTIFICATE", Self.certificate) + "\nnext\n"
+            + Self.armored("PUBLIC KEY", Self.key, newline: "\r\n")
+            + Self.armored("X509 CERTIFICATE", Self.versioned)
+        #expect(
+            try Pin.decode(file: Array(text.utf8)) == [
+                .certificate(Self.certificate), .publicKey(Self.key), .certificate(Self.versioned),
+            ])
+    }
+
+    static let wrong: [([UInt8], PinError)] = [
+        ([], PinError.noBlocks),
+        (Array("hello".utf8), .notCertificateOrKey),
+        (certificate.dropLast(), .notCertificateOrKey),
+        (certificate + [0], .notCertificateOrKey),
+        ([0x30, 0x80, 0x00, 0x00], .notCertificateOrKey),
+        ([0x30, 0x85, 1, 1, 1, 1, 1], .notCertificateOrKey),
+        ([0x30], .notCertificateOrKey),
+        ([0x30, 0x82, 0x01], .notCertificateOrKey),
+        ([0x30, 0x04, 0x30, 0x02, 0x04, 0x00], .notCertificateOrKey),
+        (Array(armored("CERTIFICATE", key).utf8), .notCertificateOrKey),
+        (Array(armored("PUBLIC KEY", certificate).utf8), .notCertificateOrKey),
+        (Array(armored("PRIVATE KEY", key).utf8), .privateKey),
+        (Array(armored("EC PRIVATE KEY", key).utf8), .privateKey),
+        (
+            Array((armored("CERTIFICATE", certificate) + armored("RSA PRIVATE KEY", key)).utf8),
+            .privateKey
+        ),
+        (Array(armored("X509 CRL", key).utf8), .unsupportedBlock),
+        (Array("-----BEGIN CERTIFICATE-----\nAAAA\n".utf8), .badArmor),
+        (Array("-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----".utf8), .badArmor),
+        (Array("-----BEGIN CERTIFICATE-----\nAAAA\n-----END PUBLIC KEY-----".utf8), .badArmor),
+        (Array("-----BEGIN A-----\n-----BEGIN B-----\n".utf8), .badArmor),
+    ]
+
+    @Test("A file that holds no pin is an error with the reason", arguments: wrong)
+    func errors(_ contents: [UInt8], _ error: PinError) {
+        #expect(throws: error) { try Pin.decode(file: contents) }
+    }
+
+    @Test("A file of trust anchors holds certificates only")
+    func anchors() throws {
+        let two =
+            Self.armored("CERTIFICATE", Self.certificate)
+            + Self.armored("CERTIFICATE", Self.versioned)
+        #expect(
+            try Pin.decodeCertificates(file: Array(two.utf8)) == [Self.certificate, Self.versioned])
+        #expect(throws: PinError.keyInsteadOfCertificate) {
+            try Pin.decodeCertificates(file: Self.key)
+        }
+    }
+}
+
+@Suite("Text encodings")
+struct TextEncodingTests {
+    @Test(
+        "Base64 is that of RFC 4648 §10, both ways",
+        arguments: [
+            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
+        ])
+    func base64(_ plain: String, _ encoded: String) {
+        #expect(Base64.encode(Array(plain.utf8)) == encoded)
+        #expect(Base64.decode(Array(encoded.utf8)) == Array(plain.utf8))
+    }
+
+    @Test(
+        "Base64 that is not canonical is refused",
+        arguments: ["Z", "Zg", "Zg=", "Zh==", "Zm9=", "====", "=g==", "Zg==Zg==", "Zg=g", "Zm9v\n"])
+    func notBase64(_ text: String) {
+        #expect(Base64.decode(Array(text.utf8)) == nil)
+    }
+
+    @Test("A digest has exactly 32 bytes and prints as pins do")
+    func digest() throws {
+        let bytes = (0..<32).map { UInt8($0) }
+        let digest = try #require(digestHolding(bytes))
+        #expect(digest.bytes == bytes)
+        #expect(digest.keyPinText == "sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+        #expect(digest.fingerprintText.hasPrefix("00:01:02:03"))
+        #expect(digest.fingerprintText.hasSuffix("1D:1E:1F"))
+        #expect(digestHolding(Array(bytes.dropLast())) == nil)
+        #expect(digestHolding(bytes + [0]) == nil)
+    }
+
+    @Test(
+        "Times print in UTC",
+        arguments: [
+            (0, "1970-01-01T00:00:00Z"), (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_799, "2000-02-29T23:59:59Z"), (1_811_808_000, "2027-06-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59Z"), (4_107_542_399, "2100-02-28T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"), (253_402_300_799, "9999-12-31T23:59:59Z"),
+        ] as [(Int64, String)])
+    func times(_ seconds: Int64, _ text: String) {
+        #expect(UTCTime.text(seconds) == text)
+    }
+}

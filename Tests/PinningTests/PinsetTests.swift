@@ -1,0 +1,101 @@
+import Testing
+
+@testable import Pinning
+
+@Suite("Several pinsets")
+struct SeveralPinsetsTests {
+    let first = Pinset(name: "first", mode: .publicKey, pins: [Sample.key(1)])
+    let second = Pinset(name: "second", mode: .publicKey, pins: [Sample.key(3)])
+    let wrong = Pinset(name: "wrong", mode: .publicKey, pins: [Sample.other])
+
+    func verdict(_ pinsets: [Pinset], expires: [Int64]) -> TrustVerdict {
+        var answers: [ScriptedEvidence.Question: Result<VerifiedChain, ChainFailure>] = [:]
+        for (index, expires) in expires.enumerated() {
+            answers[.roots(index, "h")] = .success(
+                VerifiedChain(certificates: Sample.chain.certificates, expires: expires))
+        }
+        let resolved = ResolvedSecurityPolicy(SecurityPolicy(pinsets: pinsets)) { pin, _ in
+            guard case .keyDigest(let digest) = pin else { return PinDigests() }
+            return PinDigests(key: digest)
+        }
+        #expect(resolved.pinsetNames == pinsets.map(\.name))
+        var evidence = ScriptedEvidence(leaf: Sample.leaf, answers: answers)
+        return resolved.evaluate(&evidence, host: "h")
+    }
+
+    @Test("All must pass, and the earliest expiry counts")
+    func all() {
+        #expect(
+            verdict([first, second], expires: [500, 400]) == .trusted(TrustFacts(expires: 400)))
+        #expect(
+            verdict([first, second], expires: [300, 400]) == .trusted(TrustFacts(expires: 300)))
+    }
+
+    @Test("The first that refuses is named with its place", arguments: 0...2)
+    func place(_ index: Int) {
+        var pinsets = [first, second]
+        pinsets.insert(wrong, at: index)
+        guard case .refused(let failure) = verdict(pinsets, expires: [1, 1, 1]) else {
+            Issue.record("expected a refusal")
+            return
+        }
+        #expect(failure.pinsetIndex == index)
+        #expect(failure.pinset == "wrong")
+        #expect(failure.token == "no-pin-matches")
+        #expect(
+            failure.description.hasPrefix("pinset wrong: no pin matches; expected one of sha256/"))
+    }
+}
+
+@Suite("Pinset problems")
+struct PinsetProblemTests {
+    @Test("A pinset that no server can pass says why")
+    func problems() {
+        #expect(Pinset(name: "p").problem == nil)
+        #expect(Pinset(name: "p", mode: .publicKey).problem == .pinsetWithoutPins)
+        #expect(Pinset(name: "p", mode: .certificate).problem == .pinsetWithoutPins)
+        #expect(
+            Pinset(name: "p", mode: .none, allowInvalidCertificates: true).problem
+                == .hostNameWithoutPins)
+        #expect(
+            Pinset(
+                name: "p", mode: .none, allowInvalidCertificates: true, validatesDomainName: false
+            ).problem == nil)
+        for pin in [Sample.key(1), .publicKey([1])] {
+            let pins = [Sample.certificate(1), pin]
+            #expect(
+                Pinset(name: "p", mode: .certificate, pins: pins).problem
+                    == .keyPinInCertificateMode)
+            #expect(Pinset(name: "p", mode: .publicKey, pins: pins).problem == nil)
+        }
+        #expect(
+            Pinset(name: "p", mode: .certificate, pins: [Sample.certificate(1), .certificate([1])])
+                .problem == nil)
+        #expect(Set(PinsetProblem.allCases.map(\.problem)).count == PinsetProblem.allCases.count)
+    }
+
+    @Test("Every reason has its own token and a sentence")
+    func reasons() {
+        let chain: [ChainFailure] = [
+            .hostMismatch(host: "h", names: ["a", "b"]), .expired(subject: "s", notAfter: 0),
+            .notYetValid(subject: "s", notBefore: 0), .selfSigned(subject: "s"),
+            .untrustedRoot(subject: "s"), .incompleteChain(subject: "s", issuer: "i"),
+            .badSignature(subject: "s"), .wrongPurpose(subject: "s"),
+            .weakCryptography(subject: "s"),
+            .constraintViolated(subject: "s"), .other(code: 1, text: "t"),
+        ]
+        let reasons =
+            chain.map { TrustFailure.Reason.chain($0) } + [
+                .noPinMatches(expected: [], chain: []), .pinsetWithoutPins, .invalidPolicy,
+            ]
+        let failures = reasons.map { TrustFailure($0) }
+        #expect(Set(failures.map(\.token)).count == reasons.count)
+        #expect(Set(failures.map(\.description)).count == reasons.count)
+        #expect(
+            failures[0].description == "the certificate is for a, b, not for h")
+        #expect(
+            TrustFailure(.chain(.hostMismatch(host: "h", names: []))).description
+                == "the certificate is for no host, not for h")
+        #expect(failures[1].description == "the certificate of s expired at 1970-01-01T00:00:00Z")
+    }
+}

@@ -1,0 +1,168 @@
+import CLinux
+import COpenSSL
+import Pinning
+import TLS
+import Testing
+
+@Suite("Contexts and certificates")
+struct ContextTests {
+    /// Of a certificate's outline, and nothing in it.
+    static let hollow: [UInt8] = [0x30, 0x05, 0x30, 0x03, 0x02, 0x01, 0x07]
+    static let hollowKey: [UInt8] = [0x30, 0x05, 0x30, 0x03, 0x06, 0x01, 0x01]
+
+    static let wrong: [(Pinset, TLSContextError)] = [
+        (pinset(.publicKey), .pinset(name: "p", .pinsetWithoutPins)),
+        (pinset(.certificate), .pinset(name: "p", .pinsetWithoutPins)),
+        (pinset(.none, allowInvalid: true), .pinset(name: "p", .hostNameWithoutPins)),
+        (
+            pinset(.certificate, PKI.leaf.pins(.key)), .pinset(name: "p", .keyPinInCertificateMode)
+        ),
+        (
+            pinset(.certificate, PKI.leaf.pins(.keyFile)),
+            .pinset(name: "p", .keyPinInCertificateMode)
+        ),
+        (
+            pinset(.certificate, [.certificate(hollow)]), .pin(pinset: "p", .notACertificate)
+        ),
+        (pinset(.publicKey, [.certificate(hollow)]), .pin(pinset: "p", .notACertificate)),
+        (
+            pinset(.publicKey, [.certificate(PKI.leaf.der + [0])]),
+            .pin(pinset: "p", .notACertificate)
+        ),
+        (pinset(.publicKey, [.publicKey(hollowKey)]), .pin(pinset: "p", .notAPublicKey)),
+        (
+            pinset(.publicKey, [.publicKey(PKI.leaf.publicKey + [0])]),
+            .pin(pinset: "p", .notAPublicKey)
+        ),
+    ]
+
+    @Test("A pinset that cannot work is an error of the context", arguments: wrong)
+    func wrongPinsets(_ wrong: Pinset, _ error: TLSContextError) throws {
+        let good = pinset(.publicKey, PKI.leaf.pins(.key), name: "good")
+        #expect(throws: error) { try TLSClientContext.make([good, wrong]) }
+        #expect(error.description.hasPrefix("pinset p: "))
+    }
+
+    @Test("An anchor that is no certificate is an error that says which")
+    func wrongAnchor() throws {
+        var wrong = pinset(.publicKey, PKI.leaf.pins(.key), anchors: [PKI.root])
+        wrong.anchors.append(Self.hollow)
+        let error = TLSContextError.anchor(pinset: "p", index: 1, .notACertificate)
+        #expect(throws: error) { try TLSClientContext.make([wrong]) }
+        #expect(error.description == "pinset p, anchor 2: not a certificate")
+    }
+
+    @Test("Roots that are no certificates are an error that names the file")
+    func wrongRoots() throws {
+        let text = Array("hello".utf8)
+        #expect(throws: TLSContextError.rootsFile(name: "ca.pem", .notCertificateOrKey)) {
+            try TrustRoots([.file(name: "ca.pem", contents: text)])
+        }
+        #expect(throws: TLSContextError.rootsFile(name: "ca.pem", .keyInsteadOfCertificate)) {
+            try TrustRoots([.file(name: "ca.pem", contents: PKI.root.publicKey)])
+        }
+        #expect(throws: TLSContextError.root(name: "ca.pem", index: 0, .notACertificate)) {
+            try TrustRoots([.file(name: "ca.pem", contents: Self.hollow)])
+        }
+    }
+
+    @Test("The system's roots load, also beside a file, also one that is there twice")
+    func systemRoots() throws {
+        let roots = try TrustRoots([
+            .system, .file(name: "a", contents: PKI.root.pem),
+            .file(name: "b", contents: PKI.root.der),
+        ])
+        let server = TestServer([PKI.direct])
+        do {
+            let client = try TestClient(.make(roots: roots), port: server.port)
+            #expect(client.handshake() == nil)
+            #expect(client.exchange() == "hello")
+        }
+        #expect(server.records().count == 1)
+    }
+
+    @Test("The system's roots trust no stranger")
+    func systemRootsOnly() throws {
+        let server = TestServer([PKI.direct, PKI.root])
+        do {
+            let client = try TestClient(.make(roots: TrustRoots([.system])), port: server.port)
+            #expect(client.handshake()?.token == "untrusted-root")
+        }
+        #expect(server.records().allSatisfy { $0.request.isEmpty })
+    }
+
+    @Test("An application protocol has a name of 1 to 255 bytes")
+    func applicationProtocols() throws {
+        for (count, isFine) in [(0, false), (1, true), (255, true), (256, false)] {
+            var settings = TLSClientSettings()
+            settings.applicationProtocols = [String(repeating: "x", count: count)]
+            let made = try? TLSClientContext(settings, roots: PKI.roots())
+            #expect((made != nil) == isFine)
+        }
+    }
+
+    @Test("A certificate is inspected as openssl x509 prints it")
+    func inspection() throws {
+        let inspection = try CertificateInspection(certificate: PKI.leaf.der)
+        #expect(inspection.identity.subject == "CN=Leaf")
+        #expect(
+            inspection.names == ["service.test", "*.wild.test", "127.0.0.1", "0:0:0:0:0:0:0:1"])
+        #expect(inspection.notBefore < TestClient.now)
+        #expect(inspection.notAfter - inspection.notBefore == 86_400 + 3600)
+        #expect(
+            try CertificateInspection.keyDigest(publicKey: PKI.leaf.publicKey)
+                == inspection.identity.key)
+        // The digests once more, by other functions of the library.
+        var digest = [UInt8](repeating: 0, count: 32)
+        SHA256(PKI.leaf.der, PKI.leaf.der.count, &digest)
+        #expect(inspection.identity.fingerprint.bytes == digest)
+        SHA256(PKI.leaf.publicKey, PKI.leaf.publicKey.count, &digest)
+        #expect(inspection.identity.key.bytes == digest)
+        #expect(throws: CertificateError.notACertificate) {
+            try CertificateInspection(certificate: Self.hollow)
+        }
+        #expect(throws: CertificateError.notAPublicKey) {
+            try CertificateInspection.keyDigest(publicKey: Self.hollowKey)
+        }
+    }
+
+    @Test("What a peer calls itself is printable, bounded and never empty")
+    func hostileNames() throws {
+        let name = "a\u{0}b\nc\u{7F}é" + String(repeating: "x", count: 40)
+        let hostile = TestCertificate(
+            PKI.Profile(
+                name: name,
+                alternativeNames: (0..<20).map { "DNS:n\($0).test" }.joined(separator: ",")),
+            issuer: nil)
+        let inspection = try CertificateInspection(certificate: hostile.der)
+        #expect(inspection.identity.subject.utf8.allSatisfy { (0x20...0x7E).contains($0) })
+        #expect(inspection.identity.subject.utf8.count <= 256)
+        #expect(inspection.names.count == 16)
+        let named = TestCertificate(
+            PKI.Profile(name: "", alternativeNames: "DNS:first.test"), issuer: nil)
+        #expect(try CertificateInspection(certificate: named.der).identity.subject == "first.test")
+        let nameless = TestCertificate(PKI.Profile(name: "", alternativeNames: nil), issuer: nil)
+        #expect(
+            try CertificateInspection(certificate: nameless.der).identity.subject == "(no name)")
+    }
+
+    @Test("Every error has a token and a sentence of its own")
+    func errors() {
+        let errors: [TLSError] = [
+            .trust(TrustFailure(.invalidPolicy)),
+            .alertReceived(code: 40, name: "handshake_failure"),
+            .versionRefused, .notTLS, .truncated, .transport(errorNumber: ECONNRESET),
+            .protocolViolation("x"), .unauthenticated, .resources("x"),
+        ]
+        #expect(Set(errors.map(\.token)).count == errors.count)
+        #expect(Set(errors.map(\.description)).count == errors.count)
+        let numbers = [EPIPE, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, EIO]
+        let texts = numbers.map { TLSError.transport(errorNumber: $0).description }
+        #expect(Set(texts).count == numbers.count)
+        #expect(
+            Set(errors.map(\.proxyStatusType)) == [
+                "tls_certificate_error", "tls_alert_received", "tls_protocol_error",
+                "connection_terminated", "proxy_internal_error",
+            ])
+    }
+}

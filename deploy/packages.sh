@@ -1,0 +1,108 @@
+# shellcheck shell=bash
+# Sourced by the scripts beside it: Debian packages, installed only when one is missing, so that a
+# second run asks nothing of the network.
+
+# What the gateway is built from and starts with.
+# shellcheck disable=SC2034 # read by the scripts that source this
+build_packages=(
+    ca-certificates
+    curl
+    libc-ares-dev
+    libsqlite3-dev
+    libssl-dev
+    openssl
+    pkg-config
+    zlib1g-dev
+)
+
+# What the tests need besides: origins, clients and checkers.
+# shellcheck disable=SC2034 # the same
+test_packages=(
+    git
+    nginx
+    procps
+    prometheus
+    python3
+    python3-venv
+    shellcheck
+    util-linux
+)
+
+# say TEXT...: a line of progress, on standard error so that output can be piped.
+say() {
+    printf '==> %s\n' "$*" >&2
+}
+
+# fail TEXT...: says what is wrong and ends the script.
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# as_root COMMAND...: runs it as root, through sudo only when we are not.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        fail "'$*' needs root, and there is no sudo: run it as root once, then this again"
+    fi
+}
+
+# installed PACKAGE: whether dpkg has it, completely.
+installed() {
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# A package may start a server when it is installed (nginx, prometheus do). While
+# /usr/sbin/policy-rc.d answers 101 none is started; one that is there already is left alone.
+policy=/usr/sbin/policy-rc.d
+
+install_without_starting() {
+    local guard=no status=0
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+        as_root chmod 755 "$policy"
+        guard=yes
+    fi
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install --yes --quiet --no-install-recommends "$@" >&2 || status=$?
+    if [ "$guard" = yes ]; then
+        as_root rm -f "$policy"
+    fi
+    return "$status"
+}
+
+# require_packages PACKAGE...: installs those that are missing; leaves no service behind.
+require_packages() {
+    local package missing=()
+    for package in "$@"; do
+        installed "$package" || missing+=("$package")
+    done
+    if [ "${#missing[@]}" -eq 0 ]; then
+        return
+    fi
+    command -v apt-get >/dev/null \
+        || fail "these Debian packages are missing, and there is no apt-get: ${missing[*]}"
+    say "installing ${missing[*]}"
+    as_root apt-get update --quiet >&2 || fail "apt-get update failed: is there a network?"
+    install_without_starting "${missing[@]}" || fail "could not install: ${missing[*]}"
+    for package in "${missing[@]}"; do
+        # Not started now, and not at the next start of the machine either.
+        case "$package" in
+            nginx | prometheus)
+                if [ -d /run/systemd/system ]; then
+                    as_root systemctl disable --quiet "$package" >&2 || true
+                fi
+                ;;
+        esac
+    done
+}
+
+# require_swift: a toolchain is the one thing that is not installed here.
+require_swift() {
+    command -v swift >/dev/null \
+        || fail "no swift on PATH: install Swift 6.2 or later from https://www.swift.org/install/linux/"
+    command -v git >/dev/null || require_packages git
+}

@@ -3,6 +3,7 @@
 import http_sfv
 import pytest
 from support.origin import reply
+from support.wait import until
 from support.wire import Response, Wire, request
 
 CRLF = "\r\n"
@@ -313,8 +314,9 @@ def test_refusals_are_counted(gateway):
     running = gateway()
     for _ in range(3):
         assert running.ask("GET nonsense HTTP/1.1\r\nHost: a\r\n\r\n").status == 400
-    assert running.metric("pinfold_http_requests_total", code_class="4xx") == 3
-    assert running.metric("pinfold_http_request_failures_total") == 3
+    until(lambda: running.metric("pinfold_http_request_failures_total") == 3, "three failures")
+    until(lambda: running.metric("pinfold_http_requests_total", code_class="4xx") == 3,
+          "three exchanges")
 
 
 def test_reverse_listeners_refuse_ambiguity_too(gateway, origin):

@@ -381,7 +381,8 @@ def test_memory_does_not_grow_with_requests(gateway, origin):
     load(2000)
     before = running.rss_bytes
     load(6000)
-    assert running.rss_bytes - before < (8 << 20) * SLOWDOWN
+    if not SANITIZER:  # which keeps what was freed for a while
+        assert running.rss_bytes - before < 8 << 20
 
 
 # Nonsense

@@ -164,8 +164,11 @@ extension ClientConnection {
     private func readBody() -> Bool {
         guard let body, let exchange, !body.isPaused else { return false }
         guard let input, !input.isEmpty else {
-            guard readInput() else { return false }
-            setExchangeDeadline(after: timeouts.bodyMilliseconds)
+            guard readInput() else {
+                if deadline == .max { setClientDeadline() }
+                return false
+            }
+            setClientDeadline()
             return true
         }
         let bytes = input.readable
@@ -179,9 +182,9 @@ extension ClientConnection {
                 let isLast = body.decoder.isComplete
                 body.isPaused = !exchange.requestBody(content, owner: input, isLast: isLast)
                 if isLast, self.body === body { bodyEnded(body, exchange) }
+                if body.isPaused { setClientDeadline() }
             case .needMore(let consumed):
                 input.start += consumed
-                return readInput()
             case .end(let consumed):
                 input.start += consumed
                 bodyEnded(body, exchange)
@@ -197,7 +200,7 @@ extension ClientConnection {
 
     private func bodyEnded(_ body: RequestBody, _ exchange: Exchange) {
         self.body = nil
-        setExchangeDeadline(after: nil)
+        setClientDeadline()
         exchange.requestBodyEnded(body.decoder.chunked)
     }
 }

@@ -95,12 +95,10 @@ extension ClientConnection: ClientStream {
         responseBytes += written
         switch result {
         case .drained:
-            setExchangeDeadline(after: nil)
+            setClientDeadline()
             return true
         case .blocked:
-            if written > 0 || deadline == .max {
-                setExchangeDeadline(after: timeouts.bodyMilliseconds)
-            }
+            if written > 0 || deadline == .max { setClientDeadline() }
             return false
         case .failed:
             output.discard()
@@ -118,7 +116,10 @@ extension ClientConnection: ClientStream {
         drive()
     }
 
-    func pauseRequestBody() { body?.isPaused = true }
+    func pauseRequestBody() {
+        body?.isPaused = true
+        setClientDeadline()
+    }
 
     var isFlushed: Bool { output.isEmpty }
 
@@ -154,7 +155,11 @@ extension ClientConnection: ClientStream {
         return (descriptor, leftover, pending)
     }
 
-    func setExchangeDeadline(after milliseconds: Int64?) {
-        worker.loop.setDeadline(self, after: milliseconds)
+    /// Bounds the wait for what the client is to do next within an exchange: take what is queued,
+    /// or send more of its body. No bound while it is the other side's turn.
+    func setClientDeadline() {
+        guard state == .exchange else { return }
+        let isAwaited = !output.isEmpty || !(body?.isPaused ?? true)
+        worker.loop.setDeadline(self, after: isAwaited ? timeouts.bodyMilliseconds : nil)
     }
 }

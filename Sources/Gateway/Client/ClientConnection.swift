@@ -125,6 +125,9 @@ final class ClientConnection: EventHandler {
         exchange?.clientGone()
     }
 
+    /// Ends at once, whatever is in flight.
+    func cutOff() { state == .exchange ? abandonExchange() : close() }
+
     func linger() {
         let scratch = worker.loop.buffers.takeSmall()
         while mayHaveInput, lingered < Self.lingerBytes {

@@ -234,9 +234,9 @@ extension Exchange {
         case .tlsFailed(.truncated), .tlsFailed(.transport): break
         default: return false
         }
-        return sentBodyBytes == 0 && requestBodyEnded
-            || replayableBody != nil && requestBodyEnded
-            || hasRequestBody && sentBodyBytes == 0
+        if !hasRequestBody { return true }
+        // Of a body that has ended only its bytes could be sent again: not its last chunk.
+        return requestBodyEnded ? replayableBody != nil : sentBodyBytes == 0
     }
 
     /// Ends the exchange for a reason: with a reply if none has begun, else by cutting it off.

@@ -122,8 +122,7 @@ final class UpstreamConnection: EventHandler {
             armResponseDeadline()
             return true
         case .blocked:
-            worker.loop.setDeadline(
-                self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
+            armBodyDeadline()
             return false
         case .failed:
             // The response may be there already: reading tells, and reports the failure else.
@@ -134,15 +133,29 @@ final class UpstreamConnection: EventHandler {
         }
     }
 
+    /// With everything written, the server is waited for once the request is complete; until then
+    /// the client is, whose own deadline runs.
     private func armResponseDeadline() {
-        guard state == .active, requestEnded, part == .head else { return }
-        worker.loop.setDeadline(self, after: origin.firstByteMilliseconds)
+        guard state == .active else { return }
+        switch part {
+        case .head:
+            worker.loop.setDeadline(
+                self, after: requestEnded ? origin.firstByteMilliseconds : nil)
+        case .body where !requestEnded: armBodyDeadline()
+        case .body, .ended: break
+        }
+    }
+
+    private func armBodyDeadline() {
+        worker.loop.setDeadline(
+            self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
     }
 
     /// The consumer takes content again.
     func resume() {
         guard paused else { return }
         paused = false
+        armBodyDeadline()
         drive()
     }
 
@@ -151,6 +164,9 @@ final class UpstreamConnection: EventHandler {
         consumer = nil
         close()
     }
+
+    /// Whether the request has been written to its end.
+    var requestIsSent: Bool { requestEnded && output.isEmpty }
 
     /// Leaves HTTP: hands over the transport and the bytes read beyond the head, for a relay.
     func detach() -> (transport: Transport, leftover: Buffer?) {
@@ -252,8 +268,7 @@ final class UpstreamConnection: EventHandler {
         part = .body
         decoder = BodyDecoder(consumer.response.framing)
         keepAlive = consumer.response.keepAlive
-        worker.loop.setDeadline(
-            self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
+        armBodyDeadline()
         consumer.upstreamHead(head)
         guard state == .active else { return false }
         if decoder.isComplete {
@@ -306,10 +321,7 @@ final class UpstreamConnection: EventHandler {
             wantsLargeBuffer = buffer.end == buffer.capacity
             if !responseStarted { responseStarted = true }
             worker.metrics.add(.upstreamBytesReceived, UInt64(count))
-            if part == .body {
-                worker.loop.setDeadline(
-                    self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
-            }
+            if part == .body { armBodyDeadline() }
             return true
         case .wouldBlock:
             mayHaveInput = false

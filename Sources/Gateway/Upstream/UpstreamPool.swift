@@ -12,6 +12,8 @@ final class UpstreamPool {
     private var operations: [ObjectIdentifier: ConnectOperation] = [:]
     private var open = 0
     private var idleCount = 0
+    /// Somebody waits because the total was reached.
+    private var totalIsReached = false
 
     init(worker: Worker) { self.worker = worker }
 
@@ -63,14 +65,22 @@ final class UpstreamPool {
         worker.metrics.adjust(.upstreamConnectionsIdle, by: Int64(change))
     }
 
-    /// Whether one more connection may be made; closes an idle one of another origin for it.
+    /// Whether one more connection may be made; closes an idle one for it if need be.
     private func makeRoom(_ origin: Origin, _ perHost: Int, _ total: Int) -> Bool {
-        guard origin.open + origin.connecting < perHost else { return false }
-        guard open + operations.count >= total else { return true }
-        guard idleCount > 0,
-            let victim = worker.origins.leastRecentlyUsedWithIdle()?.idle.first
-        else { return false }
-        discardIdle(victim)
+        while origin.open + origin.connecting >= perHost {
+            // There is an idle one only where a fresh one is wanted.
+            guard let victim = origin.idle.first else { return false }
+            discardIdle(victim)
+        }
+        while open + operations.count >= total {
+            guard idleCount > 0,
+                let victim = worker.origins.leastRecentlyUsedWithIdle()?.idle.first
+            else {
+                totalIsReached = true
+                return false
+            }
+            discardIdle(victim)
+        }
         return true
     }
 
@@ -181,6 +191,9 @@ final class UpstreamPool {
         countIdle(1)
         worker.loop.setDeadline(
             connection, after: origin.policy.configuration.timeouts.idleMilliseconds)
+        // Who still waits wants a fresh one, or is another origin's: this one may make way.
+        connectForWaiters(origin)
+        connectWhereTheTotalWasReached()
     }
 
     /// A connection's exchange ended and it can carry another.
@@ -207,6 +220,13 @@ final class UpstreamPool {
         open -= 1
         worker.metrics.adjust(.upstreamConnectionsOpen, by: -1)
         connectForWaiters(origin)
+        connectWhereTheTotalWasReached()
+    }
+
+    private func connectWhereTheTotalWasReached() {
+        guard totalIsReached else { return }
+        totalIsReached = false
+        for origin in worker.origins.all { connectForWaiters(origin) }
     }
 
     private func connectForWaiters(_ origin: Origin) {

@@ -270,7 +270,7 @@ final class Worker {
         for listener in listeners { listener.close() }
         for relay in relays.values { relay.close(broken: false) }
         for handler in loop.handlers {
-            (handler as? ClientConnection)?.close()
+            (handler as? ClientConnection)?.cutOff()
             (handler as? UpstreamConnection)?.close()
         }
     }

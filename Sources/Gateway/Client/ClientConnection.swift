@@ -136,6 +136,9 @@ final class ClientConnection: EventHandler {
         exchange?.clientGone()
     }
 
+    /// Ends at once, whatever is in flight.
+    func cutOff() { state == .exchange ? abandonExchange() : close() }
+
     func linger() {
         let scratch = worker.loop.buffers.takeSmall()
         while mayHaveInput, lingered < Self.lingerBytes {
@@ -159,9 +162,6 @@ final class ClientConnection: EventHandler {
         // The edge of what is unread may be used up already.
         drive()
     }
-
-    /// Ends at once, whatever is under way.
-    func abandon() { state == .exchange ? abandonExchange() : close() }
 
     func close() {
         guard state != .closed else { return }

@@ -64,11 +64,7 @@ extension Exchange {
             head: head,
             context: ResponseContext(method: request.method, allowsSwitch: asksForUpgrade))
         if isRetryWithBody { resendBody(upstream) }
-        if requestBodyEnded {
-            // An empty chunked body leaves nothing to send again but its end.
-            if retried, upstreamIsChunked { upstream.send("0\r\n\r\n") }
-            upstream.endRequest()
-        }
+        if requestBodyEnded { upstream.endRequest() }
         let drained = upstream.flush()
         if !requestBodyEnded, drained { client?.resumeRequestBody() }
     }
@@ -262,9 +258,9 @@ extension Exchange {
         case .tlsFailed(.truncated), .tlsFailed(.transport): break
         default: return false
         }
-        return sentBodyBytes == 0 && requestBodyEnded
-            || replayableBody != nil && requestBodyEnded
-            || hasRequestBody && sentBodyBytes == 0
+        if !hasRequestBody { return true }
+        // Of a body that has ended only its bytes could be sent again: not its last chunk.
+        return requestBodyEnded ? replayableBody != nil : sentBodyBytes == 0
     }
 
     /// Ends the exchange for a reason: with a reply if none has begun, else by cutting it off.

@@ -151,6 +151,9 @@ final class UpstreamConnection: EventHandler {
         }
     }
 
+    /// Whether the request has been written to its end.
+    var requestIsSent: Bool { requestEnded && output.isEmpty }
+
     private func armBodyDeadline() {
         worker.loop.setDeadline(
             self, after: origin.policy.configuration.timeouts.bodyMilliseconds)

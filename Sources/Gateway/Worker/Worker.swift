@@ -287,7 +287,7 @@ final class Worker {
         for listener in listeners { listener.close() }
         for relay in relays.values { relay.close(broken: false) }
         for handler in loop.handlers {
-            (handler as? ClientConnection)?.abandon()
+            (handler as? ClientConnection)?.cutOff()
             (handler as? UpstreamConnection)?.close()
         }
     }

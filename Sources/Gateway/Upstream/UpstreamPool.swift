@@ -33,7 +33,7 @@ final class UpstreamPool {
         }
         let limits = origin.policy.configuration.limits
         let mayConnect = makeRoom(origin, share(limits.upstreamPerHost), share(limits.connections))
-        guard mayConnect || origin.waiters.count < share(limits.pending) else {
+        guard mayConnect || origin.waiters.count - origin.connecting < share(limits.pending) else {
             worker.metrics.add(.poolWaitRefusals)
             consumer.upstreamFailed(.tooManyPending, responseStarted: false)
             return

@@ -181,7 +181,7 @@ extension Exchange {
         let decision = withRequestHead {
             StoreDecision.decide(
                 on: response, in: bytes, to: request, in: $0, requestTime: requestTime,
-                responseTime: now, options: worker.policy.cacheOptions)
+                responseTime: now, options: cacheOptions)
         }
         switch decision {
         case .doNotStore(let reason):
@@ -194,7 +194,7 @@ extension Exchange {
             guard
                 let metadata = StoredMetadata(
                     storedHead: head.span, times: storable.times, hasQuery: key.hasQuery,
-                    options: worker.policy.cacheOptions)
+                    options: cacheOptions)
             else { return false }
             return openTicket(store, key, storable.vary, head, metadata, origin.fingerprint)
         }

@@ -99,7 +99,7 @@ extension Exchange {
                 response, in: bytes, to: validation, stored: stored.metadata,
                 storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
                 request: request, in: $0, now: worker.wallSeconds,
-                options: worker.policy.cacheOptions)
+                options: cacheOptions)
         }
         self.validation = nil
         switch outcome {
@@ -135,7 +135,7 @@ extension Exchange {
                 storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
                 with: response, in: bytes, request: request, in: $0, requestTime: requestTime,
                 responseTime: now, hasQuery: key?.hasQuery ?? false,
-                options: worker.policy.cacheOptions)
+                options: cacheOptions)
         }
         let told = CacheStatus.forwarded(
             .init(reason: forwardReason ?? .stale, status: 304, isStored: freshened != nil))
@@ -170,7 +170,7 @@ extension Exchange {
                 .unreachable, stored: stored.metadata,
                 storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
                 for: request, in: $0, now: worker.wallSeconds,
-                options: worker.policy.cacheOptions)
+                options: cacheOptions)
         }
         guard let hit else { return false }
         validation = nil

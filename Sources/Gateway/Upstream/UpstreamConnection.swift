@@ -13,6 +13,8 @@ import TLS
 final class UpstreamConnection: EventHandler {
     enum State { case handshaking, idle, active, closed }
     private enum Part { case head, body, ended }
+    /// What one turn of the loop reads at most.
+    private static let bytesPerTurn = 4 << 20
 
     private unowned(unsafe) let worker: Worker
     let origin: Origin
@@ -39,6 +41,8 @@ final class UpstreamConnection: EventHandler {
     /// An edge said that the peer has finished: a short read then proves nothing.
     private var peerFinished = false
     private var isDriving = false
+    /// Bytes received in all, to bound what one turn takes.
+    private var receivedBytes = 0
     private var wantsLargeBuffer = false
     /// Some byte of the current response was received.
     private(set) var responseStarted = false
@@ -236,7 +240,12 @@ final class UpstreamConnection: EventHandler {
         guard !isDriving else { return }
         isDriving = true
         defer { isDriving = false }
+        let last = receivedBytes &+ Self.bytesPerTurn
         while state == .active, !paused {
+            guard receivedBytes < last else {
+                // Others get their turn; this goes on in the next.
+                return worker.loop.afterTurn { [self] in drive() }
+            }
             if let input, !input.isEmpty {
                 guard advance(input) else { continue }
                 if state != .active || paused { return }
@@ -341,6 +350,7 @@ final class UpstreamConnection: EventHandler {
             mayHaveInput = !drained || peerFinished
             wantsLargeBuffer = buffer.end == buffer.capacity
             if !responseStarted { responseStarted = true }
+            receivedBytes &+= count
             worker.metrics.add(.upstreamBytesReceived, UInt64(count))
             if part == .body {
                 armBodyDeadline()

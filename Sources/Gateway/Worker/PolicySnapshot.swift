@@ -60,7 +60,9 @@ package final class PolicySnapshot: Sendable {
         accessFingerprint = Self.fingerprint(access: configuration.access)
         defaultFingerprint = Self.fingerprint(trust: configuration.tls, [])
         entryFingerprints = configuration.hosts.entries.map { entry in
-            Self.fingerprint(trust: entry.tls, entry.pinsets.map { configuration.pinsets[$0] })
+            Self.fingerprint(
+                trust: entry.tls, entry.pinsets.map { configuration.pinsets[$0] },
+                keyFields: entry.cacheKeyFields)
         }
     }
 
@@ -148,8 +150,11 @@ package final class PolicySnapshot: Sendable {
 
     /// The same for the same trust, over restarts: responses obtained under it may be served
     /// under it.
-    private static func fingerprint(trust tls: UpstreamTLS, _ pinsets: [PinsetEntry]) -> UInt64 {
+    private static func fingerprint(
+        trust tls: UpstreamTLS, _ pinsets: [PinsetEntry], keyFields: [String] = []
+    ) -> UInt64 {
         var hash = FNV1a()
+        for field in keyFields { hash.absorb(field.utf8) }
         hash.absorb(tls.minimum.rawValue.utf8)
         for source in tls.roots {
             switch source {

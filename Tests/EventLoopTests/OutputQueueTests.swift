@@ -160,17 +160,17 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
                 queue.append(owned: pattern(count, seed: count))
                 expected += pattern(count, seed: count)
             }
-            func file(_ offset: Int, _ count: Int) {
+            func run(_ offset: Int, _ count: Int) {
                 queue.append(file: file.fd, offset: offset, count: count, owner: file)
                 expected += content[offset..<(offset + count)]
             }
             memory(100)
-            file(0, 50_000)
+            run(0, 50_000)
             memory(3)
             memory(5000)
-            file(49_999, 1)
-            file(10, 20_000)
-            file(0, 1)
+            run(49_999, 1)
+            run(10, 20_000)
+            run(0, 1)
             memory(1)
             #expect(queue.pendingBytes == expected.count)
             #expect(drain(&queue, through: pair) == expected)

@@ -3,6 +3,15 @@ import Testing
 
 @testable import EventLoop
 
+/// Registers a handler where nothing can be thrown.
+private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? = nil) {
+    do {
+        try loop.add(handler, descriptor: descriptor, trigger: .levelReadable)
+    } catch {
+        Issue.record("\(error)")
+    }
+}
+
 @Suite struct ReadinessTests {
     @Test func edgeReportsBothDirectionsAtOnceAndThenChangesOnly() throws {
         let loop = try EventLoop()
@@ -152,7 +161,7 @@ import Testing
                 loop.remove(other)
                 otherPair.left.close()
                 // Takes the slot that became free, while its event is still in the batch.
-                #expect(throws: Never.self) { try loop.add(newcomer) }
+                added(loop, newcomer)
             }
         }
         send("x", to: one.right)
@@ -188,9 +197,7 @@ import Testing
         let (first, second) = (Recorder(), Recorder())
         first.onReady = { [unowned first] _ in
             loop.remove(first, keepingOpen: one.left.fd)
-            #expect(throws: Never.self) {
-                try loop.add(second, descriptor: two.left.fd, trigger: .levelReadable)
-            }
+            added(loop, second, two.left.fd)
         }
         try loop.add(first, descriptor: one.left.fd, trigger: .levelReadable)
         send("x", to: one.right)

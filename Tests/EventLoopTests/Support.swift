@@ -42,7 +42,7 @@ final class SocketPair {
 
 /// A file in memory with these bytes.
 func memoryFile(_ bytes: [UInt8]) throws -> OwnedDescriptor {
-    let fd = memfd_create("test", UInt32(PINFOLD_MFD_CLOEXEC.rawValue))
+    let fd = memfd_create("test", UInt32(PINFOLD_MFD_CLOEXEC))
     guard fd >= 0 else { throw Errno.last }
     let file = OwnedDescriptor(fd)
     var written = 0

@@ -1,4 +1,5 @@
 import CLinux
+import Foundation
 import Testing
 
 @testable import EventLoop

@@ -8,11 +8,12 @@ import Testing
 private let capacity = 4096
 
 extension OriginTable {
-    fileprivate func origin(
-        _ host: String, _ port: UInt16 = 80, _ scheme: Scheme = .http, _ policy: PolicySnapshot
+    fileprivate func named(
+        _ host: String, _ port: UInt16 = 80, _ scheme: Scheme = .http, under policy: PolicySnapshot
     ) throws -> Origin {
-        try #require(
-            origin(host: Array(host.utf8).span, port: port, scheme: scheme, policy: policy))
+        let bytes = Array(host.utf8)
+        let found = origin(host: bytes.span, port: port, scheme: scheme, policy: policy)
+        return try #require(found)
     }
 }
 
@@ -21,9 +22,9 @@ extension OriginTable {
 
     @Test func aHostIsTheSameInAnyCase() throws {
         let policy = try testPolicy()
-        let origin = try table.origin("api.example.com", policy)
+        let origin = try table.named("api.example.com", under: policy)
         for host in ["API.EXAMPLE.COM", "Api.Example.Com", "api.example.com"] {
-            #expect(try table.origin(host, policy) === origin)
+            #expect(try table.named(host, under: policy) === origin)
         }
         #expect(origin.key.host == "api.example.com")
         #expect(table.all.count == 1)
@@ -32,12 +33,12 @@ extension OriginTable {
     @Test func hostPortAndSchemeTellOriginsApart() throws {
         let policy = try testPolicy()
         let origins = [
-            try table.origin("a.test", 80, .http, policy),
-            try table.origin("a.test", 8080, .http, policy),
-            try table.origin("a.test", 80, .https, policy),
-            try table.origin("a.test", 443, .https, policy),
-            try table.origin("b.test", 80, .http, policy),
-            try table.origin("a.test.", 80, .http, policy),
+            try table.named("a.test", 80, .http, under: policy),
+            try table.named("a.test", 8080, .http, under: policy),
+            try table.named("a.test", 80, .https, under: policy),
+            try table.named("a.test", 443, .https, under: policy),
+            try table.named("b.test", 80, .http, under: policy),
+            try table.named("a.test.", 80, .http, under: policy),
         ]
         #expect(Set(origins.map { ObjectIdentifier($0) }).count == origins.count)
         #expect(table.all.count == origins.count)
@@ -57,7 +58,7 @@ extension OriginTable {
     func anOriginIsNamedWithoutItsDefaultPort(
         host: String, port: UInt16, scheme: Scheme, authority: String, prefix: String
     ) throws {
-        let origin = try table.origin(host, port, scheme, try testPolicy())
+        let origin = try table.named(host, port, scheme, under: try testPolicy())
         #expect(String(decoding: origin.authority, as: UTF8.self) == authority)
         #expect(String(decoding: origin.cacheKeyPrefix, as: UTF8.self) == prefix)
         #expect((origin.tls != nil) == (scheme == .https))
@@ -94,7 +95,7 @@ extension OriginTable {
     func anUpgradeMovesTheDefaultPortAndKeepsAnExplicitOne(
         host: String, port: UInt16, scheme: Scheme, connected: UInt16, isSecure: Bool
     ) throws {
-        let origin = try table.origin(host, port, scheme, try testPolicy(upgrading))
+        let origin = try table.named(host, port, scheme, under: try testPolicy(upgrading))
         #expect(origin.key.port == connected)
         #expect(origin.key.requestedPort == port)
         #expect(origin.key.isSecure == isSecure)
@@ -104,8 +105,8 @@ extension OriginTable {
 
     @Test func anUpgradedOriginSharesItsCacheKeysWithTheSecureOne() throws {
         let policy = try testPolicy(upgrading)
-        let upgraded = try table.origin("up.test", 80, .http, policy)
-        let secure = try table.origin("up.test", 443, .https, policy)
+        let upgraded = try table.named("up.test", 80, .http, under: policy)
+        let secure = try table.named("up.test", 443, .https, under: policy)
         #expect(upgraded !== secure)
         #expect(upgraded.cacheKeyPrefix == secure.cacheKeyPrefix)
         #expect(upgraded.fingerprint == secure.fingerprint)
@@ -124,9 +125,9 @@ extension OriginTable {
                 cache: { store: false }
               - match: ["*.two.test"]
             """)
-        let one = try table.origin("one.test", policy)
-        let two = try table.origin("x.two.test", policy)
-        let none = try table.origin("three.test", policy)
+        let one = try table.named("one.test", under: policy)
+        let two = try table.named("x.two.test", under: policy)
+        let none = try table.named("three.test", under: policy)
         #expect([one, two, none].map(\.entryIndex) == [0, 1, nil])
         #expect([one, two, none].map(\.firstByteMilliseconds) == [5000, 60_000, 60_000])
         #expect([one, two, none].map(\.cacheStores) == [false, true, true])
@@ -139,7 +140,7 @@ extension OriginTable {
 
     @Test func nothingIsStoredWhenTheCacheIsOff() throws {
         let policy = try testPolicy("cache: { enabled: false }")
-        #expect(try !table.origin("a.test", policy).cacheStores)
+        #expect(try !table.named("a.test", under: policy).cacheStores)
     }
 
     @Test(
@@ -159,7 +160,7 @@ extension OriginTable {
                 allow: [10.9.0.0/16]
                 deny: [denied.test, 192.0.2.0/24]
             """)
-        #expect(try table.origin(host, policy).refusal == refusal)
+        #expect(try table.named(host, under: policy).refusal == refusal)
     }
 
     // MARK: Reverse routes
@@ -174,7 +175,7 @@ extension OriginTable {
         #expect(origin.refusal == nil)
         #expect(origin.tls != nil)
         // A forward request for the same address is refused: it has an origin of its own.
-        let forward = try table.origin("127.0.0.1", 8443, .https, policy)
+        let forward = try table.named("127.0.0.1", 8443, .https, under: policy)
         #expect(forward !== origin)
         #expect(forward.refusal == .loopback)
         let clear = ReverseUpstream(host: "127.0.0.1", port: 8443, isSecure: false)
@@ -185,15 +186,15 @@ extension OriginTable {
     // MARK: Capacity
 
     private func fill(_ count: Int, _ policy: PolicySnapshot) throws {
-        for index in 0..<count { _ = try table.origin("h\(index).test", policy) }
+        for index in 0..<count { _ = try table.named("h\(index).test", under: policy) }
     }
 
     @Test func beyondTheCapacityOnlyTheUnusedAreForgotten() throws {
         let policy = try testPolicy()
-        let unused = try table.origin("unused.test", policy)
-        let open = try table.origin("open.test", policy)
-        let connecting = try table.origin("connecting.test", policy)
-        let waiting = try table.origin("waiting.test", policy)
+        let unused = try table.named("unused.test", under: policy)
+        let open = try table.named("open.test", under: policy)
+        let connecting = try table.named("connecting.test", under: policy)
+        let waiting = try table.named("waiting.test", under: policy)
         let reverse = table.origin(
             of: ReverseUpstream(host: "r.test", port: 80, isSecure: false), policy: policy)
         open.open = 1
@@ -202,25 +203,25 @@ extension OriginTable {
         try fill(capacity - 4, policy)
         // At the capacity nothing is forgotten.
         #expect(table.all.count == capacity + 1)
-        #expect(try table.origin("unused.test", policy) === unused)
-        let last = try table.origin("one-more.test", policy)
+        #expect(try table.named("unused.test", under: policy) === unused)
+        let last = try table.named("one-more.test", under: policy)
         #expect(table.all.count == 5)
-        #expect(try table.origin("open.test", policy) === open)
-        #expect(try table.origin("connecting.test", policy) === connecting)
-        #expect(try table.origin("waiting.test", policy) === waiting)
-        #expect(try table.origin("one-more.test", policy) === last)
+        #expect(try table.named("open.test", under: policy) === open)
+        #expect(try table.named("connecting.test", under: policy) === connecting)
+        #expect(try table.named("waiting.test", under: policy) === waiting)
+        #expect(try table.named("one-more.test", under: policy) === last)
         #expect(
             table.origin(
                 of: ReverseUpstream(host: "r.test", port: 80, isSecure: false), policy: policy)
                 === reverse)
-        #expect(try table.origin("unused.test", policy) !== unused)
+        #expect(try table.named("unused.test", under: policy) !== unused)
     }
 
     @Test func originsInUseAreKeptBeyondTheCapacity() throws {
         let policy = try testPolicy()
         try fill(capacity, policy)
         for origin in table.all { origin.open = 1 }
-        _ = try table.origin("one-more.test", policy)
+        _ = try table.named("one-more.test", under: policy)
         #expect(table.all.count == capacity + 1)
     }
 
@@ -228,7 +229,7 @@ extension OriginTable {
         let policy = try testPolicy()
         try fill(capacity + 1, policy)
         #expect(table.all.count == 1)
-        for index in 0..<(capacity - 1) { _ = try table.origin("g\(index).test", policy) }
+        for index in 0..<(capacity - 1) { _ = try table.named("g\(index).test", under: policy) }
         #expect(table.all.count == capacity)
     }
 
@@ -241,7 +242,7 @@ extension OriginTable {
         #expect(removed.count == 4)
         #expect(removed.contains { $0 === reverse })
         #expect(table.all.isEmpty)
-        let made = try table.origin("h0.test", next)
+        let made = try table.named("h0.test", under: next)
         #expect(made.policy === next)
         #expect(table.origin(of: upstream, policy: next) !== reverse)
     }

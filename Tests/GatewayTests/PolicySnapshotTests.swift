@@ -24,7 +24,7 @@ private let pinned = """
 extension PolicySnapshot {
     /// Of the pinned host, of the one without pins, of all others.
     fileprivate var fingerprints: [UInt64] {
-        [fingerprint(entryIndex: 0), fingerprint(entryIndex: 1), fingerprint(entryIndex: nil)]
+        [fingerprint(entryIndex: 0, isFixed: false), fingerprint(entryIndex: 1, isFixed: false), fingerprint(entryIndex: nil, isFixed: false)]
     }
 }
 
@@ -62,8 +62,8 @@ private enum PinsetChange: CaseIterable {
 
     @Test func theSameTrustOfAHostAndOfAllIsOne() throws {
         let policy = try testPolicy(pinned)
-        #expect(policy.fingerprint(entryIndex: 1) == policy.fingerprint(entryIndex: nil))
-        #expect(policy.fingerprint(entryIndex: 0) != policy.fingerprint(entryIndex: nil))
+        #expect(policy.fingerprint(entryIndex: 1, isFixed: false) == policy.fingerprint(entryIndex: nil, isFixed: false))
+        #expect(policy.fingerprint(entryIndex: 0, isFixed: false) != policy.fingerprint(entryIndex: nil, isFixed: false))
     }
 
     @Test func aFingerprintIsTheSameInEveryProcess() throws {
@@ -74,7 +74,7 @@ private enum PinsetChange: CaseIterable {
         for byte in Array("1.2".utf8) + [0xFF] + Array("system".utf8) + [0xFF] {
             expected = (expected ^ UInt64(byte)) &* 0x100_0000_01B3
         }
-        #expect(try testPolicy(configuration).fingerprint(entryIndex: nil) == expected)
+        #expect(try testPolicy(configuration).fingerprint(entryIndex: nil, isFixed: false) == expected)
     }
 
     @Test func whatIsNotTrustDoesNotChangeIt() throws {

@@ -9,6 +9,16 @@ private struct Letter: Sendable, Equatable {
     var number: Int
 }
 
+/// Runs `body` on so many threads, each with its number, beside `meanwhile`; joins them all.
+private func withThreads(
+    _ count: Int, _ body: @escaping @Sendable (Int) -> Void, meanwhile: () throws -> Void
+) throws {
+    guard count > 0 else { return try meanwhile() }
+    let thread = try WorkerThread(name: "test-\(count - 1)") { body(count - 1) }
+    try withThreads(count - 1, body, meanwhile: meanwhile)
+    thread.join()
+}
+
 @Suite struct MailboxTests {
     /// The wakes that were signalled and not yet taken.
     private func wakes(_ event: Int32) -> UInt64 {
@@ -78,13 +88,11 @@ private struct Letter: Sendable, Equatable {
             if next.allSatisfy({ $0 == each }) { loop.stop() }
         }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
-        for sender in 0..<senders {
-            // Not joined: the loop ends when all that they send has come.
-            _ = try WorkerThread(name: "sender-\(sender)") {
-                for number in 0..<each { mailbox.post(Letter(sender: sender, number: number)) }
-            }
+        try withThreads(senders) { sender in
+            for number in 0..<each { mailbox.post(Letter(sender: sender, number: number)) }
+        } meanwhile: {
+            loop.run()
         }
-        loop.run()
         #expect(isOrdered)
         #expect(next == [Int](repeating: each, count: senders))
     }

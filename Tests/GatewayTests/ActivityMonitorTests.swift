@@ -7,6 +7,16 @@ import Testing
 
 private let delays = ActivityDelays(activationMilliseconds: 100, completionMilliseconds: 50)
 
+/// Runs `body` on so many threads, each with its number, beside `meanwhile`; joins them all.
+private func withThreads(
+    _ count: Int, _ body: @escaping @Sendable (Int) -> Void, meanwhile: () throws -> Void
+) throws {
+    guard count > 0 else { return try meanwhile() }
+    let thread = try WorkerThread(name: "test-\(count - 1)") { body(count - 1) }
+    try withThreads(count - 1, body, meanwhile: meanwhile)
+    thread.join()
+}
+
 @Suite struct ActivityMonitorTests {
     private let monitor = ActivityMonitor(delays: delays)
 
@@ -114,16 +124,6 @@ private let delays = ActivityDelays(activationMilliseconds: 100, completionMilli
 
     @Test func exchangesOfAllThreadsAreCounted() throws {
         let (monitor, done) = (monitor, try Mailbox<Int>())
-        for thread in 0..<4 {
-            _ = try WorkerThread(name: "exchanges") {
-                for _ in 0..<5000 {
-                    monitor.begin()
-                    monitor.end()
-                }
-                monitor.begin()
-                done.post(thread)
-            }
-        }
         let loop = try EventLoop()
         var finished = 0
         let receiver = MailboxReceiver(done) { _ in
@@ -131,7 +131,16 @@ private let delays = ActivityDelays(activationMilliseconds: 100, completionMilli
             if finished == 4 { loop.stop() }
         }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
-        loop.run()
+        try withThreads(4) { thread in
+            for _ in 0..<5000 {
+                monitor.begin()
+                monitor.end()
+            }
+            monitor.begin()
+            done.post(thread)
+        } meanwhile: {
+            loop.run()
+        }
         _ = observe()
         #expect(monitor.snapshot.count == 4)
     }

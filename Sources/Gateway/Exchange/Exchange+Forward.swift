@@ -17,8 +17,8 @@ extension Exchange {
         }
     }
 
-    /// The origin under the configuration in force: a reload may have come while the request waited.
-    /// nil: it has been answered.
+    /// The origin under the configuration in force: a reload may have come while the request
+    /// waited. nil: it has been answered.
     private func currentOrigin() -> Origin? {
         guard let origin, origin.policy !== worker.policy else { return origin }
         stored = nil

@@ -98,6 +98,7 @@ extension ClientConnection: ClientStream {
             setClientDeadline()
             return true
         case .blocked:
+            if written > 0 { progress.restart() }
             if written > 0 || deadline == .max { setClientDeadline() }
             return false
         case .failed:

@@ -44,6 +44,7 @@ final class ClientConnection: EventHandler {
 
     var input: Buffer?
     var output = OutputQueue()
+    var progress = SendProgress()
     var parser: RequestHeadParser
     var body: RequestBody?
     var exchange: Exchange?
@@ -103,7 +104,9 @@ final class ClientConnection: EventHandler {
             } else {
                 close()
             }
-        case .exchange: exchange?.clientTimedOut()
+        case .exchange:
+            if !output.isEmpty, progress.isMade(on: descriptor) { return setClientDeadline() }
+            exchange?.clientTimedOut()
         }
     }
 

@@ -20,6 +20,7 @@ final class UpstreamConnection: EventHandler {
     private var consumer: (any UpstreamConsumer)?
 
     private var output = OutputQueue()
+    private var progress = SendProgress()
     private var input: Buffer?
     private var parser: ResponseHeadParser
     private var decoder = BodyDecoder(.none)
@@ -117,11 +118,13 @@ final class UpstreamConnection: EventHandler {
 
     /// Writes what is queued. False: the socket is full, `upstreamDrained` will follow.
     func flush() -> Bool {
+        let before = output.pendingBytes
         switch transport.flush(&output) {
         case .drained:
             armResponseDeadline()
             return true
         case .blocked:
+            if output.pendingBytes < before { progress.restart() }
             armBodyDeadline()
             return false
         case .failed:
@@ -217,6 +220,9 @@ final class UpstreamConnection: EventHandler {
             worker.upstreams.handshakeEnded(self, .tlsTimeout)
         case .active:
             if paused { return }  // the client is the slow one; its own deadline runs
+            if !output.isEmpty, progress.isMade(on: transport.descriptor) {
+                return armBodyDeadline()
+            }
             fail(part == .head ? .firstByteTimeout : .upstreamBodyTimeout)
         }
     }

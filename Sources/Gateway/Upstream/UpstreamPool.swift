@@ -31,7 +31,9 @@ final class UpstreamPool {
         }
         let limits = origin.policy.configuration.limits
         let mayConnect = makeRoom(origin, share(limits.upstreamPerHost), share(limits.connections))
-        guard mayConnect || origin.waiters.count < share(limits.pending) else {
+        // Those for whom a connection is being made do not wait for another's end.
+        let queued = origin.waiters.count - origin.connecting
+        guard mayConnect || queued < share(limits.pending) else {
             worker.metrics.add(.poolWaitRefusals)
             consumer.upstreamFailed(.tooManyPending, responseStarted: false)
             return

@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -49,6 +50,10 @@ enum {
 /* Variadic calls, which Swift does not import. */
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);
+}
+/* SIOCOUTQ, which the headers call TIOCOUTQ too. */
+static inline int unsent_bytes(int fd, int *count) {
+    return ioctl(fd, TIOCOUTQ, count);
 }
 static inline int open_with_mode(const char *path, int flags, mode_t mode) {
     return open(path, flags, mode);

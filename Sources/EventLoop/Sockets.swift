@@ -168,6 +168,12 @@ package enum Sockets {
         return code == 0 ? nil : Errno(code: code)
     }
 
+    /// Bytes written to a socket that its peer has not acknowledged; nil when that is not known.
+    package static func unsentBytes(_ fd: Int32) -> Int? {
+        var count: Int32 = 0
+        return unsent_bytes(fd, &count) == 0 ? Int(count) : nil
+    }
+
     /// The address a socket is bound to, e.g. to learn the port that the kernel chose.
     package static func localEndpoint(_ fd: Int32) -> Endpoint? {
         var address = KernelAddress()

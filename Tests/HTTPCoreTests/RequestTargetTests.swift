@@ -54,7 +54,8 @@ import Testing
         Parts(
             line: "OPTIONS http://a", form: .absolute, host: "a", port: 80, path: "", origin: "*"),
         Parts(
-            line: "OPTIONS http://a/", form: .absolute, host: "a", port: 80, path: "/", origin: "/"),
+            line: "OPTIONS http://a/", form: .absolute, host: "a", port: 80, path: "/",
+            origin: "/"),
         Parts(
             line: "OPTIONS http://a?x", form: .absolute, host: "a", port: 80, path: "?x",
             origin: "/?x"),

@@ -105,7 +105,7 @@ def test_a_host_may_refuse_tunnels(gateway, scripted_origin):
     wire, response = running.connect(f"open.test:{there.port}")
     wire.close()
     assert response.status == 200
-    assert there.accepted == 1
+    until(lambda: there.accepted == 1, "the origin has the one connection")
 
 
 def test_half_close_by_the_client_leaves_the_other_direction(shared_gateway, scripted_origin):

@@ -98,6 +98,7 @@ extension ClientConnection: ClientStream {
             updateExchangeDeadline(progress: written > 0)
             return true
         case .blocked:
+            if written > 0 { progress.restart() }
             updateExchangeDeadline(progress: written > 0)
             return false
         case .failed:

@@ -46,6 +46,7 @@ final class ClientConnection: EventHandler {
 
     var input: Buffer?
     var output = OutputQueue()
+    var progress = SendProgress()
     var parser: RequestHeadParser
     var body: RequestBody?
     var exchange: Exchange?
@@ -114,7 +115,11 @@ final class ClientConnection: EventHandler {
             } else {
                 close()
             }
-        case .exchange: exchange?.clientTimedOut()
+        case .exchange:
+            if !output.isEmpty, progress.isMade(on: descriptor) {
+                return updateExchangeDeadline(progress: true)
+            }
+            exchange?.clientTimedOut()
         }
     }
 

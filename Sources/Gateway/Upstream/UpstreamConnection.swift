@@ -44,6 +44,7 @@ final class UpstreamConnection: EventHandler {
     /// Bytes received in all, to bound what one turn takes.
     var receivedBytes = 0
     var wantsLargeBuffer = false
+    var progress = SendProgress()
     /// Some byte of the current response was received.
     var responseStarted = false
     /// How many exchanges it carried before the current one.
@@ -143,6 +144,7 @@ final class UpstreamConnection: EventHandler {
             }
             return true
         case .blocked:
+            if output.pendingBytes < before { progress.restart() }
             if output.pendingBytes < before || deadline == .max { armBodyDeadline() }
             return false
         case .failed:
@@ -230,6 +232,9 @@ final class UpstreamConnection: EventHandler {
             close()
             worker.upstreams.handshakeEnded(self, .tlsTimeout)
         case .active:
+            if !output.isEmpty, progress.isMade(on: transport.descriptor) {
+                return armBodyDeadline()
+            }
             fail(part == .head ? .firstByteTimeout : .upstreamBodyTimeout)
         }
     }

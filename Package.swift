@@ -109,6 +109,8 @@ let package = Package(
             dependencies: [
                 "Gateway", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
                 "Metrics", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration",
+                .product(
+                    name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .testTarget(
             name: "AdminTests", dependencies: ["Admin", "Metrics", "Activity", "HTTPCore"],

@@ -22,6 +22,9 @@ package struct PolicyOptions: Sendable, Equatable {
     package var maximumVaryNames = 16
     /// The longest serialised `VaryKey`, in bytes.
     package var maximumVaryKeyBytes = 4096
+    /// Request fields, in lower case, that every response of the route varies by, besides what its
+    /// Vary nominates. At most `VaryKey.maximumNameBytes` each.
+    package var nominatedFields: [[UInt8]] = []
     /// How long past its freshness a response may be served when the origin cannot be reached and
     /// neither the origin nor the client said anything about it, in seconds (RFC 9111 §4.2.4).
     ///

@@ -1,6 +1,5 @@
 import CachePolicy
 import HTTPCore
-import Synchronization
 
 /// The cache's store: a memory tier in front of SQLite.
 ///
@@ -21,7 +20,7 @@ package final class CacheStore: Sendable {
     let options: CacheStoreOptions
     let memory: MemoryTier
     let disk: DiskTier
-    private let refusals = Mutex([UInt64](repeating: 0, count: StoreRefusal.allCases.count))
+    private let refusals = Locked([UInt64](repeating: 0, count: StoreRefusal.allCases.count))
 
     /// Opens the store. The database is opened in the background: until then, and whenever the
     /// disk tier is off, the store is a memory cache. Never fails: what is wrong with the disk is
@@ -204,6 +203,7 @@ package final class CacheStore: Sendable {
         figures.diskWrites = disk.counters.writes.load(ordering: .relaxed)
         figures.damagedEntries = disk.counters.damaged.load(ordering: .relaxed)
         figures.queueBytes = disk.budget.bytes
+        figures.stagingBytes = disk.staging.bytes
         figures.queueDepth = disk.queue.depth
         figures.pendingReads = disk.reads.count
         figures.refusals = refusals.withLock { $0 }

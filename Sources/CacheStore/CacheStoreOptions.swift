@@ -31,6 +31,9 @@ package struct CacheStoreOptions: Sendable {
     /// Bytes of responses on their way into the store (being received, or queued for the disk).
     /// At the limit a store is refused.
     package var queueBytes: Int = 32 << 20
+    /// Bytes of bodies larger than `wholeBodyBytes` that are being gathered for the memory tier.
+    /// At the limit a body goes to disk alone, or is refused if it cannot.
+    package var stagingBytes: Int = 32 << 20
     /// Loads and chunk reads that may wait for a reader thread. At the limit they are refused.
     package var pendingReads: Int = 4096
     /// Reader threads, each with its own connection.

@@ -59,6 +59,13 @@ struct DatabaseFiles {
         return descriptor
     }
 
+    /// Makes the database's file, empty, for its owner alone: SQLite would make it readable for
+    /// all, and gives its log the same mode. Whether that worked, opening it will tell.
+    func makeDatabase() {
+        let descriptor = open_with_mode(database, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if descriptor >= 0 { close(descriptor) }
+    }
+
     /// Renames the database and what belongs to it to `cache.sqlite.WORD-SECONDS`. Answers the new
     /// path; nil: it cannot be renamed.
     func setAside(_ word: String) -> String? {

@@ -1,5 +1,4 @@
 import CachePolicy
-import Synchronization
 
 /// Rows to be removed for an entry that left the index.
 struct Removal: Sendable, Equatable {
@@ -60,12 +59,12 @@ final class DiskIndex: Sendable {
         var isDoomed = false
     }
 
-    let state: Mutex<State>
+    let state: Locked<State>
     /// A last use is noted down if it is this much later than the one on disk.
     private let accessSeconds: UInt32
 
     init(phase: DiskState, accessSeconds: Int) {
-        state = Mutex(State(phase: phase))
+        state = Locked(State(phase: phase))
         self.accessSeconds = UInt32(clamping: accessSeconds)
     }
 

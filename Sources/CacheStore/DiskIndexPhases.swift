@@ -1,5 +1,3 @@
-import Synchronization
-
 /// The writer's side of the index: opening, evicting, going off.
 extension DiskIndex {
     /// What the database holds, as read at its opening.

@@ -32,7 +32,7 @@ final class StoreBudget: Sendable {
     private let used = Atomic<Int>(0)
     let limit: Int
     /// Callers waiting for the budget to be half free.
-    private let waiters = Mutex<[@Sendable () -> Void]>([])
+    private let waiters = Locked<[@Sendable () -> Void]>([])
     private let hasWaiters = Atomic<Bool>(false)
 
     init(limit: Int) { self.limit = limit }

@@ -2,11 +2,10 @@ import CLinux
 import CSQLite
 import CachePolicy
 import HTTPCore
-import Synchronization
 
 /// A reader's connection, closed from outside when the database is left.
 final class ReaderSlot: Sendable {
-    let connection = Mutex<ReaderConnection?>(nil)
+    let connection = Locked<ReaderConnection?>(nil)
 }
 
 /// A connection that reads, with its statements.
@@ -98,9 +97,7 @@ struct DiskReader {
         do {
             return try slot.connection.withLock { connection throws(DatabaseError) -> Result? in
                 if connection == nil {
-                    guard tier.index.phase == .ready || tier.index.phase == .off(.closed) else {
-                        return nil
-                    }
+                    guard tier.index.phase == .ready else { return nil }
                     connection = try ReaderConnection(
                         path: tier.options.databasePath, options: tier.options)
                 }

@@ -14,13 +14,16 @@ final class DiskTier: Sendable {
     let index: DiskIndex
     let queue: DiskQueue
     let reads: ReadQueue
+    /// Bytes of responses on their way to disk, or small enough to be gathered for it.
     let budget: StoreBudget
+    /// Bytes of larger bodies being gathered for the memory tier.
+    let staging: StoreBudget
     let descriptors: DescriptorBudget
     let counters = DiskCounters()
     let onEvent: @Sendable (StoreEvent) -> Void
     /// The readers' connections. A reader holds its lock while it uses it.
     let connections: [ReaderSlot]
-    private let threads = Mutex<[StoreThread]>([])
+    private let threads = Locked<[StoreThread]>([])
     private let ended = Monitor(false)
     /// The database has been opened, or not, for the first time.
     let settled = Latch()
@@ -37,6 +40,7 @@ final class DiskTier: Sendable {
         queue = DiskQueue(options: options)
         reads = ReadQueue(limit: options.pendingReads)
         budget = StoreBudget(limit: options.queueBytes)
+        staging = StoreBudget(limit: options.stagingBytes)
         connections = (0..<max(1, options.readers)).map { _ in ReaderSlot() }
     }
 
@@ -114,6 +118,11 @@ final class DiskTier: Sendable {
             return threads
         }
         guard !all.isEmpty else { return }
+        // The last reference was dropped in a completion: a thread cannot wait for itself.
+        if all.contains(where: \.isCurrent) {
+            for thread in all { thread.detach() }
+            return
+        }
         let deadline =
             StoreClock.monotonic() + (Int64(options.closeMilliseconds) + 1000) * 1_000_000
         let inTime = ended.wait { ended in

@@ -1,6 +1,5 @@
 import CLinux
 import CSQLite
-import Synchronization
 
 /// The writer thread: owns the writing connection, carries out the queue in batches of one
 /// transaction, makes room, and decides whether the tier is on or off.

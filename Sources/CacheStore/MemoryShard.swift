@@ -9,20 +9,28 @@ package enum MemoryMatch: Sendable {
     case several([CachedResponse])
 }
 
-/// One part of the memory tier: a hash table with an LRU list through it. A value without locks.
+/// One part of the memory tier: a hash table with a list through it that approximates least
+/// recently used (CLOCK: a look-up only marks what it finds; what is marked gets a second chance
+/// when room is made). A value without locks.
+///
+/// Moving what is found to the front of the list would touch three more places in memory, each a
+/// cache miss: half of a look-up's time among many responses.
 struct MemoryShard {
     private struct Slot {
         var response: CachedResponse?
         var hash: UInt64 = 0
         var bytes = 0
-        /// More recently and less recently used neighbour; -1 at the ends.
+        /// Neighbours by age; -1 at the ends.
         var newer: Int32 = -1
         var older: Int32 = -1
         /// Next slot of the bucket, or of the free list.
         var chain: Int32 = -1
-        /// When it was last used, in uses of this shard.
-        var used: UInt32 = 0
+        /// Found since room was last looked for here.
+        var isUsed = false
     }
+
+    /// Second chances given while room is made for one response.
+    static let chances = 64
 
     /// Counters of invalidations; a key's is found by its hash. Several keys share one, which at
     /// worst refuses a store too many.
@@ -33,7 +41,6 @@ struct MemoryShard {
     private var free: Int32 = -1
     private var newest: Int32 = -1
     private var oldest: Int32 = -1
-    private var uses: UInt32 = 0
     private var generations = ContiguousArray<UInt32>(repeating: 0, count: generationCount)
     private(set) var count = 0
     private(set) var bytes = 0
@@ -44,14 +51,14 @@ struct MemoryShard {
 
     // MARK: Looking
 
-    /// The responses of a key; each counts as used.
+    /// The responses of a key; each is marked as used.
     @inline(__always)
     mutating func find(_ hash: UInt64, _ key: UnsafeRawBufferPointer) -> MemoryMatch {
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
             if let response = match(slot, hash, key) {
                 let next = slots[Int(slot)].chain
-                touch(slot)
+                slots[Int(slot)].isUsed = true
                 return findMore(response, next, hash, key)
             }
             slot = slots[Int(slot)].chain
@@ -69,7 +76,7 @@ struct MemoryShard {
             if let response = match(slot, hash, key) {
                 if several.isEmpty { several.append(first) }
                 several.append(response)
-                touch(slot)
+                slots[Int(slot)].isUsed = true
             }
             slot = slots[Int(slot)].chain
         }
@@ -124,6 +131,7 @@ struct MemoryShard {
     mutating func insert(_ response: CachedResponse, dropped: inout [CachedResponse]) {
         var variants = 0
         var leastUsed: Int32 = -1
+        var oldestVariant: Int32 = -1
         var slot = buckets[bucket(response.keyHash)]
         while slot >= 0 {
             let next = slots[Int(slot)].chain
@@ -132,14 +140,16 @@ struct MemoryShard {
                     remove(slot, dropped: &dropped)
                 } else {
                     variants += 1
-                    if leastUsed < 0 || age(slot) > age(leastUsed) { leastUsed = slot }
+                    // A bucket's chain has the latest first.
+                    oldestVariant = slot
+                    if !slots[Int(slot)].isUsed { leastUsed = slot }
                 }
             }
             slot = next
         }
         if variants >= variantLimit {
             evictions += 1
-            remove(leastUsed, dropped: &dropped)
+            remove(leastUsed >= 0 ? leastUsed : oldestVariant, dropped: &dropped)
         }
         add(response)
     }
@@ -187,8 +197,18 @@ struct MemoryShard {
         while oldest >= 0 { remove(oldest, dropped: &dropped) }
     }
 
-    /// Takes out the least recently used response, unless that is `kept`.
+    /// Takes out the oldest response that was not used of late, unless that is `kept`.
     mutating func evict(except kept: CachedResponse?) -> CachedResponse? {
+        var chances = Self.chances
+        while oldest >= 0, newest != oldest, chances > 0,
+            slots[Int(oldest)].isUsed || slots[Int(oldest)].response === kept
+        {
+            chances -= 1
+            let slot = oldest
+            slots[Int(slot)].isUsed = false
+            unlink(slot)
+            link(slot)
+        }
         guard oldest >= 0, let response = slots[Int(oldest)].response, response !== kept else {
             return nil
         }
@@ -197,8 +217,6 @@ struct MemoryShard {
         evictions += 1
         return response
     }
-
-    private func age(_ slot: Int32) -> UInt32 { uses &- slots[Int(slot)].used }
 
     private mutating func add(_ response: CachedResponse) {
         if count >= buckets.count { grow() }
@@ -217,8 +235,6 @@ struct MemoryShard {
         let home = bucket(response.keyHash)
         slots[Int(slot)].chain = buckets[home]
         buckets[home] = slot
-        uses &+= 1
-        slots[Int(slot)].used = uses
         link(slot)
         count += 1
         bytes += size
@@ -241,16 +257,6 @@ struct MemoryShard {
         slots[Int(slot)] = Slot()
         slots[Int(slot)].chain = free
         free = slot
-    }
-
-    /// Makes a response the most recently used.
-    @inline(__always)
-    private mutating func touch(_ slot: Int32) {
-        guard newest != slot else { return }
-        uses &+= 1
-        slots[Int(slot)].used = uses
-        unlink(slot)
-        link(slot)
     }
 
     private mutating func link(_ slot: Int32) {

@@ -1,17 +1,12 @@
 import CachePolicy
 import Synchronization
 
-/// The memory tier: shards, each an LRU under a lock of its own, and one limit on their bytes.
+/// The memory tier: shards, each under a lock of its own, and one limit on their bytes.
 ///
-/// When the limit is passed room is made shard by shard in turn, from each one's least recently
-/// used end; with keys spread evenly by their hashes that is close to one list over all.
+/// When the limit is passed room is made shard by shard in turn; with keys spread evenly by their
+/// hashes that is close to one list over all.
 final class MemoryTier: Sendable {
-    private final class Part: Sendable {
-        let shard: Mutex<MemoryShard>
-        init(variantLimit: Int) { shard = Mutex(MemoryShard(variantLimit: variantLimit)) }
-    }
-
-    private let parts: [Part]
+    private let parts: [Locked<MemoryShard>]
     private let shift: UInt64
     /// Bytes that may be kept.
     let limit: Int
@@ -25,7 +20,9 @@ final class MemoryTier: Sendable {
     init(options: CacheStoreOptions, onEvict: @escaping @Sendable (CachedResponse) -> Void) {
         var count = 1
         while count < options.memoryShards, count < 1024 { count *= 2 }
-        parts = (0..<count).map { _ in Part(variantLimit: options.variantsPerKey) }
+        parts = (0..<count).map { _ in
+            Locked(MemoryShard(variantLimit: options.variantsPerKey))
+        }
         shift = UInt64(64 - count.trailingZeroBitCount)
         limit = max(0, options.memoryBytes)
         objectLimit = min(options.memoryObjectBytes, limit / 8)
@@ -36,7 +33,7 @@ final class MemoryTier: Sendable {
     func admits(_ memoryBytes: Int) -> Bool { memoryBytes <= objectLimit }
 
     @inline(__always)
-    private func part(_ hash: UInt64) -> Part {
+    private func part(_ hash: UInt64) -> Locked<MemoryShard> {
         // The upper half of the product: every bit of the hash takes part. One shard: shift is
         // 64, which Swift's smart shift answers with 0.
         parts[Int(truncatingIfNeeded: (hash &* 0x9E37_79B9_7F4A_7C15) >> shift)]
@@ -45,7 +42,7 @@ final class MemoryTier: Sendable {
     /// See `CacheStore.lookup`.
     @inline(__always)
     func find(_ key: CacheKeyView) -> MemoryMatch {
-        part(key.hash).shard.withLock { $0.find(key.hash, key.bytes) }
+        part(key.hash).withLock { $0.find(key.hash, key.bytes) }
     }
 
     /// Runs `body` under the lock of the key's shard. What it drops is freed afterwards, and room
@@ -55,7 +52,7 @@ final class MemoryTier: Sendable {
         _ body: (inout MemoryShard, inout [CachedResponse]) -> Result
     ) -> Result {
         var dropped: [CachedResponse] = []
-        let (result, change) = part(hash).shard.withLock { shard in
+        let (result, change) = part(hash).withLock { shard in
             let before = shard.bytes
             let result = body(&shard, &dropped)
             return (result, shard.bytes - before)
@@ -70,7 +67,7 @@ final class MemoryTier: Sendable {
         while bytes.load(ordering: .relaxed) > limit, misses < parts.count {
             let turn = cursor.wrappingAdd(1, ordering: .relaxed).oldValue
             let part = parts[turn & (parts.count - 1)]
-            let (evicted, change) = part.shard.withLock { shard in
+            let (evicted, change) = part.withLock { shard in
                 let before = shard.bytes
                 return (shard.evict(except: kept), before - shard.bytes)
             }
@@ -88,7 +85,7 @@ final class MemoryTier: Sendable {
     func removeAll() {
         for part in parts {
             var dropped: [CachedResponse] = []
-            let change = part.shard.withLock { shard in
+            let change = part.withLock { shard in
                 let before = shard.bytes
                 shard.removeAll(dropped: &dropped)
                 return before - shard.bytes
@@ -102,7 +99,7 @@ final class MemoryTier: Sendable {
         var entries = 0
         var evictions: UInt64 = 0
         for part in parts {
-            part.shard.withLock { shard in
+            part.withLock { shard in
                 entries += shard.count
                 evictions += shard.evictions
             }

@@ -18,8 +18,8 @@ extension CacheStore {
         response.isOnDiskOnly || response.bodyCount > UInt64(options.inlineBodyBytes)
     }
 
-    /// Publishes a response that is whole in memory; `reserved` bytes of the budget pass to the
-    /// writer. nil: done.
+    /// Publishes a response that is whole in memory. nil: done. The `reserved` bytes of the budget
+    /// pass to the writer, or are given back.
     func publish(
         _ response: CachedResponse, generation: StoreGeneration, reserved: Int
     ) -> StoreRefusal? {
@@ -39,7 +39,10 @@ extension CacheStore {
             }
             return removals
         }
-        guard let removals else { return .invalidated }
+        guard let removals else {
+            disk.budget.release(reserved)
+            return .invalidated
+        }
         queue(response, superseded: removals, reserved: reserved)
         if response.token == .none, !fits {
             return bytes == nil ? .tooLarge : .diskOff
@@ -69,7 +72,10 @@ extension CacheStore {
             }
             return removals
         }
-        guard let removals else { return .invalidated }
+        guard let removals else {
+            disk.budget.release(reserved)
+            return .invalidated
+        }
         queue(row, superseded: removals, reserved: reserved)
         guard row.token == .none else { return nil }
         return fits ? nil : .diskOff

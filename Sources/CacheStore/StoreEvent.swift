@@ -93,6 +93,8 @@ package struct StoreStatistics: Sendable, Equatable {
 
     /// Bytes on their way into the store (see `CacheStoreOptions.queueBytes`).
     package var queueBytes = 0
+    /// Bytes of large bodies being gathered for memory (see `CacheStoreOptions.stagingBytes`).
+    package var stagingBytes = 0
     /// Operations waiting for the writer.
     package var queueDepth = 0
     /// Reads waiting for a reader.

@@ -40,8 +40,10 @@ package final class StoreTicket {
     /// The disk could not take it and is not asked again.
     private var isDiskRefused: Bool
     private var received: UInt64 = 0
-    /// Bytes taken from the store's budget for the copy.
+    /// Bytes taken from the queue's budget, for key, head and a small body.
     private var reserved = 0
+    /// Bytes taken from the staging budget, for a larger one.
+    private var staged = 0
     private var isOver = false
 
     /// Why nothing more is taken; nil while all is well.
@@ -128,8 +130,7 @@ package final class StoreTicket {
 
     /// Appends to the copy in memory.
     private func gather(_ bytes: UnsafeRawBufferPointer, total: UInt64) -> StoreRefusal? {
-        guard store.disk.budget.reserve(bytes.count) else { return .queueFull }
-        reserved += bytes.count
+        guard reserve(bytes.count, total: total) else { return .queueFull }
         let isSmall = max(total, expected ?? 0) < UInt64(store.options.memoryFileBytes)
         if large == nil, isSmall {
             return block?.append(bytes, limit: store.options.memoryFileBytes) == true
@@ -144,13 +145,34 @@ package final class StoreTicket {
         return large?.append(bytes) == true ? nil : .memory
     }
 
+    /// Takes budget for the next bytes of the copy: of the queue's while the body may be written
+    /// from it, of the staging budget from then on.
+    private func reserve(_ count: Int, total: UInt64) -> Bool {
+        guard total > UInt64(store.options.wholeBodyBytes) else {
+            guard store.disk.budget.reserve(count) else { return false }
+            reserved += count
+            return true
+        }
+        guard store.disk.staging.reserve(reserved + count) else { return false }
+        staged += reserved + count
+        store.disk.budget.release(reserved)
+        reserved = 0
+        return true
+    }
+
+    private func releaseAll() {
+        store.disk.budget.release(reserved)
+        store.disk.staging.release(staged)
+        reserved = 0
+        staged = 0
+    }
+
     private func dropCopy() {
         guard hasCopy else { return }
         hasCopy = false
         large = nil
         block?.dropBody()
-        store.disk.budget.release(reserved)
-        reserved = 0
+        releaseAll()
     }
 
     /// Begins to send the body to disk, with what has been gathered so far.
@@ -205,8 +227,7 @@ package final class StoreTicket {
         stream = nil
         large = nil
         block = nil
-        store.disk.budget.release(reserved)
-        reserved = 0
+        releaseAll()
     }
 
     /// The body is complete: makes the response visible.
@@ -222,6 +243,7 @@ package final class StoreTicket {
             _ = refuse(reason)
         } else {
             isOver = true
+            releaseAll()
         }
         return outcome
     }
@@ -240,12 +262,8 @@ package final class StoreTicket {
         let response = makeResponse(block, large?.storage ?? .contiguous)
         let reserved = self.reserved
         self.reserved = 0
-        switch store.publish(response, generation: generation, reserved: reserved) {
-        case nil: return .stored(response)
-        case let reason?:
-            store.disk.budget.release(reserved)
-            return .refused(reason)
-        }
+        let refused = store.publish(response, generation: generation, reserved: reserved)
+        return refused.map { .refused($0) } ?? .stored(response)
     }
 
     private func finishStream() -> StoreOutcome {
@@ -264,11 +282,9 @@ package final class StoreTicket {
         self.stream = nil
         let refused = store.publish(
             row: row, inMemory: inMemory, body: body, generation: generation, reserved: reserved)
-        if let refused {
-            stream.discard()
-            store.disk.budget.release(reserved)
-            return .refused(refused)
-        }
+        // Its rows will not be written.
+        if row.token == .none { stream.discard() }
+        if let refused { return .refused(refused) }
         return inMemory.map { .stored($0) } ?? .storedOnDisk
     }
 }

@@ -1,6 +1,5 @@
 import CLinux
 import CSQLite
-import Synchronization
 
 /// Memory that the writer reuses for records and pieces of bodies.
 final class WriterScratch {

@@ -23,6 +23,7 @@ struct WriterOpening {
     /// The folder exists and the lock is held.
     func open() throws(Failure) -> Opened {
         let database: Database
+        files.makeDatabase()
         do {
             database = try Database(
                 path: files.database, create: true, busyMilliseconds: options.busyMilliseconds)

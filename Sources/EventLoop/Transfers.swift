@@ -72,4 +72,12 @@ package enum Transfers {
             if error != .interrupted { return .failed(error) }
         }
     }
+
+    /// Whether a socket has neither bytes nor an end or error to be read: what an idle connection
+    /// that can be used looks like.
+    package static func isQuiet(_ fd: Int32) -> Bool {
+        var byte: UInt8 = 0
+        let count = recv(fd, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+        return count < 0 && Errno.last == .again
+    }
 }

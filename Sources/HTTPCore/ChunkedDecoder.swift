@@ -5,8 +5,8 @@
 ///     last-chunk     = 1*("0") [ chunk-ext ] CRLF
 ///     chunk-ext      = *( ";" token [ "=" ( token / quoted-string ) ] )
 ///
-/// Deviations, all of them refusals: no whitespace around sizes or inside extensions, no bare LF, at
-/// most 16 digits and sizes below 2^63. Extensions are checked, bounded and dropped.
+/// Deviations, all of them refusals: no whitespace around sizes or inside extensions, no bare LF,
+/// at most 16 digits and sizes below 2^63. Extensions are checked, bounded and dropped.
 package struct ChunkedDecoder: Sendable {
     private enum State: UInt8 {
         case sizeStart, size
@@ -26,8 +26,8 @@ package struct ChunkedDecoder: Sendable {
     private var scanner = FieldScanner(from: 0)
     /// The trailer section's bytes with its empty line; empty when there are no trailers.
     package private(set) var trailerBytes: ContiguousArray<UInt8> = []
-    /// The trailer fields, over ``trailerBytes``. Those of ``FieldIDSet/forbiddenInTrailers`` are to
-    /// be dropped by whoever forwards them. Complete when the body is.
+    /// The trailer fields, over ``trailerBytes``. Those of ``FieldIDSet/forbiddenInTrailers`` are
+    /// to be dropped by whoever forwards them. Complete when the body is.
     package private(set) var trailers = FieldSection()
 
     /// A decoder before the first chunk.

@@ -4,8 +4,8 @@
 ///     rfc850-date  = day-name-l "," SP 2DIGIT "-" month "-" 2DIGIT SP time SP "GMT"
 ///     asctime-date = day-name SP month SP ( 2DIGIT / SP DIGIT ) SP time SP 4DIGIT
 ///
-/// Letter case counts, as the RFC has it. The day's name must be one, but need not be the date's: it
-/// says nothing that the date does not, and dates written by hand get it wrong.
+/// Letter case counts, as the RFC has it. The day's name must be one, but need not be the date's:
+/// it says nothing that the date does not, and dates written by hand get it wrong.
 package enum HTTPDate {
     /// Bytes of an IMF-fixdate.
     package static let length = 29
@@ -14,8 +14,8 @@ package enum HTTPDate {
     static let monthNames: StaticString = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
     /// Parses a date in any of the three formats. Nil when it is in none of them, or is not in the
-    /// calendar. `now` (seconds since 1970) decides the century of RFC 850's two-digit years: a year
-    /// that would be more than 50 ahead of now is the last past one with those digits.
+    /// calendar. `now` (seconds since 1970) decides the century of RFC 850's two-digit years: a
+    /// year that would be more than 50 ahead of now is the last past one with those digits.
     package static func parse(_ bytes: Span<UInt8>, now: Int64) -> Int64? {
         bytes.withUnsafeBufferPointer { buffer in
             guard let bytes = HeadBytes(buffer, count: buffer.count) else { return nil }

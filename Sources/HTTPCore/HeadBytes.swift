@@ -116,9 +116,9 @@ struct HeadBytes {
         return nil
     }
 
-    /// Whether the bytes of `range` are those of `name`, letter case not counting. `name` is of 1 to
-    /// 16 lower-case letters, digits and `-` (see ``CaseFolding``); the words it is compared in are
-    /// constants.
+    /// Whether the bytes of `range` are those of `name`, letter case not counting. `name` is of 1
+    /// to 16 lower-case letters, digits and `-` (see ``CaseFolding``); the words it is compared in
+    /// are constants.
     @inline(__always)
     func holds(lowercase name: StaticString, at range: ByteRange) -> Bool {
         let length = name.utf8CodeUnitCount
@@ -188,9 +188,9 @@ enum WordSearch {
 
 /// Comparison of eight bytes at once with letter case not counting.
 ///
-/// Folding sets bit 0x20 of bytes that have bit 0x40. Only `A` and `a` fold to `a`, and only `-` and
-/// digits fold to themselves, so that for text of lower-case letters, digits and `-` the comparison
-/// is exact whatever the bytes are; that they form a token need not be known.
+/// Folding sets bit 0x20 of bytes that have bit 0x40. Only `A` and `a` fold to `a`, and only `-`
+/// and digits fold to themselves, so that for text of lower-case letters, digits and `-` the
+/// comparison is exact whatever the bytes are; that they form a token need not be known.
 enum CaseFolding {
     @inline(__always)
     static func fold(_ word: UInt64) -> UInt64 {

@@ -33,8 +33,8 @@ extension HeadWriter {
             fields, of: bytes, omitting: omitted.union(.hopByHop), dropsNominated: true)
     }
 
-    /// Appends the trailer fields that may go on (RFC 9110 §6.5.1), and the empty line: what follows
-    /// the last chunk's line.
+    /// Appends the trailer fields that may go on (RFC 9110 §6.5.1), and the empty line: what
+    /// follows the last chunk's line.
     package mutating func appendTrailerSection(of decoder: borrowing ChunkedDecoder) {
         appendFields(
             decoder.trailers, of: decoder.trailerBytes.span,
@@ -57,8 +57,8 @@ extension HeadWriter {
         append(head.path, of: bytes)
     }
 
-    /// Appends the request's host as a Host value: in brackets if IPv6, with its port unless that is
-    /// the default of `scheme` (RFC 9110 §7.2).
+    /// Appends the request's host as a Host value: in brackets if IPv6, with its port unless that
+    /// is the default of `scheme` (RFC 9110 §7.2).
     package mutating func appendAuthority(
         of head: borrowing RequestHead, in bytes: Span<UInt8>, scheme: Scheme
     ) {

@@ -7,7 +7,8 @@ extension RequestHead {
     ///     asterisk-form  = "*"                    ; OPTIONS only
     ///
     /// The bytes of path and query are passed on as they are: any visible ASCII but `#`, which is
-    /// more than RFC 3986 allows, because what browsers leave unencoded there is not ambiguous here.
+    /// more than RFC 3986 allows, because what browsers leave unencoded there is not ambiguous
+    /// here.
     @inline(__always)
     mutating func resolveTarget(_ bytes: HeadBytes) throws(WireError) {
         scheme = .http

@@ -53,10 +53,9 @@ extension ExpositionWriter {
             help: "Responses not written to the disk tier because its queue was full.")
         sample(queue.dropped)
         family(
-            "pinfold_cache_store_failures", .counter,
-            help: "Transactions of the disk tier that failed."
-        )
-        sample(queue.failures)
+            "pinfold_cache_damaged_entries", .counter,
+            help: "Entries of the disk tier that failed their checksum and were dropped.")
+        sample(queue.damaged)
     }
 
     private mutating func writeStates(_ service: ServiceFigures) {

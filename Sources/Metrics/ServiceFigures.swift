@@ -58,17 +58,17 @@ package struct StoreQueueFigures: Sendable, Equatable {
     package var operations: UInt64 = 0
     /// Responses that were not stored because the queue was full, since the start.
     package var dropped: UInt64 = 0
-    /// Transactions that failed, since the start.
-    package var failures: UInt64 = 0
+    /// Entries that failed their checksum and were dropped, since the start.
+    package var damaged: UInt64 = 0
 
     /// A queue of these figures.
     package init(
-        bytes: UInt64 = 0, operations: UInt64 = 0, dropped: UInt64 = 0, failures: UInt64 = 0
+        bytes: UInt64 = 0, operations: UInt64 = 0, dropped: UInt64 = 0, damaged: UInt64 = 0
     ) {
         self.bytes = bytes
         self.operations = operations
         self.dropped = dropped
-        self.failures = failures
+        self.damaged = damaged
     }
 }
 

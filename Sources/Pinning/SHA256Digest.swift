@@ -1,4 +1,5 @@
-/// A SHA-256 value: of a SubjectPublicKeyInfo (a key pin) or of a whole certificate (a fingerprint).
+/// A SHA-256 value: of a SubjectPublicKeyInfo (a key pin) or of a whole certificate (a
+/// fingerprint).
 ///
 /// This module only carries and compares digests; computing them is the TLS adapter's work.
 package struct SHA256Digest: Hashable, Sendable {

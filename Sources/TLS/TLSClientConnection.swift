@@ -371,8 +371,8 @@ extension TLSClientConnection {
     /// Whether bytes, decrypted or not, wait in the session.
     package var hasPending: Bool { SSL_has_pending(ssl) == 1 }
 
-    /// Tells the server that no more bytes will come (close_notify), without waiting for its answer.
-    /// A connection that is broken or not open has nothing to say.
+    /// Tells the server that no more bytes will come (close_notify), without waiting for its
+    /// answer. A connection that is broken or not open has nothing to say.
     ///
     /// - Returns: false if the socket is full: call again at the next writable edge, or leave it.
     package func shutdown() -> Bool {

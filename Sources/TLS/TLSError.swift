@@ -68,7 +68,8 @@ extension TLSError: CustomStringConvertible {
 
 /// Why a context or its trust anchors could not be made: an error of the configuration.
 package enum TLSContextError: Error, Hashable, Sendable {
-    /// A file of trust anchors that holds something else; `name` is what the configuration calls it.
+    /// A file of trust anchors that holds something else; `name` is what the configuration calls
+    /// it.
     case rootsFile(name: String, PinError)
     /// A certificate in a file of trust anchors, by its position.
     case root(name: String, index: Int, CertificateError)
@@ -157,7 +158,8 @@ private func transportText(_ number: Int32) -> String {
     }
 }
 
-/// The name of an alert in IANA's registry of TLS alerts. The library's own list ends before TLS 1.3.
+/// The name of an alert in IANA's registry of TLS alerts. The library's own list ends before TLS
+/// 1.3.
 private func alertName(_ code: UInt8) -> String {
     switch code {
     case 0: "close_notify"

@@ -9,8 +9,8 @@ package enum RootSource: Hashable, Sendable {
     case file(name: String, contents: [UInt8])
 }
 
-/// A set of trust anchors, loaded once and shared by the contexts that use it. Any certificate in it
-/// may end a chain, also an intermediate or a leaf.
+/// A set of trust anchors, loaded once and shared by the contexts that use it. Any certificate in
+/// it may end a chain, also an intermediate or a leaf.
 package final class TrustRoots: @unchecked Sendable {
     // The store is complete when init ends; the library locks its lookups in the system's folder.
     let store: OpaquePointer

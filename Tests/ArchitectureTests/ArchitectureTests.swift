@@ -26,8 +26,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Gateway",
         [
             "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity", "Metrics",
-            "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration", "Logging",
-            "StructuredFieldValues", "RawStructuredFieldValues",
+            "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration", "Admin", "Logging",
+            "RawStructuredFieldValues",
         ]
     ),
     ("Admin", ["CLinux", "Metrics", "Activity", "HTTPCore"]),

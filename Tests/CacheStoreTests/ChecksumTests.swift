@@ -80,7 +80,13 @@ import Testing
 
     @Test("A record is read back as it was written")
     func roundTrip() {
-        for record in [record(), record { $0.bodyID = 9; $0.bodyCount = 1 << 25 }] {
+        for record in [
+            record(),
+            record {
+                $0.bodyID = 9
+                $0.bodyCount = 1 << 25
+            },
+        ] {
             let bytes = encoded(record)
             let inline = record.bodyID == 0 ? 100 : 0
             bytes.withUnsafeBytes { #expect(EntryRecord($0, inlineBytes: inline) == record) }
@@ -98,12 +104,30 @@ import Testing
         #expect(refused(encoded(record(), text: 32), inline: 100))
         #expect(refused(Array(encoded(record()).prefix(71)), inline: 100))
         #expect(refused(encoded(record { $0.bodyID = -1 }), inline: 0))
-        #expect(refused(encoded(record { $0.bodyID = 1; $0.chunkBytes = 0 }), inline: 0))
+        #expect(
+            refused(
+                encoded(
+                    record {
+                        $0.bodyID = 1
+                        $0.chunkBytes = 0
+                    }), inline: 0))
         #expect(refused(encoded(record { $0.bodyID = 1 }), inline: 1))
         // One chunk more than a body may have.
         let most = UInt64(64 << 20)
-        #expect(!refused(encoded(record { $0.bodyID = 1; $0.bodyCount = most }), inline: 0))
-        #expect(refused(encoded(record { $0.bodyID = 1; $0.bodyCount = most + 1 }), inline: 0))
+        #expect(
+            !refused(
+                encoded(
+                    record {
+                        $0.bodyID = 1
+                        $0.bodyCount = most
+                    }), inline: 0))
+        #expect(
+            refused(
+                encoded(
+                    record {
+                        $0.bodyID = 1
+                        $0.bodyCount = most + 1
+                    }), inline: 0))
         var layout = encoded(record())
         layout[0] = 2
         #expect(refused(layout, inline: 100))

@@ -37,7 +37,8 @@ import Testing
         // And the limit is made use of.
         let used = Int64(figures.diskEntries) * Int64(size + 200)
         #expect(used > limit / 2)
-        #expect(figures.diskEntries == Int(query(folder.database, "SELECT count(*) FROM entry") ?? 0))
+        #expect(
+            figures.diskEntries == Int(query(folder.database, "SELECT count(*) FROM entry") ?? 0))
         store.close()
     }
 
@@ -84,8 +85,11 @@ import Testing
         var options = options(8 << 20)
         options.queueBytes = 32 << 20
         let store = CacheStore(options: options).ready()
-        let chunks = (4 << 20) / Int(Schema.footprint(
-            recordBytes: 0, inlineBytes: 0, chunked: 65_536, chunkBytes: 65_536))
+        let chunks =
+            (4 << 20)
+            / Int(
+                Schema.footprint(
+                    recordBytes: 0, inlineBytes: 0, chunked: 65_536, chunkBytes: 65_536))
         guard case .storedOnDisk = store.put("http://a/", body((chunks - 2) * 65_536)) else {
             Issue.record("not taken")
             return

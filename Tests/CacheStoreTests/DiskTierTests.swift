@@ -245,6 +245,79 @@ import Testing
         #expect(store.statistics().diskEntries == 1)
     }
 
+    @Test("When too many large bodies are gathered, the next goes to disk alone")
+    func stagingLimit() throws {
+        var options = CacheStoreOptions.small(folder)
+        options.memoryBytes = 32 << 20
+        options.wholeBodyBytes = 100_000
+        options.stagingBytes = 1_000_000
+        let store = CacheStore(options: options).ready()
+        let first = try store.begin("http://a/", length: 900_000)
+        #expect(body(900_000, seed: 1).withUnsafeBytes { first.append($0) })
+        #expect(store.statistics().stagingBytes >= 900_000)
+        guard case .storedOnDisk = store.put("http://b/", body(900_000, seed: 2)) else {
+            Issue.record("not on disk alone")
+            return
+        }
+        guard case .stored = first.finish() else {
+            Issue.record("not stored")
+            return
+        }
+        #expect(store.statistics().stagingBytes == 0)
+        store.flushNow()
+        #expect(store.statistics().queueBytes == 0)
+        let other = try #require(store.loaded("http://b/").first)
+        #expect(store.bytes(other) == body(900_000, seed: 2))
+        // Without a disk it is refused.
+        store.close()
+        let held = try store.begin("http://a/", length: 900_000)
+        #expect(body(900_000).withUnsafeBytes { held.append($0) })
+        #expect(store.put("http://c/", body(900_000)).refusal == .queueFull)
+        held.abandon()
+        #expect(store.put("http://c/", body(900_000)).response != nil)
+        #expect(store.statistics().stagingBytes == 0)
+    }
+
+    @Test("The last reference may be dropped by a completion, on any of the store's threads")
+    func droppedByCompletion() {
+        for onWriter in [true, false] {
+            let done = Handover<Bool>()
+            do {
+                let store = CacheStore(options: .small(folder)).ready()
+                store.put("http://a/", body(10))
+                store.flushNow()
+                final class Holder: Sendable {
+                    let store: Locked<CacheStore?>
+                    init(_ store: CacheStore) { self.store = Locked(store) }
+                }
+                let holder = Holder(store)
+                let drop: @Sendable () -> Void = {
+                    holder.store.withLock { $0 = nil }
+                    done.give(true)
+                }
+                if onWriter {
+                    store.flush { drop() }
+                } else {
+                    #expect(
+                        store.key("http://a/") {
+                            store.load($0, policy: PolicyOptions()) { _ in drop() }
+                        })
+                }
+            }
+            #expect(done.take() == true)
+            let path = folder.path
+            // The lock is free again: its threads have ended.
+            #expect(
+                eventually {
+                    guard let lock = try? DatabaseFiles(folder: path).takeLock() else {
+                        return false
+                    }
+                    close(lock)
+                    return true
+                })
+        }
+    }
+
     @Test("Chunks being read stay readable while their entry is replaced, and go afterwards")
     func pinned() throws {
         let store = CacheStore(options: .small(folder)).ready()
@@ -326,6 +399,9 @@ import Testing
         #expect(store.statistics().diskState == .ready)
         let attributes = try FileManager.default.attributesOfItem(atPath: options.folder)
         #expect(attributes[.posixPermissions] as? Int == 0o700)
+        let file = try FileManager.default.attributesOfItem(
+            atPath: options.folder + "/cache.sqlite")
+        #expect(file[.posixPermissions] as? Int == 0o600)
         store.close()
     }
 }

@@ -49,7 +49,8 @@ import Testing
         #expect(asides.count == 1)
         #expect(log.contains { if case .setAside = $0 { true } else { false } })
         let aside = try #require(asides.first)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.path + "/" + aside)).count == count)
+        #expect(
+            try Data(contentsOf: URL(fileURLWithPath: folder.path + "/" + aside)).count == count)
         store.put("http://a/", body(10))
         store.flushNow()
         #expect(store.loaded("http://a/").count == 1)

@@ -62,7 +62,9 @@ import Testing
         }
     }
 
-    @Test("After each of ten kills it starts, and every body it serves is whole", .timeLimit(.minutes(5)))
+    @Test(
+        "After each of ten kills it starts, and every body it serves is whole",
+        .timeLimit(.minutes(5)))
     func tenKills() throws {
         let folder = TemporaryFolder()
         var served = 0

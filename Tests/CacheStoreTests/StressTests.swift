@@ -12,8 +12,8 @@ import Testing
 
     /// The oldest version of each key that may still be seen, and whether all went well.
     private final class Floors: Sendable {
-        private let floors = Mutex([Int](repeating: 0, count: StressTests.keys))
-        private let problems = Mutex<[String]>([])
+        private let floors = Locked([Int](repeating: 0, count: StressTests.keys))
+        private let problems = Locked<[String]>([])
         func floor(_ key: Int) -> Int { floors.withLock { $0[key] } }
         func raise(_ key: Int, to version: Int) { floors.withLock { $0[key] = version } }
         func report(_ problem: String) { problems.withLock { $0.append(problem) } }
@@ -163,7 +163,8 @@ import Testing
 
 extension Thread {
     /// Runs `body` on a thread of its own, as a member of `group`.
-    fileprivate static func detach(in group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
+    fileprivate static func detach(in group: DispatchGroup, _ body: @escaping @Sendable () -> Void)
+    {
         group.enter()
         detachNewThread {
             body()

@@ -28,7 +28,7 @@ final class TemporaryFolder: Sendable {
 
 /// Collects what a store tells an operator.
 final class EventLog: Sendable {
-    private let events = Mutex<[StoreEvent]>([])
+    private let events = Locked<[StoreEvent]>([])
     var all: [StoreEvent] { events.withLock { $0 } }
     var record: @Sendable (StoreEvent) -> Void {
         { [self] event in events.withLock { $0.append(event) } }
@@ -48,7 +48,7 @@ func eventually(_ condition: () -> Bool) -> Bool {
 
 /// A value that another thread hands over.
 final class Handover<Value: Sendable>: Sendable {
-    private let value = Mutex<Value?>(nil)
+    private let value = Locked<Value?>(nil)
     private let semaphore = DispatchSemaphore(value: 0)
     func give(_ value: Value) {
         self.value.withLock { $0 = value }

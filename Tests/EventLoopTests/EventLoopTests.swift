@@ -1,1 +1,272 @@
-// EventLoopTests
+import CLinux
+import Testing
+
+@testable import EventLoop
+
+@Suite struct EventLoopDeadlineTests {
+    @Test func aDeadlineFiresOnceAndNotBeforeItsTime() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        let due = loop.now + 20
+        loop.setDeadline(handler, after: 20)
+        #expect(handler.deadline == due)
+        #expect(loop.runs { !handler.deadlines.isEmpty })
+        #expect(handler.deadlines[0] >= due)
+        #expect(handler.deadline == .max)
+        loop.runs(for: 30)
+        #expect(handler.deadlines.count == 1)
+    }
+
+    @Test func aTurnWithoutLimitEndsInTimeForTheDeadline() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        loop.setDeadline(handler, after: 10)
+        // Would block for ever if the deadline did not bound the wait.
+        while handler.deadlines.isEmpty { loop.turn() }
+        #expect(handler.deadlines.count == 1)
+    }
+
+    @Test func aDeadlineMovedLaterFiresOnceAtTheLaterTime() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        loop.setDeadline(handler, after: 10)
+        let due = loop.now + 60
+        loop.setDeadline(handler, after: 60)
+        #expect(loop.runs { !handler.deadlines.isEmpty })
+        #expect(handler.deadlines[0] >= due)
+        loop.runs(for: 20)
+        #expect(handler.deadlines.count == 1)
+    }
+
+    @Test func aDeadlineMovedEarlierFiresOnceAtTheEarlierTime() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        let later = loop.now + 120
+        loop.setDeadline(handler, after: 120)
+        let due = loop.now + 10
+        loop.setDeadline(handler, after: 10)
+        #expect(handler.deadline == due)
+        // The wait is bounded by the earlier one: the first turn that finds an entry fires.
+        var turns = 0
+        while handler.deadlines.isEmpty {
+            loop.turn()
+            turns += 1
+        }
+        #expect(turns <= 2)
+        #expect(handler.deadlines[0] >= due)
+        // The first entry is stale when it comes.
+        while loop.now < later + 2 * TimerWheel.tickMilliseconds { loop.turn(waitingAtMost: 8) }
+        #expect(handler.deadlines.count == 1)
+    }
+
+    @Test func aDeadlineTakenBackNeverFires() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        loop.setDeadline(handler, after: 10)
+        loop.setDeadline(handler, after: nil)
+        #expect(handler.deadline == .max)
+        loop.runs(for: 40)
+        #expect(handler.deadlines.isEmpty)
+        // The entry that was left is no obstacle to another deadline.
+        loop.setDeadline(handler, after: 5)
+        #expect(loop.runs { handler.deadlines.count == 1 })
+    }
+
+    @Test func aDeadlineOfNothingFiresWithinTheNextTicks() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        loop.setDeadline(handler, after: 0)
+        #expect(handler.deadlines.isEmpty)
+        #expect(loop.runs { handler.deadlines.count == 1 })
+    }
+
+    @Test func aHandlerMaySetItsDeadlineAgainWhenItFires() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        handler.onDeadline = { [unowned handler] in
+            if handler.deadlines.count < 4 { loop.setDeadline(handler, after: 9) }
+        }
+        loop.setDeadline(handler, after: 9)
+        #expect(loop.runs { handler.deadlines.count == 4 })
+        for (one, next) in zip(handler.deadlines, handler.deadlines.dropFirst()) {
+            #expect(next >= one + 9)
+        }
+        loop.runs(for: 30)
+        #expect(handler.deadlines.count == 4)
+    }
+
+    @Test func movingADeadlineLaterManyTimesLeavesOneEntry() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        loop.setDeadline(handler, after: 5)
+        let entry = handler.wheelEntry
+        for extra in 6...1000 { loop.setDeadline(handler, after: Int64(extra)) }
+        #expect(handler.wheelEntry == entry)
+        loop.setDeadline(handler, after: 4)
+        #expect(handler.wheelEntry == loop.now + 4)
+    }
+
+    @Test func aHandlerRemovedBeforeItsDeadlineIsNotCalled() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        loop.setDeadline(handler, after: 8)
+        loop.remove(handler)
+        #expect(handler.token == .none)
+        #expect(handler.deadline == .max)
+        loop.runs(for: 30)
+        #expect(handler.deadlines.isEmpty)
+    }
+
+    @Test func aHandlerAddedAgainIsNotCalledForItsOldDeadline() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        loop.setDeadline(handler, after: 8)
+        let old = handler.token
+        loop.remove(handler)
+        try loop.add(handler)
+        #expect(handler.token != old)
+        let due = loop.now + 50
+        loop.setDeadline(handler, after: 50)
+        #expect(loop.runs { !handler.deadlines.isEmpty })
+        #expect(handler.deadlines[0] >= due)
+        #expect(handler.deadlines.count == 1)
+    }
+
+    @Test func aNewcomerInTheSlotInheritsNoDeadline() throws {
+        let loop = try EventLoop()
+        let (first, second) = (Recorder(loop), Recorder(loop))
+        try loop.add(first)
+        loop.setDeadline(first, after: 8)
+        loop.remove(first)
+        try loop.add(second)
+        loop.runs(for: 30)
+        #expect(first.deadlines.isEmpty && second.deadlines.isEmpty)
+    }
+
+    @Test func oneDeadlineMayRemoveAnotherHandlerThatIsDueInTheSameTurn() throws {
+        let loop = try EventLoop()
+        let (first, second) = (Recorder(loop), Recorder(loop))
+        for (handler, other) in [(first, second), (second, first)] {
+            try loop.add(handler)
+            loop.setDeadline(handler, after: 8)
+            handler.onDeadline = { [unowned other] in loop.remove(other) }
+        }
+        loop.runs(for: 40)
+        #expect(first.deadlines.count + second.deadlines.count == 1)
+        #expect(loop.handlerCount == 1)
+    }
+
+    @Test func manyDeadlinesEachFireOnceAndInBounds() throws {
+        let loop = try EventLoop()
+        var random = SeededGenerator(state: 11)
+        var handlers: [(handler: Recorder, due: Int64)] = []
+        for _ in 0..<500 {
+            let handler = Recorder(loop)
+            try loop.add(handler)
+            loop.setDeadline(handler, after: .random(in: 0...60, using: &random))
+            let delay = Int64.random(in: 0...60, using: &random)
+            loop.setDeadline(handler, after: delay)
+            handlers.append((handler, loop.now + delay))
+        }
+        #expect(loop.runs { handlers.allSatisfy { !$0.handler.deadlines.isEmpty } })
+        loop.runs(for: 70)
+        #expect(handlers.allSatisfy { $0.handler.deadlines.count == 1 })
+        #expect(handlers.allSatisfy { $0.handler.deadlines[0] >= $0.due })
+    }
+}
+
+@Suite struct EventLoopTurnTests {
+    @Test func workPutOffRunsAtTheEndOfTheTurnInOrder() throws {
+        let loop = try EventLoop()
+        var order: [String] = []
+        loop.turnEnded = { order.append("ended") }
+        loop.afterTurn { order.append("first") }
+        loop.afterTurn { order.append("second") }
+        #expect(order.isEmpty)
+        loop.turn()  // does not wait: there is work
+        #expect(order == ["first", "second", "ended"])
+        loop.turn(waitingAtMost: 0)
+        #expect(order == ["first", "second", "ended", "ended"])
+    }
+
+    @Test func workThatPutsOffWorkGetsAFreshTurnForIt() throws {
+        let loop = try EventLoop()
+        var order: [Int] = []
+        loop.afterTurn {
+            order.append(1)
+            loop.afterTurn { order.append(2) }
+        }
+        loop.turn()
+        #expect(order == [1])
+        loop.turn()
+        #expect(order == [1, 2])
+    }
+
+    @Test func eventsAndDeadlinesComeBeforeWorkPutOff() throws {
+        let loop = try EventLoop()
+        let pair = try SocketPair()
+        var order: [String] = []
+        let handler = Recorder()
+        handler.onReady = { _ in
+            order.append("ready")
+            loop.afterTurn { order.append("after") }
+        }
+        try loop.add(handler, descriptor: pair.left.fd, trigger: .levelReadable)
+        loop.turnEnded = { order.append("ended") }
+        send("x", to: pair.right)
+        loop.turn()
+        #expect(order == ["ready", "after", "ended"])
+    }
+
+    @Test func stopEndsTheRunAfterTheTurn() throws {
+        let loop = try EventLoop()
+        var turns = 0
+        loop.turnEnded = { turns += 1 }
+        loop.afterTurn {
+            loop.stop()
+            loop.afterTurn { turns += 100 }
+        }
+        loop.run()
+        #expect(turns == 1)
+    }
+
+    @Test func theWaitIsBoundedByTheLimit() throws {
+        let loop = try EventLoop()
+        let handler = Recorder(loop)
+        try loop.add(handler)
+        loop.setDeadline(handler, after: 1_000_000)
+        let start = Clock.monotonicMilliseconds()
+        loop.turn(waitingAtMost: 5)
+        #expect(handler.deadlines.isEmpty)
+        // Far below the horizon that the wheel alone would wait for.
+        #expect(Clock.monotonicMilliseconds() - start < 8000)
+    }
+
+    @Test func timeStandsStillWithinATurnAndGoesOnWithTheNext() throws {
+        let loop = try EventLoop()
+        let before = loop.now
+        while Clock.monotonicMilliseconds() == before {}
+        #expect(loop.now == before)
+        loop.turn(waitingAtMost: 0)
+        #expect(loop.now > before)
+    }
+
+    @Test func clocksCountTheSameTimeInTheirUnits() {
+        let milliseconds = Clock.monotonicMilliseconds()
+        let microseconds = Clock.monotonicMicroseconds()
+        #expect(microseconds / 1000 >= milliseconds)
+        #expect(microseconds / 1000 - milliseconds < 60_000)
+        #expect(Clock.monotonicMilliseconds() >= milliseconds)
+        #expect(Clock.wallMilliseconds() > 1_700_000_000_000)
+    }
+}

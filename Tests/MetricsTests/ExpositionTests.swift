@@ -58,7 +58,7 @@ enum Sample {
         var service = ServiceFigures()
         service.memoryTier = CacheTierFigures(bytes: 1, limitBytes: 2, entries: 3, evictions: 4)
         service.diskTier = CacheTierFigures(bytes: 5, limitBytes: 6, entries: 7, evictions: 8)
-        service.storeQueue = StoreQueueFigures(bytes: 9, operations: 10, dropped: 11, failures: 12)
+        service.storeQueue = StoreQueueFigures(bytes: 9, operations: 10, dropped: 11, damaged: 12)
         service.diskState = .on
         service.accessLog = AccessLogFigures(written: 13, dropped: 14)
         let states = [
@@ -202,7 +202,7 @@ struct ExpositionTests {
             ("pinfold_cache_store_queue_bytes", [:], 9),
             ("pinfold_cache_store_queue_operations", [:], 10),
             ("pinfold_cache_store_dropped_total", [:], 11),
-            ("pinfold_cache_store_failures_total", [:], 12),
+            ("pinfold_cache_damaged_entries_total", [:], 12),
             ("pinfold_cache_disk_state", ["state": "on"], 1),
             ("pinfold_cache_disk_state", ["state": "failed"], 0),
             ("pinfold_access_log_lines_total", [:], 13),

@@ -42,7 +42,7 @@ struct ResolverFixture {
         var options = ResolverOptions()
         options.servers = servers
         options.hostsPath = folder.path + "/hosts"
-        options.timeoutMilliseconds = 5000
+        options.timeoutMilliseconds = 30_000
         options.clock = { [clock] in clock.now }
         change(&options)
         resolver = try Resolver(options: options)

@@ -144,15 +144,22 @@ struct VaryNames {
         options: PolicyOptions
     ) throws(NotStoredReason) -> VaryKey {
         if isAny { throw .varyAny }
-        if names.isEmpty { return .none }
+        if names.isEmpty, options.nominatedFields.isEmpty { return .none }
         guard names.count <= options.maximumVaryNames else { throw .varyNames }
+        var nominated = names.map { range in
+            range.indices.map { Bytes.lowercased(bytes[$0]) }
+        }
+        for name in options.nominatedFields where !nominated.contains(name) {
+            nominated.append(name)
+        }
+        nominated.sort { $0.lexicographicallyPrecedes($1) }
         var key: [UInt8] = []
         key.reserveCapacity(64)
         key.append(VaryKey.version)
-        for range in names.sorted(by: { Self.order($0, $1, in: bytes) < 0 }) {
-            key.append(UInt8(range.count))
+        for name in nominated {
+            key.append(UInt8(clamping: name.count))
             let start = key.count
-            for index in range.indices { key.append(Bytes.lowercased(bytes[index])) }
+            key += name
             try append(nameFrom: start, for: request, in: head, to: &key)
         }
         guard key.count <= options.maximumVaryKeyBytes else { throw .varyValues }

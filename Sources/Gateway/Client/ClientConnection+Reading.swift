@@ -165,7 +165,7 @@ extension ClientConnection {
         guard let body, let exchange, !body.isPaused else { return false }
         guard let input, !input.isEmpty else {
             guard readInput() else { return false }
-            setExchangeDeadline(after: timeouts.bodyMilliseconds)
+            updateExchangeDeadline(progress: true)
             return true
         }
         let bytes = input.readable
@@ -179,6 +179,7 @@ extension ClientConnection {
                 let isLast = body.decoder.isComplete
                 body.isPaused = !exchange.requestBody(content, owner: input, isLast: isLast)
                 if isLast, self.body === body { bodyEnded(body, exchange) }
+                updateExchangeDeadline(progress: true)
             case .needMore(let consumed):
                 input.start += consumed
                 return readInput()
@@ -197,7 +198,7 @@ extension ClientConnection {
 
     private func bodyEnded(_ body: RequestBody, _ exchange: Exchange) {
         self.body = nil
-        setExchangeDeadline(after: nil)
+        updateExchangeDeadline(progress: true)
         exchange.requestBodyEnded(body.decoder.chunked)
     }
 }

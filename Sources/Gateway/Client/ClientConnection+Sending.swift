@@ -95,12 +95,10 @@ extension ClientConnection: ClientStream {
         responseBytes += written
         switch result {
         case .drained:
-            setExchangeDeadline(after: nil)
+            updateExchangeDeadline(progress: written > 0)
             return true
         case .blocked:
-            if written > 0 || deadline == .max {
-                setExchangeDeadline(after: timeouts.bodyMilliseconds)
-            }
+            updateExchangeDeadline(progress: written > 0)
             return false
         case .failed:
             output.discard()
@@ -115,10 +113,14 @@ extension ClientConnection: ClientStream {
     func resumeRequestBody() {
         guard let body, body.isPaused else { return }
         body.isPaused = false
+        updateExchangeDeadline(progress: true)
         drive()
     }
 
-    func pauseRequestBody() { body?.isPaused = true }
+    func pauseRequestBody() {
+        body?.isPaused = true
+        updateExchangeDeadline(progress: false)
+    }
 
     var isFlushed: Bool { output.isEmpty }
 
@@ -135,7 +137,7 @@ extension ClientConnection: ClientStream {
         }
         guard keepsAlive, body == nil else {
             body = nil
-            return endsWithConnection ? close() : startLingering()
+            return startLingering()
         }
         state = .head
         worker.loop.setDeadline(self, after: timeouts.idleMilliseconds)
@@ -154,7 +156,15 @@ extension ClientConnection: ClientStream {
         return (descriptor, leftover, pending)
     }
 
-    func setExchangeDeadline(after milliseconds: Int64?) {
-        worker.loop.setDeadline(self, after: milliseconds)
+    /// While an exchange is under way the deadline runs exactly while the gateway waits for the
+    /// client: to take what is queued, or to send more of its body.
+    func updateExchangeDeadline(progress: Bool) {
+        guard state == .exchange else { return }
+        let waits = !output.isEmpty || body.map { !$0.isPaused } ?? false
+        if !waits {
+            worker.loop.setDeadline(self, after: nil)
+        } else if progress || deadline == .max {
+            worker.loop.setDeadline(self, after: timeouts.bodyMilliseconds)
+        }
     }
 }

@@ -136,6 +136,9 @@ final class ClientConnection: EventHandler {
         exchange?.clientGone()
     }
 
+    /// Ends at once, whatever is in flight.
+    func cutOff() { state == .exchange ? abandonExchange() : close() }
+
     func linger() {
         let scratch = worker.loop.buffers.takeSmall()
         while mayHaveInput, lingered < Self.lingerBytes {
@@ -152,11 +155,12 @@ final class ClientConnection: EventHandler {
 
     func startLingering() {
         input = nil
-        if peerFinished { return close() }
         state = .lingering
         Sockets.shutdownWrite(descriptor)
         worker.loop.setDeadline(self, after: Self.lingerMilliseconds)
         mayHaveInput = true
+        // The edge of what is unread may be used up already.
+        drive()
     }
 
     func close() {

@@ -50,6 +50,4 @@ protocol ClientStream: AnyObject {
     /// Leaves HTTP: hands over the socket, what was read and not used, and what is still to be
     /// written. It still counts as a connection of the worker's.
     func detach() -> (descriptor: Int32, leftover: Buffer?, pending: OutputQueue)?
-    /// No progress for so long ends the exchange; nil: no bound for now.
-    func setExchangeDeadline(after milliseconds: Int64?)
 }

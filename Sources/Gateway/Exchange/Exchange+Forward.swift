@@ -6,7 +6,7 @@ import HTTPCore
 extension Exchange {
     /// Sends the request to its origin.
     func forward(fresh: Bool = false) {
-        guard let origin else { return }
+        guard let origin = currentOrigin() else { return }
         phase = .connecting
         if !fresh { rememberReplayableBody() }
         worker.upstreams.acquire(origin, for: self, fresh: fresh)
@@ -15,6 +15,23 @@ extension Exchange {
             let timeouts = origin.policy.configuration.timeouts
             worker.loop.setDeadline(self, after: timeouts.connectMilliseconds * 2 + 1000)
         }
+    }
+
+    /// The origin under the configuration in force: a reload may have come while the request
+    /// waited. nil: it has been answered.
+    private func currentOrigin() -> Origin? {
+        guard let origin, origin.policy !== worker.policy else { return origin }
+        stored = nil
+        validation = nil
+        key = nil
+        guard let renewed = findOriginAnew() else {
+            reply(with: .superseded, closing: true)
+            return nil
+        }
+        self.origin = renewed
+        guard let refusal = renewed.refusal else { return renewed }
+        reply(with: .destinationRefused(refusal), closing: false)
+        return nil
     }
 
     /// A body that lies in the head's buffer entirely can be sent a second time.
@@ -45,7 +62,7 @@ extension Exchange {
         }
         upstream.send(
             head: head,
-            context: ResponseContext(method: request.method, allowsSwitch: request.wantsUpgrade))
+            context: ResponseContext(method: request.method, allowsSwitch: asksForUpgrade))
         if isRetryWithBody { resendBody(upstream) }
         if requestBodyEnded { upstream.endRequest() }
         let drained = upstream.flush()
@@ -112,8 +129,12 @@ extension Exchange {
             to: &writer)
     }
 
+    /// An upgrade is passed on only without a body: where the new protocol begins would else depend
+    /// on when the server answers.
+    private var asksForUpgrade: Bool { request.wantsUpgrade && !hasRequestBody }
+
     private func appendUpgrade(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
-        if request.wantsUpgrade {
+        if asksForUpgrade {
             writer.append("Connection: Upgrade\r\n")
             for field in request.fields where field.id == .upgrade {
                 writer.append(field: .upgrade, bytes.extracting(field.value.indices))
@@ -216,6 +237,7 @@ extension Exchange {
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
         if token != .none { worker.loop.setDeadline(self, after: nil) }
         upstream = nil
+        if case .superseded = fault, !responseHeadSent { return forward() }
         if !responseStarted, mayRetry(after: fault) {
             retried = true
             worker.metrics.add(.retries)
@@ -236,9 +258,9 @@ extension Exchange {
         case .tlsFailed(.truncated), .tlsFailed(.transport): break
         default: return false
         }
-        return sentBodyBytes == 0 && requestBodyEnded
-            || replayableBody != nil && requestBodyEnded
-            || hasRequestBody && sentBodyBytes == 0
+        if !hasRequestBody { return true }
+        // Of a body that has ended only its bytes could be sent again: not its last chunk.
+        return requestBodyEnded ? replayableBody != nil : sentBodyBytes == 0
     }
 
     /// Ends the exchange for a reason: with a reply if none has begun, else by cutting it off.

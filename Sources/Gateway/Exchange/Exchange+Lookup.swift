@@ -39,7 +39,7 @@ extension Exchange {
     private func load(_ key: CacheKeyView, from store: CacheStore) {
         phase = .loading
         let (token, mailbox) = (token, worker.mailbox)
-        let options = worker.policy.cacheOptions
+        let options = cacheOptions
         if !store.load(key, policy: options, completion: { mailbox.post(.loaded(token, $0)) }) {
             phase = .routing
             missed(.uriMiss)
@@ -60,13 +60,16 @@ extension Exchange {
         }
     }
 
+    /// The policy of the route's cache.
+    var cacheOptions: PolicyOptions { origin?.cacheOptions ?? worker.policy.cacheOptions }
+
     // MARK: The key
 
     private func keyBytesNeeded(_ origin: Origin) -> Int {
-        origin.cacheKeyPrefix.count + Int(request.path.count) + 1 + origin.extraKeyBytes(request)
+        origin.cacheKeyPrefix.count + Int(request.path.count) + 1
     }
 
-    /// `scheme://host:port/path?query`, then the values of the route's extra key fields.
+    /// `scheme://host:port/path?query`.
     private func writeKey(
         _ origin: Origin, into memory: UnsafeMutableRawBufferPointer
     ) -> CacheKeyView? {
@@ -80,7 +83,6 @@ extension Exchange {
                 writer.append(byte: UInt8(ascii: "/"))
             }
             writer.append(path)
-            origin.appendExtraKey(of: request, in: bytes, to: &writer)
         }
         guard !writer.overflowed else { return nil }
         let bytes = UnsafeRawBufferPointer(rebasing: memory[..<writer.count])
@@ -112,7 +114,7 @@ extension Exchange {
             CacheDecision.decide(
                 for: request, in: bytes, stored: response.metadata,
                 storedHead: Span(_unsafeElements: response.head.bindMemory(to: UInt8.self)),
-                now: worker.wallSeconds, options: worker.policy.cacheOptions)
+                now: worker.wallSeconds, options: cacheOptions)
         }
         switch decision {
         case .hit(let hit):

@@ -73,6 +73,8 @@ extension Exchange {
         client.sendHead(head, framing: framing, closing: false)
     }
 
+    var mayBeRepeated: Bool { request.method.isIdempotent }
+
     func upstreamHeadWithoutBody() { _ = client?.flush() }
 
     private func clientFraming(
@@ -121,9 +123,9 @@ extension Exchange {
         finishStore()
         switch afterValidation {
         case .nothing: break
-        case .serve(let response, let hit, let cacheStatus):
+        case .serve(let response, let fresh, let hit, let cacheStatus):
             afterValidation = .nothing
-            return serve(response, hit, cacheStatus: cacheStatus)
+            return serve(response, hit, as: fresh, cacheStatus: cacheStatus)
         case .forwardAgain:
             afterValidation = .nothing
             return forward(fresh: false)
@@ -179,7 +181,7 @@ extension Exchange {
         let decision = withRequestHead {
             StoreDecision.decide(
                 on: response, in: bytes, to: request, in: $0, requestTime: requestTime,
-                responseTime: now, options: worker.policy.cacheOptions)
+                responseTime: now, options: cacheOptions)
         }
         switch decision {
         case .doNotStore(let reason):
@@ -192,7 +194,7 @@ extension Exchange {
             guard
                 let metadata = StoredMetadata(
                     storedHead: head.span, times: storable.times, hasQuery: key.hasQuery,
-                    options: worker.policy.cacheOptions)
+                    options: cacheOptions)
             else { return false }
             return openTicket(store, key, storable.vary, head, metadata, origin.fingerprint)
         }

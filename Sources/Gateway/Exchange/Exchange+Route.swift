@@ -38,6 +38,15 @@ extension Exchange {
         proceed(to: worker.origins.origin(of: upstream, policy: worker.policy))
     }
 
+    /// The origin of the request under the configuration in force.
+    func findOriginAnew() -> Origin? {
+        switch listener?.role {
+        case .forward: findOrigin()
+        case .reverse(let upstream): worker.origins.origin(of: upstream, policy: worker.policy)
+        case .admin, nil: nil
+        }
+    }
+
     /// The origin that the target names, known or new.
     private func findOrigin() -> Origin? {
         withRequestHead { bytes in

@@ -6,15 +6,28 @@ import HTTPCore
 // Answers from the cache: hits, validated and stale responses.
 extension Exchange {
     /// Sends a stored response in the form that was decided.
-    func serve(_ stored: CachedResponse, _ hit: CacheHit, cacheStatus: CacheStatus? = nil) {
+    /// - Parameter fresh: the head that the origin has just confirmed it with, which may not have
+    ///   been stored.
+    func serve(
+        _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse? = nil,
+        cacheStatus: CacheStatus? = nil
+    ) {
         guard let client else { return finish() }
         phase = .serving
-        let head = buffer(for: stored.head.count + HitHead.maximumAddedBytes)
+        let headBytes = fresh?.head.count ?? stored.head.count
+        let head = buffer(for: headBytes + HitHead.maximumAddedBytes)
         var writer = HeadWriter(head.writable)
-        HitHead.append(
-            hit, stored: stored.metadata,
-            storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
-            cacheStatus: cacheStatus, to: &writer)
+        if let fresh {
+            let bytes = fresh.head
+            HitHead.append(
+                hit, stored: fresh.metadata, storedHead: bytes.span, cacheStatus: cacheStatus,
+                to: &writer)
+        } else {
+            HitHead.append(
+                hit, stored: stored.metadata,
+                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                cacheStatus: cacheStatus, to: &writer)
+        }
         writer.append("Via: 1.1 pinfold\r\n")
         head.end = writer.count
         let content: Range<UInt64>
@@ -86,7 +99,7 @@ extension Exchange {
                 response, in: bytes, to: validation, stored: stored.metadata,
                 storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
                 request: request, in: $0, now: worker.wallSeconds,
-                options: worker.policy.cacheOptions)
+                options: cacheOptions)
         }
         self.validation = nil
         switch outcome {
@@ -122,7 +135,7 @@ extension Exchange {
                 storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
                 with: response, in: bytes, request: request, in: $0, requestTime: requestTime,
                 responseTime: now, hasQuery: key?.hasQuery ?? false,
-                options: worker.policy.cacheOptions)
+                options: cacheOptions)
         }
         let told = CacheStatus.forwarded(
             .init(reason: forwardReason ?? .stale, status: 304, isStored: freshened != nil))
@@ -144,7 +157,7 @@ extension Exchange {
             }
             if let updated { current = updated }
         }
-        afterValidation = .serve(current, freshened.hit(form, at: now), told)
+        afterValidation = .serve(current, freshened, freshened.hit(form, at: now), told)
     }
 
     /// Answers with a stale response where the origin failed, if anyone allows it.
@@ -157,7 +170,7 @@ extension Exchange {
                 .unreachable, stored: stored.metadata,
                 storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
                 for: request, in: $0, now: worker.wallSeconds,
-                options: worker.policy.cacheOptions)
+                options: cacheOptions)
         }
         guard let hit else { return false }
         validation = nil
@@ -187,6 +200,9 @@ final class StoredBodyReader {
     private let body: DiskBody
     private var content: Range<UInt64>
     private var isWaiting = false
+    private var attempts = 0
+    private static let retryMilliseconds: Int64 = 20
+    private static let attemptLimit = 500
 
     init(exchange: Exchange, body: DiskBody, content: Range<UInt64>) {
         self.exchange = exchange
@@ -211,13 +227,19 @@ final class StoredBodyReader {
             exchange.worker.shared.store?.readChunk(body, index) {
                 mailbox.post(.chunk(token, $0))
             } ?? false
-        if !accepted { exchange.fail(.storedBodyUnreadable) }
+        guard !accepted else { return }
+        // Many reads are waiting: this one tries again in a moment.
+        isWaiting = false
+        attempts += 1
+        guard attempts < Self.attemptLimit else { return exchange.fail(.storedBodyUnreadable) }
+        exchange.worker.loop.setDeadline(exchange, after: Self.retryMilliseconds)
     }
 
     /// Sends what was read.
     func arrived(_ result: ChunkResult) {
         guard isWaiting, let client = exchange.client else { return }
         isWaiting = false
+        attempts = 0
         guard case .chunk(let chunk) = result else { return exchange.fail(.storedBodyUnreadable) }
         let start = content.lowerBound % UInt64(body.chunkBytes)
         let end = min(UInt64(chunk.bytes.count), start + UInt64(content.count))

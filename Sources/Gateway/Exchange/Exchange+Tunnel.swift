@@ -57,6 +57,12 @@ extension Exchange {
     /// 101: the upstream has agreed to the protocol that the client asked for.
     func switchProtocols(_ bytes: Span<UInt8>) {
         guard let client, let upstream else { return }
+        // What is left of the request would be taken for the other protocol's.
+        guard upstream.requestIsSent else {
+            upstream.cancel()
+            self.upstream = nil
+            return fail(.response(.unexpectedSwitch))
+        }
         status = 101
         responseHeadSent = true
         let head = buffer(for: response.length)

@@ -102,7 +102,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
     enum AfterValidation {
         case nothing
         /// The stored response is sent, in the form that the client needs.
-        case serve(CachedResponse, CacheHit, CacheStatus)
+        case serve(CachedResponse, FreshenedResponse, CacheHit, CacheStatus)
         /// The request is sent again, without conditions.
         case forwardAgain
     }
@@ -223,6 +223,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
     }
 
     override func deadlineReached() {
+        if phase == .serving { serving?.proceed() }
         guard phase == .connecting, let origin else { return }
         worker.upstreams.abandon(origin, self)
         worker.metrics.add(.poolWaitTimeouts)

@@ -157,6 +157,10 @@ package final class GatewayProcess {
                         mailbox: mailbox)
                     try worker.run(sockets)
                 } catch {
+                    // Its share of the connections would else wait in its sockets for ever.
+                    for socket in sockets where socket.descriptor >= 0 {
+                        Descriptors.close(socket.descriptor)
+                    }
                     logger.critical("a worker failed", metadata: ["error": "\(error)"])
                 }
             }
@@ -202,7 +206,7 @@ package final class GatewayProcess {
         shared?.isDraining.store(true, ordering: .relaxed)
         for mailbox in mailboxes { mailbox.post(.drain) }
         let end = Clock.monotonicMilliseconds() + grace
-        while running.count > 0, Clock.monotonicMilliseconds() < end {
+        while running.count > 0, !hasDrained, Clock.monotonicMilliseconds() < end {
             switch signals.wait(milliseconds: 20) {
             case .terminate, .interrupt:
                 logger.warning("stopping at once")
@@ -211,6 +215,10 @@ package final class GatewayProcess {
             }
         }
         return stop()
+    }
+
+    private var hasDrained: Bool {
+        (shared?.drainedWorkers.load(ordering: .acquiring) ?? 0) >= workerCount
     }
 
     private func stop() -> Int32 {

@@ -30,6 +30,9 @@ final class ListenerSockets {
         var name: String
         var asked: Endpoint
         var actual: Endpoint
+        var isAdmin: Bool
+        /// How many workers have a socket on it: the first ones.
+        var workers: Int
     }
 
     init(workers: Int, routes: RouteLabels) {
@@ -54,12 +57,12 @@ final class ListenerSockets {
                     name: listener.name, endpoint: listener.address, role: Self.role(listener.kind),
                     route: routes.index(listener.name), logIndex: UInt16(clamping: index),
                     descriptor: -1)
-                try open(socket, on: 0..<workers, &perWorker, &now, &opened)
+                try open(socket, on: workers, &perWorker, &now, &opened)
             }
             let admin = ListenerSocket(
                 name: Self.adminName, endpoint: configuration.admin.address, role: .admin,
                 route: 0, logIndex: 0, descriptor: -1)
-            try open(admin, on: 0..<1, &perWorker, &now, &opened)
+            try open(admin, on: 1, &perWorker, &now, &opened)
         } catch {
             for descriptor in opened { Descriptors.close(descriptor) }
             throw error
@@ -78,34 +81,41 @@ final class ListenerSockets {
     }
 
     private func open(
-        _ socket: ListenerSocket, on workers: Range<Int>, _ perWorker: inout [[ListenerSocket]],
+        _ socket: ListenerSocket, on workers: Int, _ perWorker: inout [[ListenerSocket]],
         _ now: inout [Bound], _ opened: inout [Int32]
     ) throws(ListenError) {
         var socket = socket
         let asked = socket.endpoint
-        if let known = known(socket.name, asked) {
-            socket.endpoint = known.actual
-            now.append(Bound(name: socket.name, asked: asked, actual: known.actual))
-            for worker in workers { perWorker[worker].append(socket) }
-            return
-        }
+        let isAdmin = if case .admin = socket.role { true } else { false }
+        let known = self.known(name: socket.name, asked, isAdmin: isAdmin)
+        if let known { socket.endpoint = known.actual }
         do throws(Errno) {
-            try Sockets.checkFree(asked)
-            for worker in workers {
-                socket.descriptor = try Sockets.listen(on: socket.endpoint)
-                opened.append(socket.descriptor)
-                socket.endpoint = Sockets.localEndpoint(socket.descriptor) ?? asked
+            if known == nil { try Sockets.checkFree(asked) }
+            for worker in 0..<workers {
+                if worker < known?.workers ?? 0 {
+                    socket.descriptor = -1
+                } else {
+                    socket.descriptor = try Sockets.listen(on: socket.endpoint)
+                    opened.append(socket.descriptor)
+                    socket.endpoint = Sockets.localEndpoint(socket.descriptor) ?? asked
+                }
                 perWorker[worker].append(socket)
             }
         } catch {
             throw ListenError(listener: socket.name, endpoint: asked, error: error)
         }
-        now.append(Bound(name: socket.name, asked: asked, actual: socket.endpoint))
+        now.append(
+            Bound(
+                name: socket.name, asked: asked, actual: socket.endpoint, isAdmin: isAdmin,
+                workers: workers))
     }
 
     /// A socket that is open for the listener, or for another one at the same address. Ports that
-    /// the system chose differ although they were asked for alike: there the name decides.
-    private func known(_ name: String, _ asked: Endpoint) -> Bound? {
-        bound.first { $0.asked == asked && (asked.port != 0 || $0.name == name) }
+    /// the system chose differ although they were asked for alike: there the name decides, which
+    /// a listener may share with the administration.
+    private func known(name: String, _ asked: Endpoint, isAdmin: Bool) -> Bound? {
+        bound.first {
+            $0.asked == asked && (asked.port != 0 || ($0.name == name && $0.isAdmin == isAdmin))
+        }
     }
 }

@@ -74,7 +74,7 @@ final class PublishedState: Sendable {
             entries: UInt64(max(0, store.diskEntries)), evictions: store.diskEvictions)
         service.storeQueue = StoreQueueFigures(
             bytes: UInt64(max(0, store.queueBytes)), operations: UInt64(max(0, store.queueDepth)),
-            dropped: store.refusals.reduce(0, +), failures: store.damagedEntries)
+            dropped: store.refusals.reduce(0, +), damaged: store.damagedEntries)
         switch store.diskState {
         case .opening: service.diskState = .opening
         case .ready: service.diskState = .on

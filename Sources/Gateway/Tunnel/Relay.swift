@@ -25,6 +25,10 @@ final class Relay {
             if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) {
                 peerFinished = true
             }
+            // Nothing more is read from who has ended sending: a reset would not be noticed.
+            if readiness.contains(.failed), relay.hasEnded(self) {
+                return relay.close(broken: true)
+            }
             relay.pump()
         }
 
@@ -132,8 +136,7 @@ final class Relay {
             }
             if direction.sourceEnded {
                 if !direction.sinkFinished {
-                    direction.sinkFinished = true
-                    sink.transport.finishSending()
+                    direction.sinkFinished = sink.transport.finishSending()
                 }
                 return .waiting
             }
@@ -203,6 +206,10 @@ final class Relay {
         guard direction.pipeBytes == 0, let pipe = direction.pipe else { return }
         direction.pipe = nil
         worker.pipes.give(pipe)
+    }
+
+    fileprivate func hasEnded(_ end: End) -> Bool {
+        end.isClient ? toUpstream.sourceEnded : toClient.sourceEnded
     }
 
     fileprivate func idled() { close(broken: false) }

@@ -1,8 +1,8 @@
 import Activity
 import Addressing
+import CachePolicy
 import Configuration
 import EventLoop
-import HTTPCore
 import TLS
 
 /// One upstream as one worker knows it: a scheme, host and port under one policy, with the
@@ -39,10 +39,13 @@ final class Origin {
     let firstByteMilliseconds: Int64
     /// What was decided about the host by name or, for a literal, by address.
     let refusal: DestinationRefusal?
-    /// The trust under which its responses are obtained; the same over restarts.
+    /// What the rules' patterns say of the host.
+    let match: DestinationRules.HostMatch
+    /// The trust and the rules of access under which its responses are obtained; the same over
+    /// restarts. What was stored under others is not used.
     let fingerprint: UInt64
-    /// Request fields, in lower case, whose values are part of its cache keys.
-    private let extraKeyFields: [String]
+    /// The cache's policy, with the route's own part of the key.
+    let cacheOptions: PolicyOptions
 
     var idle = ContiguousArray<UpstreamConnection>()
     var waiters = WaiterQueue()
@@ -54,15 +57,17 @@ final class Origin {
     var lastUse: Int64 = 0
 
     init(
-        key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: DestinationRefusal?
+        key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: DestinationRefusal?,
+        match: DestinationRules.HostMatch
     ) {
         self.key = key
         self.policy = policy
         self.entryIndex = entryIndex
         self.refusal = refusal
+        self.match = match
         route = policy.route(entryIndex: entryIndex)
         tls = key.isSecure ? policy.tls(entryIndex: entryIndex) : nil
-        fingerprint = policy.fingerprint(entryIndex: entryIndex)
+        fingerprint = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)
         let bracketed = key.host.utf8.contains(UInt8(ascii: ":")) ? "[\(key.host)]" : key.host
         let isDefault = key.port == (key.isSecure ? 443 : 80)
         let authority = isDefault ? bracketed : "\(bracketed):\(key.port)"
@@ -70,37 +75,14 @@ final class Origin {
         cacheKeyPrefix = Array("\(key.isSecure ? "https" : "http")://\(authority)".utf8)
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
         cacheStores = policy.configuration.cache.isEnabled && (entry?.cacheStores ?? true)
-        extraKeyFields = entry?.cacheKeyFields ?? []
+        var options = policy.cacheOptions
+        options.nominatedFields = (entry?.cacheKeyFields ?? []).map { Array($0.utf8) }
+            .filter { $0.count <= VaryKey.maximumNameBytes }
+        cacheOptions = options
         firstByteMilliseconds =
             entry?.requestTimeoutMilliseconds
             ?? policy.configuration.timeouts.firstByteMilliseconds
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
-    }
-
-    /// Bytes that `appendExtraKey` writes at most.
-    func extraKeyBytes(_ request: borrowing RequestHead) -> Int {
-        extraKeyFields.isEmpty ? 0 : request.length + extraKeyFields.count * 64
-    }
-
-    /// Appends the values of the route's extra key fields. A space cannot occur in a URI, so the
-    /// key stays apart from every other.
-    func appendExtraKey(
-        of request: borrowing RequestHead, in bytes: Span<UInt8>, to writer: inout HeadWriter
-    ) {
-        for name in extraKeyFields {
-            writer.append(byte: 0x20)
-            writer.append(text: name)
-            for field in request.fields {
-                let fieldName = bytes.extracting(field.name.indices)
-                guard fieldName.count == name.utf8.count,
-                    zip(fieldName.indices, name.utf8).allSatisfy({
-                        ByteClass.lowercased(fieldName[$0]) == $1
-                    })
-                else { continue }
-                writer.append(byte: UInt8(ascii: "="))
-                writer.append(field.value, of: bytes)
-            }
-        }
     }
 
     /// Nothing refers to it but the table.

@@ -52,7 +52,7 @@ final class OriginTable {
             key: Origin.Key(
                 host: upstream.host, port: upstream.port, isSecure: upstream.isSecure,
                 requestedPort: upstream.port, isFixed: true),
-            policy: policy, entryIndex: target.entryIndex, refusal: nil)
+            policy: policy, entryIndex: target.entryIndex, refusal: nil, match: target.match)
         reverse[upstream] = origin
         return origin
     }
@@ -60,7 +60,7 @@ final class OriginTable {
     private func make(
         _ host: String, _ port: UInt16, _ scheme: Scheme, _ policy: PolicySnapshot
     ) -> Origin {
-        let target = policy.resolve(host: host, port: port)
+        let target = policy.resolve(host: host, port: port, upgradesHTTP: scheme == .http)
         let entry = target.entryIndex.map { policy.configuration.hosts.entries[$0] }
         let upgrades = scheme == .http && (entry?.upgradesToHTTPS ?? false)
         let isSecure = scheme == .https || upgrades
@@ -68,7 +68,8 @@ final class OriginTable {
             key: Origin.Key(
                 host: host, port: upgrades && port == 80 ? 443 : port, isSecure: isSecure,
                 requestedPort: port, isFixed: false),
-            policy: policy, entryIndex: target.entryIndex, refusal: target.refusal)
+            policy: policy, entryIndex: target.entryIndex, refusal: target.refusal,
+            match: target.match)
     }
 
     private func insert(_ entry: Entry, _ hash: Int) {

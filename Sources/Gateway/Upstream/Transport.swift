@@ -9,7 +9,8 @@ struct Transport {
     /// What a read brought.
     enum ReadResult {
         case bytes(Int, drained: Bool)
-        case wouldBlock
+        /// Nothing there. `wantsWrite`: and nothing will be before the socket takes bytes.
+        case wouldBlock(wantsWrite: Bool)
         /// The peer ended its direction well.
         case endOfStream
         /// The stream was cut: with TLS, without its end mark.
@@ -38,14 +39,15 @@ struct Transport {
             switch Transfers.read(descriptor, into: memory) {
             case .bytes(let count):
                 return .bytes(count, drained: trustsShortRead && count < memory.count)
-            case .wouldBlock: return .wouldBlock
+            case .wouldBlock: return .wouldBlock(wantsWrite: false)
             case .endOfStream: return .endOfStream
             case .failed(let error): return .failed(.upstreamReset(error))
             }
         }
         switch tls.read(into: memory, trustsShortReceive: trustsShortRead) {
         case .bytes(let count, let drained): return .bytes(count, drained: drained)
-        case .wantRead, .wantWrite: return .wouldBlock
+        case .wantRead: return .wouldBlock(wantsWrite: false)
+        case .wantWrite: return .wouldBlock(wantsWrite: true)
         case .endOfStream: return .endOfStream
         case .truncated: return .truncated
         case .failed: return .failed(tls.failure.map { .tlsFailed($0) } ?? .upstreamClosed)
@@ -67,12 +69,10 @@ struct Transport {
         return .drained
     }
 
-    /// Ends the sending direction.
-    func finishSending() {
-        if let tls {
-            _ = tls.shutdown()
-        } else {
-            Sockets.shutdownWrite(descriptor)
-        }
+    /// Ends the sending direction; false: the socket is full, call again when it is writable.
+    func finishSending() -> Bool {
+        if let tls { return tls.shutdown() }
+        Sockets.shutdownWrite(descriptor)
+        return true
     }
 }

@@ -12,35 +12,43 @@ import TLS
 /// takes it: a paused connection reads nothing, and holds one buffer at most.
 final class UpstreamConnection: EventHandler {
     enum State { case handshaking, idle, active, closed }
-    private enum Part { case head, body, ended }
+    enum Part { case head, body, ended }
+    /// What one turn of the loop reads at most.
+    static let bytesPerTurn = 4 << 20
 
-    private unowned(unsafe) let worker: Worker
+    unowned(unsafe) let worker: Worker
     let origin: Origin
     /// The address it is connected to.
     let endpoint: Endpoint
     let transport: Transport
-    private(set) var state: State
-    private var consumer: (any UpstreamConsumer)?
+    var state: State
+    var consumer: (any UpstreamConsumer)?
 
-    private var output = OutputQueue()
-    private var input: Buffer?
-    private var parser: ResponseHeadParser
-    private var decoder = BodyDecoder(.none)
-    private var part = Part.head
-    private var context = ResponseContext(method: .get)
-    private var keepAlive = true
-    private var requestEnded = true
-    private var paused = false
-    private var mayHaveInput = false
+    var output = OutputQueue()
+    var input: Buffer?
+    var parser: ResponseHeadParser
+    var decoder = BodyDecoder(.none)
+    var part = Part.head
+    var context = ResponseContext(method: .get)
+    var keepAlive = true
+    var requestEnded = true
+    var paused = false
+    /// TLS has something to send before it can read on.
+    var readWantsWrite = false
+    /// The head went to the consumer, and nothing was flushed since.
+    var headIsUnflushed = false
+    var mayHaveInput = false
     /// An edge said that the peer has finished: a short read then proves nothing.
-    private var peerFinished = false
-    private var isDriving = false
-    private var wantsLargeBuffer = false
+    var peerFinished = false
+    var isDriving = false
+    /// Bytes received in all, to bound what one turn takes.
+    var receivedBytes = 0
+    var wantsLargeBuffer = false
     /// Some byte of the current response was received.
-    private(set) var responseStarted = false
+    var responseStarted = false
     /// How many exchanges it carried before the current one.
-    private(set) var uses = 0
-    private var handshakeStarted: Int64 = 0
+    var uses = 0
+    var handshakeStarted: Int64 = 0
 
     init(
         worker: Worker, origin: Origin, descriptor: Int32, endpoint: Endpoint,
@@ -63,7 +71,7 @@ final class UpstreamConnection: EventHandler {
         continueHandshake()
     }
 
-    private func continueHandshake() {
+    func continueHandshake() {
         guard let tls = transport.tls else { return }
         switch tls.handshake() {
         case .wantRead, .wantWrite: return
@@ -95,6 +103,7 @@ final class UpstreamConnection: EventHandler {
         paused = false
         keepAlive = true
         wantsLargeBuffer = false
+        headIsUnflushed = false
         worker.loop.setDeadline(self, after: nil)
     }
 
@@ -124,15 +133,20 @@ final class UpstreamConnection: EventHandler {
 
     /// Writes what is queued. False: the socket is full, `upstreamDrained` will follow.
     func flush() -> Bool {
+        let before = output.pendingBytes
         switch transport.flush(&output) {
         case .drained:
-            armResponseDeadline()
+            if requestEnded {
+                armResponseDeadline()
+            } else if part == .head {
+                worker.loop.setDeadline(self, after: nil)  // the client's own deadline runs
+            }
             return true
         case .blocked:
-            worker.loop.setDeadline(
-                self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
+            if output.pendingBytes < before || deadline == .max { armBodyDeadline() }
             return false
         case .failed:
+            keepAlive = false
             // The response may be there already: reading tells, and reports the failure else.
             output.discard()
             mayHaveInput = true
@@ -141,7 +155,15 @@ final class UpstreamConnection: EventHandler {
         }
     }
 
-    private func armResponseDeadline() {
+    /// Whether the request has been written to its end.
+    var requestIsSent: Bool { requestEnded && output.isEmpty }
+
+    func armBodyDeadline() {
+        worker.loop.setDeadline(
+            self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
+    }
+
+    func armResponseDeadline() {
         guard state == .active, requestEnded, part == .head else { return }
         worker.loop.setDeadline(self, after: origin.firstByteMilliseconds)
     }
@@ -150,6 +172,7 @@ final class UpstreamConnection: EventHandler {
     func resume() {
         guard paused else { return }
         paused = false
+        if state == .active, part == .body { armBodyDeadline() }
         drive()
     }
 
@@ -181,7 +204,7 @@ final class UpstreamConnection: EventHandler {
         case .idle:
             if readiness.mayRead { checkIdle() }
         case .active:
-            if readiness.mayRead { mayHaveInput = true }
+            if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayHaveInput = true }
             if readiness.mayWrite, !output.isEmpty, flush(), state == .active {
                 consumer?.upstreamDrained()
             }
@@ -190,7 +213,7 @@ final class UpstreamConnection: EventHandler {
     }
 
     /// Bytes or an end between exchanges: anything but TLS's own messages ends the connection.
-    private func checkIdle() {
+    func checkIdle() {
         if transport.tls != nil {
             let scratch = worker.loop.buffers.takeSmall()
             if case .wouldBlock = transport.read(into: scratch.writable) { return }
@@ -207,212 +230,8 @@ final class UpstreamConnection: EventHandler {
             close()
             worker.upstreams.handshakeEnded(self, .tlsTimeout)
         case .active:
-            if paused { return }  // the client is the slow one; its own deadline runs
             fail(part == .head ? .firstByteTimeout : .upstreamBodyTimeout)
         }
-    }
-
-    // MARK: The response
-
-    private func drive() {
-        guard !isDriving else { return }
-        isDriving = true
-        defer { isDriving = false }
-        while state == .active, !paused {
-            if let input, !input.isEmpty {
-                guard advance(input) else { continue }
-                if state != .active || paused { return }
-            }
-            guard state == .active, mayHaveInput else { return }
-            guard read() else { return }
-        }
-    }
-
-    /// Makes one step with the bytes at hand; true when more are needed.
-    private func advance(_ input: Buffer) -> Bool {
-        switch part {
-        case .head: return advanceHead(input)
-        case .body: return advanceBody(input)
-        case .ended: return false
-        }
-    }
-
-    private func advanceHead(_ input: Buffer) -> Bool {
-        guard let consumer else { return true }
-        let bytes = input.readable
-        let progress: ParseProgress
-        do throws(WireError) {
-            progress = try parser.parse(
-                Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)), answering: context,
-                into: &consumer.response)
-        } catch {
-            fail(.response(error))
-            return false
-        }
-        guard case .complete(let headBytes) = progress else { return true }
-        input.start += headBytes
-        let head = UnsafeRawBufferPointer(rebasing: bytes[0..<headBytes])
-        if consumer.response.isInterim {
-            consumer.upstreamHead(head)
-            return false
-        }
-        part = .body
-        decoder = BodyDecoder(consumer.response.framing)
-        keepAlive = consumer.response.keepAlive
-        worker.loop.setDeadline(
-            self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
-        consumer.upstreamHead(head)
-        guard state == .active else { return false }
-        if decoder.isComplete {
-            end()
-        } else if input.isEmpty {
-            consumer.upstreamHeadWithoutBody()
-        }
-        return false
-    }
-
-    private func advanceBody(_ input: Buffer) -> Bool {
-        let bytes = input.readable
-        let step: BodyStep
-        do throws(WireError) {
-            step = try decoder.decode(Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)))
-        } catch {
-            fail(.response(error))
-            return false
-        }
-        switch step {
-        case .data(let offset, let count, let consumed):
-            input.start += consumed
-            let content = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
-            let goesOn =
-                consumer?.upstreamBody(content, owner: input, isLast: decoder.isComplete) ?? false
-            guard state == .active else { return false }
-            if decoder.isComplete {
-                end()
-            } else if !goesOn {
-                paused = true
-            }
-            return false
-        case .needMore(let consumed):
-            input.start += consumed
-            return true
-        case .end(let consumed):
-            input.start += consumed
-            end()
-            return false
-        }
-    }
-
-    /// Reads once; false when nothing more can be read now.
-    private func read() -> Bool {
-        let buffer = roomForReading()
-        switch transport.read(into: buffer.writable, trustsShortRead: !peerFinished) {
-        case .bytes(let count, let drained):
-            buffer.end += count
-            mayHaveInput = !drained || peerFinished
-            wantsLargeBuffer = buffer.end == buffer.capacity
-            if !responseStarted { responseStarted = true }
-            worker.metrics.add(.upstreamBytesReceived, UInt64(count))
-            if part == .body {
-                worker.loop.setDeadline(
-                    self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
-            }
-            return true
-        case .wouldBlock:
-            mayHaveInput = false
-            return false
-        case .endOfStream:
-            inputEnded(cleanly: true)
-            return false
-        case .truncated:
-            inputEnded(cleanly: false)
-            return false
-        case .failed(let fault):
-            fail(fault)
-            return false
-        }
-    }
-
-    private func roomForReading() -> Buffer {
-        if let input {
-            if input.isEmpty {
-                // With nothing unread, no consumer's queue refers to it: it was not paused.
-                if wantsLargeBuffer, input.capacity < BufferPool.largeBytes {
-                    return replaceInput(worker.loop.buffers.takeLarge())
-                }
-                input.clear()
-                return input
-            }
-            input.compact()
-            if input.end < input.capacity { return input }
-            let larger = worker.loop.buffers.take(bytes: input.capacity * 2)
-            larger.writable.copyMemory(from: input.readable)
-            larger.end = input.count
-            return replaceInput(larger)
-        }
-        return replaceInput(worker.loop.buffers.takeSmall())
-    }
-
-    private func replaceInput(_ buffer: Buffer) -> Buffer {
-        input = buffer
-        return buffer
-    }
-
-    private func inputEnded(cleanly: Bool) {
-        switch part {
-        case .ended: close()
-        case .head:
-            fail(parser.isWithinHead ? .response(.truncatedHead) : .upstreamClosed)
-        case .body:
-            guard cleanly else { return fail(.response(.truncatedBody)) }
-            do throws(WireError) {
-                try decoder.endOfInput()
-                keepAlive = false
-                end()
-            } catch {
-                fail(.response(error))
-            }
-        }
-    }
-
-    /// The response is complete: the connection goes back before the consumer hears of it.
-    private func end() {
-        guard let consumer else { return }
-        part = .ended
-        uses += 1
-        let hadTrailers = !decoder.chunked.trailerBytes.isEmpty
-        let trailers = hadTrailers ? decoder.chunked : nil
-        let isClean = (input?.isEmpty ?? true) && requestEnded && output.isEmpty && keepAlive
-        self.consumer = nil
-        input = nil
-        if isClean {
-            state = .idle
-            // Edges seen while active are gone: what is still unread must be looked at now.
-            worker.upstreams.returned(self, mayHaveInput: mayHaveInput)
-        } else {
-            close()
-        }
-        consumer.upstreamEnded(trailers: trailers)
-    }
-
-    private func fail(_ fault: ExchangeFault) {
-        let (consumer, started) = (consumer, responseStarted)
-        self.consumer = nil
-        close()
-        consumer?.upstreamFailed(fault, responseStarted: started)
-    }
-
-    /// Called by the pool on an idle connection whose last exchange left an unread edge behind.
-    func recheck() {
-        guard state == .idle, mayHaveInput else { return }
-        mayHaveInput = false
-        checkIdleBytes()
-    }
-
-    private func checkIdleBytes() {
-        let scratch = worker.loop.buffers.takeSmall()
-        if case .wouldBlock = transport.read(into: scratch.writable) { return }
-        worker.upstreams.discardIdle(self)
     }
 
     func close() {

@@ -21,6 +21,8 @@ protocol UpstreamConsumer: AnyObject {
     func upstreamEnded(trailers: borrowing ChunkedDecoder?)
     /// What was queued for the upstream has been written.
     func upstreamDrained()
+    /// Sending the request twice would do no harm (RFC 9110 §9.2.2).
+    var mayBeRepeated: Bool { get }
     /// Where response heads are parsed to.
     var response: ResponseHead { get set }
 }

@@ -10,6 +10,10 @@ import TLS
 final class UpstreamPool {
     private unowned(unsafe) let worker: Worker
     private var operations: [ObjectIdentifier: ConnectOperation] = [:]
+    /// Connections on their way, handshakes included.
+    private var establishing = 0
+    /// Origins that wait for room under the total limit, first come first served.
+    private var starved: [Origin] = []
     private var open = 0
     private var idleCount = 0
 
@@ -21,7 +25,7 @@ final class UpstreamPool {
     /// or later. `fresh`: only one that carried no exchange before.
     func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool = false) {
         origin.lastUse = worker.loop.now
-        if !fresh, let connection = takeIdle(origin) {
+        if !fresh, let connection = takeIdle(origin, checked: !consumer.mayBeRepeated) {
             worker.metrics.add(.upstreamConnectionsReused)
             connection.begin(consumer)
             consumer.upstreamReady(connection)
@@ -50,10 +54,16 @@ final class UpstreamPool {
         worker.metrics.adjust(.poolWaiting, by: Int64(origin.waiters.count - before))
     }
 
-    private func takeIdle(_ origin: Origin) -> UpstreamConnection? {
+    /// - Parameter checked: looks at the socket first: what may not be sent twice is not risked on
+    ///   a connection that the server has just closed.
+    private func takeIdle(_ origin: Origin, checked: Bool) -> UpstreamConnection? {
         while let connection = origin.idle.popLast() {
             countIdle(-1)
-            if connection.state == .idle { return connection }
+            guard connection.state == .idle else { continue }
+            if !checked || Transfers.isQuiet(connection.transport.descriptor) {
+                return connection
+            }
+            connection.close()
         }
         return nil
     }
@@ -65,23 +75,29 @@ final class UpstreamPool {
 
     /// Whether one more connection may be made; closes an idle one of another origin for it.
     private func makeRoom(_ origin: Origin, _ perHost: Int, _ total: Int) -> Bool {
-        guard origin.open + origin.connecting < perHost else { return false }
-        guard open + operations.count >= total else { return true }
+        if origin.open + origin.connecting >= perHost {
+            guard let victim = origin.idle.first else { return false }
+            discardIdle(victim)
+        }
+        guard open + establishing >= total else { return true }
         guard idleCount > 0,
             let victim = worker.origins.leastRecentlyUsedWithIdle()?.idle.first
-        else { return false }
+        else {
+            if !starved.contains(where: { $0 === origin }) { starved.append(origin) }
+            return false
+        }
         discardIdle(victim)
         return true
     }
 
     private func connect(_ origin: Origin) {
         origin.connecting += 1
+        establishing += 1
         let policy = origin.policy
-        let match = policy.destinationMatch(host: origin.key.host, port: origin.key.requestedPort)
         var operation: ConnectOperation?
         operation = ConnectOperation(
             worker: worker, host: origin.key.host, port: origin.key.port,
-            rules: origin.key.isFixed ? nil : policy.destinationRules, hostMatch: match
+            rules: origin.key.isFixed ? nil : policy.destinationRules, hostMatch: origin.match
         ) { [unowned self] result in
             if let operation { operations[ObjectIdentifier(operation)] = nil }
             operation = nil
@@ -150,6 +166,7 @@ final class UpstreamPool {
     private func ready(_ connection: UpstreamConnection) {
         let origin = connection.origin
         origin.connecting -= 1
+        establishing -= 1
         origin.open += 1
         open += 1
         worker.metrics.adjust(.upstreamConnectionsOpen, by: 1)
@@ -159,6 +176,7 @@ final class UpstreamPool {
 
     private func failed(_ origin: Origin, _ fault: ExchangeFault) {
         origin.connecting -= 1
+        establishing -= 1
         if fault.isConnectionLevel { worker.note(origin, fault) }
         if let consumer = origin.waiters.take(isFresh: true) {
             worker.metrics.adjust(.poolWaiting, by: -1)
@@ -170,20 +188,24 @@ final class UpstreamPool {
     /// Hands a connection to who waits, else keeps it.
     private func offer(_ connection: UpstreamConnection, isFresh: Bool) {
         let origin = connection.origin
+        guard origin.policy.generation == worker.policy.generation else {
+            worker.metrics.add(.upstreamConnectionsOutdated)
+            return connection.close()
+        }
         if let consumer = origin.waiters.take(isFresh: isFresh) {
             worker.metrics.adjust(.poolWaiting, by: -1)
             connection.begin(consumer)
             consumer.upstreamReady(connection)
             return
         }
-        guard worker.accepts(origin.policy) else {
-            worker.metrics.add(.upstreamConnectionsOutdated)
-            return connection.close()
-        }
+        // Who still waits wants one that carried nothing before, or waits at another origin: then
+        // this one makes room.
+        guard origin.waiters.isEmpty, !worker.isDraining else { return connection.close() }
         origin.idle.append(connection)
         countIdle(1)
         worker.loop.setDeadline(
             connection, after: origin.policy.configuration.timeouts.idleMilliseconds)
+        connectForStarved()
     }
 
     /// A connection's exchange ended and it can carry another.
@@ -210,6 +232,14 @@ final class UpstreamPool {
         open -= 1
         worker.metrics.adjust(.upstreamConnectionsOpen, by: -1)
         connectForWaiters(origin)
+        connectForStarved()
+    }
+
+    /// Room has come free: who could not connect because of the total limit is next.
+    private func connectForStarved() {
+        guard let next = starved.first else { return }
+        starved.removeFirst()
+        connectForWaiters(next)
     }
 
     private func connectForWaiters(_ origin: Origin) {
@@ -221,8 +251,13 @@ final class UpstreamPool {
         connect(origin)
     }
 
-    /// Closes the idle connections of an origin whose policy is no longer in force.
+    /// Closes the idle connections of an origin whose policy is no longer in force, and sends who
+    /// waits there back to find its origin anew.
     func retire(_ origin: Origin) {
+        starved.removeAll { $0 === origin }
+        let waiting = origin.waiters.takeAll()
+        worker.metrics.adjust(.poolWaiting, by: -Int64(waiting.count))
+        for consumer in waiting { consumer.upstreamFailed(.superseded, responseStarted: false) }
         for connection in origin.idle {
             worker.metrics.add(.upstreamConnectionsOutdated)
             connection.close()

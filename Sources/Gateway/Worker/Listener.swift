@@ -12,7 +12,7 @@ struct ReverseUpstream: Hashable {
 /// One worker's listening socket.
 final class Listener: EventHandler {
     /// What its requests are for.
-    enum Role {
+    enum Role: Equatable {
         case forward
         case reverse(ReverseUpstream)
         case admin

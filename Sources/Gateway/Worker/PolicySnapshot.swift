@@ -24,6 +24,7 @@ package final class PolicySnapshot: Sendable {
     private let entryReachability: [[HostReachability]]
     private let entryFingerprints: [UInt64]
     private let defaultFingerprint: UInt64
+    private let accessFingerprint: UInt64
 
     /// - Parameters:
     ///   - labels: where routes get their label's index.
@@ -56,9 +57,12 @@ package final class PolicySnapshot: Sendable {
         entryReachability = configuration.hosts.entries.map { entry in
             entry.match.map { reachability("\($0)") }
         }
+        accessFingerprint = Self.fingerprint(access: configuration.access)
         defaultFingerprint = Self.fingerprint(trust: configuration.tls, [])
         entryFingerprints = configuration.hosts.entries.map { entry in
-            Self.fingerprint(trust: entry.tls, entry.pinsets.map { configuration.pinsets[$0] })
+            Self.fingerprint(
+                trust: entry.tls, entry.pinsets.map { configuration.pinsets[$0] },
+                keyFields: entry.cacheKeyFields)
         }
     }
 
@@ -77,8 +81,10 @@ package final class PolicySnapshot: Sendable {
         entryIndex.map { entryPinsets[$0] } ?? []
     }
 
-    func fingerprint(entryIndex: Int?) -> UInt64 {
-        entryIndex.map { entryFingerprints[$0] } ?? defaultFingerprint
+    /// - Parameter isFixed: of a reverse listener's upstream, which no rule of access applies to.
+    func fingerprint(entryIndex: Int?, isFixed: Bool) -> UInt64 {
+        let trust = entryIndex.map { entryFingerprints[$0] } ?? defaultFingerprint
+        return trust ^ (isFixed ? 0x9E37_79B9_7F4A_7C15 : accessFingerprint)
     }
 
     /// The state of the pattern that makes an entry apply to a host.
@@ -109,9 +115,15 @@ package final class PolicySnapshot: Sendable {
         let allowsTunnel: Bool
     }
 
-    func resolve(host: String, port: UInt16) -> Target {
+    /// - Parameter port: what the request names. An upgrade may connect to another one: then a
+    ///   denial counts at either, and a permission only at the one connected to.
+    func resolve(host: String, port: UInt16, upgradesHTTP: Bool = false) -> Target {
         let entryIndex = entry(host: host, port: port)
-        let match = destinationMatch(host: host, port: port)
+        let upgrades =
+            upgradesHTTP && port == 80
+            && entryIndex.map { configuration.hosts.entries[$0].upgradesToHTTPS } ?? false
+        var match = destinationMatch(host: host, port: upgrades ? 443 : port)
+        if upgrades, destinationMatch(host: host, port: port).denied { match.denied = true }
         var refusal: DestinationRefusal? = match.denied ? .deniedHost : nil
         if let address = IPAddress(host) ?? IPAddress(host: host.utf8.span),
             case .refused(let reason) = destinationRules.decide(address, host: match)
@@ -125,30 +137,51 @@ package final class PolicySnapshot: Sendable {
 
     // MARK: Fingerprints
 
-    /// The same for the same trust, over restarts (FNV-1a): responses obtained under it may be
-    /// served under it.
-    private static func fingerprint(trust tls: UpstreamTLS, _ pinsets: [PinsetEntry]) -> UInt64 {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        func absorb(_ bytes: some Sequence<UInt8>) {
-            for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-            hash = (hash ^ 0xFF) &* 0x100_0000_01B3
+    /// The same for the same rules about destinations.
+    private static func fingerprint(access: AccessConfiguration) -> UInt64 {
+        var hash = FNV1a()
+        for list in [access.allow, access.deny] {
+            for network in list.networks { hash.absorb("\(network)".utf8) }
+            for pattern in list.patterns { hash.absorb("\(pattern)".utf8) }
+            hash.absorb("/".utf8)
         }
-        absorb(tls.minimum.rawValue.utf8)
+        return hash.value
+    }
+
+    /// The same for the same trust, over restarts: responses obtained under it may be served
+    /// under it.
+    private static func fingerprint(
+        trust tls: UpstreamTLS, _ pinsets: [PinsetEntry], keyFields: [String] = []
+    ) -> UInt64 {
+        var hash = FNV1a()
+        for field in keyFields { hash.absorb(field.utf8) }
+        hash.absorb(tls.minimum.rawValue.utf8)
         for source in tls.roots {
             switch source {
-            case .system: absorb("system".utf8)
-            case .file(_, let certificates): for der in certificates { absorb(der) }
+            case .system: hash.absorb("system".utf8)
+            case .file(_, let certificates): for der in certificates { hash.absorb(der) }
             }
         }
         for named in pinsets {
             let pinset = named.pinset
-            absorb(pinset.name.utf8)
-            for der in pinset.anchors { absorb(der) }
-            absorb("\(pinset.mode) \(pinset.allowInvalidCertificates)".utf8)
-            absorb("\(pinset.validatesDomainName)".utf8)
-            for pin in pinset.pins { absorb("\(pin)".utf8) }
+            hash.absorb(pinset.name.utf8)
+            for der in pinset.anchors { hash.absorb(der) }
+            hash.absorb("\(pinset.mode) \(pinset.allowInvalidCertificates)".utf8)
+            hash.absorb("\(pinset.validatesDomainName)".utf8)
+            for pin in pinset.pins { hash.absorb("\(pin)".utf8) }
         }
-        return hash
+        return hash.value
+    }
+}
+
+/// The FNV-1a hash: no secret, but the same in every process.
+private struct FNV1a {
+    private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    /// Takes in one item; items do not run into one another.
+    mutating func absorb(_ bytes: some Sequence<UInt8>) {
+        for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        value = (value ^ 0xFF) &* 0x100_0000_01B3
     }
 }
 

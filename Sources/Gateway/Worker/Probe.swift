@@ -97,7 +97,13 @@ final class Probe: EventHandler, UpstreamConsumer {
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
         guard !response.isInterim else { return }
         worker.note(reachability, .probeSucceeded)
+        // A body of any length would only be read to be thrown away.
+        guard response.framing != .none else { return }
+        upstream?.cancel()
+        upstream = nil
     }
+
+    var mayBeRepeated: Bool { true }
 
     func upstreamHeadWithoutBody() {}
 

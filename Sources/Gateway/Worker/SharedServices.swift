@@ -24,6 +24,8 @@ package final class SharedServices: Sendable {
     let activity: ActivityMonitor
     /// Tells the worker that runs the activity indicator's timer.
     let tellActivity: @Sendable () -> Void
+    /// Workers with nothing left in flight, while the process is shutting down.
+    let drainedWorkers = Atomic<Int>(0)
     /// The process is shutting down.
     let isDraining = Atomic<Bool>(false)
 

@@ -28,6 +28,7 @@ final class Worker {
     private var hadActivity = false
     private var probes: [Probe] = []
     private(set) var isDraining = false
+    private var hasDrained = false
     private var clients = 0
     private var exchangeCounter: UInt64 = 0
     private let exchangePrefix: UInt64
@@ -218,7 +219,20 @@ final class Worker {
         self.policy = policy
         for origin in origins.removeAll() { upstreams.retire(origin) }
         listen(adopt(sockets))
+        drainClientsOfFormerListeners()
         startProbes()
+    }
+
+    /// Who came through a listener that is gone, or now has another role, ends with its exchange.
+    private func drainClientsOfFormerListeners() {
+        for handler in loop.handlers {
+            guard let client = handler as? ClientConnection else { continue }
+            let former = client.listener
+            let goesOn = listeners.contains {
+                $0.endpoint == former.endpoint && $0.role == former.role
+            }
+            if !goesOn { client.drain() }
+        }
     }
 
     /// Takes over the sockets of listeners that go on, so that no connection in their queues is
@@ -261,16 +275,19 @@ final class Worker {
         stopIfDrained()
     }
 
+    /// Tells the process that nothing is in flight here; it stops all workers together, so that
+    /// the administration answers until the last exchange has ended.
     private func stopIfDrained() {
-        guard isDraining, clients == 0 else { return }
-        loop.stop()
+        guard isDraining, clients == 0, !hasDrained else { return }
+        hasDrained = true
+        shared.drainedWorkers.add(1, ordering: .releasing)
     }
 
     private func close() {
         for listener in listeners { listener.close() }
         for relay in relays.values { relay.close(broken: false) }
         for handler in loop.handlers {
-            (handler as? ClientConnection)?.close()
+            (handler as? ClientConnection)?.cutOff()
             (handler as? UpstreamConnection)?.close()
         }
     }

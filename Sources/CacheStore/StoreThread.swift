@@ -1,0 +1,67 @@
+import CLinux
+
+/// The clocks of the store's own threads.
+enum StoreClock {
+    /// Nanoseconds of the monotonic clock.
+    static func monotonic() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+
+    /// Seconds since 1970, to the tick of the kernel's clock: for last-used times.
+    static func seconds() -> UInt32 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        return UInt32(truncatingIfNeeded: time.tv_sec)
+    }
+}
+
+/// A thread of the store's own.
+struct StoreThread: @unchecked Sendable {
+    private let handle: pthread_t
+
+    private final class Body {
+        let name: String
+        let run: @Sendable () -> Void
+        init(_ name: String, _ run: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.run = run
+        }
+    }
+
+    /// Starts a thread that takes no signals, so that the process's signal handling stays with
+    /// the threads that expect it. nil if the system refuses.
+    static func start(_ name: String, _ run: @escaping @Sendable () -> Void) -> StoreThread? {
+        let body = Unmanaged.passRetained(Body(name, run))
+        var all = sigset_t()
+        var previous = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &previous)
+        defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
+        var handle = pthread_t()
+        let status = pthread_create(
+            &handle, nil,
+            { argument in
+                guard let argument else { return nil }
+                let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
+                pthread_setname_np(pthread_self(), body.name)
+                body.run()
+                return nil
+            }, body.toOpaque())
+        guard status == 0 else {
+            body.release()
+            return nil
+        }
+        return StoreThread(handle: handle)
+    }
+
+    /// Whether this is the calling thread.
+    var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
+
+    /// Waits for the thread's end.
+    func join() { pthread_join(handle, nil) }
+
+    /// Lets the thread end by itself.
+    func detach() { pthread_detach(handle) }
+}

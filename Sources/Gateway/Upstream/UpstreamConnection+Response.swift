@@ -1,0 +1,223 @@
+import EventLoop
+import HTTPCore
+
+// What an origin answers: heads and bodies, read while the consumer takes them.
+extension UpstreamConnection {
+    func drive() {
+        guard !isDriving else { return }
+        isDriving = true
+        defer { isDriving = false }
+        let last = receivedBytes &+ Self.bytesPerTurn
+        while state == .active, !paused {
+            guard receivedBytes < last else {
+                // Others get their turn; this goes on in the next.
+                return worker.loop.afterTurn { [self] in drive() }
+            }
+            if let input, !input.isEmpty {
+                guard advance(input) else { continue }
+                if state != .active || paused { return }
+            }
+            guard state == .active, mayHaveInput else { return }
+            guard read() else { return }
+        }
+    }
+
+    /// Makes one step with the bytes at hand; true when more are needed.
+    private func advance(_ input: Buffer) -> Bool {
+        switch part {
+        case .head: return advanceHead(input)
+        case .body: return advanceBody(input)
+        case .ended: return false
+        }
+    }
+
+    private func advanceHead(_ input: Buffer) -> Bool {
+        guard let consumer else { return true }
+        let bytes = input.readable
+        let progress: ParseProgress
+        do throws(WireError) {
+            progress = try parser.parse(
+                Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)), answering: context,
+                into: &consumer.response)
+        } catch {
+            fail(.response(error))
+            return false
+        }
+        guard case .complete(let headBytes) = progress else { return true }
+        input.start += headBytes
+        let head = UnsafeRawBufferPointer(rebasing: bytes[0..<headBytes])
+        if consumer.response.isInterim {
+            consumer.upstreamHead(head)
+            return false
+        }
+        part = .body
+        decoder = BodyDecoder(consumer.response.framing)
+        keepAlive = consumer.response.keepAlive
+        armBodyDeadline()
+        consumer.upstreamHead(head)
+        guard state == .active else { return false }
+        if decoder.isComplete {
+            end()
+        } else {
+            headIsUnflushed = true
+            if input.isEmpty { flushHead() }
+        }
+        return false
+    }
+
+    /// No content came with the head: it goes out alone.
+    private func flushHead() {
+        guard headIsUnflushed else { return }
+        headIsUnflushed = false
+        consumer?.upstreamHeadWithoutBody()
+    }
+
+    private func advanceBody(_ input: Buffer) -> Bool {
+        let bytes = input.readable
+        let step: BodyStep
+        do throws(WireError) {
+            step = try decoder.decode(Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)))
+        } catch {
+            fail(.response(error))
+            return false
+        }
+        switch step {
+        case .data(let offset, let count, let consumed):
+            input.start += consumed
+            let content = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
+            headIsUnflushed = false
+            let goesOn =
+                consumer?.upstreamBody(content, owner: input, isLast: decoder.isComplete) ?? false
+            guard state == .active else { return false }
+            if decoder.isComplete {
+                end()
+            } else if !goesOn {
+                // The client is the slow one; its own deadline runs.
+                paused = true
+                worker.loop.setDeadline(self, after: nil)
+            }
+            return false
+        case .needMore(let consumed):
+            input.start += consumed
+            flushHead()
+            return true
+        case .end(let consumed):
+            input.start += consumed
+            end()
+            return false
+        }
+    }
+
+    /// Reads once; false when nothing more can be read now.
+    private func read() -> Bool {
+        let buffer = roomForReading()
+        switch transport.read(into: buffer.writable, trustsShortRead: !peerFinished) {
+        case .bytes(let count, let drained):
+            buffer.end += count
+            mayHaveInput = !drained || peerFinished
+            wantsLargeBuffer = buffer.end == buffer.capacity
+            if !responseStarted { responseStarted = true }
+            receivedBytes &+= count
+            worker.metrics.add(.upstreamBytesReceived, UInt64(count))
+            if part == .body {
+                armBodyDeadline()
+            }
+            return true
+        case .wouldBlock(let wantsWrite):
+            mayHaveInput = false
+            readWantsWrite = wantsWrite
+            return false
+        case .endOfStream:
+            inputEnded(cleanly: true)
+            return false
+        case .truncated:
+            inputEnded(cleanly: false)
+            return false
+        case .failed(let fault):
+            fail(fault)
+            return false
+        }
+    }
+
+    private func roomForReading() -> Buffer {
+        if let input {
+            if input.isEmpty {
+                // With nothing unread, no consumer's queue refers to it: it was not paused.
+                if wantsLargeBuffer, input.capacity < BufferPool.largeBytes {
+                    return replaceInput(worker.loop.buffers.takeLarge())
+                }
+                input.clear()
+                return input
+            }
+            input.compact()
+            if input.end < input.capacity { return input }
+            let larger = worker.loop.buffers.take(bytes: input.capacity * 2)
+            larger.writable.copyMemory(from: input.readable)
+            larger.end = input.count
+            return replaceInput(larger)
+        }
+        return replaceInput(worker.loop.buffers.takeSmall())
+    }
+
+    private func replaceInput(_ buffer: Buffer) -> Buffer {
+        input = buffer
+        return buffer
+    }
+
+    private func inputEnded(cleanly: Bool) {
+        switch part {
+        case .ended: close()
+        case .head:
+            fail(parser.isWithinHead ? .response(.truncatedHead) : .upstreamClosed)
+        case .body:
+            guard cleanly else { return fail(.response(.truncatedBody)) }
+            do throws(WireError) {
+                try decoder.endOfInput()
+                keepAlive = false
+                end()
+            } catch {
+                fail(.response(error))
+            }
+        }
+    }
+
+    /// The response is complete: the connection goes back before the consumer hears of it.
+    private func end() {
+        guard let consumer else { return }
+        part = .ended
+        uses += 1
+        let hadTrailers = !decoder.chunked.trailerBytes.isEmpty
+        let trailers = hadTrailers ? decoder.chunked : nil
+        let isClean = (input?.isEmpty ?? true) && requestEnded && output.isEmpty && keepAlive
+        self.consumer = nil
+        input = nil
+        if isClean {
+            state = .idle
+            // Edges seen while active are gone: what is still unread must be looked at now.
+            worker.upstreams.returned(self, mayHaveInput: mayHaveInput)
+        } else {
+            close()
+        }
+        consumer.upstreamEnded(trailers: trailers)
+    }
+
+    func fail(_ fault: ExchangeFault) {
+        let (consumer, started) = (consumer, responseStarted)
+        self.consumer = nil
+        close()
+        consumer?.upstreamFailed(fault, responseStarted: started)
+    }
+
+    /// Called by the pool on an idle connection whose last exchange left an unread edge behind.
+    func recheck() {
+        guard state == .idle, mayHaveInput else { return }
+        mayHaveInput = false
+        checkIdleBytes()
+    }
+
+    private func checkIdleBytes() {
+        let scratch = worker.loop.buffers.takeSmall()
+        if case .wouldBlock = transport.read(into: scratch.writable) { return }
+        worker.upstreams.discardIdle(self)
+    }
+}

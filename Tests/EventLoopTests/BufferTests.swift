@@ -1,0 +1,127 @@
+import Testing
+
+@testable import EventLoop
+
+@Suite struct BufferTests {
+    private func fill(_ buffer: Buffer, with bytes: [UInt8]) {
+        buffer.writable.copyBytes(from: bytes)
+        buffer.end += bytes.count
+    }
+
+    @Test func aBufferIsEmptyAndOfItsSize() {
+        let pool = BufferPool()
+        for (buffer, size) in [
+            (pool.takeSmall(), BufferPool.smallBytes), (pool.takeLarge(), BufferPool.largeBytes),
+            (pool.take(bytes: 1), 1), (pool.take(bytes: 700), 700),
+        ] {
+            #expect(buffer.capacity == size)
+            #expect(buffer.isEmpty)
+            #expect(buffer.count == 0)
+            #expect(buffer.readable.isEmpty)
+            #expect(buffer.writable.count == size)
+        }
+    }
+
+    @Test func whatIsPutInIsReadableUntilItIsTakenOut() {
+        let buffer = BufferPool().take(bytes: 16)
+        fill(buffer, with: [1, 2, 3, 4])
+        #expect(Array(buffer.readable) == [1, 2, 3, 4])
+        #expect(buffer.writable.count == 12)
+        buffer.start += 3
+        #expect(Array(buffer.readable) == [4])
+        #expect(buffer.count == 1)
+        buffer.start += 1
+        #expect(buffer.isEmpty)
+        buffer.clear()
+        #expect(buffer.writable.count == 16)
+    }
+
+    @Test func compactingMovesWhatIsLeftToTheFrontEvenWhenItOverlaps() {
+        let buffer = BufferPool().take(bytes: 16)
+        fill(buffer, with: Array(0..<16))
+        #expect(buffer.writable.isEmpty)
+        buffer.start = 3
+        buffer.compact()
+        #expect(buffer.start == 0)
+        #expect(Array(buffer.readable) == Array(3..<16))
+        #expect(buffer.writable.count == 3)
+        buffer.compact()
+        #expect(Array(buffer.readable) == Array(3..<16))
+        buffer.start = buffer.end
+        buffer.compact()
+        #expect(buffer.isEmpty && buffer.end == 0)
+    }
+
+    @Test func memoryGoesBackWithTheLastReference() {
+        let pool = BufferPool()
+        var first: Buffer? = pool.takeSmall()
+        var second = first
+        let memory = first?.memory.baseAddress
+        #expect(pool.outstanding == 1)
+        first = nil
+        #expect(pool.outstanding == 1)
+        #expect(second != nil)
+        second = nil
+        #expect(pool.outstanding == 0)
+        #expect(pool.takeSmall().memory.baseAddress == memory)
+    }
+
+    @Test func aBufferTakenAgainIsEmpty() {
+        let pool = BufferPool()
+        do {
+            let buffer = pool.takeLarge()
+            fill(buffer, with: [1, 2, 3])
+            buffer.start = 1
+        }
+        let buffer = pool.takeLarge()
+        #expect(buffer.isEmpty)
+        #expect(buffer.start == 0)
+    }
+
+    @Test func twoSizesAreKeptApart() {
+        let pool = BufferPool()
+        do { _ = pool.takeSmall() }
+        #expect(pool.takeLarge().capacity == BufferPool.largeBytes)
+        do { _ = pool.takeLarge() }
+        #expect(pool.takeSmall().capacity == BufferPool.smallBytes)
+    }
+
+    @Test func noMoreThanTheLimitIsKeptOfEachSize() {
+        let pool = BufferPool(keptBlocks: 8)
+        var taken: [Buffer] = []
+        for _ in 0..<9 { taken.append(pool.takeSmall()) }
+        for _ in 0..<3 { taken.append(pool.takeLarge()) }
+        for _ in 0..<3 { taken.append(pool.take(bytes: 100)) }
+        #expect(pool.outstanding == 15)
+        #expect(kept(pool) == (0, 0))
+        taken = []
+        #expect(pool.outstanding == 0)
+        #expect(kept(pool) == (8, 2))
+        taken = [pool.takeSmall(), pool.takeLarge()]
+        #expect(kept(pool) == (7, 1))
+    }
+
+    /// How many free blocks of each size the pool holds.
+    private func kept(_ pool: BufferPool) -> (Int, Int) {
+        typealias Blocks = ContiguousArray<UnsafeMutableRawBufferPointer>
+        let children = Mirror(reflecting: pool).children
+        func count(_ name: String) -> Int {
+            (children.first { $0.label == name }?.value as? Blocks)?.count ?? -1
+        }
+        return (count("small"), count("large"))
+    }
+
+    @Test func aPoolOutlivesItsOwnerWhileABufferIsOut() {
+        weak var weakPool: BufferPool?
+        var buffer: Buffer?
+        do {
+            let pool = BufferPool()
+            weakPool = pool
+            buffer = pool.takeSmall()
+        }
+        #expect(weakPool != nil)
+        #expect(buffer?.writable.count == BufferPool.smallBytes)
+        buffer = nil
+        #expect(weakPool == nil)
+    }
+}

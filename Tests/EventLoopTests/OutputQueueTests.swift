@@ -1,0 +1,279 @@
+import CLinux
+import Testing
+
+@testable import EventLoop
+
+/// Keeps bytes alive, and counts how many such objects are left.
+private final class OwnedBytes {
+    final class Counter { var alive = 0 }
+
+    let memory: UnsafeMutableRawBufferPointer
+    private let counter: Counter?
+
+    init(_ bytes: [UInt8], _ counter: Counter? = nil) {
+        memory = .allocate(byteCount: max(1, bytes.count), alignment: 1)
+        memory.copyBytes(from: bytes)
+        count = bytes.count
+        self.counter = counter
+        counter?.alive += 1
+    }
+
+    private let count: Int
+
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[0..<count]) }
+
+    deinit {
+        memory.deallocate()
+        counter?.alive -= 1
+    }
+}
+
+extension OutputQueue {
+    fileprivate mutating func append(owned bytes: [UInt8], _ counter: OwnedBytes.Counter? = nil) {
+        let owner = OwnedBytes(bytes, counter)
+        append(owner.bytes, owner: owner)
+    }
+}
+
+/// Flushes and receives in turn until the queue is drained.
+private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UInt8] {
+    var received: [UInt8] = []
+    for _ in 0..<1_000_000 {
+        let flush = queue.flush(to: pair.left.fd)
+        received += receive(from: pair.right.fd).bytes
+        switch flush {
+        case .drained: return received
+        case .blocked: continue
+        case .failed(let error):
+            Issue.record("\(error)")
+            return received
+        }
+    }
+    Issue.record("the queue does not drain")
+    return received
+}
+
+@Suite struct OutputQueueTests {
+    @Test func anEmptyQueueIsDrained() throws {
+        let pair = try SocketPair()
+        var queue = OutputQueue()
+        #expect(queue.isEmpty)
+        #expect(queue.front == nil)
+        #expect(queue.flush(to: pair.left.fd) == .drained)
+        // Not even the descriptor is used.
+        #expect(queue.flush(to: -1) == .drained)
+    }
+
+    @Test func emptyRunsAreLeftOut() throws {
+        let file = try memoryFile([1])
+        var queue = OutputQueue()
+        queue.append(UnsafeRawBufferPointer(start: nil, count: 0), owner: nil)
+        queue.append(owned: [])
+        queue.append(file: file.fd, offset: 0, count: 0, owner: file)
+        queue.append("")
+        #expect(queue.isEmpty)
+        #expect(queue.pendingBytes == 0)
+    }
+
+    @Test func severalRunsGoOutInOneCall() throws {
+        // A socket of packets keeps the borders of the calls.
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+        let (left, right) = (OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1]))
+        var queue = OutputQueue()
+        queue.append("HTTP/1.1 ")
+        queue.append(owned: Array("200 OK".utf8))
+        queue.append("\r\n\r\n")
+        #expect(queue.pendingBytes == 19)
+        #expect(queue.flush(to: left.fd) == .drained)
+        #expect(queue.isEmpty && queue.pendingBytes == 0)
+        var packet = [UInt8](repeating: 0, count: 100)
+        let result = packet.withUnsafeMutableBytes { Transfers.read(right.fd, into: $0) }
+        #expect(result == .bytes(19))
+        #expect(Array(packet[0..<19]) == Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
+    }
+
+    @Test(arguments: [1, 15, 16, 17, 32, 33, 100])
+    func anyNumberOfRunsArrivesInOrder(count: Int) throws {
+        let pair = try SocketPair()
+        var queue = OutputQueue()
+        var expected: [UInt8] = []
+        for index in 0..<count {
+            let run = pattern(index % 7 + 1, seed: index * 13)
+            queue.append(owned: run)
+            expected += run
+        }
+        #expect(queue.pendingBytes == expected.count)
+        #expect(queue.flush(to: pair.left.fd) == .drained)
+        #expect(receive(from: pair.right.fd).bytes == expected)
+    }
+
+    @Test func aTinySocketBufferBlocksAndNothingIsLostOrRepeated() throws {
+        let pair = try SocketPair(sendBuffer: 2048)
+        var queue = OutputQueue()
+        var expected: [UInt8] = []
+        for index in 0..<60 {
+            let run = pattern(997 * (index % 5 + 1), seed: index)
+            queue.append(owned: run)
+            expected += run
+        }
+        #expect(queue.flush(to: pair.left.fd) == .blocked)
+        #expect(queue.pendingBytes > 0 && queue.pendingBytes < expected.count)
+        #expect(queue.flush(to: pair.left.fd) == .blocked)
+        let received = drain(&queue, through: pair)
+        #expect(received == expected)
+        #expect(queue.isEmpty && queue.pendingBytes == 0)
+    }
+
+    @Test func blockedIsFollowedByAReportOfWritability() throws {
+        let loop = try EventLoop()
+        let pair = try SocketPair(sendBuffer: 2048)
+        let handler = Recorder()
+        try loop.add(handler, descriptor: pair.left.fd)
+        loop.turn(waitingAtMost: 1000)
+        var queue = OutputQueue()
+        let expected = pattern(300_000)
+        queue.append(owned: expected)
+        var received: [UInt8] = []
+        var flush = queue.flush(to: pair.left.fd)
+        while flush == .blocked {
+            let before = handler.events.count
+            received += receive(from: pair.right.fd).bytes
+            // Edge-triggered: without a new report the rest would never be written.
+            try #require(loop.runs { handler.events.count > before })
+            flush = queue.flush(to: pair.left.fd)
+        }
+        #expect(flush == .drained)
+        received += receive(from: pair.right.fd).bytes
+        #expect(received == expected)
+    }
+
+    @Test func memoryAndFilesGoOutInTheOrderTheyWereAdded() throws {
+        for sendBuffer in [nil, 2048, 9000] as [Int32?] {
+            let content = pattern(50_000)
+            let file = try memoryFile(content)
+            let pair = try SocketPair(sendBuffer: sendBuffer)
+            var queue = OutputQueue()
+            var expected: [UInt8] = []
+            func memory(_ count: Int) {
+                queue.append(owned: pattern(count, seed: count))
+                expected += pattern(count, seed: count)
+            }
+            func run(_ offset: Int, _ count: Int) {
+                queue.append(file: file.fd, offset: offset, count: count, owner: file)
+                expected += content[offset..<(offset + count)]
+            }
+            memory(100)
+            run(0, 50_000)
+            memory(3)
+            memory(5000)
+            run(49_999, 1)
+            run(10, 20_000)
+            run(0, 1)
+            memory(1)
+            #expect(queue.pendingBytes == expected.count)
+            #expect(drain(&queue, through: pair) == expected)
+            #expect(queue.isEmpty && queue.pendingBytes == 0)
+        }
+    }
+
+    @Test func ownersAreKeptUntilTheirBytesAreOutAndNoLonger() throws {
+        let counter = OwnedBytes.Counter()
+        let pair = try SocketPair()
+        var queue = OutputQueue()
+        for _ in 0..<5 { queue.append(owned: pattern(10), counter) }
+        #expect(counter.alive == 5)
+        queue.consume(9)
+        #expect(counter.alive == 5)
+        queue.consume(1)
+        #expect(counter.alive == 4)
+        queue.consume(25)
+        #expect(counter.alive == 2)
+        #expect(queue.flush(to: pair.left.fd) == .drained)
+        #expect(counter.alive == 0)
+    }
+
+    @Test func consumingCrossesRunsAndTheRestIsStillWritten() throws {
+        let content = pattern(100)
+        let file = try memoryFile(content)
+        let expected = pattern(50) + content[20..<60] + pattern(30, seed: 5)
+        for consumed in [0, 1, 49, 50, 51, 70, 89, 90, 91, 119, 120] {
+            let pair = try SocketPair()
+            var queue = OutputQueue()
+            queue.append(owned: pattern(50))
+            queue.append(file: file.fd, offset: 20, count: 40, owner: file)
+            queue.append(owned: pattern(30, seed: 5))
+            queue.consume(consumed)
+            #expect(queue.pendingBytes == 120 - consumed)
+            #expect(queue.isEmpty == (consumed == 120))
+            #expect(drain(&queue, through: pair) == Array(expected[consumed...]))
+        }
+    }
+
+    @Test func theFrontIsTheFirstRunThatWaits() throws {
+        let file = try memoryFile([1, 2, 3])
+        var queue = OutputQueue()
+        queue.append(owned: [7, 8, 9])
+        queue.append(file: file.fd, offset: 0, count: 3, owner: file)
+        #expect(queue.front?.count == 3)
+        queue.consume(2)
+        #expect(queue.front?.count == 1)
+        #expect(queue.front?.memory?.load(as: UInt8.self) == 9)
+        queue.consume(1)
+        #expect(queue.front?.memory == nil)
+        #expect(queue.front?.count == 3)
+        queue.consume(3)
+        #expect(queue.front == nil)
+    }
+
+    @Test func aQueueIsUsedAgainAfterItWasDrained() throws {
+        let pair = try SocketPair()
+        var queue = OutputQueue()
+        for round in 0..<20 {
+            let expected = pattern(round + 1, seed: round)
+            for byte in expected { queue.append(owned: [byte]) }
+            #expect(queue.flush(to: pair.left.fd) == .drained)
+            #expect(receive(from: pair.right.fd).bytes == expected)
+        }
+    }
+
+    @Test func discardingForgetsTheBytesAndTheirOwners() throws {
+        let counter = OwnedBytes.Counter()
+        var queue = OutputQueue()
+        for _ in 0..<3 { queue.append(owned: [1, 2], counter) }
+        queue.consume(3)
+        queue.discard()
+        #expect(counter.alive == 0)
+        #expect(queue.isEmpty && queue.pendingBytes == 0)
+        queue.append(owned: [5], counter)
+        let pair = try SocketPair()
+        #expect(drain(&queue, through: pair) == [5])
+    }
+
+    @Test func aPeerThatIsGoneIsAFailure() throws {
+        let pair = try SocketPair()
+        var queue = OutputQueue()
+        queue.append("bytes")
+        pair.right.close()
+        #expect(queue.flush(to: pair.left.fd) == .failed(.brokenPipe))
+        #expect(queue.pendingBytes == 5)
+    }
+
+    @Test func aFileThatIsShorterThanSaidIsAFailure() throws {
+        let file = try memoryFile(pattern(10))
+        let pair = try SocketPair()
+        var queue = OutputQueue()
+        queue.append(file: file.fd, offset: 4, count: 7, owner: file)
+        #expect(queue.flush(to: pair.left.fd) == .failed(Errno(code: EIO)))
+        #expect(receive(from: pair.right.fd).bytes == Array(pattern(10)[4...]))
+        #expect(queue.pendingBytes == 1)
+    }
+
+    @Test func aFileThatCannotBeReadIsAFailure() throws {
+        let pair = try SocketPair()
+        var queue = OutputQueue()
+        queue.append(file: -1, offset: 0, count: 1, owner: pair)
+        #expect(queue.flush(to: pair.left.fd) == .failed(Errno(code: EBADF)))
+    }
+}

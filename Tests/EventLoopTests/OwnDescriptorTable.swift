@@ -1,0 +1,31 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import EventLoop
+
+/// Runs both steps, the second with the first one's result, on a thread with a copy of the
+/// process's descriptor table: it can exhaust descriptors, and rely on their numbers, without
+/// any effect on the tests that run beside it.
+func inOwnDescriptorTable(
+    _ first: @escaping @Sendable () -> String,
+    then second: @escaping @Sendable (String) -> String = { $0 }
+) throws -> String {
+    typealias Unshare = @convention(c) (Int32) -> Int32
+    let cloneFiles: Int32 = 0x400
+    let symbol = try #require(dlsym(nil, "unshare"))
+    let call = unsafeBitCast(symbol, to: Unshare.self)
+    let outcome = Outcome()
+    let thread = try WorkerThread(name: "descriptors") {
+        outcome.set(call(cloneFiles) == 0 ? second(first()) : "cannot unshare")
+    }
+    thread.join()
+    return outcome.value
+}
+
+/// A text handed from one thread to another.
+private final class Outcome: Sendable {
+    private let text = Mutex("did not run")
+    func set(_ value: String) { text.withLock { $0 = value } }
+    var value: String { text.withLock { $0 } }
+}

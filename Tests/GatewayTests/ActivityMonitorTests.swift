@@ -1,0 +1,147 @@
+import Activity
+import EventLoop
+import Synchronization
+import Testing
+
+@testable import Gateway
+
+private let delays = ActivityDelays(activationMilliseconds: 100, completionMilliseconds: 50)
+
+/// Runs `body` on so many threads, each with its number, beside `meanwhile`; joins them all.
+private func withThreads(
+    _ count: Int, _ body: @escaping @Sendable (Int) -> Void, meanwhile: () throws -> Void
+) throws {
+    guard count > 0 else { return try meanwhile() }
+    let thread = try WorkerThread(name: "test-\(count - 1)") { body(count - 1) }
+    try withThreads(count - 1, body, meanwhile: meanwhile)
+    thread.join()
+}
+
+@Suite struct ActivityMonitorTests {
+    private let monitor = ActivityMonitor(delays: delays)
+
+    /// What the owner of the timer is asked to do.
+    private func observe() -> [ActivityActions] {
+        var actions: [ActivityActions] = []
+        monitor.observe { if $0 != .none { actions.append($0) } }
+        return actions
+    }
+
+    @Test func anExchangeThatLastsIsShownAndHiddenAfterItsEnd() {
+        #expect(monitor.mustBeTold)
+        monitor.begin()
+        #expect(observe() == [ActivityActions(timer: .start(milliseconds: 100))])
+        #expect(monitor.snapshot.state == .delayingStart)
+        #expect(monitor.timerFired() == ActivityActions(visibilityChanged: true))
+        #expect(monitor.snapshot.state == .active)
+        monitor.end()
+        #expect(observe() == [ActivityActions(timer: .start(milliseconds: 50))])
+        #expect(monitor.snapshot.state == .delayingEnd)
+        #expect(monitor.timerFired() == ActivityActions(visibilityChanged: false))
+        #expect(monitor.snapshot.state == .notActive)
+    }
+
+    @Test func anExchangeThatEndedBeforeItWasToldStillStartsTheDelay() {
+        monitor.begin()
+        monitor.end()
+        #expect(observe() == [ActivityActions(timer: .start(milliseconds: 100))])
+        #expect(monitor.snapshot.count == 0)
+        // Nothing is left when the delay is over: nothing was shown.
+        #expect(monitor.timerFired() == .none)
+        #expect(monitor.snapshot.state == .notActive)
+    }
+
+    @Test func anExchangeThatEndedUntoldBeforeTheTimerIsNotShown() {
+        monitor.begin()
+        _ = observe()
+        monitor.end()
+        // Nobody tells it in this state; the timer sees the number itself.
+        #expect(!monitor.mustBeTold)
+        #expect(monitor.timerFired() == .none)
+        #expect(monitor.snapshot.state == .notActive)
+    }
+
+    @Test func anotherExchangeBeforeTheEndsDelayCancelsIt() {
+        monitor.begin()
+        _ = observe()
+        _ = monitor.timerFired()
+        monitor.end()
+        _ = observe()
+        monitor.begin()
+        #expect(observe() == [ActivityActions(timer: .cancel)])
+        #expect(monitor.snapshot.state == .active)
+    }
+
+    @Test func aShortExchangeWithinTheEndsDelayStartsTheDelayAnew() {
+        monitor.begin()
+        _ = observe()
+        _ = monitor.timerFired()
+        monitor.end()
+        _ = observe()
+        monitor.begin()
+        monitor.end()
+        #expect(
+            observe() == [
+                ActivityActions(timer: .cancel),
+                ActivityActions(timer: .start(milliseconds: 50)),
+            ])
+        #expect(monitor.snapshot.state == .delayingEnd)
+    }
+
+    @Test func aTimerThatFiresLateFindsWhatBeganMeanwhile() {
+        monitor.begin()
+        _ = observe()
+        _ = monitor.timerFired()
+        monitor.end()
+        _ = observe()
+        monitor.begin()
+        // Not told yet when the timer fires: it stays shown.
+        let actions = monitor.timerFired()
+        #expect(actions.visibilityChanged == nil)
+        #expect(monitor.snapshot.state == .active)
+    }
+
+    @Test func itIsToldOnlyInTheStatesThatListen() {
+        #expect(monitor.mustBeTold)
+        monitor.begin()
+        _ = observe()
+        #expect(monitor.snapshot.state == .delayingStart)
+        #expect(!monitor.mustBeTold)
+        _ = monitor.timerFired()
+        #expect(monitor.snapshot.state == .active)
+        // Busy: one exchange more or less is nothing to tell, the last one's end is.
+        #expect(!monitor.mustBeTold)
+        monitor.begin()
+        #expect(!monitor.mustBeTold)
+        monitor.end()
+        #expect(!monitor.mustBeTold)
+        monitor.end()
+        #expect(monitor.mustBeTold)
+        _ = observe()
+        #expect(monitor.snapshot.state == .delayingEnd)
+        #expect(monitor.mustBeTold)
+    }
+
+    @Test func exchangesOfAllThreadsAreCounted() throws {
+        let (monitor, done) = (monitor, try Mailbox<Int>())
+        let loop = try EventLoop()
+        var finished = 0
+        let receiver = MailboxReceiver(done) { _ in
+            finished += 1
+            if finished == 4 { loop.stop() }
+        }
+        try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
+        try withThreads(4) { thread in
+            for _ in 0..<5000 {
+                monitor.begin()
+                monitor.end()
+            }
+            monitor.begin()
+            done.post(thread)
+        } meanwhile: {
+            loop.run()
+        }
+        _ = observe()
+        #expect(monitor.snapshot.count == 4)
+    }
+}

@@ -1,0 +1,171 @@
+import EventLoop
+import Foundation
+import HTTPCore
+import Pinning
+import RawStructuredFieldValues
+import Resolver
+import TLS
+import Testing
+
+@testable import Gateway
+
+extension ErrorReply {
+    fileprivate var text: String { String(decoding: body, as: UTF8.self) }
+    fileprivate var status: String { String(decoding: proxyStatus, as: UTF8.self) }
+
+    /// The one member of Proxy-Status, as RFC 9651 reads it.
+    fileprivate func member() throws -> Item {
+        var parser = StructuredFieldValueParser(proxyStatus)
+        let list = try parser.parseListFieldValue()
+        try #require(list.count == 1)
+        guard case .item(let item) = list[0] else { throw WireError.malformedConnection }
+        return item
+    }
+}
+
+@Suite struct ErrorReplyTests {
+    @Test func theTextReplySaysStatusReasonExplanationAndExchange() {
+        let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", asJSON: false)
+        #expect("\(reply.contentType)" == "text/plain; charset=utf-8")
+        #expect(
+            reply.text == """
+                403 connect-port-refused
+                CONNECT to port 25 is not allowed
+                id: 0123456789abcdef
+
+                """)
+    }
+
+    @Test func theJSONReplySaysTheSame() {
+        let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", asJSON: true)
+        #expect("\(reply.contentType)" == "application/json")
+        #expect(
+            reply.text == #"{"status":403,"reason":"connect-port-refused","#
+                + #""message":"CONNECT to port 25 is not allowed","id":"0123456789abcdef"}"# + "\n")
+    }
+
+    @Test(
+        arguments: [
+            (
+                .connectPortRefused(25),
+                #"pinfold;error=http_request_denied;details="connect-port-refused: "#
+                    + #"CONNECT to port 25 is not allowed""#
+            ),
+            (
+                .nameNotResolved(.nxdomain),
+                #"pinfold;error=dns_error;rcode="NXDOMAIN";details="dns-nxdomain: "#
+                    + #"the host name has no address (nxdomain)""#
+            ),
+            (
+                .nameNotResolved(.timeout),
+                #"pinfold;error=dns_timeout;details="dns-timeout: "#
+                    + #"the host name has no address (timeout)""#
+            ),
+            (
+                .tlsFailed(.alertReceived(code: 40, name: "handshake_failure")),
+                #"pinfold;error=tls_alert_received;alert-id=40;"#
+                    + #"alert-message="handshake_failure";details="tls-alert-received: "#
+                    + #"no secure connection to the server: the server sent the alert "#
+                    + #"handshake_failure (40)""#
+            ),
+        ] as [(ExchangeFault, String)])
+    func theProxyStatusHasTheParametersOfItsErrorType(fault: ExchangeFault, expected: String) {
+        for asJSON in [false, true] {
+            #expect(ErrorReply(fault, id: "1", asJSON: asJSON).status == expected)
+        }
+    }
+
+    @Test func everyProxyStatusIsAStructuredField() throws {
+        for fault in EveryFault.all {
+            let reply = ErrorReply(fault, id: "1", asJSON: false)
+            let item = try reply.member()
+            #expect(item.rfc9651BareItem == .token("pinfold"))
+            #expect(item.rfc9651Parameters["error"] == .token(fault.proxyStatusError))
+            guard case .string(let details) = item.rfc9651Parameters["details"] else {
+                Issue.record("\(fault): no details")
+                continue
+            }
+            #expect(details.hasPrefix(fault.reason + ": "))
+            #expect(details.utf8.count <= 512)
+            #expect(reply.proxyStatus.allSatisfy { 0x20..<0x7F ~= $0 })
+        }
+    }
+
+    @Test func everyJSONBodyIsJSONWithTheSameParts() throws {
+        struct Body: Decodable, Equatable {
+            var status: UInt16
+            var reason: String
+            var message: String
+            var id: String
+        }
+        for fault in EveryFault.all {
+            let reply = ErrorReply(fault, id: "a-b", asJSON: true)
+            let body = try JSONDecoder().decode(Body.self, from: Data(reply.body))
+            #expect(
+                body
+                    == Body(
+                        status: fault.status, reason: fault.reason, message: fault.explanation,
+                        id: "a-b"))
+        }
+    }
+
+    @Test func everyTextBodyHasThreeLines() {
+        for fault in EveryFault.all {
+            let lines = ErrorReply(fault, id: "a-b", asJSON: false).text.split(
+                separator: "\n", omittingEmptySubsequences: false)
+            #expect(
+                lines == [
+                    "\(fault.status) \(fault.reason)", Substring(fault.explanation), "id: a-b", "",
+                ])
+        }
+    }
+
+    @Test func detailsOutsideASCIIBecomeSpaces() throws {
+        let fault = ExchangeFault.tlsFailed(.protocolViolation("é\u{7F}\u{1}\n\"\\x"))
+        let reply = ErrorReply(fault, id: "1", asJSON: false)
+        guard case .string(let details) = try reply.member().rfc9651Parameters["details"] else {
+            Issue.record("no details")
+            return
+        }
+        // Two bytes of é, DEL, and two controls; quote and backslash are escaped on the wire.
+        #expect(details.hasSuffix("protocol:      \"\\x"))
+        #expect(reply.status.hasSuffix(#"\"\\x""#))
+        // The body is UTF-8 and keeps the letters.
+        #expect(reply.text.contains("é"))
+    }
+
+    @Test func longDetailsAreCutAndStillAField() throws {
+        for filler in ["x", "\"", "\\", "é", "𝄞"] {
+            let text = String(repeating: filler, count: 2000)
+            let fault = ExchangeFault.tlsFailed(.protocolViolation(text))
+            let item = try ErrorReply(fault, id: "1", asJSON: false).member()
+            guard case .string(let details) = item.rfc9651Parameters["details"] else {
+                Issue.record("no details")
+                continue
+            }
+            #expect(details.utf8.count == 512)
+        }
+    }
+
+    @Test func aLongAlertNameIsCut() throws {
+        let name = String(repeating: "n", count: 65)
+        let fault = ExchangeFault.tlsFailed(.alertReceived(code: 255, name: name))
+        let item = try ErrorReply(fault, id: "1", asJSON: false).member()
+        #expect(item.rfc9651Parameters["alert-id"] == .integer(255))
+        #expect(item.rfc9651Parameters["alert-message"] == .string(String(name.prefix(64))))
+    }
+
+    @Test(
+        arguments: [
+            ("", #""""#), ("plain", #""plain""#), ("a\"b", #""a\"b""#), ("a\\b", #""a\\b""#),
+            ("a/b", #""a/b""#), ("\n\r\t", #""\n\r\t""#), ("\u{0}", #""\u0000""#),
+            ("\u{8}\u{B}\u{1F}", #""\u0008\u000b\u001f""#), ("\u{7F}", "\"\u{7F}\""),
+            ("é𝄞", #""é𝄞""#), ("e\u{301}", "\"e\u{301}\""), ("\r\n", #""\r\n""#),
+        ])
+    func aJSONStringIsEscaped(text: String, expected: String) throws {
+        let json = ErrorReply.json(text)
+        #expect(json.utf8.elementsEqual(expected.utf8))
+        let decoded = try JSONDecoder().decode([String].self, from: Data("[\(json)]".utf8))
+        #expect(decoded[0].utf8.elementsEqual(text.utf8))
+    }
+}

@@ -1,0 +1,307 @@
+import Addressing
+import EventLoop
+import HTTPCore
+import Pinning
+import Resolver
+import TLS
+import Testing
+
+@testable import Gateway
+
+/// Every fault that there is, with all parts that its reason depends on.
+///
+/// `next` is a switch without default: a new case does not compile until it is here.
+enum EveryFault {
+    /// Cases in the order of the declaration, one of each.
+    static let oneOfEach: [ExchangeFault] = {
+        var all: [ExchangeFault] = []
+        var fault: ExchangeFault? = .request(.hostMissing)
+        while let current = fault {
+            all.append(current)
+            fault = next(current)
+        }
+        return all
+    }()
+
+    private static func next(_ fault: ExchangeFault) -> ExchangeFault? {
+        switch fault {
+        case .request: .notAProxyRequest
+        case .notAProxyRequest: .clientNotAllowed
+        case .clientNotAllowed: .connectOnReverseRoute
+        case .connectOnReverseRoute: .connectPortRefused(25)
+        case .connectPortRefused: .tunnelRefused
+        case .tunnelRefused: .destinationRefused(.loopback)
+        case .destinationRefused: .loopDetected
+        case .loopDetected: .requestTimeout
+        case .requestTimeout: .onlyIfCached
+        case .onlyIfCached: .storedBodyUnreadable
+        case .storedBodyUnreadable: .tooManyPending
+        case .tooManyPending: .poolWaitTimeout
+        case .poolWaitTimeout: .nameNotResolved(.nxdomain)
+        case .nameNotResolved: .connectFailed(.connectionRefused)
+        case .connectFailed: .connectTimeout
+        case .connectTimeout: .tlsFailed(.notTLS)
+        case .tlsFailed: .tlsTimeout
+        case .tlsTimeout: .descriptorsExhausted
+        case .descriptorsExhausted: .response(.malformedStatusLine)
+        case .response: .upstreamClosed
+        case .upstreamClosed: .upstreamReset(.connectionReset)
+        case .upstreamReset: .firstByteTimeout
+        case .firstByteTimeout: .upstreamBodyTimeout
+        case .upstreamBodyTimeout: .upgradeOverInterimLimit
+        case .upgradeOverInterimLimit: .draining
+        case .draining: .superseded
+        case .superseded: nil
+        }
+    }
+
+    static let connectErrors: [Errno] = [
+        .connectionRefused, .timedOut, .hostUnreachable, .networkUnreachable, Errno(code: 13),
+        .connectionReset,
+    ]
+
+    static let chainFailures: [ChainFailure] = [
+        .hostMismatch(host: "a.test", names: ["b.test"]), .expired(subject: "CN=a", notAfter: 0),
+        .notYetValid(subject: "CN=a", notBefore: 4_000_000_000), .selfSigned(subject: "CN=a"),
+        .untrustedRoot(subject: "CN=r"), .incompleteChain(subject: "CN=a", issuer: "CN=i"),
+        .badSignature(subject: "CN=a"), .wrongPurpose(subject: "CN=a"),
+        .weakCryptography(subject: "CN=a"), .constraintViolated(subject: "CN=a"),
+        .other(code: 1, text: "text"),
+    ]
+
+    static let tlsErrors: [TLSError] =
+        chainFailures.map { .trust(TrustFailure(.chain($0))) } + [
+            .trust(
+                TrustFailure(
+                    .noPinMatches(
+                        expected: ["sha256/AAAA="],
+                        chain: [ChainPin(pin: "sha256/BBBB=", subject: "CN=\"é\"")]),
+                    pinsetIndex: 0, pinset: "payments")),
+            .trust(TrustFailure(.pinsetWithoutPins)), .trust(TrustFailure(.invalidPolicy)),
+            .alertReceived(code: 40, name: "handshake_failure"), .versionRefused, .notTLS,
+            .truncated, .transport(errorNumber: 104), .protocolViolation("bad record"),
+            .unauthenticated, .resources("no memory"),
+        ]
+
+    /// All of them.
+    static let all: [ExchangeFault] =
+        oneOfEach
+        + WireError.allCases.flatMap { [.request($0), .response($0)] }
+        + DestinationRefusal.allCases.map { .destinationRefused($0) }
+        + ResolveFailure.allCases.map { .nameNotResolved($0) }
+        + connectErrors.map { .connectFailed($0) }
+        + tlsErrors.map { .tlsFailed($0) }
+}
+
+/// The error types of the registry that RFC 9209 §2.3 began.
+private let registeredErrors: Set<String> = [
+    "dns_timeout", "dns_error", "destination_not_found", "destination_unavailable",
+    "destination_ip_prohibited", "destination_ip_unroutable", "connection_refused",
+    "connection_terminated", "connection_timeout", "connection_read_timeout",
+    "connection_write_timeout", "connection_limit_reached", "tls_protocol_error",
+    "tls_certificate_error", "tls_alert_received", "http_request_error", "http_request_denied",
+    "http_response_incomplete", "http_response_header_section_size",
+    "http_response_header_size", "http_response_body_size", "http_response_trailer_section_size",
+    "http_response_trailer_size", "http_response_transfer_coding",
+    "http_response_content_coding", "http_response_timeout", "http_upgrade_failed",
+    "http_protocol_error", "proxy_internal_response", "proxy_internal_error",
+    "proxy_configuration_error", "proxy_loop_detected",
+]
+
+@Suite struct ExchangeFaultTests {
+    @Test func everyStatusIsAnErrorThatHTTPKnows() {
+        let known: Set<UInt16> = [
+            400, 403, 405, 408, 413, 414, 417, 431, 501, 502, 503, 504, 505, 508,
+        ]
+        for fault in EveryFault.all {
+            #expect(known.contains(fault.status), "\(fault): \(fault.status)")
+        }
+    }
+
+    @Test(
+        arguments: [
+            (.request(.hostMissing), 400, "host-missing", "http_request_error"),
+            (.request(.headTooLarge), 431, "head-too-large", "http_request_error"),
+            (.request(.targetTooLong), 414, "target-too-long", "http_request_error"),
+            (.request(.unknownExpectation), 417, "unknown-expectation", "http_request_error"),
+            (.request(.unsupportedVersion), 505, "unsupported-version", "http_request_error"),
+            (.notAProxyRequest, 400, "not-a-proxy-request", "http_request_denied"),
+            (.clientNotAllowed, 403, "client-not-allowed", "http_request_denied"),
+            (.connectOnReverseRoute, 405, "connect-on-reverse-route", "http_request_denied"),
+            (.connectPortRefused(25), 403, "connect-port-refused", "http_request_denied"),
+            (.tunnelRefused, 403, "tunnel-refused", "http_request_denied"),
+            (
+                .destinationRefused(.metadata), 403, "destination-refused",
+                "destination_ip_prohibited"
+            ),
+            (.loopDetected, 508, "loop-detected", "proxy_loop_detected"),
+            (.requestTimeout, 408, "request-timeout", "http_request_error"),
+            (.onlyIfCached, 504, "only-if-cached", "proxy_internal_response"),
+            (.storedBodyUnreadable, 502, "stored-body-unreadable", "proxy_internal_response"),
+            (.tooManyPending, 503, "too-many-pending", "connection_limit_reached"),
+            (.poolWaitTimeout, 504, "pool-wait-timeout", "connection_limit_reached"),
+            (.nameNotResolved(.nxdomain), 502, "dns-nxdomain", "dns_error"),
+            (.nameNotResolved(.noData), 502, "dns-nodata", "dns_error"),
+            (.nameNotResolved(.timeout), 504, "dns-timeout", "dns_timeout"),
+            (.nameNotResolved(.badName), 502, "dns-bad_name", "dns_error"),
+            (.nameNotResolved(.overloaded), 503, "dns-overloaded", "proxy_internal_error"),
+            (.nameNotResolved(.cancelled), 503, "dns-cancelled", "proxy_internal_error"),
+            (.connectFailed(.connectionRefused), 502, "connection-refused", "connection_refused"),
+            (.connectFailed(.timedOut), 504, "connect-timeout", "connection_timeout"),
+            (
+                .connectFailed(.hostUnreachable), 502, "destination-unreachable",
+                "destination_ip_unroutable"
+            ),
+            (
+                .connectFailed(.networkUnreachable), 502, "destination-unreachable",
+                "destination_ip_unroutable"
+            ),
+            (
+                .connectFailed(Errno(code: 13)), 502, "connect-failed",
+                "destination_unavailable"
+            ),
+            (.connectTimeout, 504, "connect-timeout", "connection_timeout"),
+            (.tlsFailed(.notTLS), 502, "tls-not-tls", "tls_protocol_error"),
+            (.tlsFailed(.versionRefused), 502, "tls-version-refused", "tls_protocol_error"),
+            (
+                .tlsFailed(.trust(TrustFailure(.chain(.selfSigned(subject: "a"))))), 502,
+                "tls-self-signed", "tls_certificate_error"
+            ),
+            (
+                .tlsFailed(.alertReceived(code: 40, name: "handshake_failure")), 502,
+                "tls-alert-received", "tls_alert_received"
+            ),
+            (.tlsTimeout, 504, "tls-timeout", "connection_timeout"),
+            (.descriptorsExhausted, 503, "descriptors-exhausted", "connection_limit_reached"),
+            (
+                .response(.malformedStatusLine), 502, "upstream-malformed-status-line",
+                "http_protocol_error"
+            ),
+            (
+                .response(.truncatedHead), 502, "upstream-truncated-head",
+                "http_response_incomplete"
+            ),
+            (
+                .response(.truncatedBody), 502, "upstream-truncated-body",
+                "http_response_incomplete"
+            ),
+            (
+                .response(.headTooLarge), 502, "upstream-head-too-large",
+                "http_response_header_section_size"
+            ),
+            (.upstreamClosed, 502, "upstream-closed", "connection_terminated"),
+            (.upstreamReset(.connectionReset), 502, "upstream-reset", "connection_terminated"),
+            (.firstByteTimeout, 504, "first-byte-timeout", "http_response_timeout"),
+            (.upstreamBodyTimeout, 504, "upstream-body-timeout", "connection_read_timeout"),
+            (.upgradeOverInterimLimit, 502, "too-many-interim", "http_protocol_error"),
+            (.draining, 503, "draining", "proxy_internal_response"),
+            (.superseded, 502, "superseded", "proxy_internal_response"),
+        ] as [(ExchangeFault, UInt16, String, String)])
+    func aFaultHasItsStatusReasonAndErrorType(
+        fault: ExchangeFault, status: UInt16, reason: String, errorType: String
+    ) {
+        #expect(fault.status == status)
+        #expect(fault.reason == reason)
+        #expect(fault.proxyStatusError == errorType)
+    }
+
+    @Test func everyResponseAtFaultIsABadGateway() {
+        for error in WireError.allCases { #expect(ExchangeFault.response(error).status == 502) }
+    }
+
+    @Test func everyReasonIsAToken() {
+        // Lower case, so that it is one label; dots are for version numbers.
+        let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+        for fault in EveryFault.all {
+            #expect(!fault.reason.isEmpty)
+            #expect(Set(fault.reason).isSubset(of: allowed), "\(fault.reason)")
+            #expect(fault.reason.count <= 64)
+        }
+    }
+
+    @Test func onlyRegisteredErrorTypesAreUsed() {
+        for fault in EveryFault.all {
+            #expect(
+                registeredErrors.contains(fault.proxyStatusError), "\(fault.proxyStatusError)")
+        }
+    }
+
+    @Test func everyExplanationIsOneSentenceOnOneLine() {
+        for fault in EveryFault.all {
+            let text = fault.explanation
+            #expect(!text.isEmpty)
+            let isOneLine = text.utf8.allSatisfy { $0 >= 0x20 }
+            #expect(isOneLine, "\(text)")
+            #expect(text.last != ".", "\(text)")
+        }
+    }
+
+    @Test func faultsWithPartsSayThem() {
+        #expect(ExchangeFault.connectPortRefused(25).explanation.contains("25"))
+        #expect(ExchangeFault.destinationRefused(.metadata).explanation.contains("metadata"))
+        #expect(ExchangeFault.nameNotResolved(.nxdomain).explanation.contains("nxdomain"))
+        #expect(
+            ExchangeFault.connectFailed(.connectionRefused).explanation
+                .contains("Connection refused"))
+        #expect(
+            ExchangeFault.request(.hostMissing).explanation
+                .contains("\(WireError.hostMissing.explanation)"))
+        for error in EveryFault.tlsErrors {
+            #expect(ExchangeFault.tlsFailed(error).explanation.contains("\(error)"))
+        }
+    }
+
+    // MARK: The metric's labels
+
+    @Test func everyFaultHasALabelOfItsOwnKind() {
+        let labels = ExchangeFault.metricReasons
+        for fault in EveryFault.all {
+            let index = fault.metricIndex
+            guard labels.indices.contains(index) else {
+                Issue.record("\(fault): \(index)")
+                continue
+            }
+            let label = "\(labels[index])"
+            switch fault {
+            case .request: #expect(label == "bad-request")
+            case .response: #expect(label == "bad-response")
+            case .nameNotResolved: #expect(label == "dns")
+            case .tlsFailed(.trust): #expect(label == "tls-trust")
+            case .tlsFailed: #expect(label == "tls")
+            default: #expect(label == fault.reason)
+            }
+        }
+    }
+
+    @Test func labelsAreDifferentTokensAndNoneButTheLastIsUnused() {
+        let labels = ExchangeFault.metricReasons.map { "\($0)" }
+        #expect(Set(labels).count == labels.count)
+        #expect(labels.last == "other")
+        let used = Set(EveryFault.all.map { labels[$0.metricIndex] })
+        #expect(Set(labels).subtracting(used) == ["other"])
+    }
+
+    // MARK: Consequences
+
+    @Test func onlyExhaustedDescriptorsEndTheClientsConnection() {
+        let ending = EveryFault.oneOfEach.filter(\.leavesNoRoom).map(\.reason)
+        #expect(ending == ["descriptors-exhausted"])
+    }
+
+    @Test func whatShowsThatAHostCannotBeReached() {
+        let levels = EveryFault.oneOfEach.filter(\.isConnectionLevel).map(\.reason)
+        #expect(
+            levels == [
+                "dns-nxdomain", "connection-refused", "connect-timeout", "tls-not-tls",
+                "tls-timeout",
+            ])
+        for error in EveryFault.connectErrors {
+            #expect(ExchangeFault.connectFailed(error).isConnectionLevel)
+        }
+        // What is short on this side says nothing of the host.
+        let ours = ResolveFailure.allCases.filter {
+            !ExchangeFault.nameNotResolved($0).isConnectionLevel
+        }
+        #expect(ours == [.overloaded, .cancelled])
+    }
+}

@@ -1,0 +1,228 @@
+import Addressing
+import CLinux
+import Configuration
+import EventLoop
+import Testing
+
+@testable import Configuration
+@testable import Gateway
+
+/// Loopback addresses that nobody else uses, so that ports of other tests are no matter.
+private let host = "127.77.3.4"
+
+/// What a reload asks for: names and ports, the administration's last.
+private func configuration(
+    _ listeners: [(String, UInt16)], admin: UInt16 = 0
+) throws -> ConfigurationSnapshot {
+    let address = IPAddress(host)
+    var configuration = try testConfiguration()
+    configuration.listeners = try listeners.map { name, port in
+        ListenerConfiguration(
+            name: name, address: Endpoint(address: try #require(address), port: port),
+            kind: .forward)
+    }
+    configuration.admin.address = Endpoint(address: try #require(address), port: admin)
+    return configuration
+}
+
+/// The sockets that were opened; closed at the end.
+private final class Opened {
+    let sockets: ListenerSockets
+    private var descriptors: [Int32] = []
+
+    init(workers: Int = 2) { sockets = ListenerSockets(workers: workers, routes: RouteLabels()) }
+
+    func open(_ configuration: ConfigurationSnapshot) throws -> [[ListenerSocket]] {
+        let perWorker = try sockets.open(configuration)
+        descriptors += perWorker.joined().map(\.descriptor).filter { $0 >= 0 }
+        return perWorker
+    }
+
+    func close(_ sockets: [ListenerSocket]) {
+        for socket in sockets where socket.descriptor >= 0 {
+            Descriptors.close(socket.descriptor)
+            descriptors.removeAll { $0 == socket.descriptor }
+        }
+    }
+
+    deinit { for descriptor in descriptors { Descriptors.close(descriptor) } }
+}
+
+extension [ListenerSocket] {
+    fileprivate subscript(name: String) -> ListenerSocket? { first { $0.name == name } }
+}
+
+@Suite(.serialized) struct ListenerSocketsTests {
+    @Test func everyWorkerGetsASocketOnTheSamePort() throws {
+        let opened = Opened(workers: 3)
+        let perWorker = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
+        #expect(perWorker.count == 3)
+        for name in ["proxy", "other"] {
+            let sockets = try perWorker.map { try #require($0[name]) }
+            let port = sockets[0].endpoint.port
+            #expect(port != 0)
+            #expect(sockets.allSatisfy { $0.endpoint == sockets[0].endpoint })
+            #expect(Set(sockets.map(\.descriptor)).count == 3)
+            for socket in sockets {
+                #expect(Sockets.localEndpoint(socket.descriptor) == socket.endpoint)
+            }
+        }
+        #expect(perWorker[0]["proxy"]?.endpoint != perWorker[0]["other"]?.endpoint)
+    }
+
+    @Test func theAdministrationIsTheFirstWorkersAlone() throws {
+        let opened = Opened(workers: 3)
+        let perWorker = try opened.open(try configuration([("proxy", 0)]))
+        #expect(perWorker.map { $0["admin"] != nil } == [true, false, false])
+        guard case .admin = try #require(perWorker[0]["admin"]).role else {
+            Issue.record("not the administration's role")
+            return
+        }
+    }
+
+    @Test func rolesNamesAndIndexesAreTheConfigurations() throws {
+        let routes = RouteLabels()
+        let sockets = ListenerSockets(workers: 1, routes: routes)
+        var asked = try configuration([("proxy", 0), ("payments", 0)])
+        asked.listeners[1].kind = .reverse(
+            UpstreamOrigin(scheme: .https, host: "api.test", port: 8443))
+        let opened = try sockets.open(asked)[0]
+        defer { for socket in opened { Descriptors.close(socket.descriptor) } }
+        #expect(ListenerSockets.names(asked) == ["proxy", "payments"])
+        #expect(opened.map(\.name) == ["proxy", "payments", "admin"])
+        #expect(opened.prefix(2).map(\.logIndex) == [0, 1])
+        #expect(opened.prefix(2).map { routes.snapshot[$0.route] } == ["proxy", "payments"])
+        guard case .forward = opened[0].role,
+            case .reverse("api.test", 8443, isSecure: true) = opened[1].role
+        else {
+            Issue.record("other roles")
+            return
+        }
+    }
+
+    @Test func aReloadKeepsThePortsThatTheSystemChose() throws {
+        let opened = Opened()
+        let asked = try configuration([("proxy", 0), ("other", 0)])
+        let first = try opened.open(asked)
+        for _ in 0..<3 {
+            let again = try opened.open(asked)
+            for (before, after) in zip(first, again) {
+                #expect(after.map(\.name) == before.map(\.name))
+                #expect(after.map(\.endpoint) == before.map(\.endpoint))
+                // Each worker has its socket already.
+                #expect(after.allSatisfy { $0.descriptor == -1 })
+            }
+        }
+    }
+
+    @Test func aReloadOpensOnlyWhatIsNew() throws {
+        let opened = Opened()
+        let first = try opened.open(try configuration([("proxy", 0)]))
+        let next = try opened.open(try configuration([("added", 0), ("proxy", 0)]))
+        for (before, after) in zip(first, next) {
+            #expect(after["proxy"]?.descriptor == -1)
+            #expect(after["proxy"]?.endpoint == before["proxy"]?.endpoint)
+            #expect(try #require(after["added"]).descriptor >= 0)
+            #expect(after["proxy"]?.logIndex == 1)
+        }
+    }
+
+    @Test func aListenerThatIsRenamedKeepsItsSocketsWhenItsPortIsWritten() throws {
+        let opened = Opened()
+        let chosen = try opened.open(try configuration([("proxy", 0)]))
+        let port = try #require(chosen[0]["proxy"]).endpoint.port
+        for sockets in chosen { opened.close(sockets) }
+        let fixed = Opened()
+        let first = try fixed.open(try configuration([("proxy", port)]))
+        #expect(first.allSatisfy { ($0["proxy"]?.descriptor ?? -1) >= 0 })
+        let renamed = try fixed.open(try configuration([("clients", port)]))
+        #expect(renamed.allSatisfy { $0["clients"]?.descriptor == -1 })
+    }
+
+    @Test func aListenerThatLeftIsOpenedAnewWhenItReturns() throws {
+        let opened = Opened()
+        let first = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
+        _ = try opened.open(try configuration([("proxy", 0)]))
+        // The workers close what they are not told of.
+        for sockets in first { opened.close(sockets.filter { $0.name == "other" }) }
+        let back = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
+        #expect(back.allSatisfy { ($0["other"]?.descriptor ?? -1) >= 0 })
+        #expect(back.allSatisfy { $0["proxy"]?.descriptor == -1 })
+    }
+
+    @Test func theAddressOfTheAdministrationBecomesAListenersOnAllWorkers() throws {
+        let opened = Opened(workers: 3)
+        let first = try opened.open(try configuration([("proxy", 0)]))
+        let port = try #require(first[0]["admin"]).endpoint.port
+        for sockets in first { opened.close(sockets) }
+        let fixed = Opened(workers: 3)
+        _ = try fixed.open(try configuration([("proxy", 0)], admin: port))
+        let moved = try fixed.open(try configuration([("proxy", 0), ("taken", port)]))
+        let taken = try moved.map { try #require($0["taken"]) }
+        // The first worker goes on with the socket that it has; the others had none.
+        #expect(taken[0].descriptor == -1)
+        #expect(taken[1...].allSatisfy { $0.descriptor >= 0 })
+        #expect(taken.allSatisfy { $0.endpoint.port == port })
+        let again = try fixed.open(try configuration([("proxy", 0), ("taken", port)]))
+        #expect(again.allSatisfy { $0["taken"]?.descriptor == -1 })
+    }
+
+    @Test(arguments: [1, 2])
+    func aListenerNamedLikeTheAdministrationIsNotTakenForIt(workers: Int) throws {
+        let opened = Opened(workers: workers)
+        let asked = try configuration([("admin", 0)])
+        let first = try opened.open(asked)
+        let again = try opened.open(asked)
+        #expect(again[0].map(\.endpoint) == first[0].map(\.endpoint))
+        #expect(Set(again[0].map(\.endpoint)).count == 2)
+    }
+
+    @Test func anAddressInUseIsAnErrorAndLeavesNothingOpen() throws {
+        let held = try Sockets.listen(
+            on: Endpoint(address: try #require(IPAddress(host)), port: 0))
+        defer { Descriptors.close(held) }
+        let taken = try #require(Sockets.localEndpoint(held))
+        let opened = Opened()
+        let first = try opened.open(try configuration([("proxy", 0)]))
+        // Free it again, so that a leak shows: a socket left on it would make it not free.
+        let spare = try opened.open(try configuration([("proxy", 0), ("spare", 0)]))
+        let free = try #require(spare[0]["spare"]).endpoint
+        for sockets in spare { opened.close(sockets) }
+        _ = try opened.open(try configuration([("proxy", 0)]))
+        let asked = try configuration([("proxy", 0), ("new", free.port), ("late", taken.port)])
+        do throws(ListenError) {
+            _ = try opened.sockets.open(asked)
+            Issue.record("opened although the address is in use")
+        } catch {
+            #expect(error.listener == "late")
+            #expect(error.endpoint == taken)
+            #expect(error.error == Errno(code: EADDRINUSE))
+            #expect(
+                error.description
+                    == "cannot listen on \(taken) for listener late: "
+                    + "Address already in use (errno 98)")
+        }
+        // Nothing of the failed reload listens.
+        try Sockets.checkFree(free)
+        // And what was open before is known as before.
+        let again = try opened.open(try configuration([("proxy", 0)]))
+        #expect(again[0]["proxy"]?.descriptor == -1)
+        #expect(again[0]["proxy"]?.endpoint == first[0]["proxy"]?.endpoint)
+    }
+
+    @Test func theAdministrationsAddressInUseLeavesNothingOpenEither() throws {
+        let held = try Sockets.listen(
+            on: Endpoint(address: try #require(IPAddress(host)), port: 0))
+        defer { Descriptors.close(held) }
+        let taken = try #require(Sockets.localEndpoint(held))
+        let chosen = Opened(workers: 1)
+        let spare = try chosen.open(try configuration([("spare", 0)]))
+        let free = try #require(spare[0]["spare"]).endpoint
+        chosen.close(spare[0])
+        let sockets = ListenerSockets(workers: 2, routes: RouteLabels())
+        #expect(throws: ListenError.self) {
+            _ = try sockets.open(try configuration([("spare", free.port)], admin: taken.port))
+        }
+        try Sockets.checkFree(free)
+    }
+}

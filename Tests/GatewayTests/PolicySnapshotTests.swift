@@ -1,0 +1,232 @@
+import Addressing
+import Configuration
+import Pinning
+import Testing
+
+@testable import Configuration
+@testable import Gateway
+
+private let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+private let otherPin = "sha256/AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+/// A host with a pinset, as text.
+private let pinned = """
+    hosts:
+      - match: [api.example.com]
+        pinsets: [payments]
+      - match: [plain.example.com]
+    pinsets:
+      payments:
+        mode: publicKey
+        pins: ["\(pin)"]
+    """
+
+extension PolicySnapshot {
+    /// Of the pinned host, of the one without pins, of all others.
+    fileprivate var fingerprints: [UInt64] {
+        [
+            fingerprint(entryIndex: 0, isFixed: false), fingerprint(entryIndex: 1, isFixed: false),
+            fingerprint(entryIndex: nil, isFixed: false),
+        ]
+    }
+}
+
+/// The pinned configuration with one thing changed.
+private func changed(_ change: (inout ConfigurationSnapshot) -> Void) throws -> [UInt64] {
+    var configuration = try testConfiguration(pinned)
+    change(&configuration)
+    return try testPolicy(configuration).fingerprints
+}
+
+/// One part of a pinset that is changed.
+private enum PinsetChange: CaseIterable {
+    case mode, morePins, noPins, allowInvalidCertificates, validatesDomainName, anchors, name
+
+    func apply(to pinset: inout Pinset) {
+        switch self {
+        case .mode: pinset.mode = .none
+        case .morePins: pinset.pins += pinset.pins
+        case .noPins: pinset.pins = []
+        case .allowInvalidCertificates: pinset.allowInvalidCertificates = true
+        case .validatesDomainName: pinset.validatesDomainName = false
+        case .anchors: pinset.anchors = [TestRoots.one]
+        case .name: pinset.name = "others"
+        }
+    }
+}
+
+@Suite struct PolicyFingerprintTests {
+    @Test func equalTrustHasEqualFingerprintsWhateverItsGeneration() throws {
+        let first = try testPolicy(try testConfiguration(pinned), generation: 1)
+        let second = try testPolicy(try testConfiguration(pinned), generation: 99)
+        #expect(first.fingerprints == second.fingerprints)
+        #expect(first.generation == 1 && second.generation == 99)
+    }
+
+    @Test func theSameTrustOfAHostAndOfAllIsOne() throws {
+        let policy = try testPolicy(pinned)
+        let ofAll = policy.fingerprint(entryIndex: nil, isFixed: false)
+        #expect(policy.fingerprint(entryIndex: 1, isFixed: false) == ofAll)
+        #expect(policy.fingerprint(entryIndex: 0, isFixed: false) != ofAll)
+    }
+
+    @Test func aFingerprintIsTheSameInEveryProcess() throws {
+        // Stored responses are found by it after a restart: it must not come from a seeded hash.
+        var configuration = try testConfiguration()
+        configuration.tls = UpstreamTLS(minimum: .tls12, roots: [.system])
+        var expected: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in Array("1.2".utf8) + [0xFF] + Array("system".utf8) + [0xFF] {
+            expected = (expected ^ UInt64(byte)) &* 0x100_0000_01B3
+        }
+        // A reverse listener's upstream is marked by a constant of its own.
+        expected ^= 0x9E37_79B9_7F4A_7C15
+        let policy = try testPolicy(configuration)
+        #expect(policy.fingerprint(entryIndex: nil, isFixed: true) == expected)
+    }
+
+    @Test func whatIsNotTrustDoesNotChangeIt() throws {
+        let before = try changed { _ in }
+        let after = try changed {
+            $0.timeouts.firstByteMilliseconds += 1
+            $0.listeners[0].address.port = 1
+            $0.cache.isEnabled = false
+            $0.tls.roots = [TestRoots.file("/elsewhere.pem", TestRoots.one)]
+        }
+        #expect(after == before)
+    }
+
+    @Test(arguments: PinsetChange.allCases)
+    private func aChangedPinsetChangesItsHostsAlone(change: PinsetChange) throws {
+        let before = try changed { _ in }
+        var configuration = try testConfiguration(pinned)
+        change.apply(to: &configuration.pinsets[0].pinset)
+        guard configuration.pinsets[0].pinset.problem == nil else {
+            // No context can be made of it: there is no fingerprint to compare.
+            #expect(throws: (any Error).self) { _ = try testPolicy(configuration) }
+            return
+        }
+        let after = try testPolicy(configuration).fingerprints
+        #expect(after[0] != before[0])
+        #expect(after[1...] == before[1...])
+    }
+
+    @Test func otherPinsChangeIt() throws {
+        let before = try testPolicy(pinned).fingerprints
+        let text = pinned.replacing(pin, with: otherPin)
+        let after = try testPolicy(text).fingerprints
+        #expect(after[0] != before[0])
+        #expect(after[1...] == before[1...])
+    }
+
+    @Test func theOldestVersionChangesIt() throws {
+        let before = try changed { _ in }
+        let after = try changed { $0.tls.minimum = .tls13 }
+        #expect(after[2] != before[2])
+        #expect(after[..<2] == before[..<2])
+    }
+
+    @Test func otherRootsChangeIt() throws {
+        let before = try changed { _ in }
+        let (one, two) = (TestRoots.one, TestRoots.two)
+        let choices: [[ConfiguredRoots]] = [
+            [TestRoots.file("/roots.pem", one)],
+            [TestRoots.file("/roots.pem", two)],
+            [TestRoots.file("/roots.pem", one, two)],
+            [TestRoots.file("/roots.pem", two, one)],
+            [.system, TestRoots.file("/roots.pem", one)],
+            [.system],
+        ]
+        var seen: [UInt64] = []
+        for roots in choices {
+            let after = try changed { $0.tls.roots = roots }
+            #expect(after[..<2] == before[..<2])
+            seen.append(after[2])
+        }
+        #expect(Set(seen).count == choices.count)
+        #expect(seen[0] == before[2])
+    }
+}
+
+@Suite struct PolicySnapshotTests {
+    @Test func theFirstEntryThatMatchesApplies() throws {
+        let policy = try testPolicy(
+            """
+            hosts:
+              - match: ["*.example.com"]
+                tunnel: refuse
+              - match: [api.example.com]
+            """)
+        let target = policy.resolve(host: "api.example.com", port: 443)
+        #expect(target.entryIndex == 0)
+        #expect(!target.allowsTunnel)
+        #expect(target.refusal == nil)
+        let other = policy.resolve(host: "example.com", port: 443)
+        #expect(other.entryIndex == nil)
+        #expect(other.allowsTunnel)
+    }
+
+    @Test func labelsKeepTheirIndexOverReloads() throws {
+        let labels = RouteLabels()
+        let first = try testPolicy(try testConfiguration(pinned), labels: labels)
+        let text = """
+            hosts:
+              - match: [new.example.com]
+              - match: [api.example.com]
+            """
+        let second = try testPolicy(try testConfiguration(text), generation: 2, labels: labels)
+        #expect(first.defaultRoute == second.defaultRoute)
+        #expect(first.route(entryIndex: nil) == first.defaultRoute)
+        #expect(first.route(entryIndex: 0) == second.route(entryIndex: 1))
+        #expect(labels.snapshot[second.route(entryIndex: 0)] == "new.example.com")
+        #expect(labels.snapshot[first.route(entryIndex: 1)] == "plain.example.com")
+    }
+
+    @Test func pinsetsAreLabelledInTheOrderOfEvaluation() throws {
+        let labels = RouteLabels()
+        let text = """
+            hosts:
+              - match: [both.test]
+                pinsets: [second, first]
+            pinsets:
+              first: { mode: publicKey, pins: ["\(pin)"] }
+              second: { mode: publicKey, pins: ["\(otherPin)"] }
+            """
+        let policy = try testPolicy(try testConfiguration(text), labels: labels)
+        let names = policy.pinsets(entryIndex: 0).map { labels.pinsetSnapshot[$0] }
+        #expect(names == ["second", "first"])
+        #expect(policy.pinsets(entryIndex: nil).isEmpty)
+    }
+
+    @Test func reachabilityIsOfThePatternThatMatches() throws {
+        let policy = try testPolicy(
+            """
+            hosts:
+              - match: [a.test, "*.b.test", "c.test:8080"]
+            """)
+        func host(_ name: String, _ port: UInt16 = 80) -> String? {
+            policy.reachability(host: name, port: port)?.host
+        }
+        #expect(host("a.test") == "a.test")
+        #expect(host("x.b.test") == "*.b.test")
+        #expect(host("c.test", 8080) == "c.test:8080")
+        #expect(host("c.test", 80) == nil)
+        #expect(host("d.test") == nil)
+    }
+
+    @Test func hostsWithoutPinsUseTheDefaultsOfTLSAndEachHasItsContext() throws {
+        let policy = try testPolicy(pinned)
+        #expect(policy.tls(entryIndex: 0) !== policy.tls(entryIndex: nil))
+        #expect(policy.tls(entryIndex: nil) === policy.tls(entryIndex: nil))
+    }
+
+    @Test func limitsAndOptionsAreTheConfigurations() throws {
+        let policy = try testPolicy(
+            """
+            limits: { headBytes: 8KiB, fields: 20 }
+            cache: { maximumObject: 3MiB }
+            """)
+        #expect(policy.headLimits.headBytes == 8192)
+        #expect(policy.headLimits.fields == 20)
+        #expect(policy.cacheOptions.maximumObjectBytes == 3 << 20)
+    }
+}

@@ -1,0 +1,79 @@
+import Testing
+
+@testable import Gateway
+
+@Suite struct WaiterQueueTests {
+    @Test func anEmptyQueueHasNobody() {
+        var queue = WaiterQueue()
+        #expect(queue.isEmpty)
+        #expect(queue.count == 0)
+        #expect(queue.take(isFresh: true) == nil)
+        #expect(queue.takeAll().isEmpty)
+    }
+
+    @Test func whoCameFirstIsServedFirst() {
+        var queue = WaiterQueue()
+        let consumers = (0..<4).map { _ in IdleConsumer() }
+        for consumer in consumers { queue.append(consumer, wantsFresh: false) }
+        #expect(queue.count == 4)
+        for (index, consumer) in consumers.enumerated() {
+            #expect(queue.take(isFresh: index % 2 == 0) === consumer)
+        }
+        #expect(queue.isEmpty)
+    }
+
+    @Test func aUsedConnectionPassesByWhoWantsAFreshOne() {
+        var queue = WaiterQueue()
+        let (fresh, any, another) = (IdleConsumer(), IdleConsumer(), IdleConsumer())
+        queue.append(fresh, wantsFresh: true)
+        queue.append(any, wantsFresh: false)
+        queue.append(another, wantsFresh: false)
+        #expect(queue.take(isFresh: false) === any)
+        // Who was passed by has not lost its place.
+        #expect(queue.take(isFresh: true) === fresh)
+        #expect(queue.take(isFresh: true) === another)
+    }
+
+    @Test func aUsedConnectionIsForNobodyWhenAllWantFreshOnes() {
+        var queue = WaiterQueue()
+        queue.append(IdleConsumer(), wantsFresh: true)
+        queue.append(IdleConsumer(), wantsFresh: true)
+        #expect(queue.take(isFresh: false) == nil)
+        #expect(queue.count == 2)
+    }
+
+    @Test func whoGivesUpIsNotServed() {
+        var queue = WaiterQueue()
+        let (first, second, stranger) = (IdleConsumer(), IdleConsumer(), IdleConsumer())
+        queue.append(first, wantsFresh: false)
+        queue.append(second, wantsFresh: true)
+        queue.remove(stranger)
+        #expect(queue.count == 2)
+        queue.remove(first)
+        queue.remove(first)
+        #expect(queue.count == 1)
+        #expect(queue.take(isFresh: true) === second)
+    }
+
+    @Test func takingAllKeepsTheOrderAndLeavesNobody() {
+        var queue = WaiterQueue()
+        let consumers = (0..<3).map { _ in IdleConsumer() }
+        for consumer in consumers { queue.append(consumer, wantsFresh: true) }
+        let all = queue.takeAll()
+        #expect(all.map { ObjectIdentifier($0) } == consumers.map { ObjectIdentifier($0) })
+        #expect(queue.isEmpty)
+    }
+
+    @Test func aQueueKeepsNobodyWhoLeft() {
+        var queue = WaiterQueue()
+        weak var weakConsumer: IdleConsumer?
+        do {
+            let consumer = IdleConsumer()
+            weakConsumer = consumer
+            queue.append(consumer, wantsFresh: false)
+        }
+        #expect(weakConsumer != nil)
+        _ = queue.take(isFresh: true)
+        #expect(weakConsumer == nil)
+    }
+}

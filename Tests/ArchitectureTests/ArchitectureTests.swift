@@ -21,6 +21,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("CacheStore", ["CLinux", "CSQLite", "HTTPCore", "CachePolicy"]),
     ("Resolver", ["CLinux", "CAres", "Addressing"]),
     // The product.
+    ("Admin", ["CLinux", "Metrics", "Activity", "HTTPCore"]),
     ("Configuration", ["CLinux", "HTTPCore", "Addressing", "Pinning", "Yams"]),
     (
         "Gateway",
@@ -30,7 +31,6 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
             "RawStructuredFieldValues",
         ]
     ),
-    ("Admin", ["CLinux", "Metrics", "Activity", "HTTPCore"]),
     (
         "pinfold",
         ["CLinux", "Configuration", "Gateway", "Admin", "ArgumentParser", "Logging"]

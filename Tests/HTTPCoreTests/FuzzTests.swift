@@ -19,7 +19,8 @@ import Testing
         "GET / HTTP/1.1\r\nHost: example.com\r\nUser-Agent: curl/8\r\nAccept: */*\r\n\r\n",
         "GET http://a.example:81/x?y HTTP/1.1\r\nHost: b\r\nConnection: keep-alive, x-a\r\n"
             + "X-A: 1\r\nTE: trailers\r\n\r\n",
-        "POST /p HTTP/1.1\r\nHost: [::1]:8080\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\n",
+        "POST /p HTTP/1.1\r\nHost: [::1]:8080\r\nContent-Length: 12\r\n"
+            + "Expect: 100-continue\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\nTrailer: x\r\n\r\n",
         "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nProxy-Connection: close\r\n\r\n",
         "OPTIONS * HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",

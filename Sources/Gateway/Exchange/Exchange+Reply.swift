@@ -21,9 +21,6 @@ extension Exchange {
             writer.append("Proxy-Status: ")
             writer.append(reply.proxyStatus.span)
             writer.appendLineEnd()
-            if let reason = self.forwardReason, case .onlyIfCached = fault {
-                CacheStatus.notForwarded(reason).append(to: &writer)
-            }
             if fault.status == 405 { writer.append("Allow: GET, HEAD, POST, PUT, DELETE\r\n") }
         } body: {
             reply.body
@@ -62,6 +59,7 @@ extension Exchange {
             writer.append("Cache-Control: no-store\r\n")
         }
         fields(&writer)
+        if listener?.isCounted ?? false { cacheStatusOfReply.append(to: &writer) }
         writer.append(field: .contentLength, decimal: UInt64(content.count))
         head.end = writer.count
         responseHeadSent = true
@@ -78,6 +76,13 @@ extension Exchange {
         client.sendEnd(trailers: UnsafeRawBufferPointer(start: nil, count: 0))
         responseIsComplete = true
         if client.flush() { finishIfResponseIsOver() }
+    }
+
+    /// What the cache had to do with a reply of the gateway's own.
+    private var cacheStatusOfReply: CacheStatus {
+        guard let forwardReason else { return .notForwarded(.bypass) }
+        if case .onlyIfCached = fault { return .notForwarded(forwardReason) }
+        return .forwarded(CacheStatus.Forwarded(reason: forwardReason))
     }
 
     // MARK: Answers that are no errors

@@ -378,3 +378,16 @@ def test_error_replies_do_not_end_the_connection_when_nothing_is_lost(shared_gat
         with shared_gateway.wire() as wire:
             assert wire.ask(request(gone)).status == 502
             assert wire.ask(request(there.url("/"))).body == b"x"
+
+
+def test_every_reply_says_what_the_cache_had_to_do_with_it(gateway):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        running = gateway()
+        failed = running.get(f"http://127.0.0.1:{port}/")
+        assert failed.status == 502
+        assert failed.cache_status["fwd"] == "uri-miss"
+    refused = running.ask("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+    assert refused.status == 400
+    assert refused.cache_status["detail"] == "bypass"

@@ -9,6 +9,7 @@ extension Exchange {
     func route() {
         guard let listener else { return }
         guard clientReference?.isServed ?? false else {
+            worker.metrics.add(.clientConnectionsRefusedByAddress)
             return reply(with: .clientNotAllowed, closing: true)
         }
         switch listener.role {

@@ -210,11 +210,6 @@ final class Worker {
 
     // MARK: Configuration and the end
 
-    /// Whether what was obtained under a policy may be used for what comes.
-    func accepts(_ other: PolicySnapshot) -> Bool {
-        other.generation == policy.generation && !isDraining
-    }
-
     private func configure(_ policy: PolicySnapshot, _ sockets: [ListenerSocket]) {
         self.policy = policy
         for origin in origins.removeAll() { upstreams.retire(origin) }

@@ -9,6 +9,13 @@ let strict: [SwiftSetting] = [
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
+/// For the targets whose small functions are called for every message from other targets.
+let inlined: [SwiftSetting] =
+    strict + [
+        .unsafeFlags(
+            ["-Xllvm", "-sil-cross-module-serialize-all"], .when(configuration: .release))
+    ]
+
 let package = Package(
     name: "pinfold",
     products: [.executable(name: "pinfold", targets: ["pinfold"])],
@@ -29,15 +36,15 @@ let package = Package(
             name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
 
         // Pure: no system calls, no clock, no threads, no Foundation.
-        .target(name: "HTTPCore", swiftSettings: strict),
-        .target(name: "CachePolicy", dependencies: ["HTTPCore"], swiftSettings: strict),
+        .target(name: "HTTPCore", swiftSettings: inlined),
+        .target(name: "CachePolicy", dependencies: ["HTTPCore"], swiftSettings: inlined),
         .target(name: "Addressing", swiftSettings: strict),
         .target(name: "Pinning", swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
-        .target(name: "Metrics", swiftSettings: strict),
+        .target(name: "Metrics", swiftSettings: inlined),
 
         // Adapters: one kind of effect each.
-        .target(name: "EventLoop", dependencies: ["CLinux", "Addressing"], swiftSettings: strict),
+        .target(name: "EventLoop", dependencies: ["CLinux", "Addressing"], swiftSettings: inlined),
         .target(name: "TLS", dependencies: ["COpenSSL", "Pinning"], swiftSettings: strict),
         .target(
             name: "CacheStore",

@@ -15,24 +15,28 @@ extension Exchange {
         guard origin.cacheStores, let store = worker.shared.store else { return missed(.bypass) }
         withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
             guard let view = writeKey(origin, into: memory) else { return missed(.keyTooLong) }
-            switch store.lookup(view) {
-            case .one(let response) where answers(response):
+            let match = store.lookup(view)
+            if let response = fitting(match) {
                 worker.metrics.add(.cacheMemoryHits)
-                consider(response, view)
-            case .several(let responses):
-                guard let response = select(from: responses) else { fallthrough }
-                worker.metrics.add(.cacheMemoryHits)
-                consider(response, view)
-            case .one, .none:
-                self.key = CacheKey(view)
-                if store.diskMayHold(view), register() {
-                    load(view, from: store)
-                } else if case .none = store.lookup(view) {
-                    missed(.uriMiss)
-                } else {
-                    missed(.varyMiss)
-                }
+                return consider(response, view)
             }
+            self.key = CacheKey(view)
+            if store.diskMayHold(view), register() {
+                load(view, from: store)
+            } else if case .none = match {
+                missed(.uriMiss)
+            } else {
+                missed(.varyMiss)
+            }
+        }
+    }
+
+    /// The stored response that may answer this request.
+    private func fitting(_ match: MemoryMatch) -> CachedResponse? {
+        switch match {
+        case .none: nil
+        case .one(let response): answers(response) ? response : nil
+        case .several(let responses): select(from: responses)
         }
     }
 

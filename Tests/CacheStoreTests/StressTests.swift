@@ -1,5 +1,6 @@
 import CachePolicy
 import Foundation
+import Locking
 import Synchronization
 import Testing
 

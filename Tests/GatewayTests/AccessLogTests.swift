@@ -1,7 +1,7 @@
 import CLinux
 import Foundation
+import Locking
 import Metrics
-import Synchronization
 import Testing
 
 @testable import Gateway
@@ -162,7 +162,7 @@ struct AccessLogTests {
     @Test("a reopen that fails is reported, and the old file stays in use")
     func reopenFailure() async throws {
         let folder = try TemporaryFolder()
-        let events = Mutex<[AccessLogEvent]>([])
+        let events = Locked<[AccessLogEvent]>([])
         let log = try open(folder.file("a.log")) { event in
             events.withLock { $0.append(event) }
         }
@@ -178,7 +178,7 @@ struct AccessLogTests {
     @Test("a full disk drops and counts, is reported once, and recovers")
     func fullDisk() async throws {
         let folder = try TemporaryFolder()
-        let events = Mutex<[AccessLogEvent]>([])
+        let events = Locked<[AccessLogEvent]>([])
         let log = try open("/dev/full") { event in events.withLock { $0.append(event) } }
         for number in 1...3 {
             log.producers[0].log(LoggedRequest.record(UInt64(number)))
@@ -354,7 +354,7 @@ struct AccessLogPipeTests {
         try #require(mkfifo(path, 0o600) == 0)
         let reader = open_with_mode(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
         try #require(reader >= 0)
-        let events = Mutex<[AccessLogEvent]>([])
+        let events = Locked<[AccessLogEvent]>([])
         var limits = AccessLogLimits()
         limits.flushMilliseconds = 1
         let log = try AccessLog(

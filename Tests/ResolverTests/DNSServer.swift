@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import Locking
 
 @testable import Resolver
 
@@ -56,7 +57,7 @@ final class DNSServer: Sendable {
         let tcp: Int32
         let wake: Int32
         let reply: @Sendable (Query) -> Reply
-        let state = OrderedMutex(State())
+        let state = Locked(State())
 
         init(udp: Int32, tcp: Int32, reply: @escaping @Sendable (Query) -> Reply) {
             (self.udp, self.tcp, self.reply) = (udp, tcp, reply)

@@ -1,5 +1,4 @@
 import Addressing
-import Synchronization
 import Testing
 
 @testable import Resolver

@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import Locking
 import Synchronization
 import Testing
 
@@ -91,7 +92,7 @@ final class Inbox<Value: Sendable>: Sendable {
         var waiter: (count: Int, continuation: CheckedContinuation<[Value], Never>)?
     }
 
-    private let state = OrderedMutex(State())
+    private let state = Locked(State())
 
     var values: [Value] { state.withLock { $0.values } }
 

@@ -1,6 +1,5 @@
 import Addressing
 import CLinux
-import Synchronization
 import Testing
 
 @testable import Resolver

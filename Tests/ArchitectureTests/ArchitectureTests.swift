@@ -107,11 +107,11 @@ private let maximumLineCharacters = 100
     }
 
     @Test func everyLockIsOneThatThreadSanitizerSees() throws {
-        for file in try Package.files(in: "Sources") {
+        let others = ["Mutex<", "Mutex(", "pthread_mutex_", "pthread_rwlock_", "pthread_spin_"]
+        for file in try Package.files(in: "Sources") where file.target != "Locking" {
             for (index, line) in file.lines.enumerated() {
-                #expect(
-                    line.firstMatch(of: #/\bMutex[<(]|\bpthread_(mutex|rwlock|spin)_\w+\(/#) == nil
-                        || file.target == "Locking", "\(file.path):\(index + 1): use Locked")
+                let found = others.first { line.contains($0) }
+                #expect(found == nil, "\(file.path):\(index + 1): only Locking takes locks")
             }
         }
     }

@@ -33,6 +33,8 @@ final class DNSServer: Sendable {
 
     indirect enum Reply: Sendable {
         case message([UInt8])
+        /// One after the other.
+        case messages([[UInt8]])
         case silence
         /// Sent when the test calls `release()`.
         case held(Reply)
@@ -193,7 +195,11 @@ final class DNSServer: Sendable {
             guard isReleased else { return wakeWaiters(inner) }
             reply = inside
         }
-        if case .message(let message) = reply { send(message, to: from, inner) }
+        switch reply {
+        case .message(let message): send(message, to: from, inner)
+        case .messages(let messages): for message in messages { send(message, to: from, inner) }
+        case .silence, .held: break
+        }
         wakeWaiters(inner)
     }
 

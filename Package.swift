@@ -44,14 +44,18 @@ let package = Package(
         .target(name: "Metrics", swiftSettings: inlined),
 
         // Adapters: one kind of effect each.
-        .target(name: "EventLoop", dependencies: ["CLinux", "Addressing"], swiftSettings: inlined),
-        .target(name: "TLS", dependencies: ["COpenSSL", "Pinning"], swiftSettings: strict),
+        .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(
+            name: "EventLoop", dependencies: ["CLinux", "Addressing", "Locking"],
+            swiftSettings: inlined),
+        .target(
+            name: "TLS", dependencies: ["COpenSSL", "Pinning", "Locking"], swiftSettings: strict),
         .target(
             name: "CacheStore",
-            dependencies: ["CLinux", "CSQLite", "HTTPCore", "CachePolicy"],
+            dependencies: ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Locking"],
             swiftSettings: strict),
         .target(
-            name: "Resolver", dependencies: ["CLinux", "CAres", "Addressing"],
+            name: "Resolver", dependencies: ["CLinux", "CAres", "Addressing", "Locking"],
             swiftSettings: strict),
 
         // The product.
@@ -65,7 +69,8 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration", "Admin",
+                "Metrics", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
+                "Configuration", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -95,17 +100,21 @@ let package = Package(
         .testTarget(
             name: "MetricsTests", dependencies: ["Metrics"], swiftSettings: strict),
         .testTarget(
-            name: "EventLoopTests", dependencies: ["EventLoop", "CLinux", "Addressing"],
+            name: "LockingTests", dependencies: ["Locking", "CLinux"], swiftSettings: strict),
+        .testTarget(
+            name: "EventLoopTests", dependencies: ["EventLoop", "CLinux", "Addressing", "Locking"],
             swiftSettings: strict),
         .testTarget(
-            name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning"],
+            name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning", "Locking"],
             swiftSettings: strict),
         .testTarget(
             name: "CacheStoreTests",
-            dependencies: ["CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy"],
+            dependencies: [
+                "CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Locking",
+            ],
             swiftSettings: strict),
         .testTarget(
-            name: "ResolverTests", dependencies: ["Resolver", "CLinux", "Addressing"],
+            name: "ResolverTests", dependencies: ["Resolver", "CLinux", "Addressing", "Locking"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests",
@@ -115,12 +124,14 @@ let package = Package(
             name: "GatewayTests",
             dependencies: [
                 "Gateway", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration",
+                "Metrics", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
+                "Configuration",
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .testTarget(
-            name: "AdminTests", dependencies: ["Admin", "Metrics", "Activity", "HTTPCore"],
+            name: "AdminTests",
+            dependencies: ["Admin", "Metrics", "Activity", "HTTPCore", "Locking"],
             swiftSettings: strict),
         .testTarget(name: "ArchitectureTests", swiftSettings: strict),
     ]

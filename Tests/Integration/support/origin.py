@@ -241,6 +241,18 @@ def scripted(data: bytes, *, close: bool = True, reset: bool = False) -> Script:
     return run
 
 
+def waiting(release: threading.Event, arrived: threading.Event) -> Script:
+    """A script: say that a request has arrived, and answer it when released."""
+
+    def run(connection: OriginConnection) -> None:
+        while connection.read_request() is not None:
+            arrived.set()
+            release.wait(30)
+            connection.send(reply(b"late"))
+
+    return run
+
+
 @contextlib.contextmanager
 def serving(origin: Origin) -> Iterator[Origin]:
     """Closes the origin at the end, and fails if one of its scripts failed."""

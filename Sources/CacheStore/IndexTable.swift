@@ -7,7 +7,7 @@ struct IndexToken: Sendable, Equatable {
 }
 
 /// One entry of the index: 48 bytes.
-struct IndexSlot {
+struct IndexSlot: AgeLinked {
     /// The entry's row id; 0 when the slot is free.
     var id: Int64 = 0
     var keyHash: UInt64 = 0
@@ -46,9 +46,10 @@ struct IndexTable {
     private(set) var slots: ContiguousArray<IndexSlot> = []
     private var buckets: ContiguousArray<Int32>
     private var free: Int32 = -1
+    private var ages = AgeList()
     /// The most and the least recently used.
-    private(set) var newest: Int32 = -1
-    private(set) var oldest: Int32 = -1
+    var newest: Int32 { ages.newest }
+    var oldest: Int32 { ages.oldest }
     private(set) var count = 0
     /// Bytes on disk of all entries.
     private(set) var bytes: Int64 = 0
@@ -101,7 +102,7 @@ struct IndexTable {
         let home = bucket(entry.keyHash)
         slots[Int(slot)].chain = buckets[home]
         buckets[home] = slot
-        link(slot)
+        ages.link(slot, in: &slots)
         count += 1
         bytes += entry.bytes
         return IndexToken(slot: slot, id: entry.id)
@@ -112,7 +113,7 @@ struct IndexTable {
     mutating func remove(_ slot: Int32) -> IndexSlot {
         let entry = slots[Int(slot)]
         precondition(entry.id > 0)
-        unlink(slot)
+        ages.unlink(slot, in: &slots)
         let home = bucket(entry.keyHash)
         if buckets[home] == slot {
             buckets[home] = entry.chain
@@ -131,9 +132,7 @@ struct IndexTable {
 
     /// Makes an entry the most recently used.
     mutating func touch(_ slot: Int32) {
-        guard newest != slot else { return }
-        unlink(slot)
-        link(slot)
+        ages.renew(slot, in: &slots)
     }
 
     /// Changes what does not take part in the table's order.
@@ -146,20 +145,6 @@ struct IndexTable {
     /// The less recently used neighbour; -1 at the end.
     func older(_ slot: Int32) -> Int32 { slots[Int(slot)].older }
     func newer(_ slot: Int32) -> Int32 { slots[Int(slot)].newer }
-
-    private mutating func link(_ slot: Int32) {
-        slots[Int(slot)].newer = -1
-        slots[Int(slot)].older = newest
-        if newest >= 0 { slots[Int(newest)].newer = slot } else { oldest = slot }
-        newest = slot
-    }
-
-    private mutating func unlink(_ slot: Int32) {
-        let newer = slots[Int(slot)].newer
-        let older = slots[Int(slot)].older
-        if newer >= 0 { slots[Int(newer)].older = older } else { newest = older }
-        if older >= 0 { slots[Int(older)].newer = newer } else { oldest = newer }
-    }
 
     private func bucket(_ keyHash: UInt64) -> Int {
         Int(truncatingIfNeeded: keyHash) & (buckets.count &- 1)

@@ -16,7 +16,7 @@ package enum MemoryMatch: Sendable {
 /// Moving what is found to the front of the list would touch three more places in memory, each a
 /// cache miss: half of a look-up's time among many responses.
 struct MemoryShard {
-    private struct Slot {
+    private struct Slot: AgeLinked {
         var response: CachedResponse?
         var hash: UInt64 = 0
         var bytes = 0
@@ -39,8 +39,7 @@ struct MemoryShard {
     private var slots: ContiguousArray<Slot> = []
     private var buckets = ContiguousArray<Int32>(repeating: -1, count: 64)
     private var free: Int32 = -1
-    private var newest: Int32 = -1
-    private var oldest: Int32 = -1
+    private var ages = AgeList()
     private var generations = ContiguousArray<UInt32>(repeating: 0, count: generationCount)
     private(set) var count = 0
     private(set) var bytes = 0
@@ -194,26 +193,24 @@ struct MemoryShard {
     /// Removes everything and makes every store under way void.
     mutating func removeAll(dropped: inout [CachedResponse]) {
         for index in generations.indices { generations[index] &+= 1 }
-        while oldest >= 0 { remove(oldest, dropped: &dropped) }
+        while ages.oldest >= 0 { remove(ages.oldest, dropped: &dropped) }
     }
 
     /// Takes out the oldest response that was not used of late, unless that is `kept`.
     mutating func evict(except kept: CachedResponse?) -> CachedResponse? {
         var chances = Self.chances
-        while oldest >= 0, newest != oldest, chances > 0,
-            slots[Int(oldest)].isUsed || slots[Int(oldest)].response === kept
+        while ages.oldest >= 0, ages.newest != ages.oldest, chances > 0,
+            slots[Int(ages.oldest)].isUsed || slots[Int(ages.oldest)].response === kept
         {
             chances -= 1
-            let slot = oldest
+            let slot = ages.oldest
             slots[Int(slot)].isUsed = false
-            unlink(slot)
-            link(slot)
+            ages.renew(slot, in: &slots)
         }
-        guard oldest >= 0, let response = slots[Int(oldest)].response, response !== kept else {
-            return nil
-        }
+        guard ages.oldest >= 0, let response = slots[Int(ages.oldest)].response, response !== kept
+        else { return nil }
         var dropped: [CachedResponse] = []
-        remove(oldest, dropped: &dropped)
+        remove(ages.oldest, dropped: &dropped)
         evictions += 1
         return response
     }
@@ -235,13 +232,13 @@ struct MemoryShard {
         let home = bucket(response.keyHash)
         slots[Int(slot)].chain = buckets[home]
         buckets[home] = slot
-        link(slot)
+        ages.link(slot, in: &slots)
         count += 1
         bytes += size
     }
 
     private mutating func remove(_ slot: Int32, dropped: inout [CachedResponse]) {
-        unlink(slot)
+        ages.unlink(slot, in: &slots)
         let home = bucket(slots[Int(slot)].hash)
         let chain = slots[Int(slot)].chain
         if buckets[home] == slot {
@@ -257,20 +254,6 @@ struct MemoryShard {
         slots[Int(slot)] = Slot()
         slots[Int(slot)].chain = free
         free = slot
-    }
-
-    private mutating func link(_ slot: Int32) {
-        slots[Int(slot)].newer = -1
-        slots[Int(slot)].older = newest
-        if newest >= 0 { slots[Int(newest)].newer = slot } else { oldest = slot }
-        newest = slot
-    }
-
-    private mutating func unlink(_ slot: Int32) {
-        let newer = slots[Int(slot)].newer
-        let older = slots[Int(slot)].older
-        if newer >= 0 { slots[Int(newer)].older = older } else { newest = older }
-        if older >= 0 { slots[Int(older)].newer = newer } else { oldest = newer }
     }
 
     @inline(__always)

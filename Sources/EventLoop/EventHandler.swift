@@ -10,6 +10,8 @@ open class EventHandler {
     package internal(set) final var deadline = Int64.max
     /// The time of the wheel's entry that will look at `deadline`; `.max`: there is none.
     final var wheelEntry = Int64.max
+    /// See `EventLoop.setQuiet`.
+    final var isQuiet = false
 
     public init() {}
 

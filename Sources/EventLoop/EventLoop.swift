@@ -11,15 +11,20 @@ package final class EventLoop {
     /// Called at the end of each turn.
     package final var turnEnded: (() -> Void)?
     private var running = false
-    /// Whether `now` was read in this turn.
-    private var clockIsFresh = false
+    /// Registered handlers that expect nothing.
+    private var quietHandlers = 0
+    /// Counts the turns: tells whether something happened in this one.
+    package private(set) final var turnNumber: UInt64 = 0
+    /// More may be ready than this turn was told of.
+    package private(set) final var mayHaveMoreEvents = false
 
     /// Milliseconds of the monotonic clock, read once a turn.
     package private(set) final var now: Int64
     package let buffers = BufferPool()
 
-    package init() throws(Errno) {
-        selector = try Selector()
+    /// - Parameter eventsPerTurn: how many descriptors one turn hears of at most.
+    package init(eventsPerTurn: Int = 512) throws(Errno) {
+        selector = try Selector(eventsPerWait: eventsPerTurn)
         now = Clock.monotonicMilliseconds()
         wheel = TimerWheel(now: now)
     }
@@ -48,10 +53,21 @@ package final class EventLoop {
     /// takes it out of epoll; `descriptor` takes it out when it is to stay open.
     package func remove(_ handler: EventHandler, keepingOpen descriptor: Int32? = nil) {
         if let descriptor { selector.remove(descriptor) }
+        setQuiet(handler, false)
         slots.remove(handler.token)
         handler.token = .none
         handler.deadline = .max
         handler.wheelEntry = .max
+    }
+
+    /// Says that nothing is expected of a handler's descriptor: whatever becomes ready there is
+    /// told before all other events of its turn, so that none of those finds the handler still
+    /// thought to be idle.
+    @inline(__always)
+    package func setQuiet(_ handler: EventHandler, _ isQuiet: Bool) {
+        guard handler.isQuiet != isQuiet else { return }
+        handler.isQuiet = isQuiet
+        quietHandlers += isQuiet ? 1 : -1
     }
 
     /// Sets when `handler.deadlineReached` is called: `milliseconds` from now; nil: never.
@@ -93,20 +109,33 @@ package final class EventLoop {
     package func turn(waitingAtMost limit: Int32? = nil) {
         var wait = deferred.isEmpty ? wheel.wait(from: now) : 0
         if let limit, wait < 0 || wait > limit { wait = limit }
-        selector.wait(milliseconds: wait) { token, readiness in
-            if !clockIsFresh { refreshClock() }
-            slots.handler(for: token)?.ready(readiness)
+        let count = selector.wait(milliseconds: wait)
+        turnNumber &+= 1
+        mayHaveMoreEvents = count == selector.capacity
+        if count > 0 {
+            now = Clock.monotonicMilliseconds()
+            deliver(count)
         }
-        refreshClock()
+        now = Clock.monotonicMilliseconds()
         for entry in wheel.advance(to: now) { expire(entry) }
         runDeferred()
         turnEnded?()
-        clockIsFresh = false
     }
 
-    private func refreshClock() {
-        now = Clock.monotonicMilliseconds()
-        clockIsFresh = true
+    /// Tells the handlers what became ready: those first that expected nothing.
+    private func deliver(_ count: Int) {
+        if count > 1, quietHandlers > 0 {
+            for index in 0..<count {
+                let (token, readiness) = selector[index]
+                guard let handler = slots.handler(for: token), handler.isQuiet else { continue }
+                selector.forget(index)
+                handler.ready(readiness)
+            }
+        }
+        for index in 0..<count {
+            let (token, readiness) = selector[index]
+            slots.handler(for: token)?.ready(readiness)
+        }
     }
 
     private func expire(_ entry: TimerWheel.Entry) {

@@ -56,7 +56,7 @@ struct Selector: ~Copyable {
     private let fd: Int32
     private let events: UnsafeMutableBufferPointer<epoll_event>
 
-    init(eventsPerWait: Int = 512) throws(Errno) {
+    init(eventsPerWait: Int) throws(Errno) {
         fd = epoll_create1(Int32(EPOLL_CLOEXEC))
         guard fd >= 0 else { throw Errno.last }
         events = .allocate(capacity: eventsPerWait)
@@ -85,14 +85,23 @@ struct Selector: ~Copyable {
         _ = epoll_ctl(fd, EPOLL_CTL_DEL, descriptor, &event)
     }
 
-    /// Waits at most `milliseconds` (-1: without bound) and calls `body` for each event.
+    /// Events that one wait tells of at most.
+    var capacity: Int { events.count }
+
+    /// Waits at most `milliseconds` (-1: without bound) and returns how many events there are.
     @inline(__always)
-    func wait(milliseconds: Int32, _ body: (Token, Readiness) -> Void) {
-        let count = epoll_wait(fd, events.baseAddress, Int32(events.count), milliseconds)
-        guard count > 0 else { return }  // EINTR is a wait that ended early
-        for index in 0..<Int(count) {
-            let event = events[index]
-            body(Token(raw: event.data.u64), Readiness(rawValue: event.events))
-        }
+    func wait(milliseconds: Int32) -> Int {
+        // EINTR is a wait that ended early.
+        max(0, Int(epoll_wait(fd, events.baseAddress, Int32(events.count), milliseconds)))
     }
+
+    /// An event of the last wait.
+    @inline(__always)
+    subscript(index: Int) -> (Token, Readiness) {
+        let event = events[index]
+        return (Token(raw: event.data.u64), Readiness(rawValue: event.events))
+    }
+
+    /// Makes an event of the last wait nobody's.
+    func forget(_ index: Int) { events[index].data.u64 = Token.none.raw }
 }

@@ -82,9 +82,24 @@ package enum Sockets {
         return setsockopt(fd, level, option, &value, socklen_t(MemoryLayout<Int32>.size)) == 0
     }
 
-    /// Fails when somebody listens on the address already, which SO_REUSEPORT would let pass.
-    package static func checkFree(_ endpoint: Endpoint) throws(Errno) {
+    /// Fails when somebody else listens on the address already, which SO_REUSEPORT would let pass.
+    /// - Parameter ours: the inodes of this process's own sockets, which are not somebody else's.
+    package static func checkFree(
+        _ endpoint: Endpoint, apartFrom ours: Set<UInt64> = []
+    ) throws(Errno) {
         guard endpoint.port != 0 else { return }
+        do throws(Errno) {
+            try tryToBind(endpoint)
+        } catch {
+            guard error == Errno(code: EADDRINUSE), !ours.isEmpty,
+                let holders = ListeningSockets.inodes(at: endpoint), !holders.isEmpty,
+                holders.isSubset(of: ours)
+            else { throw error }
+        }
+    }
+
+    /// Binds a socket of its own to the address, and gives it up again.
+    private static func tryToBind(_ endpoint: Endpoint) throws(Errno) {
         let fd = socket(family(endpoint), stream | flags, 0)
         guard fd >= 0 else { throw Errno.last }
         defer { Descriptors.close(fd) }

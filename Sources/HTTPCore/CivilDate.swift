@@ -1,14 +1,15 @@
 /// A day and time of the proleptic Gregorian calendar in UTC, and its count of seconds.
-struct CivilDate: Equatable {
-    var year: Int64
+package struct CivilDate: Equatable {
+    /// The year of the era; 0 is 1 BC.
+    package var year: Int64
     /// 1 to 12.
-    var month: Int64
+    package var month: Int64
     /// 1 to 31.
-    var day: Int64
-    var hour: Int64 = 0
-    var minute: Int64 = 0
+    package var day: Int64
+    package var hour: Int64 = 0
+    package var minute: Int64 = 0
     /// 0 to 59, or 60 in a leap second.
-    var second: Int64 = 0
+    package var second: Int64 = 0
 
     /// The date of an hour, minute and second apart; the caller vouches for the ranges.
     init(year: Int64, month: Int64, day: Int64) {
@@ -18,7 +19,7 @@ struct CivilDate: Equatable {
     }
 
     /// The date that is `seconds` after 1970-01-01T00:00:00Z.
-    init(secondsSince1970 seconds: Int64) {
+    package init(secondsSince1970 seconds: Int64) {
         let days = Self.floorDivide(seconds, by: 86_400)
         let rest = seconds - days * 86_400
         // Years of 400-year eras that begin on March 1, so that the leap day is the last of a year.

@@ -30,7 +30,7 @@ package struct HeadLimits: Sendable, Equatable {
 
 /// The limits of one chunked body (RFC 9112 §7.1), data apart.
 package struct ChunkedLimits: Sendable, Equatable {
-    /// Bytes of chunk extensions over the whole message, semicolons included: 400 beyond.
+    /// Bytes of chunk extensions over the whole message, semicolons included: 413 beyond.
     package var extensionBytes: Int
     /// Bytes of the trailer section with its empty line: 431 beyond.
     package var trailerBytes: Int

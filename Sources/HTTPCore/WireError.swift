@@ -82,6 +82,8 @@ extension WireError {
     /// The status that answers a request refused for this reason.
     package var status: UInt16 {
         switch self {
+        // Well-formed, but of content or its framing more than can be taken (RFC 9110 §15.5.14).
+        case .contentLengthTooLarge, .chunkTooLarge, .chunkExtensionsTooLarge: 413
         case .targetTooLong: 414
         case .unknownExpectation: 417
         case .headTooLarge, .tooManyFields, .trailersTooLarge, .tooManyTrailers: 431
@@ -93,12 +95,12 @@ extension WireError {
             .hostRepeated, .malformedHost, .whitespaceBeforeFirstField, .obsoleteLineFolding,
             .emptyFieldName, .spaceBeforeColon, .missingColon, .badFieldNameByte,
             .badFieldValueByte, .truncatedHead, .malformedContentLength, .repeatedContentLength,
-            .contentLengthTooLarge, .contentLengthWithTransferEncoding,
-            .malformedTransferEncoding, .chunkedNotFinal, .repeatedChunked,
+            .contentLengthWithTransferEncoding, .malformedTransferEncoding, .chunkedNotFinal,
+            .repeatedChunked,
             .transferEncodingInHTTP10, .contentInConnect, .malformedConnection,
             .tooManyConnectionOptions, .malformedStatusLine, .unexpectedSwitch,
-            .contentForbidden, .malformedChunkSize, .chunkTooLarge, .malformedChunkExtension,
-            .chunkExtensionsTooLarge, .unterminatedChunk, .truncatedBody:
+            .contentForbidden, .malformedChunkSize, .malformedChunkExtension,
+            .unterminatedChunk, .truncatedBody:
             400
         }
     }

@@ -216,6 +216,10 @@ struct DurationFamily: Sendable {
             histogram: .tlsHandshake),
         DurationFamily(
             name: "pinfold_upstream_pool_wait_duration_seconds",
-            help: "What exchanges waited for an upstream connection.", histogram: .poolWait),
+            help: """
+                What exchanges waited for an upstream connection when they had to, until they got \
+                one or gave up; those that need not wait are not observed.
+                """,
+            histogram: .poolWait),
     ]
 }

@@ -11,29 +11,13 @@ extension ExpositionWriter {
             help: "Exchanges that ended, by route, method, status class and cache result.")
         for route in routes { writeRequests(route) }
 
-        family(
-            "pinfold_http_request_duration_seconds", .histogram,
-            help: "From a request's first byte to its response's last, by route.", unit: "seconds")
-        for route in routes {
-            histogram(
-                route.labels, route.totals(at: RouteLayout.duration), .durations,
-                inMillionths: true)
-        }
-        family(
-            "pinfold_http_request_size_bytes", .histogram,
-            help: "Sizes of request bodies, by route.", unit: "bytes")
-        for route in routes {
-            histogram(
-                route.labels, route.totals(at: RouteLayout.requestSize), .sizes,
-                inMillionths: false)
-        }
-        family(
-            "pinfold_http_response_size_bytes", .histogram,
-            help: "Sizes of response bodies, by route.", unit: "bytes")
-        for route in routes {
-            histogram(
-                route.labels, route.totals(at: RouteLayout.responseSize), .sizes,
-                inMillionths: false)
+        for one in RouteHistogram.all {
+            family(one.name, .histogram, help: one.help, unit: one.unit)
+            for route in routes {
+                histogram(
+                    route.labels, route.totals(at: one.offset), one.buckets,
+                    inMillionths: one.inMillionths)
+            }
         }
         writeFailures(snapshot)
         writePinEvaluations(snapshot)
@@ -108,6 +92,35 @@ extension ExpositionWriter {
             for worker in workers { worker.addCells(of: metric.histogram, to: &totals) }
             histogram(.none, totals, .durations, inMillionths: true)
         }
+    }
+}
+
+/// A histogram of every route.
+private struct RouteHistogram {
+    var name: StaticString
+    var unit: StaticString
+    var help: StaticString
+    /// Where its cells begin in a route's block.
+    var offset: Int
+    var buckets: HistogramBuckets
+    /// Observations are in millionths of the unit.
+    var inMillionths = false
+
+    static var all: [RouteHistogram] {
+        [
+            RouteHistogram(
+                name: "pinfold_http_request_duration_seconds", unit: "seconds",
+                help: "From a request's first byte to its response's last, by route.",
+                offset: RouteLayout.duration, buckets: .durations, inMillionths: true),
+            RouteHistogram(
+                name: "pinfold_http_request_size_bytes", unit: "bytes",
+                help: "Sizes of request bodies, by route.", offset: RouteLayout.requestSize,
+                buckets: .sizes),
+            RouteHistogram(
+                name: "pinfold_http_response_size_bytes", unit: "bytes",
+                help: "Sizes of response bodies, by route.", offset: RouteLayout.responseSize,
+                buckets: .sizes),
+        ]
     }
 }
 

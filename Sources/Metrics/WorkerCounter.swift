@@ -84,6 +84,7 @@ package enum WorkerHistogram: Int, Sendable, CaseIterable {
     case upstreamConnect
     /// From the first byte of the handshake to the verdict on the peer.
     case tlsHandshake
-    /// What an exchange waited for a connection of the pool.
+    /// What an exchange waited for a connection of the pool, when it had to: until it got one or
+    /// gave up.
     case poolWait
 }

@@ -35,6 +35,21 @@ package final class TrustRoots: @unchecked Sendable {
 
     deinit { X509_STORE_free(store) }
 
+    /// Where the system's anchors are, the file and then the folder: the environment variable that
+    /// names it, and the path without that.
+    package static var systemLocations: [(variable: String, standard: String)] {
+        [
+            (
+                String(cString: X509_get_default_cert_file_env()),
+                String(cString: X509_get_default_cert_file())
+            ),
+            (
+                String(cString: X509_get_default_cert_dir_env()),
+                String(cString: X509_get_default_cert_dir())
+            ),
+        ]
+    }
+
     private func add(name: String, contents: [UInt8]) throws(TLSContextError) {
         let certificates: [[UInt8]]
         do throws(PinError) {

@@ -49,8 +49,7 @@ enum EveryFault {
         case .upstreamReset: .firstByteTimeout
         case .firstByteTimeout: .upstreamBodyTimeout
         case .upstreamBodyTimeout: .upgradeOverInterimLimit
-        case .upgradeOverInterimLimit: .draining
-        case .draining: .superseded
+        case .upgradeOverInterimLimit: .superseded
         case .superseded: nil
         }
     }
@@ -194,7 +193,6 @@ private let registeredErrors: Set<String> = [
             (.firstByteTimeout, 504, "first-byte-timeout", "http_response_timeout"),
             (.upstreamBodyTimeout, 504, "upstream-body-timeout", "connection_read_timeout"),
             (.upgradeOverInterimLimit, 502, "too-many-interim", "http_protocol_error"),
-            (.draining, 503, "draining", "proxy_internal_response"),
             (.superseded, 502, "superseded", "proxy_internal_response"),
         ] as [(ExchangeFault, UInt16, String, String)])
     func aFaultHasItsStatusReasonAndErrorType(

@@ -247,8 +247,24 @@ extension OriginTable {
         #expect(table.origin(of: upstream, policy: next) !== reverse)
     }
 
-    @Test func withoutIdleConnectionsThereIsNoneToGiveUp() throws {
-        try fill(3, try testPolicy())
-        #expect(table.leastRecentlyUsedWithIdle() == nil)
+    @Test func anotherSnapshotIsTakenOverWithItsLimitsAndTimes() throws {
+        let first = try testPolicy("hosts: [{ match: [h1.test] }]")
+        let configuration = try testConfiguration(
+            """
+            hosts: [{ match: [h1.test] }]
+            timeouts: { firstByte: 7s }
+            cache: { enabled: false }
+            """)
+        let next = try testPolicy(configuration, generation: 2, following: first)
+        let origin = try table.named("h1.test", under: first)
+        let reverse = table.origin(
+            of: ReverseUpstream(host: "r.test", port: 80, isSecure: false), policy: first)
+        table.adopt(next)
+        #expect(try table.named("h1.test", under: next) === origin)
+        #expect(origin.policy === next)
+        #expect(origin.firstByteMilliseconds == 7000)
+        #expect(!origin.cacheStores)
+        // Its listener may be gone, and nothing uses it: found again if it is not.
+        #expect(!table.all.contains { $0 === reverse })
     }
 }

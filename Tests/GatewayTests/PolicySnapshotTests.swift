@@ -229,4 +229,31 @@ private enum PinsetChange: CaseIterable {
         #expect(policy.headLimits.fields == 20)
         #expect(policy.cacheOptions.maximumObjectBytes == 3 << 20)
     }
+
+    @Test(
+        arguments: [
+            ("timeouts: { idle: 5s }", true), ("limits: { upstreamPerHost: 3 }", true),
+            ("cache: { enabled: false }", true), ("limits: { headBytes: 8KiB }", false),
+            ("access: { connectPorts: any }", false), ("tls: { minimum: \"1.3\" }", false),
+        ])
+    func connectionsGoOnWhereNothingTheyDependOnHasChanged(change: String, goOn: Bool) throws {
+        let first = try testPolicy(pinned)
+        let same = try testPolicy(try testConfiguration(pinned), generation: 2, following: first)
+        #expect(same.generation == 2)
+        #expect(same.trustGeneration == 1)
+        let text = pinned + "\n" + change
+        let next = try testPolicy(try testConfiguration(text), generation: 3, following: same)
+        #expect(next.trustGeneration == (goOn ? 1 : 3))
+        for entry in [nil, 0, 1] as [Int?] {
+            #expect((next.tls(entryIndex: entry) === first.tls(entryIndex: entry)) == goOn)
+        }
+    }
+
+    @Test func otherRootsOrPinsEndWhatWasTrusted() throws {
+        let first = try testPolicy(pinned)
+        let roots = try testConfiguration(pinned, roots: [TestRoots.file("/r.pem", TestRoots.two)])
+        #expect(try testPolicy(roots, generation: 2, following: first).trustGeneration == 2)
+        let pins = try testConfiguration(pinned.replacing(pin, with: otherPin))
+        #expect(try testPolicy(pins, generation: 2, following: first).trustGeneration == 2)
+    }
 }

@@ -60,10 +60,11 @@ func testConfiguration(
 
 func testPolicy(
     _ configuration: ConfigurationSnapshot, generation: UInt64 = 1,
-    labels: RouteLabels = RouteLabels()
+    following previous: PolicySnapshot? = nil, labels: RouteLabels = RouteLabels()
 ) throws -> PolicySnapshot {
     try PolicySnapshot(
-        configuration, generation: generation, sessions: TLSSessionCache(), labels: labels
+        configuration, generation: generation, following: previous, sessions: TLSSessionCache(),
+        labels: labels
     ) { HostReachability(host: $0) }
 }
 

@@ -17,7 +17,7 @@ import Testing
         for consumer in consumers { queue.append(consumer, wantsFresh: false) }
         #expect(queue.count == 4)
         for (index, consumer) in consumers.enumerated() {
-            #expect(queue.take(isFresh: index % 2 == 0) === consumer)
+            #expect(queue.take(isFresh: index % 2 == 0)?.consumer === consumer)
         }
         #expect(queue.isEmpty)
     }
@@ -28,10 +28,10 @@ import Testing
         queue.append(fresh, wantsFresh: true)
         queue.append(any, wantsFresh: false)
         queue.append(another, wantsFresh: false)
-        #expect(queue.take(isFresh: false) === any)
+        #expect(queue.take(isFresh: false)?.consumer === any)
         // Who was passed by has not lost its place.
-        #expect(queue.take(isFresh: true) === fresh)
-        #expect(queue.take(isFresh: true) === another)
+        #expect(queue.take(isFresh: true)?.consumer === fresh)
+        #expect(queue.take(isFresh: true)?.consumer === another)
     }
 
     @Test func aUsedConnectionIsForNobodyWhenAllWantFreshOnes() {
@@ -52,7 +52,7 @@ import Testing
         queue.remove(first)
         queue.remove(first)
         #expect(queue.count == 1)
-        #expect(queue.take(isFresh: true) === second)
+        #expect(queue.take(isFresh: true)?.consumer === second)
     }
 
     @Test func takingAllKeepsTheOrderAndLeavesNobody() {
@@ -60,7 +60,7 @@ import Testing
         let consumers = (0..<3).map { _ in IdleConsumer() }
         for consumer in consumers { queue.append(consumer, wantsFresh: true) }
         let all = queue.takeAll()
-        #expect(all.map { ObjectIdentifier($0) } == consumers.map { ObjectIdentifier($0) })
+        #expect(all.map { ObjectIdentifier($0.consumer) } == consumers.map { ObjectIdentifier($0) })
         #expect(queue.isEmpty)
     }
 
@@ -75,5 +75,43 @@ import Testing
         #expect(weakConsumer != nil)
         _ = queue.take(isFresh: true)
         #expect(weakConsumer == nil)
+    }
+
+    @Test func whoGaveUpSaysSinceWhenItWaited() {
+        var queue = WaiterQueue()
+        let (waiting, connecting) = (IdleConsumer(), IdleConsumer())
+        queue.append(waiting, wantsFresh: false, since: 7)
+        queue.append(connecting, wantsFresh: false)
+        #expect(queue.remove(waiting)?.since == 7)
+        #expect(queue.remove(waiting) == nil)
+        let taken = queue.take(isFresh: true)
+        #expect(taken?.consumer === connecting)
+        #expect(taken?.since == nil)
+    }
+
+    @Test func whoLeavesAndReturnsIsLast() {
+        var queue = WaiterQueue()
+        let (first, second) = (IdleConsumer(), IdleConsumer())
+        queue.append(first, wantsFresh: false)
+        queue.append(second, wantsFresh: false)
+        queue.remove(first)
+        queue.append(first, wantsFresh: true)
+        #expect(queue.take(isFresh: true)?.consumer === second)
+        #expect(queue.take(isFresh: true)?.consumer === first)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func tensOfThousandsGiveUpInAnyOrder() {
+        var queue = WaiterQueue()
+        let last = IdleConsumer()
+        let consumers = (0..<40_000).map { _ in IdleConsumer() }
+        for (index, consumer) in consumers.enumerated() {
+            queue.append(consumer, wantsFresh: index.isMultiple(of: 3))
+        }
+        queue.append(last, wantsFresh: false)
+        for consumer in consumers.shuffled() { queue.remove(consumer) }
+        #expect(queue.count == 1)
+        #expect(queue.take(isFresh: false)?.consumer === last)
+        #expect(queue.isEmpty)
     }
 }

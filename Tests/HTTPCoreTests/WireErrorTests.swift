@@ -4,7 +4,7 @@ import Testing
 @Suite struct WireErrorTests {
     @Test func `every reason has a status that refuses, and 502 when an upstream is at fault`() {
         for error in WireError.allCases {
-            #expect([400, 414, 417, 431, 501, 505].contains(error.status), "\(error)")
+            #expect([400, 413, 414, 417, 431, 501, 505].contains(error.status), "\(error)")
             #expect(error.status(from: .client) == error.status)
             #expect(error.status(from: .upstream) == 502)
             #expect(!StatusPhrase.of(error.status).description.isEmpty)
@@ -14,6 +14,7 @@ import Testing
     @Test func `the statuses other than 400 are those that the RFCs name`() {
         let others = WireError.allCases.filter { $0.status != 400 }
         let expected: [WireError: UInt16] = [
+            .contentLengthTooLarge: 413, .chunkTooLarge: 413, .chunkExtensionsTooLarge: 413,
             .targetTooLong: 414, .unknownExpectation: 417, .headTooLarge: 431,
             .tooManyFields: 431, .trailersTooLarge: 431, .tooManyTrailers: 431,
             .methodTooLong: 501, .unknownTransferCoding: 501, .unsupportedVersion: 505,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,13 @@ BASE: dict[str, Any] = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     raise_descriptor_limit()
+    # A folder of this run's own, gone at its end; the processes of a parallel run get theirs in it.
+    if config.option.basetemp is None and not hasattr(config, "workerinput"):
+        config.option.basetemp = tempfile.mkdtemp(prefix="pinfold-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
     if not config.option.collectonly and not BINARY.exists():
         pytest.exit(f"no gateway at {BINARY}: build it, or set PINFOLD_BINARY", returncode=3)
 

@@ -1,4 +1,4 @@
-"""Start, stop, reload; the command line; what `check` says."""
+"""Start and stop; the command line; what `check` says."""
 
 from __future__ import annotations
 
@@ -14,19 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 from support.gateway import BINARY, ROOT, run_pinfold
-from support.origin import OriginConnection, reply
+from support.origin import reply, waiting
 from support.wait import SLOWDOWN, until
 from support.wire import Closed, Wire, request
-
-
-def waiting(release: threading.Event, arrived: threading.Event):
-    def script(connection: OriginConnection) -> None:
-        while connection.read_request() is not None:
-            arrived.set()
-            release.wait(30)
-            connection.send(reply(b"late"))
-
-    return script
 
 
 # Start
@@ -250,100 +240,6 @@ def test_tunnels_end_with_the_grace_period(gateway, scripted_origin):
         running.signal(signal.SIGTERM)
         assert running.wait_exit(5) == 0
         assert wire.ended()
-
-
-# Reload
-
-
-def test_a_reload_takes_over_a_valid_configuration(gateway, origin):
-    there = origin(lambda _: reply(b"x"))
-    running = gateway()
-    assert running.get(there.url("/")).status == 200
-    running.write_config({**running.config, "access": {
-        **running.config["access"], "destinations": {"allow": []}}})
-    running.signal(signal.SIGHUP)
-    until(lambda: running.get(there.url("/")).status == 403, "the new configuration applies")
-    assert running.metric("pinfold_config_generation") == 2
-    assert running.metric("pinfold_config_last_reload_successful") == 1
-
-
-def test_an_invalid_configuration_is_reported_and_the_old_one_stays(gateway, origin):
-    there = origin(lambda _: reply(b"x"))
-    running = gateway()
-    running.write_config({**running.config, "limits": {"feilds": 3}})
-    running.signal(signal.SIGHUP)
-    line = running.wait_log("feilds")
-    assert "fields" in line, "the nearest known key is suggested"
-    assert running.get(there.url("/")).status == 200
-    assert running.metric("pinfold_config_generation") == 1
-    assert running.metric("pinfold_config_last_reload_successful") == 0
-
-
-def test_connections_survive_a_reload(gateway, scripted_origin):
-    release, arrived = threading.Event(), threading.Event()
-    there = scripted_origin(waiting(release, arrived))
-    running = gateway()
-    with running.wire() as wire, running.wire() as idle:
-        release.set()
-        assert idle.ask(request(there.url("/"))).body == b"late"
-        release.clear()
-        arrived.clear()
-        wire.send(request(there.url("/")))
-        assert arrived.wait(10)
-        running.signal(signal.SIGHUP)
-        until(lambda: running.metric("pinfold_config_generation") == 2, "reloaded")
-        release.set()
-        assert wire.read().body == b"late"
-        assert idle.ask(request(there.url("/"))).body == b"late"
-
-
-def test_many_reloads_under_traffic_lose_nothing(gateway, origin):
-    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=60"))
-    running = gateway()
-    stop, problems, done = threading.Event(), [], [0]
-
-    def work() -> None:
-        try:
-            with running.wire() as wire:
-                while not stop.is_set():
-                    assert wire.ask(request(there.url(f"/{done[0] % 7}"))).status == 200
-                    done[0] += 1
-        except BaseException as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
-        for generation in range(2, 22):
-            running.signal(signal.SIGHUP)
-            until(lambda g=generation: running.metric("pinfold_config_generation") >= g, "reloaded")
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert not problems, problems[0]
-    assert done[0] > 0
-
-
-def test_descriptors_and_threads_do_not_grow(gateway, origin):
-    there = origin(lambda _: reply())
-    running = gateway()
-
-    def round_() -> None:
-        for _ in range(20):
-            running.get(there.url("/"))
-        running.signal(signal.SIGHUP)
-        wire, _ = running.connect(there.authority)
-        wire.close()
-
-    round_()
-    until(lambda: running.metric("pinfold_client_connections_open") <= 1, "all closed")
-    before, threads = running.descriptors, running.status("Threads")
-    for _ in range(10):
-        round_()
-    until(lambda: running.descriptors <= before + 8, f"descriptors come back to about {before}")
-    assert running.status("Threads") <= threads
 
 
 # check

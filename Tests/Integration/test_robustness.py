@@ -207,6 +207,71 @@ def test_slow_senders_and_readers_do_not_slow_others(gateway, scripted_origin):
         assert grown < 48 << 20, f"{grown >> 20} MiB for 50 slow readers"
 
 
+@pytest.mark.slow
+def test_a_byte_per_second_either_way_slows_nobody(gateway, scripted_origin):
+    """One worker; a client that sends and one that reads a byte per second, for fifteen seconds.
+    Neither has ended by the time that others have been served hundreds of times."""
+    body = b"z" * 4_000_000
+    pace, bytes_moved = 1.0, 15
+
+    def script(connection: OriginConnection) -> None:
+        while (seen := connection.read_request()) is not None:
+            connection.send(reply(body if seen.target == "/large" else b"x"))
+
+    there = scripted_origin(script)
+    running = gateway({"workers": 1, "cache": {"enabled": False}, "timeouts": {"head": "60s"}})
+    url = there.url("/small")
+    upload = request(there.url("/upload"), method="POST", body=b"u" * bytes_moved)
+    ended = threading.Event()
+    problems: list[BaseException] = []
+
+    def drip(wire: Wire) -> None:
+        try:
+            wire.send(upload[:-bytes_moved])
+            for index in range(bytes_moved):
+                assert not ended.wait(pace), "the others took all the time"
+                wire.send(upload[len(upload) - bytes_moved + index :][:1])
+            assert wire.read().status == 200, "the slow sender is served in the end"
+        except BaseException as problem:
+            problems.append(problem)
+
+    def sip(wire: Wire) -> None:
+        try:
+            wire.send(request(there.url("/large")))
+            got = b""
+            while len(got) < bytes_moved:
+                assert not ended.wait(pace), "the others took all the time"
+                got += wire.socket.recv(1)
+            assert got == b"HTTP/1.1 200 OK"[:bytes_moved], "the slow reader is served meanwhile"
+        except BaseException as problem:
+            problems.append(problem)
+
+    with running.wire() as sender, socket.socket() as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        raw.settimeout(20)
+        raw.connect(running.proxy)
+        peers = [threading.Thread(target=drip, args=(sender,)),
+                 threading.Thread(target=sip, args=(Wire(running.proxy, sock=raw),))]
+        for peer in peers:
+            peer.start()
+        try:
+            # Both are in the middle of it: one's request is at the origin, the other's answer is
+            # held back by its full sockets.
+            until(lambda: there.accepted == 2, "both have begun")
+            seconds = latencies(running, url, 500)
+            for _ in range(100):
+                assert running.get(url).status == 200
+            assert all(peer.is_alive() for peer in peers), problems or "they were not slow"
+        except BaseException:
+            ended.set()
+            raise
+        finally:
+            for peer in peers:
+                peer.join()
+    assert not problems, problems
+    assert max(seconds) < pace, "nobody waited for a slow peer's next byte"
+
+
 def test_a_slow_origin_does_not_slow_others(gateway, scripted_origin):
     def script(connection: OriginConnection) -> None:
         while (seen := connection.read_request()) is not None and seen.target != "/slow":

@@ -1,3 +1,5 @@
+import HTTPCore
+
 /// Times as log text, in UTC. Lines of the same second share the work.
 struct LogClock {
     private var rfc3339 = CachedSecond()
@@ -10,11 +12,11 @@ struct LogClock {
         /// Appends the text of a second, rendered if it is another one than before.
         mutating func append(
             _ second: Int64, to output: inout LineBuffer,
-            _ render: (CivilTime, inout LineBuffer) -> Void
+            _ render: (CivilDate, inout LineBuffer) -> Void
         ) {
             guard second != self.second else { return output.append(text) }
             var rendered = LineBuffer(capacity: 32)
-            render(CivilTime(second), &rendered)
+            render(CivilDate(secondsSince1970: second), &rendered)
             text = Array(rendered.bytes)
             self.second = second
             output.append(text)
@@ -48,65 +50,37 @@ struct LogClock {
         return (second, Int(fraction))
     }
 
-    private static func renderRFC3339(_ time: CivilTime, to output: inout LineBuffer) {
-        output.append(decimal: time.year, digits: 4)
+    private static func renderRFC3339(_ time: CivilDate, to output: inout LineBuffer) {
+        output.append(decimal: Int(time.year), digits: 4)
         output.append("-")
-        output.append(decimal: time.month, digits: 2)
+        output.append(decimal: Int(time.month), digits: 2)
         output.append("-")
-        output.append(decimal: time.day, digits: 2)
+        output.append(decimal: Int(time.day), digits: 2)
         output.append("T")
         renderClock(time, to: &output)
     }
 
-    private static func renderCommonLog(_ time: CivilTime, to output: inout LineBuffer) {
-        output.append(decimal: time.day, digits: 2)
+    private static func renderCommonLog(_ time: CivilDate, to output: inout LineBuffer) {
+        output.append(decimal: Int(time.day), digits: 2)
         output.append("/")
         let names: StaticString = "JanFebMarAprMayJunJulAugSepOctNovDec"
+        let end = 3 * Int(time.month)
         names.withUTF8Buffer {
-            let name = $0[(3 * (time.month - 1))..<(3 * time.month)]
+            let name = $0[(end - 3)..<end]
             output.append(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: name)))
         }
         output.append("/")
-        output.append(decimal: time.year, digits: 4)
+        output.append(decimal: Int(time.year), digits: 4)
         output.append(":")
         renderClock(time, to: &output)
         output.append(" +0000")
     }
 
-    private static func renderClock(_ time: CivilTime, to output: inout LineBuffer) {
-        output.append(decimal: time.secondOfDay / 3600, digits: 2)
+    private static func renderClock(_ time: CivilDate, to output: inout LineBuffer) {
+        output.append(decimal: Int(time.hour), digits: 2)
         output.append(":")
-        output.append(decimal: time.secondOfDay / 60 % 60, digits: 2)
+        output.append(decimal: Int(time.minute), digits: 2)
         output.append(":")
-        output.append(decimal: time.secondOfDay % 60, digits: 2)
-    }
-}
-
-/// A date of the Gregorian calendar and the second of its day, in UTC.
-private struct CivilTime {
-    var year: Int
-    var month: Int
-    var day: Int
-    var secondOfDay: Int
-
-    /// The time of a number of seconds since 1970. Years are counted from March, so that the leap
-    /// day is the last of a year; 400 years (an era) have 146097 days.
-    init(_ second: Int64) {
-        var days = Int(second / 86_400)
-        secondOfDay = Int(second % 86_400)
-        if secondOfDay < 0 {
-            secondOfDay += 86_400
-            days -= 1
-        }
-        let fromMarch = days + 719_468
-        let era = (fromMarch >= 0 ? fromMarch : fromMarch - 146_096) / 146_097
-        let dayOfEra = fromMarch - era * 146_097
-        let yearOfEra =
-            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
-        month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        output.append(decimal: Int(time.second), digits: 2)
     }
 }

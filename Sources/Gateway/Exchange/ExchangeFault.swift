@@ -37,7 +37,6 @@ package enum ExchangeFault: Error, Sendable {
     case upstreamBodyTimeout
     case upgradeOverInterimLimit
     // The gateway.
-    case draining
     case superseded
 
     /// The status of the reply.
@@ -50,7 +49,7 @@ package enum ExchangeFault: Error, Sendable {
         case .loopDetected: 508
         case .requestTimeout: 408
         case .onlyIfCached: 504
-        case .tooManyPending, .draining, .descriptorsExhausted: 503
+        case .tooManyPending, .descriptorsExhausted: 503
         case .nameNotResolved(.timeout): 504
         case .nameNotResolved(.overloaded), .nameNotResolved(.cancelled): 503
         case .nameNotResolved: 502
@@ -73,7 +72,7 @@ package enum ExchangeFault: Error, Sendable {
         case .nameNotResolved(let failure): "dns-\(failure.rawValue)"
         case .tlsFailed(let error): "tls-\(error.token)"
         case .connectFailed(let error): Self.connectReason(error)
-        default: Self.plainReasons[plainIndex]
+        default: "\(Self.plainReasons[plainIndex])"
         }
     }
 
@@ -95,7 +94,7 @@ package enum ExchangeFault: Error, Sendable {
             "http_request_denied"
         case .destinationRefused: "destination_ip_prohibited"
         case .loopDetected: "proxy_loop_detected"
-        case .onlyIfCached, .storedBodyUnreadable, .draining, .superseded: "proxy_internal_response"
+        case .onlyIfCached, .storedBodyUnreadable, .superseded: "proxy_internal_response"
         case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted: "connection_limit_reached"
         case .nameNotResolved(let failure): "\(failure.proxyStatus)"
         case .connectFailed(.connectionRefused): "connection_refused"
@@ -148,7 +147,6 @@ package enum ExchangeFault: Error, Sendable {
         case .firstByteTimeout: "the server did not begin to answer in time"
         case .upstreamBodyTimeout: "the server stopped sending within its response"
         case .upgradeOverInterimLimit: "the server sent too many interim responses"
-        case .draining: "the gateway is shutting down"
         case .superseded: "the configuration changed while the request was waiting"
         }
     }
@@ -157,13 +155,13 @@ package enum ExchangeFault: Error, Sendable {
 // MARK: The metric's labels
 
 extension ExchangeFault {
-    private static let plainReasons = [
+    private static let plainReasons: [StaticString] = [
         "not-a-proxy-request", "client-not-allowed", "connect-on-reverse-route",
         "connect-port-refused", "tunnel-refused", "loop-detected", "request-timeout",
         "only-if-cached", "stored-body-unreadable", "too-many-pending", "pool-wait-timeout",
         "connect-timeout", "tls-timeout", "descriptors-exhausted", "upstream-closed",
         "upstream-reset", "first-byte-timeout", "upstream-body-timeout", "too-many-interim",
-        "draining", "superseded", "other",
+        "superseded", "other",
     ]
 
     /// The index into `plainReasons` of a case without further parts.
@@ -188,25 +186,19 @@ extension ExchangeFault {
         case .firstByteTimeout: 16
         case .upstreamBodyTimeout: 17
         case .upgradeOverInterimLimit: 18
-        case .draining: 19
-        case .superseded: 20
+        case .superseded: 19
         case .request, .response, .destinationRefused, .nameNotResolved, .tlsFailed,
             .connectFailed:
-            21
+            20
         }
     }
 
     /// Every label that `metricIndex` can name.
-    package static let metricReasons: [StaticString] = [
-        "bad-request", "bad-response", "destination-refused", "dns", "tls-trust", "tls",
-        "connection-refused", "destination-unreachable", "connect-failed",
-        "not-a-proxy-request", "client-not-allowed", "connect-on-reverse-route",
-        "connect-port-refused", "tunnel-refused", "loop-detected", "request-timeout",
-        "only-if-cached", "stored-body-unreadable", "too-many-pending", "pool-wait-timeout",
-        "connect-timeout", "tls-timeout", "descriptors-exhausted", "upstream-closed",
-        "upstream-reset", "first-byte-timeout", "upstream-body-timeout", "too-many-interim",
-        "draining", "superseded", "other",
-    ]
+    package static let metricReasons: [StaticString] =
+        [
+            "bad-request", "bad-response", "destination-refused", "dns", "tls-trust", "tls",
+            "connection-refused", "destination-unreachable", "connect-failed",
+        ] + plainReasons
 
     /// The index of this fault's label in `metricReasons`.
     package var metricIndex: Int {

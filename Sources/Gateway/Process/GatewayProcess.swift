@@ -19,6 +19,8 @@ package final class GatewayProcess {
     private let signals = SignalSet()
     private var logger: Logger
     private var configuration: ConfigurationSnapshot
+    /// What was made from `configuration`; nil before the start.
+    private var policy: PolicySnapshot?
     private let published: PublishedState
     private let labels = RouteLabels()
     private let sessions = TLSSessionCache()
@@ -50,6 +52,7 @@ package final class GatewayProcess {
     package func run() throws -> Int32 {
         Descriptors.raiseLimit()
         let policy = try makePolicy(configuration, generation: 1)
+        self.policy = policy
         let perWorker = try sockets.open(configuration)
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
         let shared = try makeServices(telling: mailboxes[0])
@@ -71,7 +74,8 @@ package final class GatewayProcess {
         _ configuration: ConfigurationSnapshot, generation: UInt64
     ) throws(TLSContextError) -> PolicySnapshot {
         try PolicySnapshot(
-            configuration, generation: generation, sessions: sessions, labels: labels
+            configuration, generation: generation, following: policy, sessions: sessions,
+            labels: labels
         ) { name in
             if let known = hosts[name] { return known }
             let made = HostReachability(host: name)
@@ -237,6 +241,7 @@ package final class GatewayProcess {
             let perWorker = try sockets.open(next)
             warnOfWhatNeedsRestart(next)
             configuration = next
+            self.policy = policy
             logger.logLevel = Logger.Level(next.log.level)
             if let access = next.log.access {
                 shared?.accessLog?.reconfigure(

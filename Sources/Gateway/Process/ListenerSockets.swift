@@ -32,6 +32,8 @@ final class ListenerSockets {
         var isAdmin: Bool
         /// How many workers have a socket on it: the first ones.
         var workers: Int
+        /// The sockets' numbers.
+        var inodes: Set<UInt64>
     }
 
     init(workers: Int, routes: RouteLabels) {
@@ -88,14 +90,18 @@ final class ListenerSockets {
         let isAdmin = if case .admin = socket.role { true } else { false }
         let known = self.known(name: socket.name, asked, isAdmin: isAdmin)
         if let known { socket.endpoint = known.actual }
+        var inodes = known?.inodes ?? []
         do throws(Errno) {
-            if known == nil { try Sockets.checkFree(asked) }
+            if known == nil { try Sockets.checkFree(asked, apartFrom: ours(with: now)) }
             for worker in 0..<workers {
                 if worker < known?.workers ?? 0 {
                     socket.descriptor = -1
                 } else {
                     socket.descriptor = try Sockets.listen(on: socket.endpoint)
                     opened.append(socket.descriptor)
+                    if let inode = ListeningSockets.inode(of: socket.descriptor) {
+                        inodes.insert(inode)
+                    }
                     socket.endpoint = Sockets.localEndpoint(socket.descriptor) ?? asked
                 }
                 perWorker[worker].append(socket)
@@ -106,7 +112,13 @@ final class ListenerSockets {
         now.append(
             Bound(
                 name: socket.name, asked: asked, actual: socket.endpoint, isAdmin: isAdmin,
-                workers: workers))
+                workers: workers, inodes: inodes))
+    }
+
+    /// The numbers of our sockets: a listener that moves from one address of its port to all of
+    /// them meets only itself.
+    private func ours(with now: [Bound]) -> Set<UInt64> {
+        (bound + now).reduce(into: []) { $0.formUnion($1.inodes) }
     }
 
     /// A socket that is open for the listener, or for another one at the same address. Ports that

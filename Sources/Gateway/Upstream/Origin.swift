@@ -27,16 +27,16 @@ final class Origin {
     let cacheKeyPrefix: [UInt8]
     /// `host[:port]`: the value of Host.
     let authority: [UInt8]
-    let policy: PolicySnapshot
+    private(set) var policy: PolicySnapshot
     /// The index of the host entry that applies; nil for none.
     let entryIndex: Int?
     /// The label of its metrics.
     let route: Int
     /// What TLS is spoken with; nil for clear text.
     let tls: TLSClientContext?
-    let reachability: HostReachability?
-    let cacheStores: Bool
-    let firstByteMilliseconds: Int64
+    private(set) var reachability: HostReachability?
+    private(set) var cacheStores = false
+    private(set) var firstByteMilliseconds: Int64 = 0
     /// What was decided about the host by name or, for a literal, by address.
     let refusal: DestinationRefusal?
     /// What the rules' patterns say of the host.
@@ -45,7 +45,7 @@ final class Origin {
     /// restarts. What was stored under others is not used.
     let fingerprint: UInt64
     /// The cache's policy, with the route's own part of the key.
-    let cacheOptions: PolicyOptions
+    private(set) var cacheOptions = PolicyOptions()
 
     var idle = ContiguousArray<UpstreamConnection>()
     var waiters = WaiterQueue()
@@ -53,8 +53,8 @@ final class Origin {
     var connecting = 0
     /// Connections established: idle and in use.
     var open = 0
-    /// The loop's time of the last use.
-    var lastUse: Int64 = 0
+    /// It waits for room under the total limit.
+    var isStarved = false
 
     init(
         key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: DestinationRefusal?,
@@ -73,6 +73,13 @@ final class Origin {
         let authority = isDefault ? bracketed : "\(bracketed):\(key.port)"
         self.authority = Array(authority.utf8)
         cacheKeyPrefix = Array("\(key.isSecure ? "https" : "http")://\(authority)".utf8)
+        adopt(policy)
+    }
+
+    /// Goes on under another snapshot, in which nothing has changed of what its connections
+    /// depend on.
+    func adopt(_ policy: PolicySnapshot) {
+        self.policy = policy
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
         cacheStores = policy.configuration.cache.isEnabled && (entry?.cacheStores ?? true)
         var options = policy.cacheOptions
@@ -87,38 +94,4 @@ final class Origin {
 
     /// Nothing refers to it but the table.
     var isUnused: Bool { open == 0 && connecting == 0 && waiters.isEmpty }
-}
-
-/// Who waits for a connection, first come first served.
-struct WaiterQueue {
-    private struct Waiter {
-        var consumer: any UpstreamConsumer
-        var wantsFresh: Bool
-    }
-
-    private var waiters: [Waiter] = []
-
-    var isEmpty: Bool { waiters.isEmpty }
-    var count: Int { waiters.count }
-
-    mutating func append(_ consumer: any UpstreamConsumer, wantsFresh: Bool) {
-        waiters.append(Waiter(consumer: consumer, wantsFresh: wantsFresh))
-    }
-
-    /// Takes the first who would use the connection.
-    mutating func take(isFresh: Bool) -> (any UpstreamConsumer)? {
-        guard let index = waiters.firstIndex(where: { isFresh || !$0.wantsFresh }) else {
-            return nil
-        }
-        return waiters.remove(at: index).consumer
-    }
-
-    mutating func remove(_ consumer: any UpstreamConsumer) {
-        waiters.removeAll { $0.consumer === consumer }
-    }
-
-    mutating func takeAll() -> [any UpstreamConsumer] {
-        defer { waiters = [] }
-        return waiters.map(\.consumer)
-    }
 }

@@ -8,6 +8,9 @@ final class OriginTable {
     private static let capacity = 4096
 
     private var byHash: [Int: [Entry]] = [:]
+    /// How many there may be before those without use are looked for: twice as many as were in use
+    /// the last time, so that looking costs each new origin constant time.
+    private var limit = OriginTable.capacity
     private var reverse: [ReverseUpstream: Origin] = [:]
     private var count = 0
 
@@ -96,7 +99,7 @@ final class OriginTable {
     }
 
     private func insert(_ entry: Entry, _ hash: Int) {
-        if count >= Self.capacity { forgetUnused() }
+        if count >= limit { forgetUnused() }
         byHash[hash, default: []].append(entry)
         count += 1
     }
@@ -108,24 +111,27 @@ final class OriginTable {
             return used.isEmpty ? nil : used
         }
         count = byHash.values.reduce(0) { $0 + $1.count }
-    }
-
-    /// The origin whose idle connection has the weakest claim to be kept.
-    func leastRecentlyUsedWithIdle() -> Origin? {
-        all.filter { !$0.idle.isEmpty }.min { $0.lastUse < $1.lastUse }
+        limit = max(Self.capacity, count * 2)
     }
 
     var all: [Origin] {
         byHash.values.flatMap { $0.map(\.origin) } + reverse.values
     }
 
-    /// Forgets all origins, for a new configuration. Connections in use end with their exchange.
+    /// Takes all origins over to another snapshot, under which their connections may be used on.
+    func adopt(_ policy: PolicySnapshot) {
+        reverse = reverse.filter { !$0.value.isUnused }
+        for origin in all { origin.adopt(policy) }
+    }
+
+    /// Forgets all origins, for a new policy. Connections in use end with their exchange.
     func removeAll() -> [Origin] {
         let origins = all
         latest = nil
         byHash = [:]
         reverse = [:]
         count = 0
+        limit = Self.capacity
         return origins
     }
 }

@@ -212,7 +212,9 @@ extension UpstreamConnection {
         input = nil
         if isClean {
             state = .idle
-            // Edges seen while active are gone: what is still unread must be looked at now.
+            // Edges seen while active are gone: what is still unread must be looked at now. So must
+            // what an event tells that has not had its turn: it was the client's that led here.
+            if readyTurn != worker.loop.turnNumber { mayHaveInput = true }
             worker.upstreams.returned(self, mayHaveInput: mayHaveInput)
         } else {
             close()

@@ -10,8 +10,10 @@ import TLS
 ///
 /// While active, the request goes out through `output` and the response is read when the consumer
 /// takes it: a paused connection reads nothing, and holds one buffer at most.
-final class UpstreamConnection: EventHandler {
+final class UpstreamConnection: EventHandler, IdleOrdered {
     enum State { case handshaking, idle, active, closed }
+    var isIdle: Bool { state == .idle }
+    var isClosed: Bool { state == .closed }
     enum Part { case head, body, ended }
     /// What one turn of the loop reads at most.
     static let bytesPerTurn = 4 << 20
@@ -50,6 +52,10 @@ final class UpstreamConnection: EventHandler {
     /// How many exchanges it carried before the current one.
     var uses = 0
     var handshakeStarted: Int64 = 0
+    var idleSince: Int64 = 0
+    var placedAt: Int64?
+    /// The turn of the loop in which its readiness was told last.
+    var readyTurn: UInt64 = 0
 
     init(
         worker: Worker, origin: Origin, descriptor: Int32, endpoint: Endpoint,
@@ -106,6 +112,7 @@ final class UpstreamConnection: EventHandler {
         wantsLargeBuffer = false
         headIsUnflushed = false
         worker.loop.setDeadline(self, after: nil)
+        worker.loop.setQuiet(self, false)
     }
 
     /// Queues the request's head. `context` says how the response will be framed.
@@ -192,13 +199,14 @@ final class UpstreamConnection: EventHandler {
         output.discard()
         state = .closed
         worker.loop.remove(self, keepingOpen: transport.descriptor)
-        worker.upstreams.left(origin)
+        worker.upstreams.left(self)
         return (transport, leftover)
     }
 
     // MARK: Events
 
     override func ready(_ readiness: Readiness) {
+        readyTurn = worker.loop.turnNumber
         if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) { peerFinished = true }
         switch state {
         case .closed: return
@@ -247,6 +255,6 @@ final class UpstreamConnection: EventHandler {
         output.discard()
         worker.loop.remove(self)
         Descriptors.close(transport.descriptor)
-        if wasEstablished { worker.upstreams.left(origin) }
+        if wasEstablished { worker.upstreams.left(self) }
     }
 }

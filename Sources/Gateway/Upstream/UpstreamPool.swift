@@ -13,9 +13,10 @@ final class UpstreamPool {
     /// Connections on their way, handshakes included.
     private var establishing = 0
     /// Origins that wait for room under the total limit, first come first served.
-    private var starved: [Origin] = []
+    private var starved = FIFO<Origin>()
     private var open = 0
     private var idleCount = 0
+    private var idleOrder = IdleOrder<UpstreamConnection>()
 
     init(worker: Worker) { self.worker = worker }
 
@@ -24,7 +25,6 @@ final class UpstreamPool {
     /// Gets a connection for the consumer: `upstreamReady` or `upstreamFailed` is called, at once
     /// or later. `fresh`: only one that carried no exchange before.
     func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool = false) {
-        origin.lastUse = worker.loop.now
         if !fresh, let connection = takeIdle(origin, checked: !consumer.mayBeRepeated) {
             worker.metrics.add(.upstreamConnectionsReused)
             connection.begin(consumer)
@@ -38,25 +38,46 @@ final class UpstreamPool {
             consumer.upstreamFailed(.tooManyPending, responseStarted: false)
             return
         }
-        origin.waiters.append(consumer, wantsFresh: fresh)
+        origin.waiters.append(
+            consumer, wantsFresh: fresh, since: mayConnect ? nil : Clock.monotonicMicroseconds())
+        worker.metrics.adjust(.poolWaiting, by: 1)
         if mayConnect {
             connect(origin)
         } else {
             worker.metrics.add(.poolWaits)
         }
-        worker.metrics.adjust(.poolWaiting, by: 1)
     }
 
     /// The consumer no longer waits.
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
-        let before = origin.waiters.count
-        origin.waiters.remove(consumer)
-        worker.metrics.adjust(.poolWaiting, by: Int64(origin.waiters.count - before))
+        if let waiter = origin.waiters.remove(consumer) { waitEnded(waiter) }
     }
 
-    /// - Parameter checked: looks at the socket first: what may not be sent twice is not risked on
+    /// Counts a wait that ended, in whatever way: those in vain are the longest.
+    private func waitEnded(_ waiter: WaiterQueue.Waiter) {
+        worker.metrics.adjust(.poolWaiting, by: -1)
+        guard let since = waiter.since else { return }
+        worker.metrics.record(
+            .poolWait, microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - since)))
+    }
+
+    /// The first who would use the connection.
+    private func takeWaiter(_ origin: Origin, isFresh: Bool) -> (any UpstreamConsumer)? {
+        guard let waiter = origin.waiters.take(isFresh: isFresh) else { return nil }
+        waitEnded(waiter)
+        return waiter.consumer
+    }
+
+    /// An idle connection on which nothing has arrived.
+    ///
+    /// What a server sends unasked must never be taken for the answer to the next request. Events
+    /// of idle connections come first in a turn, so one that is still idle here had none; only in a
+    /// turn that was not told of all events is the socket looked at.
+    ///
+    /// - Parameter checked: looks at the socket always: what may not be sent twice is not risked on
     ///   a connection that the server has just closed.
     private func takeIdle(_ origin: Origin, checked: Bool) -> UpstreamConnection? {
+        let checked = checked || worker.loop.mayHaveMoreEvents
         while let connection = origin.idle.popLast() {
             countIdle(-1)
             guard connection.state == .idle else { continue }
@@ -80,10 +101,9 @@ final class UpstreamPool {
             discardIdle(victim)
         }
         guard open + establishing >= total else { return true }
-        guard idleCount > 0,
-            let victim = worker.origins.leastRecentlyUsedWithIdle()?.idle.first
-        else {
-            if !starved.contains(where: { $0 === origin }) { starved.append(origin) }
+        guard idleCount > 0, let victim = idleOrder.longestIdle() else {
+            if !origin.isStarved { starved.append(origin) }
+            origin.isStarved = true
             return false
         }
         discardIdle(victim)
@@ -178,8 +198,7 @@ final class UpstreamPool {
         origin.connecting -= 1
         establishing -= 1
         if fault.isConnectionLevel { worker.note(origin, fault) }
-        if let consumer = origin.waiters.take(isFresh: true) {
-            worker.metrics.adjust(.poolWaiting, by: -1)
+        if let consumer = takeWaiter(origin, isFresh: true) {
             consumer.upstreamFailed(fault, responseStarted: false)
         }
         connectForWaiters(origin)
@@ -188,12 +207,11 @@ final class UpstreamPool {
     /// Hands a connection to who waits, else keeps it.
     private func offer(_ connection: UpstreamConnection, isFresh: Bool) {
         let origin = connection.origin
-        guard origin.policy.generation == worker.policy.generation else {
+        guard origin.policy.trustGeneration == worker.policy.trustGeneration else {
             worker.metrics.add(.upstreamConnectionsOutdated)
             return connection.close()
         }
-        if let consumer = origin.waiters.take(isFresh: isFresh) {
-            worker.metrics.adjust(.poolWaiting, by: -1)
+        if let consumer = takeWaiter(origin, isFresh: isFresh) {
             connection.begin(consumer)
             consumer.upstreamReady(connection)
             return
@@ -203,6 +221,8 @@ final class UpstreamPool {
         guard origin.waiters.isEmpty, !worker.isDraining else { return connection.close() }
         origin.idle.append(connection)
         countIdle(1)
+        idleOrder.becameIdle(connection, at: worker.loop.now)
+        worker.loop.setQuiet(connection, true)
         worker.loop.setDeadline(
             connection, after: origin.policy.configuration.timeouts.idleMilliseconds)
         connectForStarved()
@@ -227,7 +247,9 @@ final class UpstreamPool {
     }
 
     /// An established connection is gone, or no longer the pool's.
-    func left(_ origin: Origin) {
+    func left(_ connection: UpstreamConnection) {
+        let origin = connection.origin
+        idleOrder.closed(connection)
         origin.open -= 1
         open -= 1
         worker.metrics.adjust(.upstreamConnectionsOpen, by: -1)
@@ -237,27 +259,39 @@ final class UpstreamPool {
 
     /// Room has come free: who could not connect because of the total limit is next.
     private func connectForStarved() {
-        guard let next = starved.first else { return }
-        starved.removeFirst()
-        connectForWaiters(next)
+        while let next = starved.popFirst() {
+            guard next.isStarved else { continue }
+            next.isStarved = false
+            // Who waited there may have given up; without room after all it is starved anew.
+            if connectForWaiters(next) || next.isStarved { return }
+        }
     }
 
-    private func connectForWaiters(_ origin: Origin) {
-        guard origin.waiters.count > origin.connecting else { return }
+    /// Makes a connection for who waits without one; false: nobody does, or there is no room.
+    @discardableResult
+    private func connectForWaiters(_ origin: Origin) -> Bool {
+        guard origin.waiters.count > origin.connecting else { return false }
         let limits = origin.policy.configuration.limits
         guard makeRoom(origin, share(limits.upstreamPerHost), share(limits.connections)) else {
-            return
+            return false
         }
         connect(origin)
+        return true
+    }
+
+    /// Makes the connections that new limits allow.
+    func limitsChanged(_ origin: Origin) {
+        while connectForWaiters(origin) {}
     }
 
     /// Closes the idle connections of an origin whose policy is no longer in force, and sends who
     /// waits there back to find its origin anew.
     func retire(_ origin: Origin) {
-        starved.removeAll { $0 === origin }
-        let waiting = origin.waiters.takeAll()
-        worker.metrics.adjust(.poolWaiting, by: -Int64(waiting.count))
-        for consumer in waiting { consumer.upstreamFailed(.superseded, responseStarted: false) }
+        origin.isStarved = false
+        for waiter in origin.waiters.takeAll() {
+            waitEnded(waiter)
+            waiter.consumer.upstreamFailed(.superseded, responseStarted: false)
+        }
         for connection in origin.idle {
             worker.metrics.add(.upstreamConnectionsOutdated)
             connection.close()

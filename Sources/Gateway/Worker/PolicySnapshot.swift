@@ -7,12 +7,16 @@ import Pinning
 import TLS
 
 /// One configuration in force, with everything made from it: immutable, shared by all workers, and
-/// numbered. What was obtained under one snapshot (connections, TLS sessions) is not used under
-/// another.
+/// numbered. What was obtained under one snapshot (connections, TLS sessions) is used under the
+/// next one only if that trusts the same servers and allows the same destinations.
 package final class PolicySnapshot: Sendable {
     package let generation: UInt64
+    /// The generation since which nothing has changed of what connections and TLS sessions depend
+    /// on: those obtained under a snapshot with the same one are used on.
+    let trustGeneration: UInt64
     package let configuration: ConfigurationSnapshot
     let headLimits: HeadLimits
+    private let systemRoots: SystemRootsVersion
     let cacheOptions: PolicyOptions
     let destinationRules: DestinationRules
     private let defaultTLS: TLSClientContext
@@ -27,12 +31,15 @@ package final class PolicySnapshot: Sendable {
     private let accessFingerprint: UInt64
 
     /// - Parameters:
+    ///   - previous: the snapshot in force so far, whose TLS contexts, and with them the sessions,
+    ///     go on if they may.
     ///   - labels: where routes get their label's index.
     ///   - reachability: finds or makes the state of a configured host.
     /// - Throws: what makes a TLS policy impossible.
     package init(
-        _ configuration: ConfigurationSnapshot, generation: UInt64, sessions: TLSSessionCache,
-        labels: RouteLabels, reachability: (String) -> HostReachability
+        _ configuration: ConfigurationSnapshot, generation: UInt64,
+        following previous: PolicySnapshot? = nil, sessions: TLSSessionCache, labels: RouteLabels,
+        reachability: (String) -> HostReachability
     ) throws(TLSContextError) {
         self.generation = generation
         self.configuration = configuration
@@ -41,14 +48,19 @@ package final class PolicySnapshot: Sendable {
         options.maximumObjectBytes = UInt64(configuration.cache.maximumObjectBytes)
         cacheOptions = options
         destinationRules = configuration.access.destinationRules
-        var contexts = ContextFactory(sessions: sessions)
-        defaultTLS = try contexts.make(configuration.tls, pinsets: [])
-        var entryTLS: [TLSClientContext] = []
-        for entry in configuration.hosts.entries {
-            let pinsets = entry.pinsets.map { configuration.pinsets[$0].pinset }
-            entryTLS.append(try contexts.make(entry.tls, pinsets: pinsets))
+        systemRoots = SystemRootsVersion()
+        if let previous, previous.headLimits == headLimits, previous.systemRoots == systemRoots,
+            configuration.hasSamePolicy(as: previous.configuration)
+        {
+            trustGeneration = previous.trustGeneration
+            defaultTLS = previous.defaultTLS
+            entryTLS = previous.entryTLS
+        } else {
+            trustGeneration = generation
+            var contexts = ContextFactory(sessions: sessions)
+            defaultTLS = try contexts.make(configuration.tls, pinsets: [])
+            entryTLS = try contexts.make(configuration.hosts.entries, configuration.pinsets)
         }
-        self.entryTLS = entryTLS
         defaultRoute = labels.index("default")
         entryRoutes = configuration.hosts.entries.map { labels.index("\($0.match[0])") }
         entryPinsets = configuration.hosts.entries.map { entry in
@@ -199,6 +211,17 @@ private struct ContextFactory {
         settings.minimumVersion = tls.minimum == .tls13 ? .tls13 : .tls12
         settings.policy = SecurityPolicy(pinsets: pinsets)
         return try TLSClientContext(settings, roots: try roots(tls.roots), sessions: sessions)
+    }
+
+    mutating func make(
+        _ entries: [HostEntry], _ pinsets: [PinsetEntry]
+    ) throws(TLSContextError) -> [TLSClientContext] {
+        var contexts: [TLSClientContext] = []
+        for entry in entries {
+            contexts.append(
+                try make(entry.tls, pinsets: entry.pinsets.map { pinsets[$0].pinset }))
+        }
+        return contexts
     }
 
     private mutating func roots(_ sources: [ConfiguredRoots]) throws(TLSContextError)

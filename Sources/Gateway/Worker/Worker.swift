@@ -211,8 +211,14 @@ final class Worker {
     // MARK: Configuration and the end
 
     private func configure(_ policy: PolicySnapshot, _ sockets: [ListenerSocket]) {
+        let goesOn = policy.trustGeneration == self.policy.trustGeneration
         self.policy = policy
-        for origin in origins.removeAll() { upstreams.retire(origin) }
+        if goesOn {
+            origins.adopt(policy)
+            for origin in origins.all { upstreams.limitsChanged(origin) }
+        } else {
+            for origin in origins.removeAll() { upstreams.retire(origin) }
+        }
         listen(adopt(sockets))
         drainClientsOfFormerListeners()
         startProbes()

@@ -228,6 +228,13 @@ class Gateway:
         assert self.process is not None
         self.process.send_signal(number)
 
+    def pause(self) -> None:
+        """Stops every thread until SIGCONT."""
+        self.signal(signal.SIGSTOP)
+        threads = list(Path(f"/proc/{self.pid}/task").iterdir())
+        until(lambda: all((one / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+                          for one in threads), "every thread has stopped")
+
     def wait_exit(self, timeout: float = 15.0) -> int:
         assert self.process is not None
         try:

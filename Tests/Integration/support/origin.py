@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from .wait import until
-from .wire import Address, Closed, Wire
+from .wire import Address, Closed, Message, Wire
 
 
 @dataclass
-class Request:
+class Request(Message):
     """What the origin received."""
 
     method: str
@@ -24,16 +24,6 @@ class Request:
     head: bytes
     body: bytes = b""
     trailers: list[tuple[str, str]] = field(default_factory=list)
-
-    def all(self, name: str) -> list[str]:
-        return [value for key, value in self.headers if key.lower() == name.lower()]
-
-    def get(self, name: str, default: str = "") -> str:
-        values = self.all(name)
-        return ", ".join(values) if values else default
-
-    def __contains__(self, name: str) -> bool:
-        return bool(self.all(name))
 
 
 class OriginConnection(Wire):
@@ -237,6 +227,18 @@ def scripted(data: bytes, *, close: bool = True, reset: bool = False) -> Script:
             connection.reset()
         elif not close:
             connection.read_to_end()
+
+    return run
+
+
+def waiting(release: threading.Event, arrived: threading.Event) -> Script:
+    """A script: say that a request has arrived, and answer it when released."""
+
+    def run(connection: OriginConnection) -> None:
+        while connection.read_request() is not None:
+            arrived.set()
+            release.wait(30)
+            connection.send(reply(b"late"))
 
     return run
 

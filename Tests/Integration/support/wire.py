@@ -16,15 +16,10 @@ class Closed(Exception):
     """The peer closed before what was asked for had arrived."""
 
 
-@dataclass
-class Response:
-    status: int
-    reason: str
-    version: str
+class Message:
+    """A message's fields, by name."""
+
     headers: list[tuple[str, str]]
-    body: bytes = b""
-    trailers: list[tuple[str, str]] = field(default_factory=list)
-    complete: bool = True
 
     def all(self, name: str) -> list[str]:
         return [value for key, value in self.headers if key.lower() == name.lower()]
@@ -35,6 +30,17 @@ class Response:
 
     def __contains__(self, name: str) -> bool:
         return bool(self.all(name))
+
+
+@dataclass
+class Response(Message):
+    status: int
+    reason: str
+    version: str
+    headers: list[tuple[str, str]]
+    body: bytes = b""
+    trailers: list[tuple[str, str]] = field(default_factory=list)
+    complete: bool = True
 
     def json(self) -> dict:
         return json.loads(self.body)

@@ -1,0 +1,78 @@
+/// Who waits for a connection, first come first served. A consumer waits once at most.
+///
+/// All operations take constant time, amortised: a busy origin may have thousands of waiters, and
+/// when it hangs they give up one by one.
+struct WaiterQueue {
+    struct Waiter {
+        let consumer: any UpstreamConsumer
+        /// When the wait began, in microseconds of the monotonic clock; nil: a connection is being
+        /// made for it, which is not counted as waiting.
+        let since: Int64?
+        let wantsFresh: Bool
+    }
+
+    /// By place, which grows with each who comes.
+    private var waiters: [UInt64: Waiter] = [:]
+    private var places: [ObjectIdentifier: UInt64] = [:]
+    private var nextPlace: UInt64 = 0
+    /// The places of those who take any connection, and of those who want one that carried nothing
+    /// before. Places of who gave up are left in, and skipped.
+    private var anyLine = FIFO<UInt64>()
+    private var freshLine = FIFO<UInt64>()
+
+    /// Places left in for nobody, over twice as many as there are waiters, before they are cleared.
+    private static let slack = 32
+
+    var isEmpty: Bool { waiters.isEmpty }
+    var count: Int { waiters.count }
+
+    mutating func append(
+        _ consumer: any UpstreamConsumer, wantsFresh: Bool, since: Int64? = nil
+    ) {
+        assert(places[ObjectIdentifier(consumer)] == nil)
+        let place = nextPlace
+        nextPlace += 1
+        waiters[place] = Waiter(consumer: consumer, since: since, wantsFresh: wantsFresh)
+        places[ObjectIdentifier(consumer)] = place
+        if wantsFresh { freshLine.append(place) } else { anyLine.append(place) }
+    }
+
+    /// Takes the first who would use the connection.
+    mutating func take(isFresh: Bool) -> Waiter? {
+        skipAbandoned(&anyLine)
+        skipAbandoned(&freshLine)
+        let (any, fresh) = (anyLine.first, isFresh ? freshLine.first : nil)
+        guard let place = any.map({ min($0, fresh ?? $0) }) ?? fresh else { return nil }
+        return takeOut(place)
+    }
+
+    /// - Returns: the consumer's wait, or nil if it was not waiting.
+    @discardableResult
+    mutating func remove(_ consumer: any UpstreamConsumer) -> Waiter? {
+        guard let place = places[ObjectIdentifier(consumer)] else { return nil }
+        let waiter = takeOut(place)
+        if anyLine.count + freshLine.count > waiters.count * 2 + Self.slack {
+            let waiters = waiters
+            anyLine.keep { waiters[$0] != nil }
+            freshLine.keep { waiters[$0] != nil }
+        }
+        return waiter
+    }
+
+    /// Takes all, in their order.
+    mutating func takeAll() -> [Waiter] {
+        let all = waiters.sorted { $0.key < $1.key }.map(\.value)
+        self = WaiterQueue()
+        return all
+    }
+
+    private mutating func takeOut(_ place: UInt64) -> Waiter? {
+        guard let waiter = waiters.removeValue(forKey: place) else { return nil }
+        places[ObjectIdentifier(waiter.consumer)] = nil
+        return waiter
+    }
+
+    private func skipAbandoned(_ line: inout FIFO<UInt64>) {
+        while let place = line.first, waiters[place] == nil { _ = line.popFirst() }
+    }
+}

@@ -44,7 +44,7 @@ let package = Package(
         .target(name: "Metrics", swiftSettings: inlined),
 
         // Adapters: one kind of effect each.
-        .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: inlined),
         .target(
             name: "EventLoop", dependencies: ["CLinux", "Addressing", "Locking"],
             swiftSettings: inlined),

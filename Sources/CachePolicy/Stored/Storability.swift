@@ -20,7 +20,11 @@ extension StoreDecision {
         if let reason = reasonAgainst(request) ?? reasonAgainst(status: response.status) {
             return .doNotStore(reason)
         }
-        if response.fields.contains(.contentRange) { return .doNotStore(.partialContent) }
+        // It means nothing in a response that is not 206 (RFC 9110 §14.4), unless the request asked
+        // for a part: then it may well be one.
+        if response.fields.contains(.contentRange), request.fields.contains(.range) {
+            return .doNotStore(.partialContent)
+        }
         // Most of what is not stored says so in Cache-Control: the other fields are read after it.
         let said = CacheDirectives(response: response.fields, in: responseBytes)
         if let reason = said.reasonAgainstStoring(status: response.status) {

@@ -158,6 +158,10 @@ struct CounterFamily: Sendable {
         CounterFamily(
             "pinfold_cache_invalidations",
             "Stored responses invalidated because of an unsafe request.", .cacheInvalidations),
+        CounterFamily(
+            "pinfold_cache_background_revalidations",
+            "Times that the origin was asked about a response that was served stale meanwhile.",
+            .cacheBackgroundRevalidations),
     ]
 }
 

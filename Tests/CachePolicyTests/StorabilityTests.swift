@@ -190,6 +190,11 @@ struct StorabilityTests {
             (["Cache-Control: max-age=0", "Last-Modified: \(date(-9))"], nil),
             (["Cache-Control: max-age=0", "Last-Modified: gestern"], .uselessWithoutValidator),
             (["Cache-Control: max-age=0, stale-if-error=60"], nil),
+            (["Cache-Control: max-age=0, stale-while-revalidate=60"], nil),
+            (
+                ["Cache-Control: max-age=0, stale-while-revalidate=60, must-revalidate"],
+                .uselessWithoutValidator
+            ),
             (
                 ["Cache-Control: max-age=0, stale-if-error=60, must-revalidate"],
                 .uselessWithoutValidator

@@ -98,6 +98,29 @@ extension CacheDecision {
     }
 }
 
+extension CacheDecision {
+    /// How to ask the origin about a response that was served `whileRevalidating`.
+    ///
+    /// - Parameter request: the client's request as GET, without the fields of
+    ///   `clientsOwn`: what is asked for is what is stored, not what this client lacks of it.
+    package static func inBackground(
+        _ stored: StoredMetadata, storedHead: Span<UInt8>, for request: RequestHead,
+        in requestBytes: Span<UInt8>
+    ) -> CacheDecision {
+        guard stored.hasValidator else { return .forward(.stale) }
+        return .validate(
+            Validation(
+                of: stored, storedHead: storedHead, reason: .stale, for: request,
+                in: requestBytes))
+    }
+
+    /// The request fields by which a client says what of a response, and how fresh, it wants.
+    package static let clientsOwn = FieldIDSet([
+        .cacheControl, .pragma, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+        .ifRange, .range,
+    ])
+}
+
 /// Whether a stored response may be used for a request without asking the origin.
 enum Reuse: Equatable {
     /// Yes; if stale, by whose leave.
@@ -165,6 +188,13 @@ enum Reuse: Equatable {
             -timeToLive <= maxStale || maxStale == CacheDirectives.maximumSeconds
         {
             return .allowed(.maxStale)
+        }
+        // A request with max-age or min-fresh and no max-stale wants nothing stale (§5.2.1.1).
+        let window = stored.staleWhileRevalidateSeconds
+        if window > 0, -timeToLive <= window, !stored.flags.contains(.neverStale),
+            asking.maxAge == nil, asking.minFresh == nil
+        {
+            return .allowed(.whileRevalidating)
         }
         return .needsValidation(.stale)
     }

@@ -124,10 +124,11 @@ extension ResponseFacts {
     }
 
     /// Whether a stored copy could ever answer anything: without validation while it is fresh or
-    /// in place of an error, or with validation at any time.
+    /// in place of an error or while it is asked about, or with validation at any time.
     func isOfUse(lifetime: Int64, age: Int64) -> Bool {
         if !entityTag.isEmpty || !lastModified.isEmpty { return true }
         if directives.flags.contains(.noCache) { return false }
-        return lifetime > age || (directives.staleIfError ?? 0) > 0 && !directives.forbidsStale
+        let staleUse = max(directives.staleIfError ?? 0, directives.staleWhileRevalidate ?? 0)
+        return lifetime > age || staleUse > 0 && !directives.forbidsStale
     }
 }

@@ -17,6 +17,7 @@ extension Exchange {
         releaseUpstream()
         report()
         phase = .ended
+        endRevalidation()
         let client = clientReference
         clientReference = nil
         if let client {

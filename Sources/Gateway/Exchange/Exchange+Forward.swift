@@ -251,7 +251,7 @@ extension Exchange {
     /// just then; only what can be repeated without a second effect is.
     private func mayRetry(after fault: ExchangeFault) -> Bool {
         guard phase == .forwarding, upstreamWasReused, !retried, request.method.isIdempotent,
-            !responseHeadSent, clientReference != nil
+            !responseHeadSent, clientReference != nil || revalidated != nil
         else { return false }
         switch fault {
         case .upstreamClosed, .upstreamReset: break

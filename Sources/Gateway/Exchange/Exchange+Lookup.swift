@@ -119,6 +119,7 @@ extension Exchange {
         switch decision {
         case .hit(let hit):
             cacheResult = hit.stale == nil ? .hit : .hitStale
+            if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
             serve(response, hit)
         case .validate(let validation):
             if key == nil { key = CacheKey(view) }
@@ -129,6 +130,8 @@ extension Exchange {
             forward()
         case .forward(let reason):
             if key == nil { key = CacheKey(view) }
+            // It may stand in for an error, or be brought up to date by the response to HEAD.
+            stored = response
             cacheResult = .miss
             forwardReason = reason
             forward()

@@ -10,8 +10,10 @@ import Metrics
 /// The phases are in the files beside this one, in the order in which a request passes them:
 /// `Exchange+Route` (who is asked, may they be), `Exchange+Lookup` (what the cache says),
 /// `Exchange+Forward` (the way upstream, the request's body, the one retry),
-/// `Exchange+Response` (the answer, stored while it streams), `Exchange+Stored` (answers from the
-/// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
+/// `Exchange+Response` (the answer, stored while it streams), `Exchange+Validation` (what it means
+/// for what is stored), `Exchange+Stored` (answers from the cache), `Exchange+Reply` (answers of the
+/// gateway's own), `Exchange+Finish` (metrics and log). One without a client asks about a stored
+/// response in the background (`Exchange+Background`).
 ///
 ///     routing ──► loading ──► connecting ──► forwarding ──► ended
 ///        │           └─► serving ◄──────────────┘ (304)       ▲
@@ -79,6 +81,8 @@ final class Exchange: EventHandler, UpstreamConsumer {
     var serving: StoredBodyReader?
     var requestTime: Int64 = 0
     var notStoredReason: NotStoredReason?
+    /// The stored response that is asked about in the background; nil in the exchange of a client.
+    var revalidated: CachedResponse?
     /// What follows when the origin's 304 has been read to its end.
     var afterValidation = AfterValidation.nothing
 
@@ -194,6 +198,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
         forwardReason = nil
         stored = nil
         validation = nil
+        revalidated = nil
         ticket = nil
         storeGeneration = nil
         serving = nil

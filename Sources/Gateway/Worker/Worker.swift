@@ -167,7 +167,7 @@ final class Worker {
 
     // MARK: Exchanges
 
-    func takeExchange(for client: ClientConnection) -> Exchange {
+    func takeExchange() -> Exchange {
         freeExchanges.popLast() ?? Exchange(worker: self)
     }
 

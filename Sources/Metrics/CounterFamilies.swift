@@ -162,6 +162,10 @@ struct CounterFamily: Sendable {
             "pinfold_cache_background_revalidations",
             "Times that the origin was asked about a response that was served stale meanwhile.",
             .cacheBackgroundRevalidations),
+        CounterFamily(
+            "pinfold_cache_collapse_waits",
+            "Times that a request waited for the response to another one for the same.",
+            .cacheCollapseWaits),
     ]
 }
 

@@ -119,6 +119,24 @@ struct CacheDecisionTests {
         #expect(stored.decide(request, after: offset).summary == expected)
     }
 
+    @Test(
+        "only a plain GET whose answer is not there, or stale, waits for another's response",
+        arguments: ForwardReason.allCases)
+    func collapsing(reason: ForwardReason) {
+        let waits = [.uriMiss, .varyMiss, .stale].contains(reason)
+        #expect(CacheDecision.mayCollapse(Request(["Cookie: a=b"]).head, reason) == waits)
+        let others = [
+            Request(method: "HEAD"), Request(method: "POST"), Request(["Cache-Control: no-cache"]),
+            Request(["Cache-Control: no-store"]), Request(["Cache-Control: max-age=0"]),
+            Request(["Pragma: no-cache"]), Request(["Authorization: Basic eDp5"]),
+            Request(["Range: bytes=0-1"]), Request(["If-None-Match: \"a\""]),
+            Request(["If-Modified-Since: \(date())"]), Request(["If-Match: \"a\""]),
+        ]
+        for request in others {
+            #expect(!CacheDecision.mayCollapse(request.head, reason), "\(text(request.bytes))")
+        }
+    }
+
     @Test("what is asked in the background is whether the stored response still holds")
     func inBackground() {
         let request = Request()

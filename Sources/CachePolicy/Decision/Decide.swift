@@ -39,6 +39,21 @@ extension CacheDecision {
         return asked.flags.contains(.onlyIfCached) ? .gatewayTimeout(told) : .forward(reason)
     }
 
+    /// Whether a request that would go to the origin may wait instead for the response to another
+    /// one for the same, to be answered by that (RFC 9111 §4): a plain GET whose answer is not
+    /// there, or stale.
+    package static func mayCollapse(_ request: RequestHead, _ reason: ForwardReason) -> Bool {
+        switch reason {
+        case .uriMiss, .varyMiss, .stale: break
+        case .method, .bypass, .requestContent, .keyTooLong, .upgrade, .requestNoCache,
+            .requestNoStore, .requestMaxAge, .requestMinFresh, .requestPrecondition,
+            .authorization, .responseNoCache, .clock, .damaged:
+            return false
+        }
+        guard case .get = request.method else { return false }
+        return !request.fields.present.intersects(.consultedByCache)
+    }
+
     /// What to do with a request for which a complete stored response was found (RFC 9111 §4): its
     /// key is the request's, its `VaryKey` matches, its status is the stored head's.
     ///

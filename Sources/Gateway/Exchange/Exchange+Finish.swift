@@ -29,6 +29,7 @@ extension Exchange {
 
     private func releaseUpstream() {
         abandonStore()
+        leaveFlight()
         if let upstream {
             self.upstream = nil
             upstream.cancel()

@@ -170,7 +170,7 @@ extension Exchange {
         switch phase {
         case .forwarding: break
         case .ended, .serving, .replying, .tunnelling: return true  // nobody wants it any more
-        case .routing, .loading, .connecting: return false
+        case .routing, .loading, .waiting, .connecting: return false
         }
         guard let upstream else { return true }
         sentBodyBytes += UInt64(bytes.count)

@@ -120,6 +120,7 @@ extension Exchange {
         case .hit(let hit):
             cacheResult = hit.stale == nil ? .hit : .hitStale
             if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
+            if case .answered = collapsing { return serveCollapsed(response, hit) }
             serve(response, hit)
         case .validate(let validation):
             if key == nil { key = CacheKey(view) }
@@ -127,18 +128,25 @@ extension Exchange {
             self.validation = validation
             forwardReason = validation.reason
             cacheResult = .miss
-            forward()
+            forwardOrWait()
         case .forward(let reason):
             if key == nil { key = CacheKey(view) }
             // It may stand in for an error, or be brought up to date by the response to HEAD.
             stored = response
             cacheResult = .miss
             forwardReason = reason
-            forward()
+            forwardOrWait()
         case .gatewayTimeout(let reason):
             forwardReason = reason
             reply(with: .onlyIfCached, closing: false)
         }
+    }
+
+    /// Answers with the response that was waited for.
+    private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
+        cacheResult = .collapsed
+        let told = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
+        serve(response, hit, cacheStatus: .forwarded(told))
     }
 
     private func missed(_ reason: ForwardReason) {
@@ -147,7 +155,7 @@ extension Exchange {
         case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
         case .hit, .validate, .forward:
             cacheResult = reason == .uriMiss || reason == .varyMiss ? .miss : .bypass
-            forward()
+            forwardOrWait()
         }
     }
 }

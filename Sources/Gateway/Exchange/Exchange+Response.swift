@@ -53,6 +53,7 @@ extension Exchange {
     private func passHead(_ bytes: Span<UInt8>) {
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
+        if !isStored { endFlight(.notStored) }
         guard let client else {
             // Asked in the background: what is not stored is of no use to anyone.
             return isStored ? () : finish()
@@ -114,6 +115,7 @@ extension Exchange {
             ticket.abandon()
             self.ticket = nil
             worker.metrics.add(.cacheStoresAborted)
+            endFlight(.notStored)
         }
         guard let client else {
             if ticket == nil { finish() }
@@ -241,8 +243,12 @@ extension Exchange {
         guard let ticket else { return }
         self.ticket = nil
         switch ticket.finish() {
-        case .stored, .storedOnDisk: worker.metrics.add(.cacheStores)
-        case .refused: worker.metrics.add(.cacheStoresAborted)
+        case .stored, .storedOnDisk:
+            worker.metrics.add(.cacheStores)
+            endFlight(.stored)
+        case .refused:
+            worker.metrics.add(.cacheStoresAborted)
+            endFlight(.notStored)
         }
     }
 

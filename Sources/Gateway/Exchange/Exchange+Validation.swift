@@ -57,6 +57,7 @@ extension Exchange {
         }
         let told = CacheStatus.forwarded(
             .init(reason: forwardReason ?? .stale, status: 304, isStored: true))
+        endFlight(.stored)
         afterValidation = .serve(
             current, freshened, freshened.hit(form, at: worker.wallSeconds), told)
     }
@@ -127,6 +128,7 @@ extension Exchange {
 
     private func serveStale(_ stored: CachedResponse, _ hit: CacheHit) {
         validation = nil
+        endFlight(.stored)
         cacheResult = .hitStale
         upstream?.cancel()
         upstream = nil

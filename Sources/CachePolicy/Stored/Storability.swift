@@ -27,11 +27,14 @@ extension StoreDecision {
         }
         // Most of what is not stored says so in Cache-Control: the other fields are read after it.
         let said = CacheDirectives(response: response.fields, in: responseBytes)
-        if let reason = said.reasonAgainstStoring(status: response.status) {
+        let isTargeted =
+            options.honoursCDNCacheControl && response.fields.contains(.cdnCacheControl)
+        if !isTargeted, let reason = said.reasonAgainstStoring(status: response.status) {
             return .doNotStore(reason)
         }
-        let facts = ResponseFacts(
+        var facts = ResponseFacts(
             response, in: responseBytes, directives: said, responseTime: responseTime)
+        facts.settle(options)
         let asked = CacheDirectives(request: request.fields, in: requestBytes)
         if asked.flags.contains(.noStore) { return .doNotStore(.requestNoStore) }
         let isAuthorized = request.fields.contains(.authorization)

@@ -123,6 +123,8 @@ extension Exchange {
         switch decision {
         case .hit(let hit):
             cacheResult = hit.stale == nil ? .hit : .hitStale
+            if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
+            if case .answered = collapsing { return serveCollapsed(response, hit) }
             serve(response, hit)
         case .validate(let validation):
             if key == nil { key = CacheKey(view) }
@@ -130,16 +132,25 @@ extension Exchange {
             self.validation = validation
             forwardReason = validation.reason
             cacheResult = .miss
-            forward()
+            forwardOrWait()
         case .forward(let reason):
             if key == nil { key = CacheKey(view) }
+            // It may stand in for an error, or be brought up to date by the response to HEAD.
+            stored = response
             cacheResult = .miss
             forwardReason = reason
-            forward()
+            forwardOrWait()
         case .gatewayTimeout(let reason):
             forwardReason = reason
             reply(with: .onlyIfCached, closing: false)
         }
+    }
+
+    /// Answers with the response that was waited for.
+    private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
+        cacheResult = .collapsed
+        let told = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
+        serve(response, hit, cacheStatus: .forwarded(told))
     }
 
     private func missed(_ reason: ForwardReason) {
@@ -148,7 +159,7 @@ extension Exchange {
         case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
         case .hit, .validate, .forward:
             cacheResult = reason == .uriMiss || reason == .varyMiss ? .miss : .bypass
-            forward()
+            forwardOrWait()
         }
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct WaiterQueueTests {
     @Test func anEmptyQueueHasNobody() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         #expect(queue.isEmpty)
         #expect(queue.count == 0)
         #expect(queue.take(isFresh: true) == nil)
@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test func whoCameFirstIsServedFirst() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         let consumers = (0..<4).map { _ in IdleConsumer() }
         for consumer in consumers { queue.append(consumer, wantsFresh: false) }
         #expect(queue.count == 4)
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func aUsedConnectionPassesByWhoWantsAFreshOne() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         let (fresh, any, another) = (IdleConsumer(), IdleConsumer(), IdleConsumer())
         queue.append(fresh, wantsFresh: true)
         queue.append(any, wantsFresh: false)
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func aUsedConnectionIsForNobodyWhenAllWantFreshOnes() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         queue.append(IdleConsumer(), wantsFresh: true)
         queue.append(IdleConsumer(), wantsFresh: true)
         #expect(queue.take(isFresh: false) == nil)
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test func whoGivesUpIsNotServed() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         let (first, second, stranger) = (IdleConsumer(), IdleConsumer(), IdleConsumer())
         queue.append(first, wantsFresh: false)
         queue.append(second, wantsFresh: true)
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func takingAllKeepsTheOrderAndLeavesNobody() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         let consumers = (0..<3).map { _ in IdleConsumer() }
         for consumer in consumers { queue.append(consumer, wantsFresh: true) }
         let all = queue.takeAll()
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func aQueueKeepsNobodyWhoLeft() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         weak var weakConsumer: IdleConsumer?
         do {
             let consumer = IdleConsumer()
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func whoGaveUpSaysSinceWhenItWaited() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         let (waiting, connecting) = (IdleConsumer(), IdleConsumer())
         queue.append(waiting, wantsFresh: false, since: 7)
         queue.append(connecting, wantsFresh: false)
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test func whoLeavesAndReturnsIsLast() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         let (first, second) = (IdleConsumer(), IdleConsumer())
         queue.append(first, wantsFresh: false)
         queue.append(second, wantsFresh: false)
@@ -102,7 +102,7 @@ import Testing
 
     @Test(.timeLimit(.minutes(1)))
     func tensOfThousandsGiveUpInAnyOrder() {
-        var queue = WaiterQueue()
+        let queue = WaiterQueue()
         let last = IdleConsumer()
         let consumers = (0..<40_000).map { _ in IdleConsumer() }
         for (index, consumer) in consumers.enumerated() {

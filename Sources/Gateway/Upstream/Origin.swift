@@ -48,7 +48,7 @@ final class Origin {
     private(set) var cacheOptions = PolicyOptions()
 
     var idle = ContiguousArray<UpstreamConnection>()
-    var waiters = WaiterQueue()
+    let waiters = WaiterQueue()
     /// Connections being established.
     var connecting = 0
     /// Connections established: idle and in use.

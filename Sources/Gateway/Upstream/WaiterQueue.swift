@@ -1,8 +1,9 @@
 /// Who waits for a connection, first come first served. A consumer waits once at most.
 ///
 /// All operations take constant time, amortised: a busy origin may have thousands of waiters, and
-/// when it hangs they give up one by one.
-struct WaiterQueue {
+/// when it hangs they give up one by one. A class, so that asking an origin's empty queue after
+/// each exchange copies nothing.
+final class WaiterQueue {
     struct Waiter {
         let consumer: any UpstreamConsumer
         /// When the wait began, in microseconds of the monotonic clock; nil: a connection is being
@@ -26,7 +27,7 @@ struct WaiterQueue {
     var isEmpty: Bool { waiters.isEmpty }
     var count: Int { waiters.count }
 
-    mutating func append(
+    func append(
         _ consumer: any UpstreamConsumer, wantsFresh: Bool, since: Int64? = nil
     ) {
         assert(places[ObjectIdentifier(consumer)] == nil)
@@ -38,7 +39,8 @@ struct WaiterQueue {
     }
 
     /// Takes the first who would use the connection.
-    mutating func take(isFresh: Bool) -> Waiter? {
+    func take(isFresh: Bool) -> Waiter? {
+        guard !waiters.isEmpty else { return nil }
         skipAbandoned(&anyLine)
         skipAbandoned(&freshLine)
         let (any, fresh) = (anyLine.first, isFresh ? freshLine.first : nil)
@@ -48,7 +50,7 @@ struct WaiterQueue {
 
     /// - Returns: the consumer's wait, or nil if it was not waiting.
     @discardableResult
-    mutating func remove(_ consumer: any UpstreamConsumer) -> Waiter? {
+    func remove(_ consumer: any UpstreamConsumer) -> Waiter? {
         guard let place = places[ObjectIdentifier(consumer)] else { return nil }
         let waiter = takeOut(place)
         if anyLine.count + freshLine.count > waiters.count * 2 + Self.slack {
@@ -60,13 +62,16 @@ struct WaiterQueue {
     }
 
     /// Takes all, in their order.
-    mutating func takeAll() -> [Waiter] {
+    func takeAll() -> [Waiter] {
         let all = waiters.sorted { $0.key < $1.key }.map(\.value)
-        self = WaiterQueue()
+        waiters = [:]
+        places = [:]
+        anyLine = FIFO()
+        freshLine = FIFO()
         return all
     }
 
-    private mutating func takeOut(_ place: UInt64) -> Waiter? {
+    private func takeOut(_ place: UInt64) -> Waiter? {
         guard let waiter = waiters.removeValue(forKey: place) else { return nil }
         places[ObjectIdentifier(waiter.consumer)] = nil
         return waiter

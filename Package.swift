@@ -9,6 +9,13 @@ let strict: [SwiftSetting] = [
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
+/// For the targets whose small functions are called for every message from other targets.
+let inlined: [SwiftSetting] =
+    strict + [
+        .unsafeFlags(
+            ["-Xllvm", "-sil-cross-module-serialize-all"], .when(configuration: .release))
+    ]
+
 let package = Package(
     name: "pinfold",
     products: [.executable(name: "pinfold", targets: ["pinfold"])],
@@ -29,22 +36,26 @@ let package = Package(
             name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
 
         // Pure: no system calls, no clock, no threads, no Foundation.
-        .target(name: "HTTPCore", swiftSettings: strict),
-        .target(name: "CachePolicy", dependencies: ["HTTPCore"], swiftSettings: strict),
+        .target(name: "HTTPCore", swiftSettings: inlined),
+        .target(name: "CachePolicy", dependencies: ["HTTPCore"], swiftSettings: inlined),
         .target(name: "Addressing", swiftSettings: strict),
         .target(name: "Pinning", swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
-        .target(name: "Metrics", swiftSettings: strict),
+        .target(name: "Metrics", swiftSettings: inlined),
 
         // Adapters: one kind of effect each.
-        .target(name: "EventLoop", dependencies: ["CLinux", "Addressing"], swiftSettings: strict),
-        .target(name: "TLS", dependencies: ["COpenSSL", "Pinning"], swiftSettings: strict),
+        .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: inlined),
+        .target(
+            name: "EventLoop", dependencies: ["CLinux", "Addressing", "Locking"],
+            swiftSettings: inlined),
+        .target(
+            name: "TLS", dependencies: ["COpenSSL", "Pinning", "Locking"], swiftSettings: strict),
         .target(
             name: "CacheStore",
-            dependencies: ["CLinux", "CSQLite", "HTTPCore", "CachePolicy"],
+            dependencies: ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Locking"],
             swiftSettings: strict),
         .target(
-            name: "Resolver", dependencies: ["CLinux", "CAres", "Addressing"],
+            name: "Resolver", dependencies: ["CLinux", "CAres", "Addressing", "Locking"],
             swiftSettings: strict),
 
         // The product.
@@ -58,7 +69,8 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration", "Admin",
+                "Metrics", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
+                "Configuration", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -88,17 +100,21 @@ let package = Package(
         .testTarget(
             name: "MetricsTests", dependencies: ["Metrics"], swiftSettings: strict),
         .testTarget(
-            name: "EventLoopTests", dependencies: ["EventLoop", "CLinux", "Addressing"],
+            name: "LockingTests", dependencies: ["Locking", "CLinux"], swiftSettings: strict),
+        .testTarget(
+            name: "EventLoopTests", dependencies: ["EventLoop", "CLinux", "Addressing", "Locking"],
             swiftSettings: strict),
         .testTarget(
-            name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning"],
+            name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning", "Locking"],
             swiftSettings: strict),
         .testTarget(
             name: "CacheStoreTests",
-            dependencies: ["CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy"],
+            dependencies: [
+                "CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Locking",
+            ],
             swiftSettings: strict),
         .testTarget(
-            name: "ResolverTests", dependencies: ["Resolver", "CLinux", "Addressing"],
+            name: "ResolverTests", dependencies: ["Resolver", "CLinux", "Addressing", "Locking"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests",
@@ -108,12 +124,14 @@ let package = Package(
             name: "GatewayTests",
             dependencies: [
                 "Gateway", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration",
+                "Metrics", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
+                "Configuration",
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .testTarget(
-            name: "AdminTests", dependencies: ["Admin", "Metrics", "Activity", "HTTPCore"],
+            name: "AdminTests",
+            dependencies: ["Admin", "Metrics", "Activity", "HTTPCore", "Locking"],
             swiftSettings: strict),
         .testTarget(name: "ArchitectureTests", swiftSettings: strict),
     ]

@@ -16,6 +16,9 @@ package struct PolicyOptions: Sendable, Equatable {
     package var heuristicForQueries = false
     /// When a response that sets a cookie may be stored.
     package var setCookie = SetCookiePolicy.whenShared
+    /// Whether CDN-Cache-Control is for this cache (RFC 9213): for one that stands before an
+    /// origin, not for a forward proxy beside its clients.
+    package var honoursCDNCacheControl = false
     /// Bodies known to be longer than this are not stored, in bytes.
     package var maximumObjectBytes: UInt64 = 256 << 20
     /// The most field names a stored response's Vary may nominate.

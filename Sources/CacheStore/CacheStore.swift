@@ -1,5 +1,6 @@
 import CachePolicy
 import HTTPCore
+import Locking
 
 /// The cache's store: a memory tier in front of SQLite.
 ///

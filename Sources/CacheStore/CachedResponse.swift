@@ -1,6 +1,7 @@
 import CLinux
 import CachePolicy
 import HTTPCore
+import Synchronization
 
 /// A stored response: immutable, shared by every worker that serves it, freed when the last one
 /// lets go.
@@ -28,6 +29,9 @@ package final class CachedResponse: @unchecked Sendable {
     var token = IndexToken.none
     /// Bytes of its chunks on disk, if it has any there.
     let chunkBytes: Int
+
+    /// Until when nobody else asks the origin about it in the background, in seconds since 1970.
+    private let claimedUntil = Atomic<Int64>(0)
 
     /// Takes over `builder`'s memory.
     init(
@@ -63,6 +67,19 @@ package final class CachedResponse: @unchecked Sendable {
     }
 
     deinit { free(block) }
+
+    /// Claims to ask the origin about it in the background: true for one caller at a time, of
+    /// whichever thread. The claim ends at `end`, if it is not moved by `endClaim` before.
+    package func claim(now: Int64, until end: Int64) -> Bool {
+        let current = claimedUntil.load(ordering: .relaxed)
+        guard current <= now else { return false }
+        return claimedUntil.compareExchange(
+            expected: current, desired: end, ordering: .relaxed
+        ).exchanged
+    }
+
+    /// Lets the next one claim it from `time` on.
+    package func endClaim(at time: Int64) { claimedUntil.store(time, ordering: .relaxed) }
 
     /// The key's bytes, valid while this object lives.
     package var key: UnsafeRawBufferPointer {

@@ -1,4 +1,5 @@
 import CachePolicy
+import Locking
 
 /// Rows to be removed for an entry that left the index.
 struct Removal: Sendable, Equatable {

@@ -1,3 +1,4 @@
+import Locking
 import Synchronization
 
 /// What the writer is asked to do, in the order of asking.

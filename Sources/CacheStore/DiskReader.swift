@@ -2,6 +2,7 @@ import CLinux
 import CSQLite
 import CachePolicy
 import HTTPCore
+import Locking
 
 /// A reader's connection, closed from outside when the database is left.
 final class ReaderSlot: Sendable {

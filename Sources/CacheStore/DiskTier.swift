@@ -1,6 +1,7 @@
 import CLinux
 import CachePolicy
 import HTTPCore
+import Locking
 import Synchronization
 
 /// The disk tier: the index, the writer's and the readers' queues, and their threads.

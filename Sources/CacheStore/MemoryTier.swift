@@ -1,4 +1,5 @@
 import CachePolicy
+import Locking
 import Synchronization
 
 /// The memory tier: shards, each under a lock of its own, and one limit on their bytes.

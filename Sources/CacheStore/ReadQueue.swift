@@ -1,4 +1,5 @@
 import CachePolicy
+import Locking
 
 /// What a load found.
 package enum LoadResult: Sendable {

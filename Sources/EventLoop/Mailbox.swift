@@ -1,11 +1,11 @@
-import Synchronization
+import Locking
 
 /// Messages from any thread to one loop, announced through an event descriptor.
 ///
 /// Bounded by what its senders may have outstanding: every message answers a request of the
 /// loop's own, or comes from the process's control.
 package final class Mailbox<Message: Sendable>: Sendable {
-    private let messages = Mutex<[Message]>([])
+    private let messages = Locked<[Message]>([])
     let event: Int32
 
     package init() throws(Errno) { event = try Descriptors.event() }

@@ -25,6 +25,7 @@ package struct OutputQueue {
         case failed(Errno)
     }
 
+    private static let keptRuns = 8
     private var segments = ContiguousArray<Segment>()
     private var first = 0
     /// Bytes not yet handed to the kernel.
@@ -63,6 +64,7 @@ package struct OutputQueue {
     /// Takes `count` bytes off the front run.
     package mutating func consume(_ count: Int) {
         pendingBytes -= count
+        guard pendingBytes > 0 else { return clear() }
         var left = count
         while left > 0 {
             let step = min(left, segments[first].count)
@@ -75,19 +77,22 @@ package struct OutputQueue {
                 first += 1
             }
         }
-        if first == segments.count { reset() }
     }
 
-    /// Forgets everything and the memory behind it.
+    /// Forgets everything and what it kept alive.
     package mutating func discard() {
-        segments = []
-        first = 0
         pendingBytes = 0
+        clear()
     }
 
-    private mutating func reset() {
-        segments.removeAll(keepingCapacity: segments.capacity <= 8)
+    /// Room for a few runs stays: most responses are a head and a body.
+    private mutating func clear() {
         first = 0
+        if segments.capacity > Self.keptRuns {
+            segments = []
+        } else {
+            while !segments.isEmpty { segments.removeLast() }
+        }
     }
 
     /// Writes until the queue is empty or the socket full.
@@ -116,9 +121,14 @@ package struct OutputQueue {
         return .drained
     }
 
-    /// One sendmsg of the memory runs up to the first file run.
+    /// One call for the memory runs up to the first file run.
     private func writeGathered(to fd: Int32) -> (IOResult, Int) {
-        withUnsafeTemporaryAllocation(of: iovec.self, capacity: 16) { vectors in
+        if first + 1 == segments.count {
+            let bytes = UnsafeRawBufferPointer(
+                start: segments[first].memory, count: segments[first].count)
+            return (Transfers.write(fd, bytes), bytes.count)
+        }
+        return withUnsafeTemporaryAllocation(of: iovec.self, capacity: 16) { vectors in
             var used = 0
             var bytes = 0
             var index = first

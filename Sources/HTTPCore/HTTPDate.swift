@@ -4,8 +4,10 @@
 ///     rfc850-date  = day-name-l "," SP 2DIGIT "-" month "-" 2DIGIT SP time SP "GMT"
 ///     asctime-date = day-name SP month SP ( 2DIGIT / SP DIGIT ) SP time SP 4DIGIT
 ///
-/// Letter case counts, as the RFC has it. The day's name must be one, but need not be the date's:
-/// it says nothing that the date does not, and dates written by hand get it wrong.
+/// Letter case does not count: RFC 9110 has the formats case-sensitive, but asks of caches, who are
+/// the ones to read dates here, to match them in any case (RFC 9111 §4.2). The day's name must be
+/// one, but need not be the date's: it says nothing that the date does not, and dates written by
+/// hand get it wrong.
 package enum HTTPDate {
     /// Bytes of an IMF-fixdate.
     package static let length = 29

@@ -9,11 +9,11 @@ struct DateText {
     /// Whether all was read.
     var isAtEnd: Bool { position == bytes.count }
 
-    /// Takes exactly `text`.
+    /// Takes exactly `text`, letter case apart.
     mutating func take(_ text: StaticString) -> Bool {
         guard bytes.count - position >= text.utf8CodeUnitCount else { return false }
         for offset in 0..<text.utf8CodeUnitCount
-        where bytes[position + offset] != text.utf8Start[offset] {
+        where !Self.areSame(bytes[position + offset], text.utf8Start[offset]) {
             return false
         }
         position += text.utf8CodeUnitCount
@@ -25,14 +25,20 @@ struct DateText {
         guard bytes.count - position >= 3 else { return nil }
         for index in 0..<names.utf8CodeUnitCount / 3 {
             let name = names.utf8Start + 3 * index
-            if bytes[position] == name[0], bytes[position + 1] == name[1],
-                bytes[position + 2] == name[2]
+            if Self.areSame(bytes[position], name[0]), Self.areSame(bytes[position + 1], name[1]),
+                Self.areSame(bytes[position + 2], name[2])
             {
                 position += 3
                 return index
             }
         }
         return nil
+    }
+
+    /// Whether a byte is the expected one, or the same letter in the other case.
+    private static func areSame(_ byte: UInt8, _ expected: UInt8) -> Bool {
+        if byte == expected { return true }
+        return byte ^ expected == 0x20 && (expected | 0x20) &- UInt8(ascii: "a") < 26
     }
 
     /// Takes exactly `count` digits.

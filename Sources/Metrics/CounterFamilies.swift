@@ -158,6 +158,14 @@ struct CounterFamily: Sendable {
         CounterFamily(
             "pinfold_cache_invalidations",
             "Stored responses invalidated because of an unsafe request.", .cacheInvalidations),
+        CounterFamily(
+            "pinfold_cache_background_revalidations",
+            "Times that the origin was asked about a response that was served stale meanwhile.",
+            .cacheBackgroundRevalidations),
+        CounterFamily(
+            "pinfold_cache_collapse_waits",
+            "Times that a request waited for the response to another one for the same.",
+            .cacheCollapseWaits),
     ]
 }
 

@@ -61,6 +61,10 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     /// A response that was being stored ended early and was thrown away.
     case cacheStoresAborted
     case cacheInvalidations
+    /// The origin was asked about a response that was served stale meanwhile.
+    case cacheBackgroundRevalidations
+    /// A request began to wait for the response to another one for the same.
+    case cacheCollapseWaits
 }
 
 /// Everything that a worker has a number of at a time; the scrape adds the workers' numbers.

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// One finished exchange, reduced to what is counted.
 package struct ExchangeRecord: Sendable, Equatable {
     /// The index of the route's label; indexes without a label count as `other`.

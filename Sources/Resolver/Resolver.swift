@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import Locking
 
 /// Names to addresses, asynchronously: literals, `localhost`, the hosts file, then DNS with
 /// answers kept for their TTL. All waiting is done by a thread of its own named "resolver".
@@ -17,12 +18,12 @@ package final class Resolver: Sendable {
     }
 
     private let core: ResolverCore
-    private let thread: OrderedMutex<pthread_t?>
+    private let thread: Locked<pthread_t?>
 
     /// Starts the resolver's thread, with all signals blocked in it.
     package init(options: ResolverOptions = ResolverOptions()) throws(StartError) {
         core = try ResolverCore(options: options)
-        thread = OrderedMutex(try Resolver.start(ResolverThread(core: core)))
+        thread = Locked(try Resolver.start(ResolverThread(core: core)))
     }
 
     deinit {

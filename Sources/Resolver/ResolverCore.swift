@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import Locking
 
 /// What the callers' threads and the resolver's share: one lock over the answers and the callers
 /// that wait, and an eventfd that wakes the resolver's thread. Callers are called without the lock.
@@ -36,12 +37,12 @@ final class ResolverCore: Sendable {
     let options: ResolverOptions
     /// Readable when there is work.
     let wakeDescriptor: Int32
-    private let state: OrderedMutex<State>
+    private let state: Locked<State>
 
     init(options: ResolverOptions) throws(Resolver.StartError) {
         self.options = options
         wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-        state = OrderedMutex(
+        state = Locked(
             State(
                 cache: AnswerCache(maximumEntries: options.maximumEntries),
                 hostsCheckedAtMilliseconds: options.clock()))

@@ -1,5 +1,5 @@
+import Locking
 import Pinning
-import Synchronization
 
 /// What the session cache holds at most.
 package struct TLSSessionLimits: Hashable, Sendable {
@@ -55,7 +55,7 @@ package final class TLSSessionCache: Sendable {
     }
 
     package let limits: TLSSessionLimits
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     package init(limits: TLSSessionLimits = TLSSessionLimits()) {
         self.limits = limits

@@ -1,8 +1,8 @@
 import Activity
 import Foundation
 import HTTPCore
+import Locking
 import Metrics
-import Synchronization
 import Testing
 
 @testable import Admin
@@ -149,7 +149,7 @@ struct AdminSiteTests {
 
     @Test("the published state is asked only for the page that shows it")
     func laziness() {
-        let asked = Mutex<[String]>([])
+        let asked = Locked<[String]>([])
         let source = AdminSource(
             metrics: {
                 asked.withLock { $0.append("metrics") }

@@ -16,10 +16,11 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Activity", []),
     ("Metrics", []),
     // Adapters: one kind of effect each.
-    ("EventLoop", ["CLinux", "Addressing"]),
-    ("TLS", ["COpenSSL", "Pinning"]),
-    ("CacheStore", ["CLinux", "CSQLite", "HTTPCore", "CachePolicy"]),
-    ("Resolver", ["CLinux", "CAres", "Addressing"]),
+    ("Locking", ["CLinux"]),
+    ("EventLoop", ["CLinux", "Addressing", "Locking"]),
+    ("TLS", ["COpenSSL", "Pinning", "Locking"]),
+    ("CacheStore", ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Locking"]),
+    ("Resolver", ["CLinux", "CAres", "Addressing", "Locking"]),
     // The product.
     ("Admin", ["CLinux", "Metrics", "Activity", "HTTPCore"]),
     ("Configuration", ["CLinux", "HTTPCore", "Addressing", "Pinning", "Yams"]),
@@ -27,8 +28,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Gateway",
         [
             "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity", "Metrics",
-            "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration", "Admin", "Logging",
-            "RawStructuredFieldValues",
+            "Locking", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration", "Admin",
+            "Logging", "RawStructuredFieldValues",
         ]
     ),
     (
@@ -101,6 +102,16 @@ private let maximumLineCharacters = 100
         for file in try Package.files(in: "Sources") {
             for (index, line) in file.lines.enumerated() {
                 #expect(!line.contains(force), "\(file.path):\(index + 1)")
+            }
+        }
+    }
+
+    @Test func everyLockIsOneThatThreadSanitizerSees() throws {
+        let others = ["Mutex<", "Mutex(", "pthread_mutex_", "pthread_rwlock_", "pthread_spin_"]
+        for file in try Package.files(in: "Sources") where file.target != "Locking" {
+            for (index, line) in file.lines.enumerated() {
+                let found = others.first { line.contains($0) }
+                #expect(found == nil, "\(file.path):\(index + 1): only Locking takes locks")
             }
         }
     }

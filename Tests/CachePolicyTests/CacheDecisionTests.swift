@@ -87,6 +87,76 @@ struct CacheDecisionTests {
         #expect(Stored(fresh).decide(request, after: offset).summary == expected)
     }
 
+    @Test(
+        "stale-while-revalidate lets a stale response be served in its window (RFC 5861 §3)",
+        arguments: [
+            // response beyond max-age=100, request, seconds after receipt, answer
+            ("stale-while-revalidate=10", [], 99, "hit"),
+            ("stale-while-revalidate=10", [], 100, "stale hit (stale-while-revalidate)"),
+            ("stale-while-revalidate=10", [], 110, "stale hit (stale-while-revalidate)"),
+            ("stale-while-revalidate=10", [], 111, "validate (stale)"),
+            ("stale-while-revalidate=0", [], 100, "validate (stale)"),
+            ("stale-while-revalidate=x", [], 100, "validate (stale)"),
+            ("stale-while-revalidate", [], 100, "validate (stale)"),
+            ("stale-while-revalidate=10, must-revalidate", [], 105, "validate (stale)"),
+            ("stale-while-revalidate=10, proxy-revalidate", [], 105, "validate (stale)"),
+            ("stale-while-revalidate=10, s-maxage=100", [], 105, "validate (stale)"),
+            ("stale-while-revalidate=10, no-cache", [], 105, "validate (no-cache)"),
+            ("stale-while-revalidate=10", ["no-cache"], 105, "validate (request-no-cache)"),
+            ("stale-while-revalidate=10", ["max-age=1000"], 105, "validate (stale)"),
+            ("stale-while-revalidate=10", ["min-fresh=0"], 100, "validate (stale)"),
+            ("stale-while-revalidate=10", ["max-stale"], 105, "stale hit (max-stale)"),
+            (
+                "stale-while-revalidate=10", ["only-if-cached"], 105,
+                "stale hit (stale-while-revalidate)"
+            ),
+        ] as [(String, [String], Int64, String)])
+    func staleWhileRevalidate(
+        directives: String, asked: [String], offset: Int64, expected: String
+    ) {
+        let stored = Stored(["Cache-Control: max-age=100, \(directives)", "ETag: \"a\""])
+        let request = Request(asked.map { "Cache-Control: \($0)" })
+        #expect(stored.decide(request, after: offset).summary == expected)
+    }
+
+    @Test(
+        "only a plain GET whose answer is not there, or stale, waits for another's response",
+        arguments: ForwardReason.allCases)
+    func collapsing(reason: ForwardReason) {
+        let waits = [.uriMiss, .varyMiss, .stale].contains(reason)
+        #expect(CacheDecision.mayCollapse(Request(["Cookie: a=b"]).head, reason) == waits)
+        let others = [
+            Request(method: "HEAD"), Request(method: "POST"), Request(["Cache-Control: no-cache"]),
+            Request(["Cache-Control: no-store"]), Request(["Cache-Control: max-age=0"]),
+            Request(["Pragma: no-cache"]), Request(["Authorization: Basic eDp5"]),
+            Request(["Range: bytes=0-1"]), Request(["If-None-Match: \"a\""]),
+            Request(["If-Modified-Since: \(date())"]), Request(["If-Match: \"a\""]),
+        ]
+        for request in others {
+            #expect(!CacheDecision.mayCollapse(request.head, reason), "\(text(request.bytes))")
+        }
+    }
+
+    @Test("what is asked in the background is whether the stored response still holds")
+    func inBackground() {
+        let request = Request()
+        func asked(_ fields: [String]) -> String {
+            let stored = Stored(fields)
+            let decision = CacheDecision.inBackground(
+                stored.metadata, storedHead: stored.head.span, for: request.head,
+                in: request.bytes.span)
+            guard case .validate(let validation) = decision else { return decision.summary }
+            return written {
+                validation.appendFields(
+                    for: request.head, in: request.bytes.span, storedHead: stored.head.span, to: &$0
+                )
+            }
+        }
+        #expect(asked(["ETag: \"a\""]) == "If-None-Match: \"a\"\r\n")
+        #expect(asked(["Last-Modified: \(date())"]) == "If-Modified-Since: \(date())\r\n")
+        #expect(asked([]) == "forward (stale)")
+    }
+
     @Test("an Age that came with the response counts for request directives")
     func requestDirectivesWithAge() {
         let stored = Stored(["Cache-Control: max-age=3600", "Age: 1800", "ETag: \"a\""])

@@ -64,11 +64,28 @@ struct ModelCache {
             return answer(hit, from: entries[index])
         case .gatewayTimeout: return Result(head: "HTTP/1.1 504 Gateway Timeout\r\n")
         case .forward(let reason):
+            if let index, let hit = standIn(index, request, at: offset, origin("")) { return hit }
             return forward(request, key, .init(reason: reason), at: offset, origin)
         case .validate(let validation):
             guard let index else { return Result(head: "validation without an entry") }
             return validate(validation, request, key, index, at: offset, origin)
         }
+    }
+
+    /// The stale response in place of an error, where what is stored cannot be validated.
+    private func standIn(
+        _ index: Int, _ request: Request, at offset: Int64,
+        _ answer: (response: Response, body: String)?
+    ) -> Result? {
+        let failure = answer.map { UpstreamFailure.status($0.response.head.status) }
+        let entry = entries[index]
+        guard let stored = metadata(of: entry) else { return nil }
+        let hit = CacheHit.inPlaceOfFailure(
+            failure ?? .unreachable, stored: stored, storedHead: entry.head.span,
+            for: request.head, in: request.bytes.span, now: start + offset, options: options)
+        var result = hit.map { self.answer($0, from: entry) }
+        result?.isForwarded = true
+        return result
     }
 
     private func metadata(of entry: Entry) -> StoredMetadata? {

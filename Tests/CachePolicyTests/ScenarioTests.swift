@@ -163,6 +163,13 @@ private let validationScenarios: [Scenario] = [
         Step(status: 503, offset: 62, expect: .notCached, head: "ttl=-60"),
         Step(status: 503, offset: 63, expect: .notCached, head: "503 Reason")),
     Scenario(
+        "stale-if-error needs no validator",
+        Step(response: ["Cache-Control: max-age=2, stale-if-error=60"], expect: .notCached),
+        Step(isUnreachable: true, offset: 10, expect: .notCached, head: "detail=stale-if-error"),
+        Step(status: 500, offset: 62, expect: .notCached, head: "ttl=-60"),
+        Step(status: 500, offset: 63, expect: .notCached, head: "500 Reason"),
+        Step(status: 404, offset: 10, expect: .notCached, head: "404 Reason")),
+    Scenario(
         "without any leave an unreachable origin is an error",
         Step(response: becomesStale, expect: .notCached),
         Step(isUnreachable: true, offset: 10, expect: .notCached, head: "502 Bad Gateway")),

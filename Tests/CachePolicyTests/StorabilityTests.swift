@@ -48,11 +48,18 @@ struct StorabilityTests {
         #expect(refusal(fields + ["Cache-Control: public"], status: status) == nil)
     }
 
+    @Test("Content-Range means nothing in a whole response")
+    func contentRangeOfWholeResponse() {
+        #expect(refusal([fresh, "Content-Range: bytes 0-1/9"]) == nil)
+    }
+
     @Test("parts, updates and interim responses are never stored as a response")
     func notResponses() {
         #expect(refusal([fresh, "Content-Range: bytes 0-1/9"], status: 206) == .partialContent)
         #expect(refusal([fresh], status: 206) == .partialContent)
-        #expect(refusal([fresh, "Content-Range: bytes 0-1/9"]) == .partialContent)
+        #expect(
+            refusal([fresh, "Content-Range: bytes 0-1/9"], for: Request(["Range: bytes=0-1"]))
+                == .partialContent)
         #expect(refusal([fresh], status: 304) == .notModified)
         #expect(refusal([fresh], status: 103) == .notFinal)
     }
@@ -183,6 +190,11 @@ struct StorabilityTests {
             (["Cache-Control: max-age=0", "Last-Modified: \(date(-9))"], nil),
             (["Cache-Control: max-age=0", "Last-Modified: gestern"], .uselessWithoutValidator),
             (["Cache-Control: max-age=0, stale-if-error=60"], nil),
+            (["Cache-Control: max-age=0, stale-while-revalidate=60"], nil),
+            (
+                ["Cache-Control: max-age=0, stale-while-revalidate=60, must-revalidate"],
+                .uselessWithoutValidator
+            ),
             (
                 ["Cache-Control: max-age=0, stale-if-error=60, must-revalidate"],
                 .uselessWithoutValidator

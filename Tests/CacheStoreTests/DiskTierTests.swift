@@ -1,6 +1,7 @@
 import CLinux
 import CachePolicy
 import Foundation
+import Locking
 import Testing
 
 @testable import CacheStore

@@ -1,5 +1,6 @@
 import CachePolicy
 import Foundation
+import Locking
 import Synchronization
 import Testing
 
@@ -62,6 +63,9 @@ import Testing
                 case .refused(.queueFull):
                     // What was there before stays.
                     store.flushNow()
+                case .refused(.invalidated):
+                    // Another key was, whose counter this one shares. What was there stays.
+                    break
                 case .refused(let reason): floors.report("refused: \(reason)")
                 }
             }

@@ -4,7 +4,7 @@ import CachePolicy
 import Dispatch
 import Foundation
 import HTTPCore
-import Synchronization
+import Locking
 import Testing
 
 @testable import CacheStore

@@ -46,7 +46,8 @@ import Testing
                 == TimeoutsConfiguration(
                     headMilliseconds: 10_000, idleMilliseconds: 60_000,
                     connectMilliseconds: 5_000, firstByteMilliseconds: 60_000,
-                    bodyMilliseconds: 60_000, graceMilliseconds: 30_000))
+                    bodyMilliseconds: 60_000, collapseMilliseconds: 5_000,
+                    graceMilliseconds: 30_000))
         #expect(snapshot.log == LogConfiguration(level: .info, access: nil))
         #expect(snapshot.limits.headLimits.headBytes == 32_768)
         #expect(snapshot.limits.headLimits.fields == 128)

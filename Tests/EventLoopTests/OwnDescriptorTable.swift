@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Locking
 import Testing
 
 @testable import EventLoop
@@ -25,7 +25,7 @@ func inOwnDescriptorTable(
 
 /// A text handed from one thread to another.
 private final class Outcome: Sendable {
-    private let text = Mutex("did not run")
+    private let text = Locked("did not run")
     func set(_ value: String) { text.withLock { $0 = value } }
     var value: String { text.withLock { $0 } }
 }

@@ -68,16 +68,17 @@ final class TemporaryFolder: Sendable {
     }
 }
 
-/// Waits until a condition holds; records an issue if it does not within a minute.
+/// Waits until a condition holds that another thread brings about; records an issue if it does not
+/// within a minute. It keeps its thread: a task would be asked again only after all other tests.
 func eventually(
     _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ body: () -> Bool
-) async {
+) {
     let end = ContinuousClock.now + .seconds(60)
     while !body() {
         guard ContinuousClock.now < end else {
             Issue.record(what, sourceLocation: sourceLocation)
             return
         }
-        try? await Task.sleep(for: .milliseconds(1))
+        usleep(1000)
     }
 }

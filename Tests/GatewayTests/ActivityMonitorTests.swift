@@ -1,6 +1,5 @@
 import Activity
 import EventLoop
-import Synchronization
 import Testing
 
 @testable import Gateway

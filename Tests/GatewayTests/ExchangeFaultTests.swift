@@ -136,7 +136,7 @@ private let registeredErrors: Set<String> = [
             (.loopDetected, 508, "loop-detected", "proxy_loop_detected"),
             (.requestTimeout, 408, "request-timeout", "http_request_error"),
             (.onlyIfCached, 504, "only-if-cached", "proxy_internal_response"),
-            (.storedBodyUnreadable, 502, "stored-body-unreadable", "proxy_internal_response"),
+            (.storedBodyUnreadable, 502, "stored-body-unreadable", "proxy_internal_error"),
             (.tooManyPending, 503, "too-many-pending", "connection_limit_reached"),
             (.poolWaitTimeout, 504, "pool-wait-timeout", "connection_limit_reached"),
             (.nameNotResolved(.nxdomain), 502, "dns-nxdomain", "dns_error"),

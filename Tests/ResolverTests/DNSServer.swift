@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import Locking
 
 @testable import Resolver
 
@@ -32,6 +33,8 @@ final class DNSServer: Sendable {
 
     indirect enum Reply: Sendable {
         case message([UInt8])
+        /// One after the other.
+        case messages([[UInt8]])
         case silence
         /// Sent when the test calls `release()`.
         case held(Reply)
@@ -56,7 +59,7 @@ final class DNSServer: Sendable {
         let tcp: Int32
         let wake: Int32
         let reply: @Sendable (Query) -> Reply
-        let state = OrderedMutex(State())
+        let state = Locked(State())
 
         init(udp: Int32, tcp: Int32, reply: @escaping @Sendable (Query) -> Reply) {
             (self.udp, self.tcp, self.reply) = (udp, tcp, reply)
@@ -192,7 +195,11 @@ final class DNSServer: Sendable {
             guard isReleased else { return wakeWaiters(inner) }
             reply = inside
         }
-        if case .message(let message) = reply { send(message, to: from, inner) }
+        switch reply {
+        case .message(let message): send(message, to: from, inner)
+        case .messages(let messages): for message in messages { send(message, to: from, inner) }
+        case .silence, .held: break
+        }
         wakeWaiters(inner)
     }
 

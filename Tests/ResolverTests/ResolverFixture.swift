@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import Locking
 import Synchronization
 import Testing
 
@@ -42,7 +43,8 @@ struct ResolverFixture {
         var options = ResolverOptions()
         options.servers = servers
         options.hostsPath = folder.path + "/hosts"
-        options.timeoutMilliseconds = 30_000
+        // Longer than any test: between two steps of one, all the others may run.
+        options.timeoutMilliseconds = 3_600_000
         options.clock = { [clock] in clock.now }
         change(&options)
         resolver = try Resolver(options: options)
@@ -91,7 +93,7 @@ final class Inbox<Value: Sendable>: Sendable {
         var waiter: (count: Int, continuation: CheckedContinuation<[Value], Never>)?
     }
 
-    private let state = OrderedMutex(State())
+    private let state = Locked(State())
 
     var values: [Value] { state.withLock { $0.values } }
 

@@ -4,7 +4,7 @@ import Testing
 @testable import Resolver
 
 /// The hosts file and its changes.
-@Suite(.timeLimit(.minutes(1))) struct ResolverHostsTests {
+@Suite(.timeLimit(.minutes(30))) struct ResolverHostsTests {
     private func server() throws -> DNSServer {
         try DNSServer { $0.address(v4: "192.0.2.1", v6: "2001:db8::1") }
     }

@@ -1,12 +1,11 @@
 import Addressing
 import CLinux
-import Synchronization
 import Testing
 
 @testable import Resolver
 
 /// Answers and how long they are kept.
-@Suite(.timeLimit(.minutes(1))) struct ResolverTests {
+@Suite(.timeLimit(.minutes(30))) struct ResolverTests {
     private static let soa = DNSWire.Record.soa(owner: "example", ttl: 300, minimum: 20)
 
     private func server(ttl: UInt32 = 60) throws -> DNSServer {
@@ -145,6 +144,8 @@ import Testing
             $0.tries = 2
         }
         #expect(await fixture.resolve("www.example") == .failed(.timeout))
+        // Sent, but perhaps not yet read.
+        await server.waitForTotal(4)
         #expect(server.count("www.example/a") == 2)
         #expect(server.count("www.example/aaaa") == 2)
     }
@@ -163,11 +164,15 @@ import Testing
         let first = try DNSServer { query in code.map { query.answer(code: $0) } ?? .silence }
         let second = try server()
         let fixture = try ResolverFixture(servers: [first, second]) {
-            $0.timeoutMilliseconds = code == nil ? 50 : 5000
+            guard code == nil else { return }
+            $0.timeoutMilliseconds = 50
+            // Each waits longer than the one before: one is long enough for any server.
+            $0.tries = 12
         }
         #expect(await fixture.resolve("www.example").addresses?.count == 2)
         #expect(first.count("www.example/a") >= 1)
-        #expect(second.count("www.example/a") == 1)
+        #expect(second.count("www.example/a") >= 1)
+        if code != nil { #expect(second.count("www.example/a") == 1) }
     }
 
     @Test("When all servers fail, what they said is the reason")
@@ -226,17 +231,14 @@ import Testing
         let server = try DNSServer { query in
             guard case .message(let right) = query.address(v4: "192.0.2.1", v6: "2001:db8::1")
             else { return .silence }
-            var wrong = right
+            guard case .message(var wrong) = query.address(v4: "192.0.2.9", v6: "2001:db8::9")
+            else { return .silence }
             wrong[0] ^= 0xff
-            // The client sees a wrong id first on its first try.
-            return .message(query.name == "stray.example" ? wrong : right)
+            return .messages([wrong, right])
         }
-        let fixture = try ResolverFixture(servers: [server]) {
-            $0.timeoutMilliseconds = 30
-            $0.tries = 1
-        }
-        #expect(await fixture.resolve("stray.example") == .failed(.timeout))
-        #expect(await fixture.resolve("www.example").addresses?.count == 2)
+        let fixture = try ResolverFixture(servers: [server])
+        #expect(await fixture.resolve("www.example").addresses == ["2001:db8::1", "192.0.2.1"])
+        #expect(server.total == 2)
     }
 
     @Test(

@@ -50,6 +50,9 @@ package enum HitForm: Sendable, Equatable {
 package enum StaleUse: UInt8, Sendable, CaseIterable {
     /// The request's `max-stale`.
     case maxStale
+    /// The response's `stale-while-revalidate` (RFC 5861 §3): the caller asks the origin about it
+    /// without the client waiting for the answer (`CacheDecision.inBackground`).
+    case whileRevalidating
     /// `stale-if-error` of the response or request (RFC 5861 §4).
     case staleIfError
     /// The origin cannot be reached and the configuration allows it (RFC 9111 §4.2.4).
@@ -59,6 +62,7 @@ package enum StaleUse: UInt8, Sendable, CaseIterable {
     package var token: StaticString {
         switch self {
         case .maxStale: "max-stale"
+        case .whileRevalidating: "stale-while-revalidate"
         case .staleIfError: "stale-if-error"
         case .unreachable: "unreachable"
         }

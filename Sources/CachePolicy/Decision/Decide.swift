@@ -39,6 +39,21 @@ extension CacheDecision {
         return asked.flags.contains(.onlyIfCached) ? .gatewayTimeout(told) : .forward(reason)
     }
 
+    /// Whether a request that would go to the origin may wait instead for the response to another
+    /// one for the same, to be answered by that (RFC 9111 §4): a plain GET whose answer is not
+    /// there, or stale.
+    package static func mayCollapse(_ request: RequestHead, _ reason: ForwardReason) -> Bool {
+        switch reason {
+        case .uriMiss, .varyMiss, .stale: break
+        case .method, .bypass, .requestContent, .keyTooLong, .upgrade, .requestNoCache,
+            .requestNoStore, .requestMaxAge, .requestMinFresh, .requestPrecondition,
+            .authorization, .responseNoCache, .clock, .damaged:
+            return false
+        }
+        guard case .get = request.method else { return false }
+        return !request.fields.present.intersects(.consultedByCache)
+    }
+
     /// What to do with a request for which a complete stored response was found (RFC 9111 §4): its
     /// key is the request's, its `VaryKey` matches, its status is the stored head's.
     ///
@@ -96,6 +111,29 @@ extension CacheDecision {
         case .hit, .gatewayTimeout: return decision
         }
     }
+}
+
+extension CacheDecision {
+    /// How to ask the origin about a response that was served `whileRevalidating`.
+    ///
+    /// - Parameter request: the client's request as GET, without the fields of
+    ///   `clientsOwn`: what is asked for is what is stored, not what this client lacks of it.
+    package static func inBackground(
+        _ stored: StoredMetadata, storedHead: Span<UInt8>, for request: RequestHead,
+        in requestBytes: Span<UInt8>
+    ) -> CacheDecision {
+        guard stored.hasValidator else { return .forward(.stale) }
+        return .validate(
+            Validation(
+                of: stored, storedHead: storedHead, reason: .stale, for: request,
+                in: requestBytes))
+    }
+
+    /// The request fields by which a client says what of a response, and how fresh, it wants.
+    package static let clientsOwn = FieldIDSet([
+        .cacheControl, .pragma, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+        .ifRange, .range,
+    ])
 }
 
 /// Whether a stored response may be used for a request without asking the origin.
@@ -165,6 +203,13 @@ enum Reuse: Equatable {
             -timeToLive <= maxStale || maxStale == CacheDirectives.maximumSeconds
         {
             return .allowed(.maxStale)
+        }
+        // A request with max-age or min-fresh and no max-stale wants nothing stale (§5.2.1.1).
+        let window = stored.staleWhileRevalidateSeconds
+        if window > 0, -timeToLive <= window, !stored.flags.contains(.neverStale),
+            asking.maxAge == nil, asking.minFresh == nil
+        {
+            return .allowed(.whileRevalidating)
         }
         return .needsValidation(.stale)
     }

@@ -15,6 +15,8 @@ struct ResponseFacts {
 
     var status: UInt16
     var directives = CacheDirectives()
+    /// What CDN-Cache-Control says.
+    private var targeted = TargetedDirectives()
     /// Value of Date; nil when absent or no date.
     var date: Int64?
     var expires = Expires.absent
@@ -69,6 +71,7 @@ struct ResponseFacts {
         present.insert(id)
         switch id {
         case .cacheControl: directives.add(value, in: bytes)
+        case .cdnCacheControl: targeted.add(value, in: bytes)
         case .date where isFirst: date = time(value, in: bytes)
         case .expires: absorbExpires(value, in: bytes)
         case .lastModified where isFirst:
@@ -85,6 +88,15 @@ struct ResponseFacts {
         case .vary: vary.add(value, in: bytes)
         default: break
         }
+    }
+
+    /// To be called when all fields are absorbed: CDN-Cache-Control takes the place of
+    /// Cache-Control and Expires, where it is meant for this cache and can be read (RFC 9213 §2.2).
+    mutating func settle(_ options: PolicyOptions) {
+        guard options.honoursCDNCacheControl, let chosen = targeted.directives else { return }
+        directives = chosen
+        expires = .absent
+        saysPragmaNoCache = false
     }
 
     private func time(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64? {

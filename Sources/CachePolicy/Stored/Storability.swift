@@ -20,14 +20,21 @@ extension StoreDecision {
         if let reason = reasonAgainst(request) ?? reasonAgainst(status: response.status) {
             return .doNotStore(reason)
         }
-        if response.fields.contains(.contentRange) { return .doNotStore(.partialContent) }
+        // It means nothing in a response that is not 206 (RFC 9110 §14.4), unless the request asked
+        // for a part: then it may well be one.
+        if response.fields.contains(.contentRange), request.fields.contains(.range) {
+            return .doNotStore(.partialContent)
+        }
         // Most of what is not stored says so in Cache-Control: the other fields are read after it.
         let said = CacheDirectives(response: response.fields, in: responseBytes)
-        if let reason = said.reasonAgainstStoring(status: response.status) {
+        let isTargeted =
+            options.honoursCDNCacheControl && response.fields.contains(.cdnCacheControl)
+        if !isTargeted, let reason = said.reasonAgainstStoring(status: response.status) {
             return .doNotStore(reason)
         }
-        let facts = ResponseFacts(
+        var facts = ResponseFacts(
             response, in: responseBytes, directives: said, responseTime: responseTime)
+        facts.settle(options)
         let asked = CacheDirectives(request: request.fields, in: requestBytes)
         if asked.flags.contains(.noStore) { return .doNotStore(.requestNoStore) }
         let isAuthorized = request.fields.contains(.authorization)
@@ -120,10 +127,11 @@ extension ResponseFacts {
     }
 
     /// Whether a stored copy could ever answer anything: without validation while it is fresh or
-    /// in place of an error, or with validation at any time.
+    /// in place of an error or while it is asked about, or with validation at any time.
     func isOfUse(lifetime: Int64, age: Int64) -> Bool {
         if !entityTag.isEmpty || !lastModified.isEmpty { return true }
         if directives.flags.contains(.noCache) { return false }
-        return lifetime > age || (directives.staleIfError ?? 0) > 0 && !directives.forbidsStale
+        let staleUse = max(directives.staleIfError ?? 0, directives.staleWhileRevalidate ?? 0)
+        return lifetime > age || staleUse > 0 && !directives.forbidsStale
     }
 }

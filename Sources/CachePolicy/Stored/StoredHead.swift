@@ -100,6 +100,7 @@ extension StoredMetadata {
             }
         }
         guard !lines.isDamaged else { return nil }
+        facts.settle(options)
         self.init(
             facts, headBytes: UInt32(head.count), times: times, hasQuery: hasQuery,
             options: options, isWeak: EntityTag.isWeak(facts.entityTag, in: head))

@@ -97,6 +97,7 @@ enum StoredFieldName {
         case 14 where named("content-length"): return .contentLength
         case 16 where named("content-location"): return .contentLocation
         case 16 where named("content-encoding"): return .contentEncoding
+        case 17 where named("cdn-cache-control"): return .cdnCacheControl
         default: return .other
         }
     }

@@ -83,8 +83,7 @@ package struct StoredMetadata: Sendable, Equatable {
     package let lastModifiedTime: Int64?
     /// Seconds past its freshness for which `stale-if-error` allows use; 0 when absent.
     package let staleIfErrorSeconds: Int64
-    /// Seconds past its freshness for which `stale-while-revalidate` would allow use; 0 when
-    /// absent. Reported, not acted on.
+    /// Seconds past its freshness for which `stale-while-revalidate` allows use; 0 when absent.
     package let staleWhileRevalidateSeconds: Int64
     /// Length of the complete body; nil until known. From Content-Length, or set by the store
     /// when the body is complete.

@@ -59,13 +59,13 @@ package struct FreshenedResponse: Sendable, Equatable {
             ).applied(to: storedHead, updateBytes: updateBytes)
         }
         guard let withCookies = merged(withCookies: true),
-            let whole = ResponseFacts(storedHead: withCookies.span, times: times)
+            let whole = ResponseFacts(storedHead: withCookies.span, times: times, options: options)
         else { return nil }
         let cookies =
             !update.fields.contains(.setCookie)
             || whole.allowsSetCookie(options.setCookie)
         let head = cookies ? withCookies : merged(withCookies: false) ?? withCookies
-        guard let facts = ResponseFacts(storedHead: head.span, times: times),
+        guard let facts = ResponseFacts(storedHead: head.span, times: times, options: options),
             var metadata = StoredMetadata(
                 storedHead: head.span, times: times, hasQuery: hasQuery, options: options)
         else { return nil }
@@ -179,13 +179,14 @@ private struct HeadMerge {
 
 extension ResponseFacts {
     /// The facts of a stored head; nil when it is damaged.
-    init?(storedHead: Span<UInt8>, times: StoredTimes) {
+    init?(storedHead: Span<UInt8>, times: StoredTimes, options: PolicyOptions) {
         var lines = StoredLines(storedHead)
         self.init(status: lines.status, responseTime: times.responseTime)
         while let line = lines.next(in: storedHead) {
             absorb(line.id, line.value, in: storedHead)
         }
         if lines.isDamaged { return nil }
+        settle(options)
     }
 }
 

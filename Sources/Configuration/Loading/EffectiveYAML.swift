@@ -119,6 +119,7 @@ extension ConfigurationSnapshot {
         yaml.duration(1, "connect", timeouts.connectMilliseconds)
         yaml.duration(1, "firstByte", timeouts.firstByteMilliseconds)
         yaml.duration(1, "body", timeouts.bodyMilliseconds)
+        yaml.duration(1, "collapse", timeouts.collapseMilliseconds)
         yaml.duration(1, "grace", timeouts.graceMilliseconds)
         yaml.line(0, "log:")
         yaml.line(1, "level: \(log.level.rawValue)")

@@ -114,7 +114,7 @@ extension SnapshotReader {
     /// The times that nothing may exceed.
     func timeouts(_ field: Field?) -> TimeoutsConfiguration {
         let section = field?.section(
-            keys: ["head", "idle", "connect", "firstByte", "body", "grace"])
+            keys: ["head", "idle", "connect", "firstByte", "body", "collapse", "grace"])
         func time(_ key: String, least: Int64 = 1, seconds: Int64) -> Int64 {
             section?[key]?.milliseconds(in: least...Self.day) ?? seconds * 1_000
         }
@@ -124,6 +124,7 @@ extension SnapshotReader {
             connectMilliseconds: time("connect", seconds: 5),
             firstByteMilliseconds: time("firstByte", seconds: 60),
             bodyMilliseconds: time("body", seconds: 60),
+            collapseMilliseconds: time("collapse", least: 0, seconds: 5),
             graceMilliseconds: time("grace", least: 0, seconds: 30))
     }
 

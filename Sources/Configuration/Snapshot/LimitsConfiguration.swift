@@ -72,6 +72,8 @@ package struct TimeoutsConfiguration: Sendable, Equatable {
     package var firstByteMilliseconds: Int64
     /// Between two reads or writes of a body, on either side.
     package var bodyMilliseconds: Int64
+    /// How long a request waits for the response to another one for the same; 0: none waits.
+    package var collapseMilliseconds: Int64
     /// How long exchanges in flight may go on after SIGTERM; 0 closes at once.
     package var graceMilliseconds: Int64
 }

@@ -1,7 +1,7 @@
 import CLinux
 import HTTPCore
+import Locking
 import Metrics
-import Synchronization
 
 /// The access log: one line per exchange, made and written by a thread of its own.
 ///
@@ -38,7 +38,7 @@ package final class AccessLog: Sendable {
         self.core = core
         producers = core.rings.map { AccessLogProducer(ring: $0, core: core) }
         // The thread takes the file over when it starts.
-        let handover = Mutex<AccessLogFile?>(file)
+        let handover = Locked<AccessLogFile?>(file)
         try core.start {
             guard let file = handover.withLock({ $0.take() }) else { return }
             AccessLogWriter(core: core, file: file).run()

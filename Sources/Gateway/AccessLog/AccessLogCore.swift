@@ -1,5 +1,6 @@
 import CLinux
 import EventLoop
+import Locking
 import Metrics
 import Synchronization
 
@@ -23,10 +24,10 @@ final class AccessLogCore: Sendable {
     /// Wakes the log's thread.
     let bell: WakeDescriptor
     private let done: WakeDescriptor
-    private let thread = Mutex<WorkerThread?>(nil)
+    private let thread = Locked<WorkerThread?>(nil)
     private let isSleeping = Atomic<Bool>(false)
     private let changes = Atomic<UInt64>(0)
-    private let request: Mutex<AccessLogRequest>
+    private let request: Locked<AccessLogRequest>
     /// When closing must be over, by the monotonic clock; `Int64.max` while not closing.
     private let deadline = Atomic<Int64>(.max)
     private let isAbandoned = Atomic<Bool>(false)
@@ -42,7 +43,7 @@ final class AccessLogCore: Sendable {
         rings = (0..<workers).map { _ in AccessLogRing(limits: limits) }
         self.limits = limits
         self.onEvent = onEvent
-        self.request = Mutex(request)
+        self.request = Locked(request)
     }
 
     deinit {

@@ -20,7 +20,7 @@ extension ClientConnection {
     /// Makes one step towards the next request; false when that needs an event.
     private func readHead() -> Bool {
         if let input, !input.isEmpty {
-            let exchange = self.exchange ?? worker.takeExchange(for: self)
+            let exchange = self.exchange ?? worker.takeExchange()
             self.exchange = exchange
             let bytes = input.readable.bindMemory(to: UInt8.self)
             do throws(WireError) {
@@ -147,7 +147,7 @@ extension ClientConnection {
 
     /// Answers a request that cannot be read, and closes.
     func refuse(_ fault: ExchangeFault) {
-        let exchange = self.exchange ?? worker.takeExchange(for: self)
+        let exchange = self.exchange ?? worker.takeExchange()
         self.exchange = exchange
         state = .exchange
         keepsAlive = false

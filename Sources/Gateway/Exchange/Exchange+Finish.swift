@@ -17,6 +17,7 @@ extension Exchange {
         releaseUpstream()
         report()
         phase = .ended
+        endRevalidation()
         let client = clientReference
         clientReference = nil
         if let client {
@@ -28,6 +29,7 @@ extension Exchange {
 
     private func releaseUpstream() {
         abandonStore()
+        leaveFlight()
         if let upstream {
             self.upstream = nil
             upstream.cancel()

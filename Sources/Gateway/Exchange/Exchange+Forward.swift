@@ -170,7 +170,7 @@ extension Exchange {
         switch phase {
         case .forwarding: break
         case .ended, .serving, .replying, .tunnelling: return true  // nobody wants it any more
-        case .routing, .loading, .connecting: return false
+        case .routing, .loading, .waiting, .connecting: return false
         }
         guard let upstream else { return true }
         sentBodyBytes += UInt64(bytes.count)
@@ -251,7 +251,7 @@ extension Exchange {
     /// just then; only what can be repeated without a second effect is.
     private func mayRetry(after fault: ExchangeFault) -> Bool {
         guard phase == .forwarding, upstreamWasReused, !retried, request.method.isIdempotent,
-            !responseHeadSent, clientReference != nil
+            !responseHeadSent, clientReference != nil || revalidated != nil
         else { return false }
         switch fault {
         case .upstreamClosed, .upstreamReset: break

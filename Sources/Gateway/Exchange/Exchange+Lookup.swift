@@ -15,24 +15,28 @@ extension Exchange {
         guard origin.cacheStores, let store = worker.shared.store else { return missed(.bypass) }
         withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
             guard let view = writeKey(origin, into: memory) else { return missed(.keyTooLong) }
-            switch store.lookup(view) {
-            case .one(let response) where answers(response):
+            let match = store.lookup(view)
+            if let response = fitting(match) {
                 worker.metrics.add(.cacheMemoryHits)
-                consider(response, view)
-            case .several(let responses):
-                guard let response = select(from: responses) else { fallthrough }
-                worker.metrics.add(.cacheMemoryHits)
-                consider(response, view)
-            case .one, .none:
-                self.key = CacheKey(view)
-                if store.diskMayHold(view), register() {
-                    load(view, from: store)
-                } else if case .none = store.lookup(view) {
-                    missed(.uriMiss)
-                } else {
-                    missed(.varyMiss)
-                }
+                return consider(response, view)
             }
+            self.key = CacheKey(view)
+            if store.diskMayHold(view), register() {
+                load(view, from: store)
+            } else if case .none = match {
+                missed(.uriMiss)
+            } else {
+                missed(.varyMiss)
+            }
+        }
+    }
+
+    /// The stored response that may answer this request.
+    private func fitting(_ match: MemoryMatch) -> CachedResponse? {
+        switch match {
+        case .none: nil
+        case .one(let response): answers(response) ? response : nil
+        case .several(let responses): select(from: responses)
         }
     }
 
@@ -119,6 +123,8 @@ extension Exchange {
         switch decision {
         case .hit(let hit):
             cacheResult = hit.stale == nil ? .hit : .hitStale
+            if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
+            if case .answered = collapsing { return serveCollapsed(response, hit) }
             serve(response, hit)
         case .validate(let validation):
             if key == nil { key = CacheKey(view) }
@@ -126,16 +132,25 @@ extension Exchange {
             self.validation = validation
             forwardReason = validation.reason
             cacheResult = .miss
-            forward()
+            forwardOrWait()
         case .forward(let reason):
             if key == nil { key = CacheKey(view) }
+            // It may stand in for an error, or be brought up to date by the response to HEAD.
+            stored = response
             cacheResult = .miss
             forwardReason = reason
-            forward()
+            forwardOrWait()
         case .gatewayTimeout(let reason):
             forwardReason = reason
             reply(with: .onlyIfCached, closing: false)
         }
+    }
+
+    /// Answers with the response that was waited for.
+    private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
+        cacheResult = .collapsed
+        let told = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
+        serve(response, hit, cacheStatus: .forwarded(told))
     }
 
     private func missed(_ reason: ForwardReason) {
@@ -144,7 +159,7 @@ extension Exchange {
         case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
         case .hit, .validate, .forward:
             cacheResult = reason == .uriMiss || reason == .varyMiss ? .miss : .bypass
-            forward()
+            forwardOrWait()
         }
     }
 }

@@ -12,7 +12,7 @@ extension Exchange {
         let bytes = Span<UInt8>(_unsafeElements: head.bindMemory(to: UInt8.self))
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
-        if validation != nil, concludeValidation(bytes) { return }
+        if stored != nil, conclude(bytes) { return }
         passHead(bytes)
     }
 
@@ -51,8 +51,13 @@ extension Exchange {
 
     /// Passes a final head on, and begins to store if that is allowed.
     private func passHead(_ bytes: Span<UInt8>) {
-        guard let client else { return }
+        updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
+        if !isStored { endFlight(.notStored) }
+        guard let client else {
+            // Asked in the background: what is not stored is of no use to anyone.
+            return isStored ? () : finish()
+        }
         invalidate(bytes)
         let head = buffer(for: response.length)
         var writer = HeadWriter(head.writable)
@@ -106,11 +111,15 @@ extension Exchange {
     }
 
     func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
-        guard let client else { return true }
         if let ticket, !ticket.append(bytes) {
             ticket.abandon()
             self.ticket = nil
             worker.metrics.add(.cacheStoresAborted)
+            endFlight(.notStored)
+        }
+        guard let client else {
+            if ticket == nil { finish() }
+            return true
         }
         client.sendBody(bytes, owner: owner)
         // The end goes out with the last part, and only when the store is complete: who has seen
@@ -234,8 +243,12 @@ extension Exchange {
         guard let ticket else { return }
         self.ticket = nil
         switch ticket.finish() {
-        case .stored, .storedOnDisk: worker.metrics.add(.cacheStores)
-        case .refused: worker.metrics.add(.cacheStoresAborted)
+        case .stored, .storedOnDisk:
+            worker.metrics.add(.cacheStores)
+            endFlight(.stored)
+        case .refused:
+            worker.metrics.add(.cacheStoresAborted)
+            endFlight(.notStored)
         }
     }
 

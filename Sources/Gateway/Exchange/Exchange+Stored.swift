@@ -3,7 +3,7 @@ import CacheStore
 import EventLoop
 import HTTPCore
 
-// Answers from the cache: hits, validated and stale responses.
+// Answers from the cache: hits, confirmed and stale responses.
 extension Exchange {
     /// Sends a stored response in the form that was decided.
     /// - Parameter fresh: the head that the origin has just confirmed it with, which may not have
@@ -87,109 +87,6 @@ extension Exchange {
     func chunkArrived(_ result: ChunkResult) {
         guard phase == .serving else { return }
         serving?.arrived(result)
-    }
-
-    // MARK: Validation
-
-    /// Reads the origin's answer about a stored response. False: it is an ordinary response.
-    func concludeValidation(_ bytes: Span<UInt8>) -> Bool {
-        guard let validation, let stored else { return false }
-        let outcome = withRequestHead {
-            ValidationOutcome.of(
-                response, in: bytes, to: validation, stored: stored.metadata,
-                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
-                request: request, in: $0, now: worker.wallSeconds,
-                options: cacheOptions)
-        }
-        self.validation = nil
-        switch outcome {
-        case .freshen(let form):
-            freshen(stored, form, bytes)
-            return true
-        case .forwardNotModified: return false
-        case .retryWithoutConditions:
-            worker.shared.store?.remove(stored)
-            self.stored = nil
-            afterValidation = .forwardAgain
-            return true
-        case .replace(let outdates):
-            if outdates { worker.shared.store?.remove(stored) }
-            self.stored = nil
-            return false
-        case .serveStale(let hit):
-            cacheResult = .hitStale
-            upstream?.cancel()
-            upstream = nil
-            serve(stored, hit)
-            return true
-        }
-    }
-
-    /// The origin confirmed what is stored: update it and answer from it.
-    private func freshen(_ stored: CachedResponse, _ form: HitForm, _ bytes: Span<UInt8>) {
-        cacheResult = .revalidated
-        let now = worker.wallSeconds
-        let freshened = withRequestHead {
-            FreshenedResponse(
-                merging: stored.metadata,
-                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
-                with: response, in: bytes, request: request, in: $0, requestTime: requestTime,
-                responseTime: now, hasQuery: key?.hasQuery ?? false,
-                options: cacheOptions)
-        }
-        let told = CacheStatus.forwarded(
-            .init(reason: forwardReason ?? .stale, status: 304, isStored: freshened != nil))
-        guard let freshened else {
-            // The stored head cannot be read: it is of no use to anyone.
-            worker.shared.store?.remove(stored)
-            self.stored = nil
-            afterValidation = .forwardAgain
-            return
-        }
-        var current = stored
-        if case .remove = freshened.storage {
-            worker.shared.store?.remove(stored)
-        } else if case .replaceHead = freshened.storage, let store = worker.shared.store {
-            let updated = try? freshened.head.withUnsafeBytes { head throws(StoreRefusal) in
-                try store.update(
-                    stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
-                    policy: origin?.fingerprint ?? 0)
-            }
-            if let updated { current = updated }
-        }
-        afterValidation = .serve(current, freshened, freshened.hit(form, at: now), told)
-    }
-
-    /// Answers with a stale response where the origin failed, if anyone allows it.
-    func answerStale(insteadOf fault: ExchangeFault) -> Bool {
-        guard let stored, validation != nil, clientReference != nil, fault.allowsStaleAnswer else {
-            return false
-        }
-        let hit = withRequestHead {
-            CacheHit.inPlaceOfFailure(
-                .unreachable, stored: stored.metadata,
-                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
-                for: request, in: $0, now: worker.wallSeconds,
-                options: cacheOptions)
-        }
-        guard let hit else { return false }
-        validation = nil
-        cacheResult = .hitStale
-        serve(stored, hit)
-        return true
-    }
-}
-
-extension ExchangeFault {
-    /// Whether the origin was away, which a stale response may bridge. A trust failure never is.
-    fileprivate var allowsStaleAnswer: Bool {
-        switch self {
-        case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset, .firstByteTimeout,
-            .poolWaitTimeout, .tooManyPending, .tlsTimeout:
-            true
-        case .nameNotResolved(let failure): failure != .badName
-        default: false
-        }
     }
 }
 

@@ -9,15 +9,17 @@ import Metrics
 ///
 /// The phases are in the files beside this one, in the order in which a request passes them:
 /// `Exchange+Route` (who is asked, may they be), `Exchange+Lookup` (what the cache says),
-/// `Exchange+Forward` (the way upstream, the request's body, the one retry),
-/// `Exchange+Response` (the answer, stored while it streams), `Exchange+Stored` (answers from the
+/// `Exchange+Collapse` (waiting for another's response), `Exchange+Forward` (the way upstream, the
+/// request's body, the one retry), `Exchange+Response` (the answer, stored while it streams),
+/// `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
 /// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
+/// One without a client asks about a stored response in the background (`Exchange+Background`).
 ///
-///     routing ──► loading ──► connecting ──► forwarding ──► ended
-///        │           └─► serving ◄──────────────┘ (304)       ▲
-///        ├─► serving (hit) ───────────────────────────────────┤
-///        ├─► replying ────────────────────────────────────────┤
-///        └─► tunnelling ──► relay                              │
+///     routing ──► loading ──► waiting ──► connecting ──► forwarding ──► ended
+///        │           └─► serving ◄──┴──────────────────────┘ (304)  ▲
+///        ├─► serving (hit) ─────────────────────────────────────────┤
+///        ├─► replying ──────────────────────────────────────────────┤
+///        └─► tunnelling ──► relay                                    │
 ///
 /// It sees heads, body parts and ends; which protocol version carries them is known to the client
 /// stream and the upstream connection only. Objects are used again for other exchanges.
@@ -28,6 +30,8 @@ final class Exchange: EventHandler, UpstreamConsumer {
         case routing
         /// The disk tier is asked.
         case loading
+        /// The response to another exchange's request is waited for.
+        case waiting
         /// A connection is waited for.
         case connecting
         case forwarding
@@ -79,6 +83,14 @@ final class Exchange: EventHandler, UpstreamConsumer {
     var serving: StoredBodyReader?
     var requestTime: Int64 = 0
     var notStoredReason: NotStoredReason?
+    /// The stored response that is asked about in the background; nil in the exchange of a client.
+    var revalidated: CachedResponse?
+    /// How it takes part in asking once for many.
+    var collapsing = Collapsing.none
+    /// Who waits for the response, while it leads.
+    var followers = ContiguousArray<Exchange>()
+    /// Until when it waits for others' responses, in the loop's milliseconds; 0: it has not waited.
+    var waitEnds: Int64 = 0
     /// What follows when the origin's 304 has been read to its end.
     var afterValidation = AfterValidation.nothing
 
@@ -194,6 +206,9 @@ final class Exchange: EventHandler, UpstreamConsumer {
         forwardReason = nil
         stored = nil
         validation = nil
+        revalidated = nil
+        collapsing = .none
+        waitEnds = 0
         ticket = nil
         storeGeneration = nil
         serving = nil
@@ -224,6 +239,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
 
     override func deadlineReached() {
         if phase == .serving { serving?.proceed() }
+        if phase == .waiting { return waitTimedOut() }
         guard phase == .connecting, let origin else { return }
         worker.upstreams.abandon(origin, self)
         worker.metrics.add(.poolWaitTimeouts)

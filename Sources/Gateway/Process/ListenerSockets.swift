@@ -2,7 +2,6 @@ import Addressing
 import CLinux
 import Configuration
 import EventLoop
-import Synchronization
 
 /// Why a listening socket could not be opened.
 package struct ListenError: Error, CustomStringConvertible {

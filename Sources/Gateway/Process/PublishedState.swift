@@ -1,6 +1,7 @@
 import Activity
 import Admin
 import CacheStore
+import Locking
 import Metrics
 import Synchronization
 
@@ -16,8 +17,8 @@ final class PublishedState: Sendable {
         var hosts: [HostReachability] = []
     }
 
-    let reload = Mutex(Reload())
-    private let services = Mutex<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
+    let reload = Locked(Reload())
+    private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
     private let build: BuildFigures
     private let process = ProcessReader()
 

@@ -85,6 +85,7 @@ final class Origin {
         var options = policy.cacheOptions
         options.nominatedFields = (entry?.cacheKeyFields ?? []).map { Array($0.utf8) }
             .filter { $0.count <= VaryKey.maximumNameBytes }
+        options.honoursCDNCacheControl = key.isFixed
         cacheOptions = options
         firstByteMilliseconds =
             entry?.requestTimeoutMilliseconds

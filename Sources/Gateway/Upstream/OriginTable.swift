@@ -1,4 +1,5 @@
 import Addressing
+import CLinux
 import HTTPCore
 
 /// A worker's origins, found by what a request names without allocating.
@@ -18,33 +19,55 @@ final class OriginTable {
         let host: [UInt8]
         let port: UInt16
         let scheme: Scheme
+
+        /// Whether it is that of a host in lower case.
+        @inline(__always)
+        func names(_ host: UnsafeRawBufferPointer, _ port: UInt16, _ scheme: Scheme) -> Bool {
+            guard self.port == port, self.scheme == scheme, self.host.count == host.count,
+                let start = host.baseAddress
+            else { return false }
+            return self.host.withUnsafeBytes { known in
+                known.baseAddress.map { memcmp($0, start, known.count) == 0 } ?? false
+            }
+        }
     }
+
+    /// The one asked for last: many requests in a row are for the same.
+    private var latest: Entry?
 
     /// The origin of a request's target; nil for a host that is too long to be one.
     func origin(
         host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: PolicySnapshot
     ) -> Origin? {
         guard host.count > 0, host.count <= 255 else { return nil }
-        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 256) { memory in
+        let isLatest = host.withUnsafeBytes { latest?.names($0, port, scheme) ?? false }
+        if isLatest { return latest?.origin }
+        return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { memory in
             for index in host.indices { memory[index] = ByteClass.lowercased(host[index]) }
-            let lower = UnsafeBufferPointer(rebasing: memory[0..<host.count])
-            var hasher = Hasher()
-            hasher.combine(bytes: UnsafeRawBufferPointer(lower))
-            hasher.combine(port)
-            hasher.combine(scheme == .https)
-            let hash = hasher.finalize()
-            if let entries = byHash[hash] {
-                for entry in entries
-                where entry.port == port && entry.scheme == scheme
-                    && entry.host.elementsEqual(lower)
-                {
-                    return entry.origin
-                }
-            }
-            let made = make(String(decoding: lower, as: UTF8.self), port, scheme, policy)
-            insert(Entry(origin: made, host: Array(lower), port: port, scheme: scheme), hash)
-            return made
+            let entry = entry(
+                UnsafeRawBufferPointer(rebasing: memory[0..<host.count]), port, scheme, policy)
+            latest = entry
+            return entry.origin
         }
+    }
+
+    /// The entry of a host in lower case, known or made.
+    private func entry(
+        _ host: UnsafeRawBufferPointer, _ port: UInt16, _ scheme: Scheme, _ policy: PolicySnapshot
+    ) -> Entry {
+        var hasher = Hasher()
+        hasher.combine(bytes: host)
+        hasher.combine(port)
+        hasher.combine(scheme == .https)
+        let hash = hasher.finalize()
+        if let known = byHash[hash]?.first(where: { $0.names(host, port, scheme) }) {
+            return known
+        }
+        let made = Entry(
+            origin: make(String(decoding: host, as: UTF8.self), port, scheme, policy),
+            host: Array(host), port: port, scheme: scheme)
+        insert(made, hash)
+        return made
     }
 
     /// The origin behind a reverse listener.
@@ -82,6 +105,7 @@ final class OriginTable {
     }
 
     private func forgetUnused() {
+        latest = nil
         byHash = byHash.compactMapValues { entries in
             let used = entries.filter { !$0.origin.isUnused }
             return used.isEmpty ? nil : used
@@ -103,6 +127,7 @@ final class OriginTable {
     /// Forgets all origins, for a new policy. Connections in use end with their exchange.
     func removeAll() -> [Origin] {
         let origins = all
+        latest = nil
         byHash = [:]
         reverse = [:]
         count = 0

@@ -34,25 +34,23 @@ extension UpstreamConnection {
     private func advanceHead(_ input: Buffer) -> Bool {
         guard let consumer else { return true }
         let bytes = input.readable
-        let progress: ParseProgress
+        let parsed: ParsedHead?
         do throws(WireError) {
-            progress = try parser.parse(
-                Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)), answering: context,
-                into: &consumer.response)
+            parsed = try parse(bytes, into: &consumer.response)
         } catch {
             fail(.response(error))
             return false
         }
-        guard case .complete(let headBytes) = progress else { return true }
-        input.start += headBytes
-        let head = UnsafeRawBufferPointer(rebasing: bytes[0..<headBytes])
-        if consumer.response.isInterim {
+        guard let parsed else { return true }
+        input.start += parsed.bytes
+        let head = UnsafeRawBufferPointer(rebasing: bytes[0..<parsed.bytes])
+        if parsed.isInterim {
             consumer.upstreamHead(head)
             return false
         }
         part = .body
-        decoder = BodyDecoder(consumer.response.framing)
-        keepAlive = consumer.response.keepAlive
+        decoder = BodyDecoder(parsed.framing)
+        keepAlive = parsed.keepAlive
         armBodyDeadline()
         consumer.upstreamHead(head)
         guard state == .active else { return false }
@@ -63,6 +61,27 @@ extension UpstreamConnection {
             if input.isEmpty { flushHead() }
         }
         return false
+    }
+
+    /// What the connection itself needs to know of a head.
+    private struct ParsedHead {
+        var bytes: Int
+        var isInterim: Bool
+        var framing: BodyFraming
+        var keepAlive: Bool
+    }
+
+    /// Parses in place: reading the consumer's head through the protocol would copy it each time.
+    private func parse(
+        _ bytes: UnsafeRawBufferPointer, into head: inout ResponseHead
+    ) throws(WireError) -> ParsedHead? {
+        let progress = try parser.parse(
+            Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)), answering: context,
+            into: &head)
+        guard case .complete(let count) = progress else { return nil }
+        return ParsedHead(
+            bytes: count, isInterim: head.isInterim, framing: head.framing,
+            keepAlive: head.keepAlive)
     }
 
     /// No content came with the head: it goes out alone.

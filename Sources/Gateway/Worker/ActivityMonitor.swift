@@ -1,5 +1,6 @@
 import Activity
 import EventLoop
+import Locking
 import Synchronization
 
 /// Counts the exchanges in flight over all workers, and feeds the activity indicator.
@@ -11,10 +12,10 @@ package final class ActivityMonitor: Sendable {
     private let inFlight = Atomic<Int>(0)
     /// The state's raw value, for workers to see whether it listens.
     private let state = Atomic<UInt8>(ActivityState.notActive.rawValue)
-    private let indicator: Mutex<ActivityIndicator>
+    private let indicator: Locked<ActivityIndicator>
 
     package init(delays: ActivityDelays) {
-        indicator = Mutex(ActivityIndicator(delays: delays))
+        indicator = Locked(ActivityIndicator(delays: delays))
     }
 
     /// An exchange began.

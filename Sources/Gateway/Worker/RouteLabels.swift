@@ -1,11 +1,11 @@
+import Locking
 import Metrics
-import Synchronization
 
 /// The route and pinset labels of the process: they come from configurations, keep their index over
 /// reloads, and are capped.
 package final class RouteLabels: Sendable {
-    private let table = Mutex(LabelTable())
-    private let pinsets = Mutex(LabelTable())
+    private let table = Locked(LabelTable())
+    private let pinsets = Locked(LabelTable())
 
     package init() {}
 

@@ -19,6 +19,7 @@ final class Worker {
     private(set) var policy: PolicySnapshot
     let origins = OriginTable()
     private(set) var upstreams: UpstreamPool!
+    var flights = FlightTable<Exchange>()
     let pipes = PipePool()
     private var listeners: [Listener] = []
     private var freeExchanges: [Exchange] = []
@@ -167,7 +168,7 @@ final class Worker {
 
     // MARK: Exchanges
 
-    func takeExchange(for client: ClientConnection) -> Exchange {
+    func takeExchange() -> Exchange {
         freeExchanges.popLast() ?? Exchange(worker: self)
     }
 

@@ -1,6 +1,6 @@
 import CLinux
 import COpenSSL
-import Synchronization
+import Locking
 
 /// A TLS server on loopback, in a thread of its own, that serves a known number of connections one
 /// after the other with the library's own blocking calls.
@@ -47,10 +47,10 @@ final class TestServer: @unchecked Sendable {
     private let behaviour: Behaviour
     private let listener: Int32
     let port: UInt16
-    private let state = Mutex<[Record]>([])
+    private let state = Locked<[Record]>([])
     private var thread = pthread_t()
     /// A thread can be joined once.
-    private let isJoined = Mutex(false)
+    private let isJoined = Locked(false)
 
     /// - Parameters:
     ///   - chain: the leaf, then what is sent with it.

@@ -1,0 +1,19 @@
+import Locking
+
+/// Opened once; others wait for it.
+final class Latch: Sendable {
+    private let monitor = Monitor(false)
+
+    func open() {
+        monitor.withLock { $0 = true }
+        monitor.broadcast()
+    }
+
+    /// Waits until it is open, at most so long.
+    func wait(milliseconds: Int) {
+        let deadline = StoreClock.monotonic() + Int64(milliseconds) * 1_000_000
+        monitor.wait { isOpen in
+            isOpen || StoreClock.monotonic() >= deadline ? .done(()) : .until(deadline)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+
+// Revalidation in the background (RFC 5861 §3): an exchange without a client, which asks the origin
+// about a stored response that is being served stale meanwhile.
+extension Exchange {
+    /// A claim that is not ended lasts so long at most.
+    private static let claimSeconds: Int64 = 300
+
+    /// Asks the origin about a stale response that is about to be served, if nobody does already:
+    /// one at a time, of whichever worker.
+    func revalidateInBackground(_ response: CachedResponse, _ view: CacheKeyView) {
+        let now = worker.wallSeconds
+        guard response.claim(now: now, until: now + Self.claimSeconds) else { return }
+        let background = worker.takeExchange()
+        guard background.prepare(toRevalidate: response, CacheKey(view), for: self) else {
+            response.endClaim(at: now + 1)
+            return worker.recycle(background)
+        }
+        // The client's answer goes out first.
+        worker.loop.afterTurn { background.forward() }
+    }
+
+    /// Takes over what there is to ask from the exchange that serves the response.
+    private func prepare(
+        toRevalidate response: CachedResponse, _ key: CacheKey, for other: Exchange
+    ) -> Bool {
+        guard copyRequest(of: other) else { return false }
+        phase = .routing
+        listener = nil
+        peer = nil
+        started = Clock.monotonicMicroseconds()
+        id = worker.nextExchangeID()
+        hasRequestBody = false
+        requestBodyEnded = true
+        origin = other.origin
+        self.key = key
+        revalidated = response
+        stored = response
+        forwardReason = .stale
+        let decision = withRequestHead {
+            CacheDecision.inBackground(
+                response.metadata,
+                storedHead: Span(_unsafeElements: response.head.bindMemory(to: UInt8.self)),
+                for: request, in: $0)
+        }
+        if case .validate(let validation) = decision { self.validation = validation }
+        worker.metrics.add(.cacheBackgroundRevalidations)
+        return true
+    }
+
+    /// The other exchange's request as GET, without what is about its client only.
+    private func copyRequest(of other: Exchange) -> Bool {
+        let copy = worker.loop.buffers.take(bytes: other.request.length + 16)
+        var writer = HeadWriter(copy.writable)
+        other.withRequestHead { bytes in
+            writer.append("GET ")
+            writer.append(other.request.target, of: bytes)
+            writer.append(
+                other.request.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
+            writer.appendForwardedFields(
+                other.request.fields, of: bytes, omitting: CacheDecision.clientsOwn)
+            writer.appendLineEnd()
+        }
+        guard !writer.overflowed else { return false }
+        copy.end = writer.count
+        requestBuffer = copy
+        requestHeadStart = 0
+        var parser = RequestHeadParser(limits: worker.policy.headLimits)
+        let bytes = Span<UInt8>(_unsafeElements: copy.readable.bindMemory(to: UInt8.self))
+        guard let progress = try? parser.parse(bytes, into: &request) else { return false }
+        return progress == .complete(headBytes: copy.count)
+    }
+
+    /// Lets the next one ask: not in the same second, or an origin that is away would be asked at
+    /// every hit.
+    func endRevalidation() { revalidated?.endClaim(at: worker.wallSeconds + 1) }
+}

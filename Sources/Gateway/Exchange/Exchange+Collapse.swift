@@ -1,0 +1,130 @@
+import CachePolicy
+import EventLoop
+import HTTPCore
+
+// Between phases 3 and 4: misses for the same key wait for the response to the first one
+// (RFC 9111 §4), so that a popular response that is not there, or stale, is asked for once.
+//
+//                        ┌──────────────────── leader failed or left ───────┐
+//                        ▼                                                  │
+//     miss, stale ──► one under way? ── yes ──► waiting ── response stored ─┴─► look up again
+//                        │ no                      ├────── not to be stored ──► all go alone
+//                        ▼                         └────── timeouts.collapse ─► goes alone
+//                  leads: forward
+//
+// An exchange waits for one response. Whoever was not helped by it (another variant, nothing that
+// may be stored, stale at once) asks for itself and lets the key's next misses do so at once for a
+// while, so that what cannot be shared is not asked for one by one.
+extension Exchange {
+    /// How an exchange takes part.
+    enum Collapsing {
+        case none
+        /// Others wait for its response.
+        case leads(hash: UInt64)
+        /// It waits for the response to this one.
+        case follows(Exchange)
+        /// The response it waited for has come.
+        case answered
+        /// It has waited long enough.
+        case gaveUp
+    }
+
+    /// How a leader's flight ends for those who wait.
+    enum FlightEnd {
+        /// Its response is stored, or what was stored is confirmed.
+        case stored
+        /// Its response may not be stored.
+        case notStored
+        /// There is no response, or not all of it.
+        case failed
+    }
+
+    /// How long misses of a key go alone after one was not helped by another's response.
+    private static let aloneMilliseconds: Int64 = 30_000
+
+    /// Sends the request to its origin, or waits for the response to another for the same.
+    func forwardOrWait() {
+        guard let reason = forwardReason, let key,
+            CacheDecision.mayCollapse(request, reason)
+        else { return forward() }
+        let longest = worker.policy.timeouts.collapseMilliseconds
+        let now = worker.loop.now
+        switch collapsing {
+        case .none where longest > 0: break
+        case .answered:
+            worker.flights.goAlone(hash: key.hash, until: now + Self.aloneMilliseconds)
+            return forward()
+        case .none, .leads, .follows, .gaveUp: return forward()
+        }
+        switch worker.flights.enter(self, hash: key.hash, now: now) {
+        case .alone: forward()
+        case .lead:
+            collapsing = .leads(hash: key.hash)
+            forward()
+        case .follow(let leader):
+            if waitEnds == 0 { waitEnds = now + longest }
+            guard waitEnds > now, register() else { return forward() }
+            follow(leader, for: waitEnds - now)
+        }
+    }
+
+    private func follow(_ leader: Exchange, for milliseconds: Int64) {
+        phase = .waiting
+        collapsing = .follows(leader)
+        leader.followers.append(self)
+        stored = nil
+        validation = nil
+        worker.metrics.add(.cacheCollapseWaits)
+        worker.loop.setDeadline(self, after: milliseconds)
+    }
+
+    /// The response of the flight that the exchange leads is there for others, or will not be.
+    func endFlight(_ end: FlightEnd) {
+        guard case .leads(let hash) = collapsing else { return }
+        collapsing = .none
+        worker.flights.leave(self, hash: hash)
+        if end == .notStored {
+            worker.flights.goAlone(
+                hash: hash, until: worker.loop.now + Self.aloneMilliseconds)
+        }
+        guard !followers.isEmpty else { return }
+        let waiting = followers
+        followers = []
+        for follower in waiting { follower.flightEnded(end) }
+    }
+
+    private func flightEnded(_ end: FlightEnd) {
+        collapsing = end == .failed ? .none : .answered
+        worker.loop.setDeadline(self, after: nil)
+        // On a stack of its own; by then the object may be another exchange.
+        let id = id
+        worker.loop.afterTurn { [self] in
+            if self.id == id { lookUpAgain() }
+        }
+    }
+
+    /// It has waited long enough, and goes alone.
+    func waitTimedOut() {
+        leaveFlight()
+        collapsing = .gaveUp
+        lookUpAgain()
+    }
+
+    private func lookUpAgain() {
+        guard phase == .waiting, let origin else { return }
+        phase = .routing
+        // Under another configuration what is stored may not be used.
+        origin.policy === worker.policy ? lookUp() : forward()
+    }
+
+    /// The exchange ends, or waits no longer.
+    func leaveFlight() {
+        switch collapsing {
+        case .none, .answered, .gaveUp: break
+        case .leads: endFlight(.failed)
+        case .follows(let leader):
+            collapsing = .none
+            leader.followers.removeAll { $0 === self }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+
+// What the origin's answer means for the response that is stored: it confirms it, brings it up to
+// date, outdates it, or is a failure that the stored one may stand in for.
+extension Exchange {
+    /// Reads the origin's answer to a request for which something is stored. False: it is an
+    /// ordinary response, to be passed on.
+    func conclude(_ bytes: Span<UInt8>) -> Bool {
+        guard let stored else { return false }
+        guard let validation else {
+            // The stored response was no use, but a stale one is better than an error to those who
+            // allow it.
+            return response.status >= 500 && answerStale(insteadOf: .status(response.status))
+        }
+        let outcome = withRequestHead {
+            ValidationOutcome.of(
+                response, in: bytes, to: validation, stored: stored.metadata,
+                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                request: request, in: $0,
+                now: worker.wallSeconds, options: cacheOptions)
+        }
+        self.validation = nil
+        switch outcome {
+        case .freshen(let form):
+            freshen(stored, form, bytes)
+            return true
+        case .forwardNotModified: return false
+        case .retryWithoutConditions:
+            worker.shared.store?.remove(stored)
+            self.stored = nil
+            afterValidation = .forwardAgain
+            return true
+        case .replace(let outdates):
+            // The fields of a response to HEAD tell whether the stored one still holds.
+            if request.method == .head, response.status == 200 { return false }
+            if outdates { worker.shared.store?.remove(stored) }
+            self.stored = nil
+            return false
+        case .serveStale(let hit):
+            serveStale(stored, hit)
+            return true
+        }
+    }
+
+    /// The origin confirmed what is stored: update it and answer from it.
+    private func freshen(_ stored: CachedResponse, _ form: HitForm, _ bytes: Span<UInt8>) {
+        cacheResult = .revalidated
+        guard let (current, freshened) = update(stored, with: bytes) else {
+            // The stored head cannot be read: it is of no use to anyone.
+            worker.shared.store?.remove(stored)
+            self.stored = nil
+            afterValidation = .forwardAgain
+            return
+        }
+        let told = CacheStatus.forwarded(
+            .init(reason: forwardReason ?? .stale, status: 304, isStored: true))
+        endFlight(.stored)
+        afterValidation = .serve(
+            current, freshened, freshened.hit(form, at: worker.wallSeconds), told)
+    }
+
+    /// Brings a stored response up to date with the head at hand, or drops it if that says so.
+    /// nil: the stored head cannot be read.
+    private func update(
+        _ stored: CachedResponse, with bytes: Span<UInt8>
+    ) -> (CachedResponse, FreshenedResponse)? {
+        let freshened = withRequestHead {
+            FreshenedResponse(
+                merging: stored.metadata,
+                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                with: response,
+                in: bytes, request: request, in: $0, requestTime: requestTime,
+                responseTime: worker.wallSeconds, hasQuery: key?.hasQuery ?? false,
+                options: cacheOptions)
+        }
+        guard let freshened else { return nil }
+        var current = stored
+        if case .remove = freshened.storage {
+            worker.shared.store?.remove(stored)
+        } else if case .replaceHead = freshened.storage, let store = worker.shared.store {
+            let updated = try? freshened.head.withUnsafeBytes { head throws(StoreRefusal) in
+                try store.update(
+                    stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
+                    policy: origin?.fingerprint ?? 0)
+            }
+            if let updated { current = updated }
+        }
+        return (current, freshened)
+    }
+
+    /// A response to HEAD is news about the response to GET that is stored (RFC 9111 §4.3.5).
+    func updateStored(byHead bytes: Span<UInt8>) {
+        guard request.method == .head, let stored else { return }
+        switch HeadUpdate.of(
+            response, in: bytes, stored: stored.metadata,
+            storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)))
+        {
+        case .none: break
+        case .invalidate: worker.shared.store?.remove(stored)
+        case .freshen: _ = update(stored, with: bytes)
+        }
+        self.stored = nil
+    }
+
+    // MARK: Stale answers
+
+    /// Answers with a stale response where the origin failed, if anyone allows it.
+    func answerStale(insteadOf fault: ExchangeFault) -> Bool {
+        fault.allowsStaleAnswer && answerStale(insteadOf: UpstreamFailure.unreachable)
+    }
+
+    private func answerStale(insteadOf failure: UpstreamFailure) -> Bool {
+        guard let stored, clientReference != nil else { return false }
+        let hit = withRequestHead {
+            CacheHit.inPlaceOfFailure(
+                failure, stored: stored.metadata,
+                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                for: request,
+                in: $0, now: worker.wallSeconds, options: cacheOptions)
+        }
+        guard let hit else { return false }
+        serveStale(stored, hit)
+        return true
+    }
+
+    private func serveStale(_ stored: CachedResponse, _ hit: CacheHit) {
+        validation = nil
+        endFlight(.stored)
+        cacheResult = .hitStale
+        upstream?.cancel()
+        upstream = nil
+        serve(stored, hit)
+    }
+}
+
+extension ExchangeFault {
+    /// Whether the origin was away, which a stale response may bridge. A trust failure never is.
+    fileprivate var allowsStaleAnswer: Bool {
+        switch self {
+        case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset, .firstByteTimeout,
+            .poolWaitTimeout, .tooManyPending, .tlsTimeout:
+            true
+        case .nameNotResolved(let failure): failure != .badName
+        default: false
+        }
+    }
+}

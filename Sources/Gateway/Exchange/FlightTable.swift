@@ -1,0 +1,63 @@
+/// The cache misses that are under way on one worker, by the hashes of their keys, so that others
+/// for the same can wait for the first one's response; and the keys for which waiting was of no
+/// use.
+///
+/// Each key has one place, which its hash tells: a miss looks at one place in memory and allocates
+/// nothing. Where the place is taken by another key the miss goes alone, as it would without the
+/// table. Keys of the same hash (which nobody outside can choose) wait for each other in vain and
+/// then ask for themselves.
+struct FlightTable<Flight: AnyObject> {
+    /// What a miss does.
+    enum Entry {
+        /// It asks the origin, and others wait for its response.
+        case lead
+        /// It waits for the response to this one.
+        case follow(Flight)
+        /// It asks the origin, and nobody waits for it.
+        case alone
+    }
+
+    private struct Place {
+        var hash: UInt64 = 0
+        /// Until then misses of this key go alone, in the loop's milliseconds.
+        var aloneUntil: Int64 = 0
+        var leader: Flight?
+    }
+
+    private var places: ContiguousArray<Place>
+
+    /// - Parameter placeCount: a power of two.
+    init(placeCount: Int = 2048) {
+        places = ContiguousArray(repeating: Place(), count: placeCount)
+    }
+
+    private func index(of hash: UInt64) -> Int {
+        Int(truncatingIfNeeded: hash) & (places.count - 1)
+    }
+
+    /// A miss: what it does.
+    mutating func enter(_ flight: Flight, hash: UInt64, now: Int64) -> Entry {
+        let index = index(of: hash)
+        if places[index].hash == hash {
+            if let leader = places[index].leader { return .follow(leader) }
+            if now < places[index].aloneUntil { return .alone }
+        } else if places[index].leader != nil {
+            return .alone
+        }
+        places[index] = Place(hash: hash, aloneUntil: 0, leader: flight)
+        return .lead
+    }
+
+    /// Nobody needs to wait for the flight any more.
+    mutating func leave(_ flight: Flight, hash: UInt64) {
+        let index = index(of: hash)
+        if places[index].leader === flight { places[index].leader = nil }
+    }
+
+    /// Lets misses of the key go alone for a while, unless its place is taken.
+    mutating func goAlone(hash: UInt64, until time: Int64) {
+        let index = index(of: hash)
+        guard places[index].leader == nil else { return }
+        places[index] = Place(hash: hash, aloneUntil: time, leader: nil)
+    }
+}

@@ -1,0 +1,66 @@
+import CLinux
+
+/// State under a lock, with a condition to wait for.
+package final class Monitor<State>: @unchecked Sendable {
+    private let locked: Locked<State>
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    /// A monitor over a state, to which nobody else keeps a reference.
+    package init(_ initial: sending State) {
+        locked = Locked(initial)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        // Deadlines must not move when somebody sets the clock.
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        condition.deallocate()
+    }
+
+    /// Runs `body` with the lock held.
+    package func withLock<Result>(
+        _ body: (inout sending State) -> sending Result
+    ) -> sending Result {
+        locked.withLock(body)
+    }
+
+    /// Runs `body` with the lock held, again and again, until it returns a result. In between it
+    /// waits for a `signal`, or at most until the deadline that `body` asked for.
+    package func wait<Result>(_ body: (inout State) -> Waiting<Result>) -> Result {
+        locked.storage.lock()
+        defer { locked.storage.unlock() }
+        while true {
+            switch body(&locked.storage.value.pointee) {
+            case .done(let result):
+                return result
+            case .signal:
+                pthread_cond_wait(condition, locked.storage.mutex)
+            case .until(let deadline):
+                var time = timespec(
+                    tv_sec: Int(deadline / 1_000_000_000),
+                    tv_nsec: Int(deadline % 1_000_000_000))
+                pthread_cond_timedwait(condition, locked.storage.mutex, &time)
+            }
+        }
+    }
+
+    /// Wakes one waiting thread.
+    package func signal() { pthread_cond_signal(condition) }
+
+    /// Wakes every waiting thread.
+    package func broadcast() { pthread_cond_broadcast(condition) }
+}
+
+/// What a waiting thread does next.
+package enum Waiting<Result> {
+    /// It goes on, with this.
+    case done(Result)
+    /// Wait for a signal.
+    case signal
+    /// Wait for a signal, at most until this moment (nanoseconds of the monotonic clock).
+    case until(Int64)
+}

@@ -1,0 +1,88 @@
+import Testing
+
+@testable import Gateway
+
+@Suite("Who leads, follows, or goes alone among misses")
+struct FlightTableTests {
+    private final class Flight {}
+
+    /// What a miss does, in a word.
+    private func enter(
+        _ table: inout FlightTable<Flight>, _ flight: Flight, _ hash: UInt64, now: Int64 = 0
+    ) -> String {
+        switch table.enter(flight, hash: hash, now: now) {
+        case .lead: "lead"
+        case .alone: "alone"
+        case .follow(let leader): leader === flight ? "follow itself" : "follow"
+        }
+    }
+
+    @Test func `the first miss of a key leads and the next ones follow it`() {
+        var table = FlightTable<Flight>(placeCount: 8)
+        let (first, second) = (Flight(), Flight())
+        #expect(enter(&table, first, 3) == "lead")
+        #expect(enter(&table, second, 3) == "follow")
+        guard case .follow(let leader) = table.enter(second, hash: 3, now: 0) else {
+            Issue.record("nobody leads")
+            return
+        }
+        #expect(leader === first)
+    }
+
+    @Test func `when a flight has ended the next miss leads`() {
+        var table = FlightTable<Flight>(placeCount: 8)
+        let (first, second) = (Flight(), Flight())
+        _ = enter(&table, first, 3)
+        // Only who leads can end it.
+        table.leave(second, hash: 3)
+        #expect(enter(&table, second, 3) == "follow")
+        table.leave(first, hash: 3)
+        #expect(enter(&table, second, 3) == "lead")
+    }
+
+    @Test func `another key in the same place goes alone while the flight lasts`() {
+        var table = FlightTable<Flight>(placeCount: 8)
+        let (first, second) = (Flight(), Flight())
+        _ = enter(&table, first, 3)
+        #expect(enter(&table, second, 11) == "alone")
+        #expect(enter(&table, second, 4) == "lead")
+        table.leave(first, hash: 3)
+        #expect(enter(&table, second, 11) == "lead")
+    }
+
+    @Test func `a key that was marked goes alone until its time`() {
+        var table = FlightTable<Flight>(placeCount: 8)
+        let flight = Flight()
+        table.goAlone(hash: 3, until: 100)
+        #expect(enter(&table, flight, 3, now: 99) == "alone")
+        #expect(enter(&table, flight, 3, now: 100) == "lead")
+        #expect(enter(&table, Flight(), 3, now: 100) == "follow")
+    }
+
+    @Test func `a mark neither ends a flight nor outlasts another key's`() {
+        var table = FlightTable<Flight>(placeCount: 8)
+        let (first, second) = (Flight(), Flight())
+        _ = enter(&table, first, 3)
+        table.goAlone(hash: 3, until: 100)
+        table.goAlone(hash: 11, until: 100)
+        #expect(enter(&table, second, 3) == "follow")
+        table.leave(first, hash: 3)
+        table.goAlone(hash: 3, until: 100)
+        #expect(enter(&table, second, 11) == "lead")
+        table.leave(second, hash: 11)
+        #expect(enter(&table, second, 3) == "lead")
+    }
+
+    @Test func `the table holds no flight that has ended`() {
+        var table = FlightTable<Flight>(placeCount: 8)
+        weak var ended: Flight?
+        do {
+            let flight = Flight()
+            ended = flight
+            _ = enter(&table, flight, 3)
+            table.leave(flight, hash: 3)
+        }
+        #expect(ended == nil)
+        #expect(enter(&table, Flight(), 3) == "lead")
+    }
+}

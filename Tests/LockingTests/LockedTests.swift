@@ -1,0 +1,164 @@
+import CLinux
+import Locking
+import Testing
+
+/// Runs `body` in so many threads at once, and returns when all have ended.
+private func inThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+    final class Start: Sendable {
+        let number: Int
+        let body: @Sendable (Int) -> Void
+        init(_ number: Int, _ body: @escaping @Sendable (Int) -> Void) {
+            (self.number, self.body) = (number, body)
+        }
+    }
+    let threads = (0..<count).map { number in
+        var thread = pthread_t()
+        let code = pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                start.body(start.number)
+                return nil
+            }, Unmanaged.passRetained(Start(number, body)).toOpaque())
+        #expect(code == 0)
+        return thread
+    }
+    for thread in threads { pthread_join(thread, nil) }
+}
+
+/// Counts its ends.
+private final class Witness: Sendable {
+    private let ends: Locked<Int>
+    init(_ ends: Locked<Int>) { self.ends = ends }
+    deinit { ends.withLock { $0 += 1 } }
+}
+
+/// Not to be copied; as large and as strictly aligned as it says.
+private struct Unique: ~Copyable {
+    var vector = SIMD8<Int64>(repeating: 7)
+    var witness: Witness
+}
+
+@Suite struct LockedTests {
+    private struct Refused: Error {}
+
+    @Test("Critical sections of several threads do not overlap")
+    func exclusion() {
+        let state = Locked((first: 0, second: 0))
+        let torn = Locked(0)
+        inThreads(4) { _ in
+            for _ in 0..<2000 {
+                state.withLock { state in
+                    if state.first != state.second { torn.withLock { $0 += 1 } }
+                    state.first += 1
+                    state.second += 1
+                }
+            }
+        }
+        #expect(torn.withLock { $0 } == 0)
+        #expect(state.withLock { $0.first } == 8000)
+        #expect(state.withLock { $0.second } == 8000)
+    }
+
+    @Test("The lock is free again after a body that throws, and the error is the body's own")
+    func throwing() {
+        let state = Locked(0)
+        #expect(throws: Refused.self) {
+            try state.withLock { state throws(Refused) in
+                state = 1
+                throw Refused()
+            }
+        }
+        #expect(state.withLock { $0 } == 1)
+    }
+
+    @Test("The value ends with the last copy of its lock, once")
+    func lifetime() {
+        let ends = Locked(0)
+        var one: Locked<Witness?>? = Locked(Witness(ends))
+        let another = one
+        one = nil
+        #expect(ends.withLock { $0 } == 0)
+        another?.withLock { $0 = nil }
+        #expect(ends.withLock { $0 } == 1)
+        do {
+            let unique = Locked(Unique(witness: Witness(ends)))
+            unique.withLock { $0.vector[3] += 1 }
+            #expect(unique.withLock { $0.vector[3] } == 8)
+            #expect(unique.withLock { $0.vector[7] } == 7)
+        }
+        #expect(ends.withLock { $0 } == 2)
+    }
+
+    #if DEBUG
+        @Test("Taking a lock again that one holds ends the process")
+        func recursion() async {
+            await #expect(processExitsWith: .failure) {
+                let state = Locked(0)
+                state.withLock { _ in state.withLock { $0 += 1 } }
+            }
+        }
+    #endif
+}
+
+@Suite struct MonitorTests {
+    @Test("A signal wakes a waiting thread, which finds the state as it was left")
+    func handover() {
+        let queue = Monitor([Int]())
+        let taken = Locked<[Int]>([])
+        inThreads(2) { number in
+            if number == 0 {
+                for value in 0..<100 {
+                    queue.withLock { $0.append(value) }
+                    queue.signal()
+                }
+                return
+            }
+            while taken.withLock({ $0.count }) < 100 {
+                let values = queue.wait { queue -> Waiting<[Int]> in
+                    guard !queue.isEmpty else { return .signal }
+                    defer { queue = [] }
+                    return .done(queue)
+                }
+                taken.withLock { $0 += values }
+            }
+        }
+        #expect(taken.withLock { $0 } == Array(0..<100))
+    }
+
+    @Test("A broadcast wakes all that wait")
+    func broadcast() {
+        let gate = Monitor((waiting: 0, isOpen: false))
+        let passed = Locked(0)
+        inThreads(4) { number in
+            if number == 0 {
+                gate.wait { $0.waiting == 3 ? .done(()) : .signal }
+                gate.withLock { $0.isOpen = true }
+                gate.broadcast()
+                return
+            }
+            gate.withLock { $0.waiting += 1 }
+            gate.broadcast()
+            gate.wait { $0.isOpen ? .done(()) : .signal }
+            passed.withLock { $0 += 1 }
+        }
+        #expect(passed.withLock { $0 } == 3)
+    }
+
+    @Test("Who waits until a moment gets up at that moment, unsignalled")
+    func deadline() {
+        func now() -> Int64 {
+            var time = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &time)
+            return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        }
+        let monitor = Monitor(())
+        let deadline = now() + 2_000_000
+        let woke = monitor.wait { _ in
+            let time = now()
+            return time >= deadline ? .done(time) : .until(deadline)
+        }
+        #expect(woke >= deadline)
+    }
+}

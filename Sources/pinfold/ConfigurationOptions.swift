@@ -27,7 +27,7 @@ struct ConfigurationOptions: ParsableArguments {
             valueName: "address=url"))
     var reverse: [String] = []
 
-    @Option(help: ArgumentHelp("Where metrics, health and API are.", valueName: "address:port"))
+    @Option(help: ArgumentHelp("Where metrics and health are.", valueName: "address:port"))
     var admin: String?
 
     @Option(

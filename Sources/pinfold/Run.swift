@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import Configuration
 import Gateway
 
@@ -14,6 +15,7 @@ struct Run: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     func run() throws {
+        Self.boundHeaps()
         let snapshot = try options.loadOrExit()
         let source = options.source
         let gateway = GatewayProcess(
@@ -28,5 +30,14 @@ struct Run: ParsableCommand {
             writeToStandardError("pinfold: \(error)\n")
             throw ExitCode(1)
         }
+    }
+
+    /// Lets all threads share two of malloc's heaps. By default there are up to eight per core, and
+    /// each keeps what bodies in flight once needed: eight workers with 64 large transfers at once
+    /// took 155 to 180 MiB so, and take 120 to 150 with two heaps, at no measurable cost in time
+    /// (small blocks are cached by thread, buffers are pooled by worker). The environment's own
+    /// setting has precedence.
+    private static func boundHeaps() {
+        if getenv("MALLOC_ARENA_MAX") == nil { _ = mallopt(M_ARENA_MAX, 2) }
     }
 }

@@ -258,11 +258,15 @@ final class UpstreamPool {
         let waiting = origin.waiters.takeAll()
         worker.metrics.adjust(.poolWaiting, by: -Int64(waiting.count))
         for consumer in waiting { consumer.upstreamFailed(.superseded, responseStarted: false) }
-        for connection in origin.idle {
-            worker.metrics.add(.upstreamConnectionsOutdated)
-            connection.close()
-        }
-        countIdle(-origin.idle.count)
+        worker.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
+        closeIdle(origin)
+    }
+
+    /// Closes the idle connections of an origin, which hold it as it holds them.
+    func closeIdle(_ origin: Origin) {
+        let idle = origin.idle
         origin.idle = []
+        countIdle(-idle.count)
+        for connection in idle { connection.close() }
     }
 }

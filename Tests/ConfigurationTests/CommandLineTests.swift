@@ -28,9 +28,14 @@ import Testing
         try process.run()
         process.waitUntilExit()
         return Outcome(
-            status: process.terminationStatus,
-            output: try String(contentsOfFile: folder + "/output", encoding: .utf8),
-            errors: try String(contentsOfFile: folder + "/errors", encoding: .utf8))
+            status: process.terminationStatus, output: try text(folder + "/output"),
+            errors: try text(folder + "/errors"))
+    }
+
+    /// Not by `String(contentsOfFile:)`, which leaks a page for an empty file.
+    private func text(_ path: String) throws -> String {
+        let file = try #require(FileHandle(forReadingAtPath: path))
+        return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
     }
 
     private func redirect(_ path: String) throws -> FileHandle {

@@ -90,7 +90,7 @@ import Testing
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
-        handler.onDeadline = { [unowned handler] in
+        handler.onDeadline = { [unowned handler, unowned loop] in
             if handler.deadlines.count < 4 { loop.setDeadline(handler, after: 9) }
         }
         loop.setDeadline(handler, after: 9)
@@ -159,7 +159,7 @@ import Testing
         for (handler, other) in [(first, second), (second, first)] {
             try loop.add(handler)
             loop.setDeadline(handler, after: 8)
-            handler.onDeadline = { [unowned other] in loop.remove(other) }
+            handler.onDeadline = { [unowned other, unowned loop] in loop.remove(other) }
         }
         loop.runs(for: 40)
         #expect(first.deadlines.count + second.deadlines.count == 1)
@@ -202,7 +202,7 @@ import Testing
     @Test func workThatPutsOffWorkGetsAFreshTurnForIt() throws {
         let loop = try EventLoop()
         var order: [Int] = []
-        loop.afterTurn {
+        loop.afterTurn { [unowned loop] in
             order.append(1)
             loop.afterTurn { order.append(2) }
         }
@@ -217,7 +217,7 @@ import Testing
         let pair = try SocketPair()
         var order: [String] = []
         let handler = Recorder()
-        handler.onReady = { _ in
+        handler.onReady = { [unowned loop] _ in
             order.append("ready")
             loop.afterTurn { order.append("after") }
         }
@@ -232,7 +232,7 @@ import Testing
         let loop = try EventLoop()
         var turns = 0
         loop.turnEnded = { turns += 1 }
-        loop.afterTurn {
+        loop.afterTurn { [unowned loop] in
             loop.stop()
             loop.afterTurn { turns += 100 }
         }

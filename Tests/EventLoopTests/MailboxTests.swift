@@ -82,7 +82,7 @@ private func withThreads(
         let mailbox = try Mailbox<Letter>()
         var next = [Int](repeating: 0, count: senders)
         var isOrdered = true
-        let receiver = MailboxReceiver(mailbox) { letter in
+        let receiver = MailboxReceiver(mailbox) { [unowned loop] letter in
             if letter.number != next[letter.sender] { isOrdered = false }
             next[letter.sender] += 1
             if next.allSatisfy({ $0 == each }) { loop.stop() }
@@ -101,7 +101,7 @@ private func withThreads(
         let mailbox = try Mailbox<Int>()
         let thread = try WorkerThread(name: "sleeper") {
             guard let loop = try? EventLoop() else { return }
-            let receiver = MailboxReceiver(mailbox) { _ in loop.stop() }
+            let receiver = MailboxReceiver(mailbox) { [unowned loop] _ in loop.stop() }
             guard
                 (try? loop.add(
                     receiver, descriptor: receiver.descriptor, trigger: .levelReadable)) != nil

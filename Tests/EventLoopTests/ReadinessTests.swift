@@ -157,7 +157,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
             (first, second, one, two), (second, first, two, one),
         ] {
             try loop.add(handler, descriptor: pair.left.fd, trigger: .levelReadable)
-            handler.onReady = { [unowned other] _ in
+            handler.onReady = { [unowned other, unowned loop] _ in
                 loop.remove(other)
                 otherPair.left.close()
                 // Takes the slot that became free, while its event is still in the batch.

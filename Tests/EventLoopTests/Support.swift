@@ -100,9 +100,10 @@ final class Recorder: EventHandler {
     private(set) var deadlines: [Int64] = []
     var onReady: ((Readiness) -> Void)?
     var onDeadline: (() -> Void)?
-    private let clock: () -> Int64
+    /// Not kept alive: it keeps its handlers.
+    private weak var loop: EventLoop?
 
-    init(_ loop: EventLoop? = nil) { clock = { loop?.now ?? 0 } }
+    init(_ loop: EventLoop? = nil) { self.loop = loop }
 
     override func ready(_ readiness: Readiness) {
         events.append(readiness)
@@ -110,7 +111,7 @@ final class Recorder: EventHandler {
     }
 
     override func deadlineReached() {
-        deadlines.append(clock())
+        deadlines.append(loop?.now ?? 0)
         onDeadline?()
     }
 }

@@ -63,7 +63,10 @@ final class TemporaryFolder: Sendable {
     func file(_ name: String) -> String { path + "/" + name }
 
     func lines(_ name: String) -> [String] {
-        guard let data = FileManager.default.contents(atPath: file(name)) else { return [] }
+        // Not by `FileManager`, which leaks a page for an empty file.
+        guard let data = try? FileHandle(forReadingAtPath: file(name))?.readToEnd() else {
+            return []
+        }
         return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 }

@@ -125,7 +125,7 @@ private func withThreads(
         let (monitor, done) = (monitor, try Mailbox<Int>())
         let loop = try EventLoop()
         var finished = 0
-        let receiver = MailboxReceiver(done) { _ in
+        let receiver = MailboxReceiver(done) { [unowned loop] _ in
             finished += 1
             if finished == 4 { loop.stop() }
         }

@@ -64,6 +64,7 @@ package final class GatewayProcess {
         shared.resolver.close()
         shared.store?.close()
         shared.accessLog?.close(withinMilliseconds: 2000)
+        published.end()
         logger.info("stopped")
         return code
     }

@@ -30,6 +30,12 @@ final class PublishedState: Sendable {
         services.withLock { $0 = (shared, workers) }
     }
 
+    /// Lets go of the services, which hold this through the administration's pages: what is then
+    /// still there when the process ends is a leak.
+    func end() {
+        _ = services.withLock { $0.take() }
+    }
+
     func readiness() -> Readiness {
         guard let services = services.withLock({ $0 }) else {
             return Readiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)

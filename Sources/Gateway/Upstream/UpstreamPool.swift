@@ -292,11 +292,15 @@ final class UpstreamPool {
             waitEnded(waiter)
             waiter.consumer.upstreamFailed(.superseded, responseStarted: false)
         }
-        for connection in origin.idle {
-            worker.metrics.add(.upstreamConnectionsOutdated)
-            connection.close()
-        }
-        countIdle(-origin.idle.count)
+        worker.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
+        closeIdle(origin)
+    }
+
+    /// Closes the idle connections of an origin, which hold it as it holds them.
+    func closeIdle(_ origin: Origin) {
+        let idle = origin.idle
         origin.idle = []
+        countIdle(-idle.count)
+        for connection in idle { connection.close() }
     }
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
+import random
 import re
 import resource
 import signal
@@ -296,6 +298,10 @@ def raise_descriptor_limit() -> int:
 
 
 def free_port() -> int:
-    """A port that was free a moment ago: for addresses that must be known before the start."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+    """A port that was free a moment ago: for addresses that must be known before the start. It is
+    none that the system gives to connections, of which the tests make thousands meanwhile."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(min(10_000, first - 1000), first)
+        with contextlib.suppress(OSError), socket.create_server(("0.0.0.0", port)):
+            return port

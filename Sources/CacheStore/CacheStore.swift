@@ -121,10 +121,10 @@ package final class CacheStore: Sendable {
         }
     }
 
-    /// Calls `completion` once, on whichever thread, when less than half of `queueBytes` is on its
+    /// Calls `completion` once, on whichever thread, when at most a quarter of `queueBytes` is on its
     /// way into the store; at once if it is so. For a caller that slows down on `isCongested`.
     package func whenStoresDrain(_ completion: @escaping @Sendable () -> Void) {
-        disk.budget.whenHalfFree(completion)
+        disk.budget.whenMostlyFree(completion)
     }
 
     /// Replaces a response's head after a 304; the body is shared.

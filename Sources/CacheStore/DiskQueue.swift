@@ -32,7 +32,7 @@ enum DiskOperation: Sendable {
 final class StoreBudget: Sendable {
     private let used = Atomic<Int>(0)
     let limit: Int
-    /// Callers waiting for the budget to be half free.
+    /// Callers waiting for most of the budget to be free.
     private let waiters = Locked<[@Sendable () -> Void]>([])
     private let hasWaiters = Atomic<Bool>(false)
 
@@ -57,15 +57,16 @@ final class StoreBudget: Sendable {
         if hasWaiters.load(ordering: .acquiring) { wake() }
     }
 
-    /// Calls `completion` once, when at least half of the budget is free; at once if it is.
-    func whenHalfFree(_ completion: @escaping @Sendable () -> Void) {
+    /// Calls `completion` once, when at least three quarters of the budget are free; at once if
+    /// they are. Later than `isCongested` ends, so that who waits does not stop again at once.
+    func whenMostlyFree(_ completion: @escaping @Sendable () -> Void) {
         waiters.withLock { $0.append(completion) }
         hasWaiters.store(true, ordering: .sequentiallyConsistent)
         wake()
     }
 
     private func wake() {
-        guard !isCongested else { return }
+        guard bytes <= limit / 4 else { return }
         let ready = waiters.withLock { waiters in
             let ready = waiters
             waiters = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import random
+import subprocess
 import threading
 import time
 from email.utils import formatdate
@@ -684,6 +686,24 @@ def test_a_large_response_comes_whole_from_disk(gateway, nginx):
     assert hit(response)
     assert hashlib.sha256(response.body).digest() == hashlib.sha256(data).digest()
     assert SANITIZER or running.peak_rss_bytes < 100 << 20
+
+
+@pytest.mark.large
+def test_an_origin_that_is_faster_than_the_disk_waits_for_it(gateway, nginx, workspace):
+    """Else the largest responses would be fetched again and again and never be stored."""
+    data = random.Random(7).randbytes(1 << 20) * 200
+    (nginx.files / "fast.bin").write_bytes(data)
+    running = gateway({"cache": {"memory": "4MiB"}})
+    for answered in ("stored", "hit"):
+        copy = workspace / answered
+        done = subprocess.run(
+            ["curl", "-sS", "-x", running.proxy_url, "-o", copy, "-D", "-",
+             nginx.url("/fresh/fast.bin")], capture_output=True, text=True, timeout=60, check=True)
+        assert answered in done.stdout.lower().partition("cache-status:")[2].splitlines()[0]
+        assert hashlib.sha256(copy.read_bytes()).digest() == hashlib.sha256(data).digest()
+        copy.unlink()
+    assert SANITIZER or running.peak_rss_bytes < 100 << 20
+    (nginx.files / "fast.bin").unlink()
 
 
 def test_the_disk_tier_stays_within_its_size(gateway, origin):

@@ -111,20 +111,16 @@ extension Exchange {
     }
 
     func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
-        if let ticket, !ticket.append(bytes) {
-            ticket.abandon()
-            self.ticket = nil
-            worker.metrics.add(.cacheStoresAborted)
-            endFlight(.notStored)
-        }
+        store(bytes)
         guard let client else {
             if ticket == nil { finish() }
-            return true
+            return isLast || !waitsForStore()
         }
         client.sendBody(bytes, owner: owner)
         // The end goes out with the last part, and only when the store is complete: who has seen
         // the end of a response may ask for it again at once.
-        return isLast ? true : client.flush()
+        if isLast { return true }
+        return client.flush() && !waitsForStore()
     }
 
     func upstreamEnded(trailers: borrowing ChunkedDecoder?) {
@@ -167,104 +163,5 @@ extension Exchange {
         default: break
         }
         finishIfResponseIsOver()
-    }
-
-    // MARK: Storing
-
-    /// Begins to store the response if policy and store allow it.
-    private func beginStore(_ bytes: Span<UInt8>) -> Bool {
-        notStoredReason = nil
-        // What ends with a clear-text connection is complete by RFC 9112 §8, but cannot be told
-        // from what was cut off: it is passed on and not kept.
-        if response.framing == .untilClose, origin?.tls == nil {
-            notStoredReason = .incomplete
-            return false
-        }
-        guard let origin, origin.cacheStores, let store = worker.shared.store, let key,
-            forwardReason != .method
-        else {
-            notStoredReason = request.method == .get ? .disabled : .method
-            return false
-        }
-        let now = worker.wallSeconds
-        let decision = withRequestHead {
-            StoreDecision.decide(
-                on: response, in: bytes, to: request, in: $0, requestTime: requestTime,
-                responseTime: now, options: cacheOptions)
-        }
-        switch decision {
-        case .doNotStore(let reason):
-            notStoredReason = reason
-            if cacheResult == .miss { cacheResult = .uncacheable }
-            return false
-        case .store(let storable):
-            var head: [UInt8] = []
-            StoredHead.append(response, in: bytes, responseTime: now, to: &head)
-            guard
-                let metadata = StoredMetadata(
-                    storedHead: head.span, times: storable.times, hasQuery: key.hasQuery,
-                    options: cacheOptions)
-            else { return false }
-            return openTicket(store, key, storable.vary, head, metadata, origin.fingerprint)
-        }
-    }
-
-    private func openTicket(
-        _ store: CacheStore, _ key: CacheKey, _ vary: VaryKey, _ head: [UInt8],
-        _ metadata: StoredMetadata, _ fingerprint: UInt64
-    ) -> Bool {
-        var expected: UInt64?
-        switch response.framing {
-        case .length(let count): expected = count
-        case .none: expected = 0
-        case .chunked, .untilClose: expected = nil
-        }
-        let begun = key.withView { view in
-            head.withUnsafeBytes { bytes in
-                Result { () throws(StoreRefusal) in
-                    try store.beginStore(
-                        key: view, vary: vary, head: bytes, metadata: metadata,
-                        policy: fingerprint, expectedLength: expected,
-                        generation: storeGeneration)
-                }
-            }
-        }
-        switch begun {
-        case .success(let ticket):
-            self.ticket = ticket
-            return true
-        case .failure(let refusal):
-            notStoredReason = refusal == .tooLarge ? .tooLarge : .storeUnavailable
-            return false
-        }
-    }
-
-    private func finishStore() {
-        guard let ticket else { return }
-        self.ticket = nil
-        switch ticket.finish() {
-        case .stored, .storedOnDisk:
-            worker.metrics.add(.cacheStores)
-            endFlight(.stored)
-        case .refused:
-            worker.metrics.add(.cacheStoresAborted)
-            endFlight(.notStored)
-        }
-    }
-
-    func abandonStore() {
-        guard let ticket else { return }
-        self.ticket = nil
-        ticket.abandon()
-        worker.metrics.add(.cacheStoresAborted)
-    }
-
-    /// An unsafe request's success makes what is stored about its target doubtful.
-    private func invalidate(_ bytes: Span<UInt8>) {
-        guard !request.method.isSafe, let key, let store = worker.shared.store else { return }
-        for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
-            outdated.withView { store.invalidate($0) }
-            worker.metrics.add(.cacheInvalidations)
-        }
     }
 }

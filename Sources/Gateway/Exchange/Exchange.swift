@@ -10,8 +10,8 @@ import Metrics
 /// The phases are in the files beside this one, in the order in which a request passes them:
 /// `Exchange+Route` (who is asked, may they be), `Exchange+Lookup` (what the cache says),
 /// `Exchange+Collapse` (waiting for another's response), `Exchange+Forward` (the way upstream, the
-/// request's body, the one retry), `Exchange+Response` (the answer, stored while it streams),
-/// `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
+/// request's body, the one retry), `Exchange+Response` (the answer), `Exchange+Storing` (stored
+/// while it streams), `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
 /// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
 /// One without a client asks about a stored response in the background (`Exchange+Background`).
 ///
@@ -83,6 +83,10 @@ final class Exchange: EventHandler, UpstreamConsumer {
     var serving: StoredBodyReader?
     var requestTime: Int64 = 0
     var notStoredReason: NotStoredReason?
+    /// Since when reading pauses for the disk to follow, in the loop's milliseconds; nil: it does
+    /// not. And how long it has in all.
+    var storeWaitBegan: Int64?
+    var storeWaited: Int64 = 0
     /// The stored response that is asked about in the background; nil in the exchange of a client.
     var revalidated: CachedResponse?
     /// How it takes part in asking once for many.
@@ -211,6 +215,8 @@ final class Exchange: EventHandler, UpstreamConsumer {
         waitEnds = 0
         ticket = nil
         storeGeneration = nil
+        storeWaitBegan = nil
+        storeWaited = 0
         serving = nil
         status = 0
         cacheResult = .none
@@ -240,6 +246,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
     override func deadlineReached() {
         if phase == .serving { serving?.proceed() }
         if phase == .waiting { return waitTimedOut() }
+        if phase == .forwarding { return storeWaitEnded(hasDrained: false) }
         guard phase == .connecting, let origin else { return }
         worker.upstreams.abandon(origin, self)
         worker.metrics.add(.poolWaitTimeouts)

@@ -79,6 +79,8 @@ final class Worker {
             (loop.handler(for: token) as? Exchange)?.loaded(result)
         case .chunk(let token, let result):
             (loop.handler(for: token) as? Exchange)?.chunkArrived(result)
+        case .storesDrained(let token):
+            (loop.handler(for: token) as? Exchange)?.storeWaitEnded(hasDrained: true)
         case .configure(let policy, let sockets): configure(policy, sockets)
         case .activityChanged: activityTimer?.observe()
         case .drain: drain()

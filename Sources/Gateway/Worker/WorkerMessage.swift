@@ -13,6 +13,8 @@ package enum WorkerMessage: Sendable {
     case loaded(Token, LoadResult)
     /// A part of a body on disk.
     case chunk(Token, ChunkResult)
+    /// The disk has followed what is being stored, for the exchange of the token.
+    case storesDrained(Token)
     /// Another configuration is in force, with these listening sockets.
     case configure(PolicySnapshot, [ListenerSocket])
     /// The gateway has become busy or quiet: the activity indicator is to be told.

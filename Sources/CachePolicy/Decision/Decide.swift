@@ -42,7 +42,14 @@ extension CacheDecision {
     /// Whether a request that would go to the origin may wait instead for the response to another
     /// one for the same, to be answered by that (RFC 9111 §4): a plain GET whose answer is not
     /// there, or stale.
-    package static func mayCollapse(_ request: RequestHead, _ reason: ForwardReason) -> Bool {
+    ///
+    /// - Parameters:
+    ///   - method: the request's.
+    ///   - present: the fields that it has.
+    ///   - reason: why it would go to the origin.
+    package static func mayCollapse(
+        _ method: Method, with present: FieldIDSet, _ reason: ForwardReason
+    ) -> Bool {
         switch reason {
         case .uriMiss, .varyMiss, .stale: break
         case .method, .bypass, .requestContent, .keyTooLong, .upgrade, .requestNoCache,
@@ -50,8 +57,8 @@ extension CacheDecision {
             .authorization, .responseNoCache, .clock, .damaged:
             return false
         }
-        guard case .get = request.method else { return false }
-        return !request.fields.present.intersects(.consultedByCache)
+        guard case .get = method else { return false }
+        return !present.intersects(.consultedByCache)
     }
 
     /// What to do with a request for which a complete stored response was found (RFC 9111 §4): its

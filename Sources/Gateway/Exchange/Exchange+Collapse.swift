@@ -44,25 +44,24 @@ extension Exchange {
 
     /// Sends the request to its origin, or waits for the response to another for the same.
     func forwardOrWait() {
-        guard let reason = forwardReason, let key,
-            CacheDecision.mayCollapse(request, reason)
+        guard let reason = forwardReason, let hash = key?.hash,
+            CacheDecision.mayCollapse(request.method, with: request.fields.present, reason)
         else { return forward() }
-        let longest = worker.policy.timeouts.collapseMilliseconds
         let now = worker.loop.now
         switch collapsing {
-        case .none where longest > 0: break
+        case .none: break
         case .answered:
-            worker.flights.goAlone(hash: key.hash, until: now + Self.aloneMilliseconds)
+            worker.flights.goAlone(hash: hash, until: now + Self.aloneMilliseconds)
             return forward()
-        case .none, .leads, .follows, .gaveUp: return forward()
+        case .leads, .follows, .gaveUp: return forward()
         }
-        switch worker.flights.enter(self, hash: key.hash, now: now) {
+        switch worker.flights.enter(self, hash: hash, now: now) {
         case .alone: forward()
         case .lead:
-            collapsing = .leads(hash: key.hash)
+            collapsing = .leads(hash: hash)
             forward()
         case .follow(let leader):
-            if waitEnds == 0 { waitEnds = now + longest }
+            if waitEnds == 0 { waitEnds = now + worker.policy.timeouts.collapseMilliseconds }
             guard waitEnds > now, register() else { return forward() }
             follow(leader, for: waitEnds - now)
         }

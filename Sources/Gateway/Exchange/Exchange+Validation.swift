@@ -93,7 +93,7 @@ extension Exchange {
 
     /// A response to HEAD is news about the response to GET that is stored (RFC 9111 §4.3.5).
     func updateStored(byHead bytes: Span<UInt8>) {
-        guard request.method == .head, let stored else { return }
+        guard let stored, request.method == .head else { return }
         switch HeadUpdate.of(
             response, in: bytes, stored: stored.metadata,
             storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)))

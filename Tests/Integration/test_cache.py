@@ -693,7 +693,7 @@ def test_an_origin_that_is_faster_than_the_disk_waits_for_it(gateway, nginx, wor
     """Else the largest responses would be fetched again and again and never be stored."""
     data = random.Random(7).randbytes(1 << 20) * 200
     (nginx.files / "fast.bin").write_bytes(data)
-    running = gateway({"cache": {"memory": "4MiB"}})
+    running = gateway({"cache": {"memory": "4MiB", "disk": "1GiB"}})
     for answered in ("stored", "hit"):
         copy = workspace / answered
         done = subprocess.run(

@@ -121,8 +121,8 @@ package final class CacheStore: Sendable {
         }
     }
 
-    /// Calls `completion` once, on whichever thread, when at most a quarter of `queueBytes` is on its
-    /// way into the store; at once if it is so. For a caller that slows down on `isCongested`.
+    /// Calls `completion` once, on whichever thread, when at most a quarter of `queueBytes` is on
+    /// its way into the store; at once if it is so. For a caller that slows down on `isCongested`.
     package func whenStoresDrain(_ completion: @escaping @Sendable () -> Void) {
         disk.budget.whenMostlyFree(completion)
     }

@@ -11,8 +11,9 @@ import Metrics
 /// `Exchange+Route` (who is asked, may they be), `Exchange+Lookup` (what the cache says),
 /// `Exchange+Collapse` (waiting for another's response), `Exchange+Forward` (the way upstream, the
 /// request's body, the one retry), `Exchange+Response` (the answer), `Exchange+Storing` (stored
-/// while it streams), `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
-/// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
+/// while it streams), `Exchange+Validation` (what it means for what is stored), `Exchange+Stored`
+/// (answers from the cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish`
+/// (metrics and log).
 /// One without a client asks about a stored response in the background (`Exchange+Background`).
 ///
 ///     routing ──► loading ──► waiting ──► connecting ──► forwarding ──► ended

@@ -47,7 +47,9 @@ private final class Named: EventHandler {
         let loop = try EventLoop()
         let pairs = try (0..<2).map { _ in try SocketPair() }
         let busy = Named("busy", order)
-        let quiet = Named("quiet", order) { loop.remove(busy, keepingOpen: pairs[0].left.fd) }
+        let quiet = Named("quiet", order) { [unowned loop] in
+            loop.remove(busy, keepingOpen: pairs[0].left.fd)
+        }
         try loop.add(busy, descriptor: pairs[0].left.fd, trigger: .levelReadable)
         try loop.add(quiet, descriptor: pairs[1].left.fd, trigger: .levelReadable)
         loop.setQuiet(quiet, true)

@@ -1,14 +1,14 @@
 /// What the Connection fields of a message say (RFC 9110 §7.6.1).
 ///
-/// An option may nominate any field as hop-by-hop. Nominations of fields that the gateway knows are
-/// not followed: hop-by-hop ones go anyway, and none of the others may be nominated (they are meant
-/// for all recipients), so that Connection cannot be used to strip Host, Content-Length,
+/// An option may nominate any field as hop-by-hop. Nominations of fields that decisions are made by
+/// are not followed: hop-by-hop ones go anyway, and none of the others may be nominated (they are
+/// meant for all recipients), so that Connection cannot be used to strip Host, Content-Length,
 /// Authorization, Cache-Control, Via or the like on the way to the next hop.
 struct ConnectionOptions {
     private(set) var close = false
     private(set) var keepAlive = false
     private(set) var upgrade = false
-    /// Whether some option may be the name of a field that is not known.
+    /// Whether some option may be the name of a field.
     private(set) var nominates = false
 
     /// Reads all Connection fields of a section.
@@ -42,14 +42,20 @@ struct ConnectionOptions {
         return options
     }
 
-    /// Marks the unknown fields that an option names. The options were read without error before.
+    /// The fields that may be nominated: the unknown ones, and those known only for their values.
+    private static let nominable = FieldIDSet([
+        .other, .userAgent, .referer, .cookie, .origin, .accept, .acceptEncoding, .acceptLanguage,
+        .server, .altSvc, .retryAfter, .warning, .allow,
+    ])
+
+    /// Marks the fields that an option names. The options were read without error before.
     static func markNominated(_ fields: inout FieldSection, _ bytes: HeadBytes) {
-        guard fields.contains(.other) else { return }
+        guard fields.present.intersects(nominable) else { return }
         for connection in 0..<fields.count where fields[connection].id == .connection {
             var list = TokenList(fields[connection].value, allowsEmpty: true)
             while let option = (try? list.next(bytes, fault: .malformedConnection)) ?? nil {
                 for index in 0..<fields.count
-                where fields[index].id == .other
+                where nominable.contains(fields[index].id)
                     && bytes.equalIgnoringCase(fields[index].name, option)
                 {
                     fields.nominate(index)

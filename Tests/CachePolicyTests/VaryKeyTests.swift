@@ -56,6 +56,21 @@ struct VaryKeyTests {
     }
 
     @Test(
+        "a field that Connection names is absent: the origin does not see it",
+        arguments: [
+            ("Foo", ["Foo: 1", "Connection: foo"], ["Foo: 1"], false),
+            ("Foo", ["Foo: 1"], ["Foo: 1", "Connection: Foo"], false),
+            ("Foo", ["Foo: 1", "Connection: foo"], [], true),
+            ("Foo", [], ["Connection: close, foo", "Foo: 1"], true),
+            ("Foo", ["Foo: 1", "Connection: foo"], ["Foo: 2", "Connection: foo"], true),
+            ("Cookie", ["Cookie: 1", "Connection: cookie"], ["Cookie: 1"], false),
+            ("Cookie", ["Cookie: 1", "Connection: cookie"], [], true),
+        ] as [(String, [String], [String], Bool)])
+    func hopByHop(vary: String, first: [String], second: [String], expected: Bool) throws {
+        #expect(try matches(vary, first, second) == expected)
+    }
+
+    @Test(
         "values are compared after joining lines and dropping whitespace around commas",
         arguments: [
             ("Foo", ["Foo: 1, 2"], ["Foo: 1,2"], true),

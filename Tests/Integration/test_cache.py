@@ -688,6 +688,23 @@ def test_a_large_response_comes_whole_from_disk(gateway, nginx):
     assert SANITIZER or running.peak_rss_bytes < 100 << 20
 
 
+@pytest.mark.parametrize("how", ["Vary", "cache.key"])
+def test_a_field_that_ends_here_does_not_tell_variants_apart(gateway, origin, how):
+    """Else who names it in Connection would store the answer to nobody under somebody's name."""
+    def answer(seen: Request) -> bytes:
+        vary = ["Vary: X-Tenant"] if how == "Vary" else []
+        return reply((seen.get("x-tenant") or "nobody").encode(), "200 OK", FRESH, *vary)
+
+    there = origin(answer)
+    running = gateway({} if how == "Vary" else {
+        "hosts": [{"match": ["127.0.0.1"], "cache": {"key": ["X-Tenant"]}}]})
+    url = there.url("/")
+    attack = fetch(running, url, X_Tenant="good", Connection="x-tenant")
+    assert attack.body == b"nobody"
+    assert fetch(running, url, X_Tenant="good").body == b"good"
+    assert fetch(running, url).body == b"nobody"
+
+
 @pytest.mark.large
 def test_an_origin_that_is_faster_than_the_disk_waits_for_it(gateway, nginx, workspace):
     """Else the largest responses would be fetched again and again and never be stored."""

@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from support.gateway import Gateway
+from support.gateway import Gateway, free_port
 from support.origin import OriginConnection, Request, reply
 from support.wait import until
 from support.wire import request
@@ -305,3 +305,13 @@ def test_connections_go_on_after_a_wait(gateway, scripted_origin):
         wire.close()
     assert sorted({seen.target for seen in there.asked}) == ["/a", "/b"]
 
+
+def test_a_loop_does_not_wait_for_itself(gateway):
+    """Each pass of a request would else follow the first one until it gives up."""
+    port = free_port()
+    running = gateway({
+        **ONE, "timeouts": {"collapse": "60s"},
+        "listeners": [{"name": "ring", "address": f"127.0.0.1:{port}", "kind": "reverse",
+                       "upstream": f"http://127.0.0.1:{port}"}]})
+    assert running.ask("GET / HTTP/1.1\r\nHost: loop.test\r\n\r\n", "ring").status == 508
+    assert waiting(running) == 0

@@ -259,6 +259,7 @@ def test_interim_responses_are_forwarded(shared_gateway, scripted_origin):
         hints = wire.read()
         assert hints.status == 103
         assert hints.get("link") == "</style.css>"
+        assert hints.get("via") == "1.1 pinfold"
         assert wire.read().status == 102
         assert wire.read().body == b"end"
 
@@ -339,6 +340,15 @@ def test_connection_cannot_name_fields_that_are_needed(shared_gateway, origin, f
         return  # refusing is as good as ignoring
     assert response.body == b"body"
     assert there.requests[0].all("host") == [there.authority]
+
+
+@pytest.mark.parametrize("field", ["User-Agent", "Cookie", "Referer", "Accept-Language", "X-Any"])
+def test_fields_that_connection_names_end_here(shared_gateway, origin, field):
+    there = origin(echo)
+    shared_gateway.ask(
+        f"GET {there.url('/')} HTTP/1.1\r\nHost: {there.authority}\r\n{field}: 1\r\n"
+        f"Connection: {field.lower()}\r\n\r\n")
+    assert not there.requests[0].all(field.lower())
 
 
 def test_via_is_added_in_both_directions_and_keeps_what_was_there(shared_gateway, origin):
@@ -465,6 +475,25 @@ def test_a_refused_upgrade_is_an_ordinary_response(shared_gateway, origin):
         for _ in range(2):
             response = wire.ask(request(there.url("/"), Connection="Upgrade", Upgrade="echo"))
             assert (response.status, response.body) == (200, b"plain")
+
+
+@pytest.mark.parametrize(("asked", "answered", "switches"), [
+    ("echo", "Upgrade: ECHO", True), ("echo, raw/2", "Upgrade: raw/2", True),
+    ("echo", "Upgrade: other", False), ("echo/1", "Upgrade: echo", False),
+    ("echo", "Upgrade: echo, other", False), ("echo", "X: y", False)])
+def test_a_server_switches_only_to_what_was_asked_for(
+        shared_gateway, scripted_origin, asked, answered, switches):
+    """RFC 9110 §7.8."""
+    def script(connection: OriginConnection) -> None:
+        connection.read_request_head()
+        connection.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n"
+                        f"{answered}\r\n\r\n")
+        connection.read_to_end()
+
+    there = scripted_origin(script)
+    with shared_gateway.wire() as wire:
+        wire.send(request(there.url("/"), Connection="Upgrade", Upgrade=asked))
+        assert wire.read().status == (101 if switches else 502)
 
 
 def test_a_101_that_was_not_asked_for_is_refused(shared_gateway, scripted_origin):

@@ -54,6 +54,28 @@ def test_a_bad_response_is_a_502(shared_gateway, scripted_origin, name):
         assert response.proxy_status["error"]
 
 
+# Well-formed heads whose content is damaged from its first byte on, in the same segment.
+BAD_BEGINNINGS = {
+    "a chunk size that is none": b"zz\r\n",
+    "a chunk extension beyond the limit": b"5;" + b"a" * 5000 + b"\r\nhello\r\n",
+    "a chunk of 2^64 bytes": b"10000000000000000\r\n",
+}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("name", BAD_BEGINNINGS)
+def test_a_head_that_was_not_sent_yet_is_taken_back(gateway, scripted_origin, name, method):
+    """The client has seen nothing: it is told the reason, and the log does not say 200."""
+    there = scripted_origin(scripted(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + BAD_BEGINNINGS[name]))
+    running = gateway()
+    with running.wire() as wire:
+        response = wire.ask(request(there.url("/"), method=method, Accept="application/json"))
+        assert response.status == 502
+        assert response.json()["reason"].startswith("upstream-")
+    assert running.wait_access()[0]["status"] == 502
+
+
 def test_endless_interim_responses_are_bounded(shared_gateway, scripted_origin):
     def script(connection: OriginConnection) -> None:
         connection.read_request()

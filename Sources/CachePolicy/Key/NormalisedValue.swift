@@ -4,6 +4,9 @@ import HTTPCore
 /// joined by commas, whitespace around commas outside quoted strings left out, and letters in lower
 /// case for the fields whose members are case-insensitive.
 ///
+/// A field that Connection names is absent: it is no part of the request that goes on, and what is
+/// answered to that request is for those who do not send the field.
+///
 /// Fields that are not lists keep their value as it is: there a comma is no separator.
 /// The order of members is kept: for most lists it means something.
 struct NormalisedValue {
@@ -101,7 +104,8 @@ struct NormalisedValue {
         let end = fields.endIndex
         while index < end {
             let range = fields[index].name
-            if Int(range.count) == name.count,
+            // What Connection names ends here: the origin never saw it, and answered without.
+            if Int(range.count) == name.count, !fields[index].isNominated,
                 head.extracting(range.indices).isCaseless(equalTo: name)
             {
                 return index

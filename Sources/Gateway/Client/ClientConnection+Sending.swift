@@ -34,7 +34,19 @@ extension ClientConnection: ClientStream {
         }
         writer.appendLineEnd()
         head.end += writer.count
+        bytesBeforeHead = output.isEmpty ? responseBytes : nil
         output.append(head.readable, owner: head)
+    }
+
+    func withdrawHead() -> Bool {
+        guard bytesBeforeHead == responseBytes, !output.isEmpty else { return false }
+        output.discard()
+        bytesBeforeHead = nil
+        contentBytes = 0
+        isChunked = false
+        endsWithConnection = false
+        responseEnded = false
+        return true
     }
 
     func sendBody(_ bytes: UnsafeRawBufferPointer, owner: AnyObject) {

@@ -55,6 +55,9 @@ final class ClientConnection: EventHandler {
     var requestBytes: UInt64 = 0
     var responseBytes: UInt64 = 0
     var contentBytes: UInt64 = 0
+    /// `responseBytes` when the final head was queued, which it stays until some of the head is
+    /// written; nil when something else was queued before it.
+    var bytesBeforeHead: UInt64?
 
     /// What is known of a request's body while it is read.
     final class RequestBody {

@@ -31,6 +31,9 @@ protocol ClientStream: AnyObject {
     /// Queues the final head. `head` holds status line and fields with room for
     /// `ClientConnection.reservedBytes` more, and no empty line.
     func sendHead(_ head: Buffer, framing: ClientFraming, closing: Bool)
+    /// Takes the final head back, and what is queued behind it, if nothing of it has been written.
+    /// False: some of it has.
+    func withdrawHead() -> Bool
     /// Queues content.
     func sendBody(_ bytes: UnsafeRawBufferPointer, owner: AnyObject)
     /// Queues content that is in a file.

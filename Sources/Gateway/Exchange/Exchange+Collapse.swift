@@ -47,6 +47,8 @@ extension Exchange {
         guard let reason = forwardReason, let hash = key?.hash,
             CacheDecision.mayCollapse(request.method, with: request.fields.present, reason)
         else { return forward() }
+        // In a loop it would wait for itself.
+        guard passes == 0 else { return forward() }
         let now = worker.loop.now
         switch collapsing {
         case .none: break

@@ -266,6 +266,7 @@ extension Exchange {
     /// Ends the exchange for a reason: with a reply if none has begun, else by cutting it off.
     func fail(_ fault: ExchangeFault) {
         abandonStore()
+        if responseHeadSent, clientReference?.withdrawHead() ?? false { responseHeadSent = false }
         if responseHeadSent {
             self.fault = fault
             return finish(cut: true)

@@ -29,6 +29,7 @@ extension Exchange {
         appendStatusLine(bytes, to: &writer)
         writer.appendForwardedFields(
             response.fields, of: bytes, omitting: [.init(.contentLength)])
+        appendResponseVia(to: &writer)
         writer.appendLineEnd()
         interim.end = writer.count
         client.sendInterim(interim)

@@ -62,7 +62,7 @@ extension Exchange {
         if let refusal = origin.refusal {
             return reply(with: .destinationRefused(refusal), closing: false)
         }
-        if request.fields.contains(.via), hasPassedTooOften {
+        if hasPassedTooOften {
             return reply(with: .loopDetected, closing: false)
         }
         if request.fields.contains(.maxForwards), isLastHop { return answerAsLastHop() }
@@ -72,14 +72,17 @@ extension Exchange {
     /// More than so many of this gateway's names in Via are a loop, not a chain.
     private static let passesAllowed = 10
 
-    private var hasPassedTooOften: Bool {
-        withRequestHead { bytes in
+    private var hasPassedTooOften: Bool { passes > Self.passesAllowed }
+
+    /// How often Via says that a gateway of this name has passed the request on.
+    var passes: Int {
+        guard request.fields.contains(.via) else { return 0 }
+        return withRequestHead { bytes in
             var passes = 0
             for field in request.fields where field.id == .via {
-                let value = bytes.extracting(field.value.indices)
-                passes += value.occurrences(of: "pinfold")
+                passes += bytes.extracting(field.value.indices).occurrences(of: "pinfold")
             }
-            return passes > Self.passesAllowed
+            return passes
         }
     }
 

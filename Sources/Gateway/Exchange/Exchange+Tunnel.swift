@@ -58,7 +58,7 @@ extension Exchange {
     func switchProtocols(_ bytes: Span<UInt8>) {
         guard let client, let upstream else { return }
         // What is left of the request would be taken for the other protocol's.
-        guard upstream.requestIsSent else {
+        guard upstream.requestIsSent, switchesToWhatWasAsked(bytes) else {
             upstream.cancel()
             self.upstream = nil
             return fail(.response(.unexpectedSwitch))
@@ -82,6 +82,25 @@ extension Exchange {
         let detached = upstream.detach()
         self.upstream = nil
         relay(detached.transport, earlyFromUpstream: detached.leftover)
+    }
+
+    /// A server may switch only to protocols that the request names (RFC 9110 §7.8).
+    private func switchesToWhatWasAsked(_ bytes: Span<UInt8>) -> Bool {
+        guard response.fields.contains(.upgrade) else { return false }
+        return withRequestHead { head in
+            for field in response.fields where field.id == .upgrade {
+                for protocolName in bytes.listMembers(field.value) {
+                    let wasAsked = request.fields.contains { asked in
+                        asked.id == .upgrade
+                            && head.listMembers(asked.value).contains {
+                                head.isCaseless($0, equalTo: protocolName, of: bytes)
+                            }
+                    }
+                    guard wasAsked else { return false }
+                }
+            }
+            return true
+        }
     }
 
     private func relay(_ transport: Transport, earlyFromUpstream: Buffer?) {
@@ -124,5 +143,34 @@ extension Exchange {
         head.end = request.length
         requestBuffer = head
         requestHeadStart = 0
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// The members of a list of tokens, which the head's parser has found to be one.
+    fileprivate func listMembers(_ value: ByteRange) -> [Range<Int>] {
+        var members: [Range<Int>] = []
+        var start: Int?
+        for index in Int(value.start)...Int(value.end) {
+            let isEnd = index == Int(value.end)
+            let separates = isEnd || self[index] == 0x2C || self[index] == 0x20 || self[index] == 9
+            if separates, let begun = start {
+                members.append(begun..<index)
+                start = nil
+            } else if !separates, start == nil {
+                start = index
+            }
+        }
+        return members
+    }
+
+    /// Whether two runs are the same, letter case not counting.
+    fileprivate func isCaseless(
+        _ own: Range<Int>, equalTo other: Range<Int>, of bytes: Span<UInt8>
+    ) -> Bool {
+        own.count == other.count
+            && zip(own, other).allSatisfy {
+                ByteClass.lowercased(self[$0]) == ByteClass.lowercased(bytes[$1])
+            }
     }
 }

@@ -48,10 +48,23 @@ import Testing
         #expect(Set(FieldIDSet.hopByHop.ids) == names)
     }
 
+    /// Known only for their values: nothing is decided by them.
+    private static let nominable: Set<FieldID> = [
+        .userAgent, .referer, .cookie, .origin, .accept, .acceptEncoding, .acceptLanguage, .server,
+        .altSvc, .retryAfter, .warning, .allow,
+    ]
+
+    @Test func `Connection takes away fields that nothing is decided by`() throws {
+        for name in Self.nominable.map({ "\($0.name)" }) {
+            let fields = "Connection: \(name), close\r\nHost: a\r\n\(name): 1\r\n"
+            #expect(try forwarded(fields) == "Host: a\r\n")
+        }
+    }
+
     @Test func `Connection cannot take away fields with a meaning`() throws {
         let known = FieldID.allCases.filter {
             $0 != .other && !FieldIDSet.hopByHop.contains($0) && $0 != .host
-                && $0 != .contentLength && $0 != .expect
+                && $0 != .contentLength && $0 != .expect && !Self.nominable.contains($0)
         }
         let names = known.map { "\($0.name)" }
         for name in names + ["Host", "Content-Length"] {

@@ -60,7 +60,7 @@ enum EveryFault {
     ]
 
     static let chainFailures: [ChainFailure] = [
-        .hostMismatch(host: "a.test", names: ["b.test"]),
+        .hostMismatch(host: "a.test", names: [.dns("b.test")]),
         .expired(subject: "CN=a", notAfter: 0),
         .notYetValid(subject: "CN=a", notBefore: 4_000_000_000), .selfSigned(subject: "CN=a"),
         .untrustedRoot(subject: "CN=r"), .incompleteChain(subject: "CN=a", issuer: "CN=i"),

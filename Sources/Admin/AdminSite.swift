@@ -112,9 +112,7 @@ package struct AdminSite: Sendable {
         _ status: UInt16, _ token: StaticString, _ text: String, _ request: AdminRequest,
         _ fields: [AdminResponse.Field] = []
     ) -> AdminResponse {
-        let accepted = AcceptedMediaTypes(request.accept)
-        let prefersJSON =
-            accepted.weight(of: "application/json") > accepted.weight(of: "text/plain")
+        let prefersJSON = AcceptedMediaTypes(request.accept).prefersJSON
         // Neither text holds anything that JSON escapes: they are written here, in this file.
         let body = prefersJSON ? "{\"status\":\"\(token)\",\"message\":\"\(text)\"}\n" : text + "\n"
         return AdminResponse(

@@ -2,6 +2,7 @@ extension RequestHead {
     /// The fields whose absence makes the decisions of ``decide(_:_:)`` trivial, Host apart.
     private static let deciding: FieldIDSet = FieldIDSet([
         .transferEncoding, .contentLength, .connection, .proxyConnection, .expect, .te, .upgrade,
+        .maxForwards,
     ])
 
     /// Judges a complete head: Host, framing, connection and expectations.
@@ -18,6 +19,7 @@ extension RequestHead {
         try decideConnection(bytes, limits)
         if fields.contains(.expect) { try decideExpectation(bytes) }
         if fields.contains(.te) { acceptsTrailers = namesTrailers(bytes) }
+        if fields.contains(.maxForwards) { try checkMaxForwards(bytes) }
     }
 
     /// One valid Host in HTTP/1.1, at most one in HTTP/1.0 (RFC 9112 §3.2). It is also checked when
@@ -87,6 +89,17 @@ extension RequestHead {
             }
         }
         expectsContinue = version == .http11
+    }
+
+    /// One number in the requests whose forwards are counted (RFC 9110 §7.6.2); how often others
+    /// would be forwarded cannot be told.
+    private func checkMaxForwards(_ bytes: HeadBytes) throws(WireError) {
+        guard MaxForwards.counts(method) else { return }
+        guard let field = fields.only(.maxForwards) else { throw .repeatedMaxForwards }
+        guard !field.value.isEmpty else { throw .malformedMaxForwards }
+        for index in field.value.indices where !ByteClass.isDigit(bytes[index]) {
+            throw .malformedMaxForwards
+        }
     }
 
     /// Whether a TE field lists `trailers` (RFC 9110 §10.1.4).

@@ -46,9 +46,11 @@ package enum WireError: UInt8, Error, Sendable, CaseIterable {
     case repeatedChunked
     case transferEncodingInHTTP10
     case contentInConnect
-    // Connection and expectations (RFC 9110 §7.6.1, §10.1.1).
+    // Connection, Max-Forwards and expectations (RFC 9110 §7.6.1, §7.6.2, §10.1.1).
     case malformedConnection
     case tooManyConnectionOptions
+    case malformedMaxForwards
+    case repeatedMaxForwards
     case unknownExpectation
     // Responses only (RFC 9112 §4).
     case malformedStatusLine
@@ -98,7 +100,8 @@ extension WireError {
             .contentLengthWithTransferEncoding, .malformedTransferEncoding, .chunkedNotFinal,
             .repeatedChunked,
             .transferEncodingInHTTP10, .contentInConnect, .malformedConnection,
-            .tooManyConnectionOptions, .malformedStatusLine, .unexpectedSwitch,
+            .tooManyConnectionOptions, .malformedMaxForwards, .repeatedMaxForwards,
+            .malformedStatusLine, .unexpectedSwitch,
             .contentForbidden, .malformedChunkSize, .malformedChunkExtension,
             .unterminatedChunk, .truncatedBody:
             400
@@ -147,6 +150,8 @@ extension WireError {
         case .contentInConnect: "content-in-connect"
         case .malformedConnection: "malformed-connection"
         case .tooManyConnectionOptions: "too-many-connection-options"
+        case .malformedMaxForwards: "malformed-max-forwards"
+        case .repeatedMaxForwards: "repeated-max-forwards"
         case .unknownExpectation: "unknown-expectation"
         case .malformedStatusLine: "malformed-status-line"
         case .unexpectedSwitch: "unexpected-switch"
@@ -206,6 +211,8 @@ extension WireError {
         case .contentInConnect: "a CONNECT request announces content"
         case .malformedConnection: "Connection is not a list of tokens"
         case .tooManyConnectionOptions: "Connection has more options than the limit"
+        case .malformedMaxForwards: "Max-Forwards is not a decimal number"
+        case .repeatedMaxForwards: "there are several Max-Forwards fields"
         case .unknownExpectation: "an expectation other than 100-continue"
         case .malformedStatusLine:
             "the status line is not: version, space, three digits, space, reason"

@@ -51,6 +51,11 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         return best?.weight ?? 0
     }
 
+    /// Whether JSON is preferred to plain text, which it is not when both are liked alike.
+    package var prefersJSON: Bool {
+        weight(of: "application/json") > weight(of: "text/plain")
+    }
+
     private static func member(_ text: Substring) -> Member? {
         let parts = split(String(text), at: ";").map { trim($0) }
         guard let range = parts.first else { return nil }

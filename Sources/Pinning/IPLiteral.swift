@@ -25,6 +25,12 @@ package enum IPLiteral: Hashable, Sendable {
         self = .v4(address)
     }
 
+    /// The address that `host` is, or nil for a name.
+    init?(text host: String) {
+        let bytes = Array(host.utf8)
+        self.init(bytes.span)
+    }
+
     /// The longest text form: 45 bytes of `INET6_ADDRSTRLEN` and two brackets.
     private static let longestText = 47
 

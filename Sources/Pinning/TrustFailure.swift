@@ -1,7 +1,7 @@
 /// Why a chain is not valid. Subjects and names come from the server: printable ASCII, bounded.
 package enum ChainFailure: Error, Hashable, Sendable {
-    /// The leaf is for `names` (DNS names and addresses), not for `host`.
-    case hostMismatch(host: String, names: [String])
+    /// The leaf is for `names`, not for `host`.
+    case hostMismatch(host: String, names: [CertificateName])
     /// A certificate's end, in seconds since 1970, has passed.
     case expired(subject: String, notAfter: Int64)
     /// A certificate's start, in seconds since 1970, is yet to come.
@@ -56,8 +56,9 @@ extension ChainFailure: CustomStringConvertible {
     package var description: String {
         switch self {
         case .hostMismatch(let host, let names):
-            let list = names.isEmpty ? "no host" : names.joined(separator: ", ")
-            return "the certificate is for \(list), not for \(host)"
+            let list = names.isEmpty ? "no host" : names.map(\.description).joined(separator: ", ")
+            let wanted = IPLiteral(text: host) == nil ? host : "the address \(host)"
+            return "the certificate is for \(list), not for \(wanted)"
         case .expired(let subject, let notAfter):
             return "the certificate of \(subject) expired at \(UTCTime.text(notAfter))"
         case .notYetValid(let subject, let notBefore):

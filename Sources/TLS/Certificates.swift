@@ -30,7 +30,7 @@ package struct CertificateInspection: Hashable, Sendable {
         let pointer = certificate.pointer
         guard let identity = X509View(pointer).identity else { throw .notACertificate }
         self.identity = identity
-        names = X509View(pointer).names
+        names = X509View(pointer).names.map(\.text)
         notBefore = X509View(pointer).notBefore
         notAfter = X509View(pointer).notAfter
     }
@@ -152,7 +152,7 @@ struct X509View {
     /// The subject, or the first alternative name when that is empty.
     var subject: String {
         let text = X509View.text(X509_get_subject_name(pointer))
-        return text.isEmpty ? names.first ?? "(no name)" : text
+        return text.isEmpty ? names.first?.text ?? "(no name)" : text
     }
 
     var issuer: String {
@@ -166,7 +166,7 @@ struct X509View {
     var notAfter: Int64 { X509View.seconds(X509_get0_notAfter(pointer)) ?? .min }
 
     /// DNS names and addresses of the subject alternative names.
-    var names: [String] {
+    var names: [CertificateName] {
         guard
             let names = OpaquePointer(
                 X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil))
@@ -175,7 +175,7 @@ struct X509View {
             return []
         }
         defer { GENERAL_NAMES_free(names) }
-        var result: [String] = []
+        var result: [CertificateName] = []
         for index in 0..<pinfold_sk_GENERAL_NAME_num(names)
         where result.count < X509View.namesReported {
             let name = pinfold_sk_GENERAL_NAME_value(names, index)
@@ -183,8 +183,8 @@ struct X509View {
             guard let value = GENERAL_NAME_get0_value(name, &type) else { continue }
             let string = value.assumingMemoryBound(to: ASN1_STRING.self)
             switch type {
-            case GEN_DNS: result.append(X509View.printable(X509View.bytes(string)))
-            case GEN_IPADD: result.append(X509View.address(X509View.bytes(string)))
+            case GEN_DNS: result.append(.dns(X509View.printable(X509View.bytes(string))))
+            case GEN_IPADD: result.append(.address(X509View.address(X509View.bytes(string))))
             default: continue
             }
         }

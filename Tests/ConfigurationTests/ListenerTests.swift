@@ -87,6 +87,14 @@ import Testing
             "listeners:\n  - address: 127.0.0.1:9090",
             "2: listeners[0].address: 127.0.0.1:9090 is taken by another listener or by admin; "
                 + "expected an address of its own"),
+        Wrong(
+            "admin: { address: '127.0.0.1:8080' }",
+            "1: admin.address: 127.0.0.1:8080 is taken by the default listener; "
+                + "expected an address of its own, or listeners that leave it free"),
+        Wrong(
+            "listeners:\nadmin:\n  address: localhost:8080",
+            "3: admin.address: 127.0.0.1:8080 is taken by the default listener; "
+                + "expected an address of its own, or listeners that leave it free"),
     ])
     func aWrongListenerIsReported(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)
@@ -108,6 +116,14 @@ import Testing
             admin: { address: "127.0.0.1:0" }
             """
         #expect(try load(text).listeners.map(\.name) == ["forward", "forward-2"])
+    }
+
+    @Test func theDefaultListenersAddressIsFreeWhereOthersAreWritten() throws {
+        let text = """
+            listeners: [{ address: "127.0.0.1:8081" }]
+            admin: { address: "127.0.0.1:8080" }
+            """
+        #expect(try load(text).admin.address.description == "127.0.0.1:8080")
     }
 
     @Test(arguments: ["0.0.0.0:8080", "[::]:8080", "192.168.1.1:8080", "[fe80::1]:8080"])

@@ -40,6 +40,37 @@ import Testing
         #expect(replaced.listeners.map(\.name) == ["reverse", "reverse-2"])
     }
 
+    @Test func twoOptionsForOneAddressAreAnError() {
+        func taken(_ index: Int, by option: String) -> String {
+            "\(option): listeners[\(index)].address: 127.0.0.1:1 is taken by another listener or "
+                + "by admin; expected an address of its own"
+        }
+        let both = overlay {
+            $0.listen = ["127.0.0.1:1"]
+            $0.reverse = ["127.0.0.1:1=http://a"]
+        }
+        #expect(errors(of: "workers: 1", overlay: both) == [taken(1, by: "--reverse")])
+        let twice = overlay { $0.reverse = ["127.0.0.1:1=http://a", "127.0.0.1:1=http://b"] }
+        #expect(errors(of: "workers: 1", overlay: twice) == [taken(2, by: "--reverse")])
+        // The listener of the file is replaced by the first, and not the first by the second.
+        #expect(
+            errors(of: "listeners: [{ address: '127.0.0.1:1' }]", overlay: twice)
+                == [taken(1, by: "--reverse")])
+        let listenTwice = overlay { $0.listen = ["127.0.0.1:1", "127.0.0.1:1"] }
+        #expect(errors(of: "workers: 1", overlay: listenTwice) == [taken(1, by: "--listen")])
+        let admin = overlay { $0.admin = "127.0.0.1:8080" }
+        #expect(
+            errors(of: "workers: 1", overlay: admin) == [
+                "--admin: admin.address: 127.0.0.1:8080 is taken by the default listener; "
+                    + "expected an address of its own, or listeners that leave it free"
+            ])
+    }
+
+    @Test func theDefaultListenerIsReplacedByAReverseOneAtItsAddress() throws {
+        let options = overlay { $0.reverse = ["127.0.0.1:8080=http://a"] }
+        #expect(try loadDefaults(overlay: options).listeners.map(\.name) == ["reverse"])
+    }
+
     @Test func theOtherOptionsReplaceOrAddOneKeyAndLeaveTheRest() throws {
         let text = """
             admin: { address: "127.0.0.1:1" }

@@ -60,7 +60,8 @@ enum EveryFault {
     ]
 
     static let chainFailures: [ChainFailure] = [
-        .hostMismatch(host: "a.test", names: ["b.test"]), .expired(subject: "CN=a", notAfter: 0),
+        .hostMismatch(host: "a.test", names: [.dns("b.test")]),
+        .expired(subject: "CN=a", notAfter: 0),
         .notYetValid(subject: "CN=a", notBefore: 4_000_000_000), .selfSigned(subject: "CN=a"),
         .untrustedRoot(subject: "CN=r"), .incompleteChain(subject: "CN=a", issuer: "CN=i"),
         .badSignature(subject: "CN=a"), .wrongPurpose(subject: "CN=a"),
@@ -108,6 +109,16 @@ private let registeredErrors: Set<String> = [
 ]
 
 @Suite struct ExchangeFaultTests {
+    @Test func aRefusedDestinationIsToldWhichListDecides() {
+        for refusal in DestinationRefusal.allCases {
+            let text = ExchangeFault.destinationRefused(refusal).explanation
+            let isDenied = refusal == .deniedHost || refusal == .deniedNetwork
+            // Nothing that is allowed changes what is denied.
+            #expect(text.contains("access.destinations.allow") != isDenied, "\(refusal)")
+            #expect(text.contains("access.destinations.deny names its") == isDenied, "\(refusal)")
+        }
+    }
+
     @Test func everyStatusIsAnErrorThatHTTPKnows() {
         let known: Set<UInt16> = [
             400, 403, 405, 408, 413, 414, 417, 431, 501, 502, 503, 504, 505, 508,

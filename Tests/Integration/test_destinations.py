@@ -113,7 +113,10 @@ def test_deny_wins_over_allow(gateway, origin, deny):
     there = origin(lambda _: reply(b"inside"))
     running = gateway({"access": {"destinations": {
         "allow": ["127.0.0.0/8", "denied.test"], "deny": deny}}})
-    assert running.get(f"http://denied.test:{there.port}/").status == 403
+    response = running.get(f"http://denied.test:{there.port}/")
+    assert response.status == 403
+    assert b"access.destinations.deny" in response.body
+    assert b"access.destinations.allow" not in response.body, "which would not help"
     assert there.accepted == 0
 
 

@@ -281,6 +281,23 @@ def test_check_takes_the_options(workspace):
     assert effective["workers"] == 1
 
 
+@pytest.mark.parametrize(("text", "arguments", "words"), [
+    ('admin: { address: "127.0.0.1:8080" }\n', [], ["c.yaml:1", "admin.address", "taken"]),
+    ("", ["--admin", "127.0.0.1:8080"], ["--admin", "admin.address", "taken"]),
+    ("", ["--listen", "127.0.0.1:7", "--reverse", "127.0.0.1:7=http://a"],
+     ["--reverse", "127.0.0.1:7", "taken"]),
+    ("", ["--reverse", "127.0.0.1:7=http://a", "--reverse", "127.0.0.1:7=http://b"],
+     ["--reverse", "127.0.0.1:7", "taken"]),
+])
+def test_two_listeners_do_not_share_an_address(workspace, text, arguments, words):
+    done = check(workspace, text + "workers: 1\n", *arguments)
+    assert done.returncode == 1
+    (error,) = [one for one in done.stderr.splitlines() if one.strip()]
+    assert all(word in error for word in words), error
+    run = run_pinfold("run", "--config", "c.yaml", *arguments, cwd=workspace)
+    assert run.returncode == 1
+
+
 # text → what the line for it must say; lines count from 1.
 WRONG = {
     "an unknown key": ("limits:\n  feilds: 3\n", 2, "feilds", "fields"),

@@ -432,6 +432,43 @@ def test_max_forwards_of_other_methods_is_ignored(shared_gateway, origin):
     assert there.requests[0].get("max-forwards") == "0"
 
 
+def with_max_forwards(url: str, method: str, *values: str) -> str:
+    host = url.split("/")[2]
+    lines = [f"{method} {url} HTTP/1.1", f"Host: {host}"]
+    return "\r\n".join(lines + [f"Max-Forwards: {value}" for value in values]) + "\r\n\r\n"
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE"])
+@pytest.mark.parametrize(("value", "sent"), [
+    ("4294967296", "4294967295"), ("99999999999", "4294967295"), ("9" * 60, "4294967295"),
+    ("007", "6")])
+def test_max_forwards_beyond_the_maximum_becomes_the_maximum(
+        shared_gateway, origin, method, value, sent):
+    there = origin(echo)
+    shared_gateway.ask(with_max_forwards(there.url("/"), method, value))
+    assert [text for name, text in there.requests[0].headers
+            if name.lower() == "max-forwards"] == [sent]
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE"])
+@pytest.mark.parametrize("values", [
+    ("1", "0"), ("0", "0"), ("5", "5"), ("-1",), ("x",), ("",), ("1, 0",), ("1.5",)])
+def test_max_forwards_that_is_not_one_number_is_refused(shared_gateway, origin, method, values):
+    there = origin(echo)
+    response = shared_gateway.ask(with_max_forwards(there.url("/"), method, *values))
+    assert response.status == 400
+    assert b"max-forwards" in response.body
+    assert there.requests == []
+
+
+@pytest.mark.parametrize("values", [("1", "0"), ("x",), ("99999999999",), ("007",)])
+def test_max_forwards_of_other_methods_is_passed_on_unchanged(shared_gateway, origin, values):
+    there = origin(echo)
+    assert shared_gateway.ask(with_max_forwards(there.url("/"), "GET", *values)).status == 200
+    assert [text for name, text in there.requests[0].headers
+            if name.lower() == "max-forwards"] == list(values)
+
+
 def test_options_without_a_path_goes_out_in_asterisk_form(shared_gateway, origin):
     there = origin(echo)
     data = request(f"http://{there.authority}", method="OPTIONS")

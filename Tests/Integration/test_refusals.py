@@ -289,6 +289,34 @@ def test_a_refusal_is_plain_text_otherwise(shared_gateway, origin_for_refusals):
     assert response.get("cache-control") == "no-store"
 
 
+# Accept fields → whether JSON is what they like best.
+ACCEPTED = {
+    ("application/json",): True,
+    ("Application/JSON",): True,
+    ("application/*",): True,
+    ("text/plain;q=0.5", "application/json"): True,
+    ("application/json;q=0",): False,
+    ("text/plain, application/json;q=0.2",): False,
+    ("application/json, text/plain",): False,
+    ("application/jsonlines",): False,
+    ("*/*",): False,
+    (): False,
+}
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["read", "unread"])
+@pytest.mark.parametrize("accept", ACCEPTED, ids=lambda values: " + ".join(values) or "none")
+def test_a_refusal_is_in_the_form_that_is_liked_more(shared_gateway, accept, broken):
+    """Also when the head, Accept included, could not be parsed."""
+    lines = ["GET /not-absolute HTTP/1.1", "Host: a"]
+    lines += [f"Accept: {value}" for value in accept]
+    lines += ["Host: b"] if broken else []
+    response = shared_gateway.ask(CRLF.join(lines) + CRLF * 2)
+    assert response.status == 400
+    expected = "application/json" if ACCEPTED[accept] else "text/plain"
+    assert response.get("content-type").split(";")[0] == expected
+
+
 def test_the_id_of_a_refusal_is_in_the_access_log(gateway, origin):
     there = origin(lambda _: reply())
     running = gateway()

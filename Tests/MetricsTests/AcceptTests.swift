@@ -64,6 +64,22 @@ struct AcceptTests {
         #expect(AcceptedMediaTypes(accept).weight(of: "text/plain") == expected)
     }
 
+    static let preferences: [(String?, Bool)] = [
+        (nil, false), ("", false), ("*/*", false), ("text/plain", false), ("text/html", false),
+        ("application/json", true), ("Application/JSON", true), ("application/*", true),
+        ("application/json;q=0", false), ("text/plain, application/json;q=0.2", false),
+        ("text/plain;q=0.1, application/json;q=0.2", true), ("application/jsonlines", false),
+        ("application/json, text/plain", false), ("application/json, */*;q=0.5", true),
+        ("application/json, */*", false), ("text/plain;q=0, */*", true),
+        ("application/json-patch+json", false), ("application/problem+json", false),
+        ("text/html; note=\"application/json\"", false),
+    ]
+
+    @Test("plain text is the default, and JSON is what is liked more", arguments: preferences)
+    func json(accept: String?, expected: Bool) {
+        #expect(AcceptedMediaTypes(accept).prefersJSON == expected)
+    }
+
     @Test("members beyond the limit are left out")
     func limit() {
         let filler = Array(repeating: "a/b", count: AcceptedMediaTypes.maximumMembers - 1)

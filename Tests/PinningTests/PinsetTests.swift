@@ -77,7 +77,8 @@ struct PinsetProblemTests {
     @Test("Every reason has its own token and a sentence")
     func reasons() {
         let chain: [ChainFailure] = [
-            .hostMismatch(host: "h", names: ["a", "b"]), .expired(subject: "s", notAfter: 0),
+            .hostMismatch(host: "h", names: [.dns("a"), .dns("b")]),
+            .expired(subject: "s", notAfter: 0),
             .notYetValid(subject: "s", notBefore: 0), .selfSigned(subject: "s"),
             .untrustedRoot(subject: "s"), .incompleteChain(subject: "s", issuer: "i"),
             .badSignature(subject: "s"), .wrongPurpose(subject: "s"),
@@ -96,6 +97,17 @@ struct PinsetProblemTests {
         #expect(
             TrustFailure(.chain(.hostMismatch(host: "h", names: []))).description
                 == "the certificate is for no host, not for h")
+        #expect(
+            TrustFailure(.chain(.hostMismatch(host: "127.0.0.1", names: [.dns("127.0.0.1")])))
+                .description
+                == "the certificate is for the DNS name 127.0.0.1, not for the address 127.0.0.1")
+        #expect(
+            TrustFailure(
+                .chain(
+                    .hostMismatch(
+                        host: "::1", names: [.dns("a"), .dns("::1"), .address("1.2.3.4")]))
+            ).description
+                == "the certificate is for a, the DNS name ::1, 1.2.3.4, not for the address ::1")
         #expect(failures[1].description == "the certificate of s expired at 1970-01-01T00:00:00Z")
     }
 }

@@ -215,8 +215,8 @@ struct HandshakeTests {
                                 .hostMismatch(
                                     host: "other.test",
                                     names: [
-                                        "service.test", "*.wild.test", "127.0.0.1",
-                                        "0:0:0:0:0:0:0:1",
+                                        .dns("service.test"), .dns("*.wild.test"),
+                                        .address("127.0.0.1"), .address("0:0:0:0:0:0:0:1"),
                                     ])))))
         }
         #expect(server.records().count == 1)

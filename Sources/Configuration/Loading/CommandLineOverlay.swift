@@ -3,7 +3,8 @@
 package struct CommandLineOverlay: Sendable, Equatable {
     /// `--listen`: replaces all forward listeners.
     package var listen: [String] = []
-    /// `--reverse ADDRESS=URL`: adds a reverse listener, or replaces the listener at that address.
+    /// `--reverse ADDRESS=URL`: adds a reverse listener, or replaces the file's (or the default)
+    /// listener at that address.
     package var reverse: [String] = []
     /// `--admin`: replaces `admin.address`.
     package var admin: String?
@@ -75,6 +76,8 @@ package struct CommandLineOverlay: Sendable, Equatable {
             let address = String(option[..<equals])
             let upstream = String(option[option.index(after: equals)...])
             listeners.removeAll { listener in
+                // What another option wrote stays: the checks report the address as taken.
+                if case .option = listener.origin { return false }
                 guard case .scalar(address, _)? = listener["address"]?.content else { return false }
                 return !address.hasSuffix(":0")
             }

@@ -13,11 +13,19 @@ extension SnapshotReader {
         an address and a port, as in 127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose)
         """
 
-    /// The listeners, all checks between them included.
+    /// The listeners, all checks between them included. `admin` is the administrative address, and
+    /// `adminField` the section that it is written in.
     func listeners(
-        _ field: Field?, hasExplicitClients: Bool, admin: Endpoint
+        _ field: Field?, hasExplicitClients: Bool, admin: Endpoint, adminField: Field?
     ) -> [ListenerConfiguration] {
-        guard let elements = field?.list(of: "listeners") else { return [Self.defaultListener] }
+        guard let elements = field?.list(of: "listeners") else {
+            if admin == Self.defaultListener.address, let node = adminField?.node["address"] {
+                validation.report(
+                    node.origin, "admin.address", "\(admin) is taken by the default listener",
+                    expected: "an address of its own, or listeners that leave it free")
+            }
+            return [Self.defaultListener]
+        }
         guard (1...Self.maximumListeners).contains(elements.count) else {
             field?.fail(
                 elements.isEmpty ? "has no listener" : "has \(elements.count) listeners",

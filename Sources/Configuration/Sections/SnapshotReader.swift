@@ -26,7 +26,8 @@ struct SnapshotReader {
         let pinsets = pinsets(top?["pinsets"])
         let admin = admin(top?["admin"])
         let listeners = listeners(
-            top?["listeners"], hasExplicitClients: hasClients, admin: admin.address)
+            top?["listeners"], hasExplicitClients: hasClients, admin: admin.address,
+            adminField: top?["admin"])
         return ConfigurationSnapshot(
             workers: workers(top?["workers"]),
             listeners: listeners,

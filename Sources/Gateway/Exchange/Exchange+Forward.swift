@@ -79,7 +79,7 @@ extension Exchange {
     // MARK: The head
 
     /// Fields that are written anew or belong to the client's hop.
-    private static let replacedFields = FieldIDSet([.host, .contentLength, .maxForwards])
+    private static let replacedFields = FieldIDSet([.host, .contentLength])
 
     private func makeRequestHead() -> Buffer? {
         guard let origin else { return nil }
@@ -99,8 +99,10 @@ extension Exchange {
             writer.appendForwardedFields(request.fields, of: bytes, omitting: omittedFields)
             appendConditions(bytes, to: &writer)
             appendUpgrade(bytes, to: &writer)
+            if let left = request.maxForwards(in: bytes)?.forwarded {
+                writer.append(field: .maxForwards, decimal: left)
+            }
         }
-        appendMaxForwards(to: &writer)
         appendFraming(to: &writer)
         writer.append(
             request.version == .http11 ? "Via: 1.1 pinfold\r\n\r\n" : "Via: 1.0 pinfold\r\n\r\n")
@@ -118,6 +120,7 @@ extension Exchange {
         var omitted = Self.replacedFields
         if validation != nil { omitted.formUnion(Validation.replacedFields) }
         if request.version == .http10 { omitted.insert(.expect) }
+        if MaxForwards.counts(request.method) { omitted.insert(.maxForwards) }
         return omitted
     }
 
@@ -142,12 +145,6 @@ extension Exchange {
         } else if request.acceptsTrailers {
             writer.append("TE: trailers\r\nConnection: TE\r\n")
         }
-    }
-
-    private func appendMaxForwards(to writer: inout HeadWriter) {
-        guard request.fields.contains(.maxForwards), let left = maxForwards else { return }
-        let isCounted = request.method == .trace || request.method == .options
-        writer.append(field: .maxForwards, decimal: isCounted && left > 0 ? left - 1 : left)
     }
 
     private func appendFraming(to writer: inout HeadWriter) {

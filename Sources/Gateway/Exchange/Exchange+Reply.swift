@@ -13,7 +13,8 @@ extension Exchange {
         worker.log(fault, of: self)
         let wantsJSON =
             refusedWantsJSON
-            || withRequestHead { request.fields.contains(.accept) && prefersJSON($0) }
+            || request.fields.contains(.accept)
+                && withRequestHead { AcceptedMediaTypes(of: request, in: $0).prefersJSON }
         let reply = ErrorReply(fault, id: idText, asJSON: wantsJSON)
         let mustClose = closing || fault.leavesNoRoom
         sendLocal(status: fault.status, contentType: reply.contentType, closing: mustClose) {
@@ -31,14 +32,6 @@ extension Exchange {
     var idText: String {
         let digits = String(id, radix: 16)
         return String(repeating: "0", count: max(0, 16 - digits.count)) + digits
-    }
-
-    private func prefersJSON(_ bytes: Span<UInt8>) -> Bool {
-        for field in request.fields where field.id == .accept {
-            let value = bytes.extracting(field.value.indices)
-            if value.occurrences(of: "application/json") > 0 { return true }
-        }
-        return false
     }
 
     /// Sends a complete response of the gateway's own.

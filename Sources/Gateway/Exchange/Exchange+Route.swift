@@ -88,23 +88,8 @@ extension Exchange {
 
     /// Max-Forwards: 0 of TRACE or OPTIONS: this gateway answers (RFC 9110 §7.6.2).
     private var isLastHop: Bool {
-        (request.method == .trace || request.method == .options) && maxForwards == 0
-    }
-
-    /// The value of Max-Forwards; nil when it is none, or not a number.
-    var maxForwards: UInt64? {
-        withRequestHead { bytes in
-            guard let field = request.fields.only(.maxForwards), !field.value.isEmpty else {
-                return nil
-            }
-            var value: UInt64 = 0
-            let digits = bytes.extracting(field.value.indices)
-            for index in digits.indices {
-                guard digits[index] &- 0x30 < 10, value < 1 << 32 else { return nil }
-                value = value * 10 + UInt64(digits[index] - 0x30)
-            }
-            return value
-        }
+        guard let left = withRequestHead({ request.maxForwards(in: $0) }) else { return false }
+        return left.forwarded == nil
     }
 }
 

@@ -179,7 +179,7 @@ final class Exchange: EventHandler, UpstreamConsumer {
     private func guess(from bytes: UnsafeRawBufferPointer) {
         let seen = Span<UInt8>(_unsafeElements: bytes.bindMemory(to: UInt8.self))
         if seen.starts(with: "HEAD ") { request.method = .head }
-        refusedWantsJSON = seen.occurrences(of: "application/json") > 0
+        refusedWantsJSON = AcceptedMediaTypes(unreadHead: seen).prefersJSON
     }
 
     private func prepare(client: ClientConnection, listener: Listener, peer: Endpoint) {

@@ -128,6 +128,10 @@ package enum ExchangeFault: Error, Sendable {
         case .connectOnReverseRoute: "CONNECT is not served by a reverse listener"
         case .connectPortRefused(let port): "CONNECT to port \(port) is not allowed"
         case .tunnelRefused: "tunnels to this host are refused by its configuration"
+        case .destinationRefused(.deniedHost):
+            "the destination is refused: access.destinations.deny names its host"
+        case .destinationRefused(.deniedNetwork):
+            "the destination is refused: access.destinations.deny names its network"
         case .destinationRefused(let refusal):
             "the destination is refused (\(refusal.rawValue)); "
                 + "access.destinations.allow can allow it"

@@ -708,7 +708,7 @@ def test_a_field_that_ends_here_does_not_tell_variants_apart(gateway, origin, ho
 @pytest.mark.large
 def test_an_origin_that_is_faster_than_the_disk_waits_for_it(gateway, nginx, workspace):
     """Else the largest responses would be fetched again and again and never be stored."""
-    data = random.Random(7).randbytes(1 << 20) * 200
+    data = random.Random(7).randbytes(1 << 20) * (20 if SANITIZER else 200)
     (nginx.files / "fast.bin").write_bytes(data)
     running = gateway({"cache": {"memory": "4MiB", "disk": "1GiB"}})
     for answered in ("stored", "hit"):

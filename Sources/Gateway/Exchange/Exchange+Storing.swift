@@ -54,7 +54,7 @@ extension Exchange {
 
     /// How long one response waits for the disk in all, and at a time. When the disk needs longer
     /// the response is passed on at its origin's pace, and not stored if the queue overflows.
-    private static let storePatienceMilliseconds: Int64 = 5000
+    private static let storePatienceMilliseconds: Int64 = 30_000
     private static let longestStoreWaitMilliseconds: Int64 = 1000
 
     /// Whether no more is read for now, so that the disk can follow: an origin is often faster, and

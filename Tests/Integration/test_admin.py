@@ -303,6 +303,7 @@ def test_reachability_by_probe(gateway):
                                   "probe": {"interval": "1s", "path": "/health"}}]})
     name = "pinfold_host_reachability"
     until(lambda: state(running, name) == "reachable", "a probe finds it")
+    until(lambda: there.requests, "its request comes after the connection")
     assert there.requests[0].target == "/health"
     there.close()
     until(lambda: state(running, name) != "reachable", "a probe misses it")
@@ -338,3 +339,18 @@ def test_json_lines_parse_under_load(gateway, origin):
     assert len(running.wait_access(200)) == 200
     for line in running.access_file.read_text().splitlines():
         json.loads(line)
+
+
+def test_the_administration_takes_no_clients_place(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({"limits": {"connections": 2}})
+    watchers = [Wire(running.admin) for _ in range(3)]
+    clients = [running.wire() for _ in range(2)]
+    try:
+        for wire in watchers:
+            assert wire.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").status == 200
+        for wire in clients:
+            assert wire.ask(request(there.url("/"))).body == b"x"
+    finally:
+        for wire in watchers + clients:
+            wire.close()

@@ -130,9 +130,7 @@ final class Worker {
 
     /// A connection was accepted.
     func accept(_ descriptor: Int32, from peer: Endpoint, on listener: Listener) {
-        let open = shared.clientConnections.add(1, ordering: .relaxed).newValue
-        if listener.isCounted, open > policy.configuration.limits.connections {
-            shared.clientConnections.subtract(1, ordering: .relaxed)
+        guard takesRoom(for: listener) else {
             metrics.add(.clientConnectionsRefusedByLimit)
             return Descriptors.close(descriptor)
         }
@@ -141,7 +139,7 @@ final class Worker {
         do {
             try loop.add(client, descriptor: descriptor)
         } catch {
-            shared.clientConnections.subtract(1, ordering: .relaxed)
+            givesRoomBack(of: listener)
             return Descriptors.close(descriptor)
         }
         if listener.isCounted { clients += 1 }
@@ -150,10 +148,25 @@ final class Worker {
         client.start()
     }
 
+    /// Counts one more connection under `limits.connections`; false: there are as many. Those to
+    /// the administration take no client's place.
+    private func takesRoom(for listener: Listener) -> Bool {
+        guard listener.isCounted else { return true }
+        let open = shared.clientConnections.add(1, ordering: .relaxed).newValue
+        if open <= policy.configuration.limits.connections { return true }
+        givesRoomBack(of: listener)
+        return false
+    }
+
+    private func givesRoomBack(of listener: Listener?) {
+        guard listener?.isCounted ?? true else { return }
+        shared.clientConnections.subtract(1, ordering: .relaxed)
+    }
+
     /// A client's connection, or the relay it became, is gone.
     func clientLeft(_ listener: Listener?) {
         if listener?.isCounted ?? true { clients -= 1 }
-        shared.clientConnections.subtract(1, ordering: .relaxed)
+        givesRoomBack(of: listener)
         metrics.adjust(.clientConnectionsOpen, by: -1)
         stopIfDrained()
     }

@@ -7,14 +7,16 @@ struct Check: ParsableCommand {
         abstract: "Validate a configuration and print the effective one.",
         discussion: """
             Prints the whole configuration with every default filled in, itself a valid \
-            configuration, and exits with 0. When something is wrong, prints one line per error to \
-            standard error and exits with 1.
+            configuration, and exits with 0; what is valid but probably not meant is a warning on \
+            standard error. When something is wrong, prints one line per error to standard error \
+            and exits with 1.
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
     func run() throws {
-        let snapshot = try options.loadOrExit()
-        writeToStandardOutput(snapshot.effectiveYAML())
+        let loaded = try options.loadOrExit()
+        for warning in loaded.warnings { writeToStandardError("warning: \(warning)\n") }
+        writeToStandardOutput(loaded.snapshot.effectiveYAML())
     }
 }

@@ -65,7 +65,7 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// The configuration for a command: errors go to standard error, one line each, and the exit
     /// code is 1.
-    func loadOrExit() throws -> ConfigurationSnapshot {
+    func loadOrExit() throws -> LoadedConfiguration {
         do {
             return try source.load()
         } catch {
@@ -83,7 +83,7 @@ struct ConfigurationSource: Sendable {
     var overlay: CommandLineOverlay
 
     /// Reads and checks the configuration as it is now.
-    func load() throws(ConfigurationErrors) -> ConfigurationSnapshot {
+    func load() throws(ConfigurationErrors) -> LoadedConfiguration {
         try ConfigurationLoader(environment: .ofProcess()).load(file: file, overlay: overlay)
     }
 }

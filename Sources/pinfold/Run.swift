@@ -16,10 +16,10 @@ struct Run: ParsableCommand {
 
     func run() throws {
         Self.boundHeaps()
-        let snapshot = try options.loadOrExit()
+        let loaded = try options.loadOrExit()
         let source = options.source
         let gateway = GatewayProcess(
-            configuration: snapshot, version: pinfoldVersion,
+            loaded: loaded, version: pinfoldVersion,
             load: { () throws(ConfigurationErrors) in try source.load() })
         do {
             let code = try gateway.run()

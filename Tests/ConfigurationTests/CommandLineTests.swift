@@ -43,6 +43,17 @@ import Testing
         return try #require(FileHandle(forWritingAtPath: path))
     }
 
+    @Test func checkPrintsWarningsAndStillSucceeds() throws {
+        try withTemporaryFolder { folder in
+            try write("pinsets: { unused: { mode: none } }\n", to: "gateway.yaml", in: folder)
+            let outcome = try pinfold(["check", "--config", "gateway.yaml"], in: folder)
+            #expect(outcome.status == 0)
+            #expect(
+                outcome.errors.hasPrefix("warning: gateway.yaml:1: pinsets.unused: no entry of"))
+            #expect(outcome.output.contains("pinsets:\n  \"unused\":\n"))
+        }
+    }
+
     @Test func checkPrintsTheEffectiveConfigurationWhichChecksTheSame() throws {
         try withTemporaryFolder { folder in
             let first = try pinfold(["check", "--workers", "2", "--listen", "[::1]:0"], in: folder)

@@ -58,7 +58,7 @@ import Testing
         for _ in 0..<3 { root.deleteLastPathComponent() }
         let file = root.appendingPathComponent("config/pinfold.yaml").path
         let loader = ConfigurationLoader(environment: testEnvironment)
-        #expect(try loader.load(file: file) == loadDefaults())
+        #expect(try loader.load(file: file).snapshot == loadDefaults())
     }
 
     @Test(arguments: [

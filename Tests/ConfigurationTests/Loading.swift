@@ -12,7 +12,16 @@ func load(
     environment: ConfigurationEnvironment = testEnvironment
 ) throws -> ConfigurationSnapshot {
     try ConfigurationLoader(environment: environment)
-        .load(text: Array(text.utf8), name: folder + "/gateway.yaml", overlay: overlay)
+        .load(text: Array(text.utf8), name: folder + "/gateway.yaml", overlay: overlay).snapshot
+}
+
+/// The warnings about a text that loads, each as its line would read without the folder.
+func warnings(
+    of text: String, overlay: CommandLineOverlay = CommandLineOverlay()
+) throws -> [String] {
+    try ConfigurationLoader(environment: testEnvironment)
+        .load(text: Array(text.utf8), name: "gateway.yaml", overlay: overlay)
+        .warnings.map(\.description)
 }
 
 /// The built-in defaults, with options on top.
@@ -20,7 +29,7 @@ func loadDefaults(
     overlay: CommandLineOverlay = CommandLineOverlay(),
     environment: ConfigurationEnvironment = testEnvironment
 ) throws -> ConfigurationSnapshot {
-    try ConfigurationLoader(environment: environment).load(file: nil, overlay: overlay)
+    try ConfigurationLoader(environment: environment).load(file: nil, overlay: overlay).snapshot
 }
 
 /// The errors of a text, each as its line would read without the folder; empty when it loads.

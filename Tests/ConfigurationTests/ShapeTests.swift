@@ -148,7 +148,8 @@ func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> 
     @Test func pathsAreRelativeToTheFilesFolderAndTildeIsTheHomeFolder() throws {
         func path(_ text: String, file: String) throws -> String {
             try ConfigurationLoader(environment: testEnvironment)
-                .load(text: Array("cache: { path: '\(text)' }".utf8), name: file).cache.path
+                .load(text: Array("cache: { path: '\(text)' }".utf8), name: file).snapshot.cache
+                .path
         }
         #expect(try path("x", file: "gateway.yaml") == "/srv/x")
         #expect(try path("x", file: "a/gateway.yaml") == "/srv/a/x")
@@ -166,7 +167,7 @@ func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> 
             var environment = testEnvironment
             environment.workingFolder = folder
             let snapshot = try ConfigurationLoader(environment: environment)
-                .load(file: "gateway.yaml")
+                .load(file: "gateway.yaml").snapshot
             #expect(snapshot.workers.count == 7)
             #expect(snapshot.cache.path == folder + "/here")
         }

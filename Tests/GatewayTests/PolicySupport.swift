@@ -47,7 +47,7 @@ func testConfiguration(
     let environment = ConfigurationEnvironment(
         homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", onlineCores: 2)
     var snapshot = try ConfigurationLoader(environment: environment)
-        .load(text: Array(text.utf8), name: "/srv/gateway.yaml")
+        .load(text: Array(text.utf8), name: "/srv/gateway.yaml").snapshot
     snapshot.tls.roots = roots
     snapshot.hosts = HostTable(
         entries: snapshot.hosts.entries.map { entry in

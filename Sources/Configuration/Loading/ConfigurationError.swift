@@ -8,6 +8,23 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
         case option(String)
         /// A built-in default, which is at fault only together with something else.
         case builtIn
+
+        /// The line of the file, or nil when the value was not written there.
+        package var line: Int? {
+            if case .file(_, let line) = self { line } else { nil }
+        }
+
+        /// `file:line: key`, `--option: key`; without the key when it is empty.
+        func place(key: String) -> String {
+            let place =
+                switch self {
+                case .file(let name, line: 0): name
+                case .file(let name, let line): "\(name):\(line)"
+                case .option(let option): option
+                case .builtIn: "built-in defaults"
+                }
+            return key.isEmpty ? place : "\(place): \(key)"
+        }
     }
 
     /// Where the offending value was written.
@@ -21,14 +38,7 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
 
     /// `file:line: key: what is wrong; expected …`, in one line.
     package var description: String {
-        let place: String
-        switch origin {
-        case .file(let name, line: 0): place = name
-        case .file(let name, let line): place = "\(name):\(line)"
-        case .option(let option): place = option
-        case .builtIn: place = "built-in defaults"
-        }
-        let named = key.isEmpty ? place : "\(place): \(key)"
+        let named = origin.place(key: key)
         return expected.isEmpty
             ? "\(named): \(problem)" : "\(named): \(problem); expected \(expected)"
     }

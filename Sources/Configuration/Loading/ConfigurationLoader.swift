@@ -18,7 +18,7 @@ package struct ConfigurationLoader: Sendable {
     /// - Throws: Everything that is wrong, not only the first.
     package func load(
         file: String?, overlay: CommandLineOverlay = CommandLineOverlay()
-    ) throws(ConfigurationErrors) -> ConfigurationSnapshot {
+    ) throws(ConfigurationErrors) -> LoadedConfiguration {
         guard let file else {
             let nothing = ConfigNode(origin: .builtIn, content: .null)
             return try check(nothing, folder: environment.workingFolder, overlay: overlay)
@@ -45,7 +45,7 @@ package struct ConfigurationLoader: Sendable {
     ///   - overlay: The options given on the command line.
     package func load(
         text: [UInt8], name: String, overlay: CommandLineOverlay = CommandLineOverlay()
-    ) throws(ConfigurationErrors) -> ConfigurationSnapshot {
+    ) throws(ConfigurationErrors) -> LoadedConfiguration {
         let root: ConfigNode
         do {
             root = try YAMLDocument.parse(text, name: name)
@@ -58,14 +58,14 @@ package struct ConfigurationLoader: Sendable {
 
     private func check(
         _ document: ConfigNode, folder: String, overlay: CommandLineOverlay
-    ) throws(ConfigurationErrors) -> ConfigurationSnapshot {
+    ) throws(ConfigurationErrors) -> LoadedConfiguration {
         let validation = Validation(environment: environment, folder: folder)
         var root = document
         overlay.apply(to: &root, validation: validation)
         let snapshot = SnapshotReader(validation: validation).snapshot(root)
         let errors = validation.sortedErrors
         guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
-        return snapshot
+        return LoadedConfiguration(snapshot: snapshot, warnings: validation.sortedWarnings)
     }
 }
 

@@ -11,6 +11,11 @@ struct Field {
         validation.report(node.origin, path, problem, expected: expected)
     }
 
+    /// Warns that the value, though valid, probably does not do what its author meant.
+    func warn(_ text: String) {
+        validation.warn(node.origin, path, text)
+    }
+
     /// A single value as text, however it is quoted.
     func text(expected: String) -> String? {
         switch node.content {

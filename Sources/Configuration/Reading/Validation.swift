@@ -1,14 +1,18 @@
-/// What the checks of one configuration share: the surroundings and the errors found so far.
+/// What the checks of one configuration share: the surroundings, and the errors and warnings found
+/// so far.
 ///
 /// Used by one thread, for the length of one load.
 final class Validation {
     /// Errors that are kept; a file with more is wrong from end to end.
     static let maximumErrors = 200
+    /// Warnings that are kept.
+    static let maximumWarnings = 200
 
     let environment: ConfigurationEnvironment
     /// The absolute folder that the file's relative paths are relative to.
     let folder: String
     private(set) var errors: [ConfigurationError] = []
+    private var warnings: [ConfigurationWarning] = []
 
     init(environment: ConfigurationEnvironment, folder: String) {
         self.environment = environment
@@ -24,12 +28,23 @@ final class Validation {
             ConfigurationError(origin: origin, key: key, problem: problem, expected: expected))
     }
 
+    /// Records a warning: something valid that probably does not do what its author meant.
+    func warn(_ origin: ConfigurationError.Origin, _ key: String, _ text: String) {
+        guard warnings.count < Self.maximumWarnings else { return }
+        warnings.append(ConfigurationWarning(origin: origin, key: key, text: text))
+    }
+
     /// The errors in the order of the file, those of options after them.
-    var sortedErrors: [ConfigurationError] {
-        func line(_ error: ConfigurationError) -> Int {
-            if case .file(_, let line) = error.origin { line } else { .max }
-        }
-        return errors.enumerated()
+    var sortedErrors: [ConfigurationError] { Self.sorted(errors, by: \.origin) }
+
+    /// The warnings in the order of the file, those about options after them.
+    var sortedWarnings: [ConfigurationWarning] { Self.sorted(warnings, by: \.origin) }
+
+    private static func sorted<Finding>(
+        _ findings: [Finding], by origin: KeyPath<Finding, ConfigurationError.Origin>
+    ) -> [Finding] {
+        func line(_ finding: Finding) -> Int { finding[keyPath: origin].line ?? .max }
+        return findings.enumerated()
             .sorted { (line($0.element), $0.offset) < (line($1.element), $1.offset) }
             .map(\.element)
     }

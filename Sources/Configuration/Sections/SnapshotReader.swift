@@ -28,12 +28,14 @@ struct SnapshotReader {
         let listeners = listeners(
             top?["listeners"], hasExplicitClients: hasClients, admin: admin.address,
             adminField: top?["admin"])
+        let hosts = hosts(top?["hosts"], pinsets: pinsets, over: defaultTLS)
+        warnOfUnusedPinsets(top?["pinsets"], pinsets, hosts)
         return ConfigurationSnapshot(
             workers: workers(top?["workers"]),
             listeners: listeners,
             admin: admin,
             access: access,
-            hosts: HostTable(entries: hosts(top?["hosts"], pinsets: pinsets, over: defaultTLS)),
+            hosts: HostTable(entries: hosts),
             pinsets: pinsets,
             tls: defaultTLS,
             cache: cache(top?["cache"]),

@@ -13,12 +13,13 @@ import TLS
 /// everything again. Belongs to the main thread.
 package final class GatewayProcess {
     /// Reads and checks the configuration again.
-    package typealias Load = @Sendable () throws(ConfigurationErrors) -> ConfigurationSnapshot
+    package typealias Load = @Sendable () throws(ConfigurationErrors) -> LoadedConfiguration
 
     private let load: Load
     private let signals = SignalSet()
     private var logger: Logger
     private var configuration: ConfigurationSnapshot
+    private let startWarnings: [ConfigurationWarning]
     /// What was made from `configuration`; nil before the start.
     private var policy: PolicySnapshot?
     private let published: PublishedState
@@ -35,11 +36,13 @@ package final class GatewayProcess {
     private static let hostLimit = 1000
 
     /// - Parameters:
-    ///   - configuration: what to run.
+    ///   - loaded: what to run, and the warnings about it.
     ///   - version: of the program, for the build's metric.
     ///   - load: reads the configuration again, at SIGHUP.
-    package init(configuration: ConfigurationSnapshot, version: String, load: @escaping Load) {
+    package init(loaded: LoadedConfiguration, version: String, load: @escaping Load) {
+        let configuration = loaded.snapshot
         self.configuration = configuration
+        startWarnings = loaded.warnings
         self.load = load
         published = PublishedState(version: version)
         logger = Logger(label: "pinfold") { StreamLogHandler.standardError(label: $0) }
@@ -58,6 +61,7 @@ package final class GatewayProcess {
         let shared = try makeServices(telling: mailboxes[0])
         self.shared = shared
         publish(configuration, policy)
+        log(startWarnings)
         try startWorkers(policy, perWorker, shared)
         announce(perWorker)
         let code = control()
@@ -236,10 +240,12 @@ package final class GatewayProcess {
 
     private func reload() {
         do {
-            let next = try load()
+            let loaded = try load()
+            let next = loaded.snapshot
             let generation = published.reload.withLock { $0.generation } + 1
             let policy = try makePolicy(next, generation: generation)
             let perWorker = try sockets.open(next)
+            log(loaded.warnings)
             warnOfWhatNeedsRestart(next)
             configuration = next
             self.policy = policy
@@ -260,6 +266,10 @@ package final class GatewayProcess {
             logger.error(
                 "configuration not reloaded, the old one stays", metadata: ["error": "\(error)"])
         }
+    }
+
+    private func log(_ warnings: [ConfigurationWarning]) {
+        for warning in warnings { logger.warning("configuration: \(warning)") }
     }
 
     private func warnOfWhatNeedsRestart(_ next: ConfigurationSnapshot) {

@@ -27,6 +27,9 @@ package struct SHA256Digest: Hashable, Sendable {
         word3 = word(24)
     }
 
+    /// The first eight bytes, as a number.
+    package var prefix: UInt64 { word0 }
+
     /// The 32 bytes, most significant first.
     package var bytes: [UInt8] {
         var result: [UInt8] = []

@@ -43,7 +43,7 @@ package struct CertificateInspection: Hashable, Sendable {
             defer { EVP_PKEY_free(key) }
             return key != nil && position == buffer.baseAddress.map { $0 + buffer.count }
         }
-        guard read, let digest = sha256(der.span) else {
+        guard read, let digest = SHA256Digest(hashing: der.span) else {
             ERR_clear_error()
             throw .notAPublicKey
         }
@@ -51,12 +51,15 @@ package struct CertificateInspection: Hashable, Sendable {
     }
 }
 
-/// SHA-256 of bytes; nil only if the library is out of memory.
-func sha256(_ bytes: Span<UInt8>) -> SHA256Digest? {
-    bytes.withUnsafeBufferPointer { buffer in
+extension SHA256Digest {
+    /// The digest of `bytes`; nil only if the library is out of memory.
+    package init?(hashing bytes: Span<UInt8>) {
         var digest = [UInt8](repeating: 0, count: SHA256Digest.byteCount)
-        guard SHA256(buffer.baseAddress, buffer.count, &digest) != nil else { return nil }
-        return SHA256Digest(digest.span)
+        let isDone = bytes.withUnsafeBufferPointer { buffer in
+            SHA256(buffer.baseAddress, buffer.count, &digest) != nil
+        }
+        guard isDone else { return nil }
+        self.init(digest.span)
     }
 }
 
@@ -138,7 +141,7 @@ struct X509View {
         let count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), &encoded)
         guard count > 0, let start = encoded else { return nil }
         defer { CRYPTO_free(start, nil, 0) }
-        return sha256(UnsafeBufferPointer(start: start, count: Int(count)).span)
+        return SHA256Digest(hashing: UnsafeBufferPointer(start: start, count: Int(count)).span)
     }
 
     /// SHA-256 of the certificate.

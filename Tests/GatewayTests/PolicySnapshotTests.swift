@@ -1,6 +1,7 @@
 import Addressing
 import Configuration
 import Pinning
+import TLS
 import Testing
 
 @testable import Configuration
@@ -23,7 +24,7 @@ private let pinned = """
 
 extension PolicySnapshot {
     /// Of the pinned host, of the one without pins, of all others.
-    fileprivate var fingerprints: [UInt64] {
+    fileprivate var allFingerprints: [TrustFingerprint] {
         [
             fingerprint(entryIndex: 0, isFixed: false), fingerprint(entryIndex: 1, isFixed: false),
             fingerprint(entryIndex: nil, isFixed: false),
@@ -32,10 +33,10 @@ extension PolicySnapshot {
 }
 
 /// The pinned configuration with one thing changed.
-private func changed(_ change: (inout ConfigurationSnapshot) -> Void) throws -> [UInt64] {
+private func changed(_ change: (inout ConfigurationSnapshot) -> Void) throws -> [TrustFingerprint] {
     var configuration = try testConfiguration(pinned)
     change(&configuration)
-    return try testPolicy(configuration).fingerprints
+    return try testPolicy(configuration).allFingerprints
 }
 
 /// One part of a pinset that is changed.
@@ -59,7 +60,7 @@ private enum PinsetChange: CaseIterable {
     @Test func equalTrustHasEqualFingerprintsWhateverItsGeneration() throws {
         let first = try testPolicy(try testConfiguration(pinned), generation: 1)
         let second = try testPolicy(try testConfiguration(pinned), generation: 99)
-        #expect(first.fingerprints == second.fingerprints)
+        #expect(first.allFingerprints == second.allFingerprints)
         #expect(first.generation == 1 && second.generation == 99)
     }
 
@@ -71,17 +72,64 @@ private enum PinsetChange: CaseIterable {
     }
 
     @Test func aFingerprintIsTheSameInEveryProcess() throws {
-        // Stored responses are found by it after a restart: it must not come from a seeded hash.
+        // Stored responses are used by it after a restart: it must not come from a seeded hash.
         var configuration = try testConfiguration()
         configuration.tls = UpstreamTLS(minimum: .tls12, roots: [.system])
-        var expected: UInt64 = 0xCBF2_9CE4_8422_2325
-        for byte in Array("1.2".utf8) + [0xFF] + Array("system".utf8) + [0xFF] {
-            expected = (expected ^ UInt64(byte)) &* 0x100_0000_01B3
-        }
-        // A reverse listener's upstream is marked by a constant of its own.
-        expected ^= 0x9E37_79B9_7F4A_7C15
+        func number(_ value: UInt8) -> [UInt8] { [0, 0, 0, 0, 0, 0, 0, value] }
+        var form = Array("pinfold trust 2".utf8)
+        // A reverse listener's upstream: no rules of access.
+        form.append(0)
+        form += number(3) + Array("1.2".utf8)
+        // One source of roots, the system's; no pinsets; no fields in the cache's key.
+        form += number(1) + [0] + number(0) + number(0)
+        let hashed = SHA256Digest(hashing: form.span)
+        let expected = try #require(hashed)
         let policy = try testPolicy(configuration)
-        #expect(policy.fingerprint(entryIndex: nil, isFixed: true) == expected)
+        #expect(policy.fingerprint(entryIndex: nil, isFixed: true).digest == expected)
+        #expect(
+            policy.fingerprint(entryIndex: nil, isFixed: true).prefix
+                == expected.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
+    }
+
+    @Test func certificatesDoNotRunIntoOneAnother() {
+        // The same bytes in the same order, cut at another place; 0xFF is a byte of DER like others.
+        let (one, two) = (TestRoots.one, TestRoots.two)
+        let cuts: [[[UInt8]]] = [
+            [one + two], [one, two], [one + [0xFF] + two], [one + [0xFF], two],
+            [one, [0xFF] + two],
+            [one, [0xFF], two], [one, [], two],
+        ]
+        var seen: Set<[UInt8]> = []
+        for certificates in cuts {
+            var form = TrustForm()
+            form.add(
+                UpstreamTLS(
+                    minimum: .tls12, roots: [.file(path: "/r.pem", certificates: certificates)]))
+            seen.insert(form.bytes)
+        }
+        var form = TrustForm()
+        form.add(
+            UpstreamTLS(
+                minimum: .tls12, roots: [TestRoots.file("/a", one), TestRoots.file("/b", two)]))
+        seen.insert(form.bytes)
+        #expect(seen.count == cuts.count + 1)
+    }
+
+    @Test func aPinsetsNamePinsAndAnchorsDoNotRunIntoOneAnother() {
+        let pinsets = [
+            Pinset(name: "ab", mode: .publicKey, pins: [.publicKey([1, 2])]),
+            Pinset(name: "a", mode: .publicKey, pins: [.publicKey([1, 2])]),
+            Pinset(name: "ab", mode: .publicKey, pins: [.publicKey([1]), .publicKey([2])]),
+            Pinset(name: "ab", mode: .publicKey, pins: [.certificate([1, 2])]),
+            Pinset(name: "ab", mode: .publicKey, pins: [], anchors: [[1, 2]]),
+            Pinset(name: "ab", mode: .publicKey, pins: [.publicKey([2])], anchors: [[1]]),
+        ]
+        let forms = pinsets.map { pinset in
+            var form = TrustForm()
+            form.add(pinset)
+            return form.bytes
+        }
+        #expect(Set(forms).count == forms.count)
     }
 
     @Test func whatIsNotTrustDoesNotChangeIt() throws {
@@ -105,15 +153,15 @@ private enum PinsetChange: CaseIterable {
             #expect(throws: (any Error).self) { _ = try testPolicy(configuration) }
             return
         }
-        let after = try testPolicy(configuration).fingerprints
+        let after = try testPolicy(configuration).allFingerprints
         #expect(after[0] != before[0])
         #expect(after[1...] == before[1...])
     }
 
     @Test func otherPinsChangeIt() throws {
-        let before = try testPolicy(pinned).fingerprints
+        let before = try testPolicy(pinned).allFingerprints
         let text = pinned.replacing(pin, with: otherPin)
-        let after = try testPolicy(text).fingerprints
+        let after = try testPolicy(text).allFingerprints
         #expect(after[0] != before[0])
         #expect(after[1...] == before[1...])
     }
@@ -136,7 +184,7 @@ private enum PinsetChange: CaseIterable {
             [.system, TestRoots.file("/roots.pem", one)],
             [.system],
         ]
-        var seen: [UInt64] = []
+        var seen: [TrustFingerprint] = []
         for roots in choices {
             let after = try changed { $0.tls.roots = roots }
             #expect(after[..<2] == before[..<2])

@@ -43,6 +43,8 @@ final class Origin {
     let match: DestinationRules.HostMatch
     /// The trust and the rules of access under which its responses are obtained; the same over
     /// restarts. What was stored under others is not used.
+    let trust: TrustFingerprint
+    /// What the store keeps of it.
     let fingerprint: UInt64
     /// The cache's policy, with the route's own part of the key.
     private(set) var cacheOptions = PolicyOptions()
@@ -67,7 +69,8 @@ final class Origin {
         self.match = match
         route = policy.route(entryIndex: entryIndex)
         tls = key.isSecure ? policy.tls(entryIndex: entryIndex) : nil
-        fingerprint = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)
+        trust = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)
+        fingerprint = trust.prefix
         let bracketed = key.host.utf8.contains(UInt8(ascii: ":")) ? "[\(key.host)]" : key.host
         let isDefault = key.port == (key.isSecure ? 443 : 80)
         let authority = isDefault ? bracketed : "\(bracketed):\(key.port)"

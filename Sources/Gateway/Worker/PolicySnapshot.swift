@@ -26,9 +26,7 @@ package final class PolicySnapshot: Sendable {
     let defaultRoute: Int
     private let entryPinsets: [[Int]]
     private let entryReachability: [[HostReachability]]
-    private let entryFingerprints: [UInt64]
-    private let defaultFingerprint: UInt64
-    private let accessFingerprint: UInt64
+    private let fingerprints: TrustFingerprints
 
     /// - Parameters:
     ///   - previous: the snapshot in force so far, whose TLS contexts, and with them the sessions,
@@ -69,13 +67,7 @@ package final class PolicySnapshot: Sendable {
         entryReachability = configuration.hosts.entries.map { entry in
             entry.match.map { reachability("\($0)") }
         }
-        accessFingerprint = Self.fingerprint(access: configuration.access)
-        defaultFingerprint = Self.fingerprint(trust: configuration.tls, [])
-        entryFingerprints = configuration.hosts.entries.map { entry in
-            Self.fingerprint(
-                trust: entry.tls, entry.pinsets.map { configuration.pinsets[$0] },
-                keyFields: entry.cacheKeyFields)
-        }
+        fingerprints = try TrustFingerprints(configuration)
     }
 
     var timeouts: TimeoutsConfiguration { configuration.timeouts }
@@ -94,9 +86,8 @@ package final class PolicySnapshot: Sendable {
     }
 
     /// - Parameter isFixed: of a reverse listener's upstream, which no rule of access applies to.
-    func fingerprint(entryIndex: Int?, isFixed: Bool) -> UInt64 {
-        let trust = entryIndex.map { entryFingerprints[$0] } ?? defaultFingerprint
-        return trust ^ (isFixed ? 0x9E37_79B9_7F4A_7C15 : accessFingerprint)
+    func fingerprint(entryIndex: Int?, isFixed: Bool) -> TrustFingerprint {
+        fingerprints.of(entry: entryIndex, isFixed: isFixed)
     }
 
     /// The state of the pattern that makes an entry apply to a host.
@@ -145,55 +136,6 @@ package final class PolicySnapshot: Sendable {
         let mode = entryIndex.map { configuration.hosts.entries[$0].tunnel } ?? .pass
         return Target(
             entryIndex: entryIndex, match: match, refusal: refusal, allowsTunnel: mode == .pass)
-    }
-
-    // MARK: Fingerprints
-
-    /// The same for the same rules about destinations.
-    private static func fingerprint(access: AccessConfiguration) -> UInt64 {
-        var hash = FNV1a()
-        for list in [access.allow, access.deny] {
-            for network in list.networks { hash.absorb("\(network)".utf8) }
-            for pattern in list.patterns { hash.absorb("\(pattern)".utf8) }
-            hash.absorb("/".utf8)
-        }
-        return hash.value
-    }
-
-    /// The same for the same trust, over restarts: responses obtained under it may be served
-    /// under it.
-    private static func fingerprint(
-        trust tls: UpstreamTLS, _ pinsets: [PinsetEntry], keyFields: [String] = []
-    ) -> UInt64 {
-        var hash = FNV1a()
-        for field in keyFields { hash.absorb(field.utf8) }
-        hash.absorb(tls.minimum.rawValue.utf8)
-        for source in tls.roots {
-            switch source {
-            case .system: hash.absorb("system".utf8)
-            case .file(_, let certificates): for der in certificates { hash.absorb(der) }
-            }
-        }
-        for named in pinsets {
-            let pinset = named.pinset
-            hash.absorb(pinset.name.utf8)
-            for der in pinset.anchors { hash.absorb(der) }
-            hash.absorb("\(pinset.mode) \(pinset.allowInvalidCertificates)".utf8)
-            hash.absorb("\(pinset.validatesDomainName)".utf8)
-            for pin in pinset.pins { hash.absorb("\(pin)".utf8) }
-        }
-        return hash.value
-    }
-}
-
-/// The FNV-1a hash: no secret, but the same in every process.
-private struct FNV1a {
-    private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
-
-    /// Takes in one item; items do not run into one another.
-    mutating func absorb(_ bytes: some Sequence<UInt8>) {
-        for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01B3 }
-        value = (value ^ 0xFF) &* 0x100_0000_01B3
     }
 }
 

@@ -1,0 +1,154 @@
+import Addressing
+import Configuration
+import Pinning
+import TLS
+
+/// Names the trust and the rules of access under which a response was obtained: the SHA-256 of all
+/// that decides about them. It is the same in every process, so that what was stored before a
+/// restart is used after it exactly if nothing of that has changed.
+struct TrustFingerprint: Hashable, Sendable {
+    /// The whole digest.
+    let digest: SHA256Digest
+    /// Its first 64 bits, which the store keeps beside each response.
+    var prefix: UInt64 { digest.prefix }
+
+    /// The fingerprint of what has been written.
+    init(_ form: TrustForm) throws(TLSContextError) {
+        guard let digest = SHA256Digest(hashing: form.bytes.span) else {
+            throw .library("SHA-256 failed")
+        }
+        self.digest = digest
+    }
+}
+
+/// The bytes that a fingerprint is the digest of. Each item is preceded by its length and each list
+/// by its count, so that no two configurations write the same bytes.
+struct TrustForm {
+    private(set) var bytes = Array("pinfold trust 2".utf8)
+
+    /// A number, in eight bytes.
+    mutating func add(_ number: Int) {
+        withUnsafeBytes(of: UInt64(bitPattern: Int64(number)).bigEndian) {
+            bytes.append(contentsOf: $0)
+        }
+    }
+
+    /// Bytes, their count before them.
+    mutating func add(_ item: some Collection<UInt8>) {
+        add(item.count)
+        bytes.append(contentsOf: item)
+    }
+
+    private mutating func add(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+
+    private mutating func add<Item>(
+        all items: [Item], _ write: (inout TrustForm, Item) -> Void
+    ) {
+        add(items.count)
+        for item in items { write(&self, item) }
+    }
+
+    /// How servers are verified.
+    mutating func add(_ tls: UpstreamTLS) {
+        add(tls.minimum.rawValue.utf8)
+        add(all: tls.roots) { form, source in
+            switch source {
+            case .system: form.bytes.append(0)
+            case .file(_, let certificates):
+                form.bytes.append(1)
+                form.add(all: certificates) { $0.add($1) }
+            }
+        }
+    }
+
+    /// What servers are held to beside that.
+    mutating func add(_ pinset: Pinset) {
+        add(pinset.name.utf8)
+        add(pinset.mode.rawValue.utf8)
+        add(pinset.allowInvalidCertificates)
+        add(pinset.validatesDomainName)
+        add(all: pinset.anchors) { $0.add($1) }
+        add(all: pinset.pins) { $0.add($1) }
+    }
+
+    private mutating func add(_ pin: Pin) {
+        switch pin {
+        case .keyDigest(let digest):
+            bytes.append(0)
+            add(digest.bytes)
+        case .certificateFingerprint(let digest):
+            bytes.append(1)
+            add(digest.bytes)
+        case .certificate(let der):
+            bytes.append(2)
+            add(der)
+        case .publicKey(let der):
+            bytes.append(3)
+            add(der)
+        }
+    }
+
+    /// A host entry's trust: its TLS and its pinsets, in the order of evaluation.
+    mutating func add(_ entry: HostEntry, of configuration: ConfigurationSnapshot) {
+        add(entry.tls)
+        add(all: entry.pinsets) { $0.add(configuration.pinsets[$1].pinset) }
+        add(all: entry.cacheKeyFields) { $0.add($1.utf8) }
+    }
+
+    /// The trust where no host entry matches: the same as of an entry that says nothing.
+    mutating func add(defaultsOf configuration: ConfigurationSnapshot) {
+        add(configuration.tls)
+        add(0)
+        add(0)
+    }
+
+    /// Which destinations may be reached; nil for a reverse listener's upstream, which no rule of
+    /// access applies to.
+    mutating func add(access: AccessConfiguration?) {
+        guard let access else {
+            bytes.append(0)
+            return
+        }
+        bytes.append(1)
+        for list in [access.allow, access.deny] {
+            add(all: list.networks) { $0.add("\($1)".utf8) }
+            add(all: list.patterns) { $0.add("\($1)".utf8) }
+        }
+    }
+}
+
+/// The fingerprints of all host entries of one configuration.
+struct TrustFingerprints: Sendable {
+    private let entries: [TrustFingerprint]
+    private let fixedEntries: [TrustFingerprint]
+    private let defaults: TrustFingerprint
+    private let fixedDefaults: TrustFingerprint
+
+    init(_ configuration: ConfigurationSnapshot) throws(TLSContextError) {
+        func all(
+            _ access: AccessConfiguration?
+        ) throws(TLSContextError) -> (entries: [TrustFingerprint], defaults: TrustFingerprint) {
+            var made: [TrustFingerprint] = []
+            for entry in configuration.hosts.entries {
+                var form = TrustForm()
+                form.add(access: access)
+                form.add(entry, of: configuration)
+                made.append(try TrustFingerprint(form))
+            }
+            var form = TrustForm()
+            form.add(access: access)
+            form.add(defaultsOf: configuration)
+            return (made, try TrustFingerprint(form))
+        }
+        (entries, defaults) = try all(configuration.access)
+        (fixedEntries, fixedDefaults) = try all(nil)
+    }
+
+    /// - Parameters:
+    ///   - entry: the index of the host entry; nil where none matches.
+    ///   - isFixed: of a reverse listener's upstream.
+    func of(entry: Int?, isFixed: Bool) -> TrustFingerprint {
+        guard let entry else { return isFixed ? fixedDefaults : defaults }
+        return isFixed ? fixedEntries[entry] : entries[entry]
+    }
+}

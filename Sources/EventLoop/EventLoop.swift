@@ -7,7 +7,9 @@ package final class EventLoop {
     private let selector: Selector
     private var slots = SlotTable()
     private var wheel: TimerWheel
-    private var deferred: [() -> Void] = []
+    /// Entries of the wheel that are due, in the order in which they fell due.
+    private var due = FIFO<TimerWheel.Entry>()
+    private var deferred = FIFO<() -> Void>()
     /// Called at the end of each turn.
     package final var turnEnded: (() -> Void)?
     private var running = false
@@ -17,6 +19,11 @@ package final class EventLoop {
     package private(set) final var turnNumber: UInt64 = 0
     /// More may be ready than this turn was told of.
     package private(set) final var mayHaveMoreEvents = false
+
+    /// How many deadlines, and how many pieces of deferred work, one turn takes at most. The next
+    /// turns take the rest, with the events of descriptors between them, so that thousands that
+    /// come due together do not stop everybody else.
+    package static let portion = 64
 
     /// Milliseconds of the monotonic clock, read once a turn.
     package private(set) final var now: Int64
@@ -92,7 +99,8 @@ package final class EventLoop {
     /// Every registered handler, for shutting down.
     package var handlers: [EventHandler] { slots.all }
 
-    /// Runs `work` at the end of this turn, on a fresh stack.
+    /// Runs `work` on a fresh stack at the end of this turn, or of one that follows at once when
+    /// there is more than `portion`; in the order of the calls.
     package func afterTurn(_ work: @escaping () -> Void) { deferred.append(work) }
 
     /// Runs turns until `stop`.
@@ -105,9 +113,10 @@ package final class EventLoop {
     package func stop() { running = false }
 
     /// One turn: waits at most `limit` milliseconds (nil: until something happens), then calls
-    /// the handlers that are ready, those whose deadline passed, and the work put off.
+    /// the handlers that are ready, a portion of those whose deadline passed, and a portion of the
+    /// work put off.
     package func turn(waitingAtMost limit: Int32? = nil) {
-        var wait = deferred.isEmpty ? wheel.wait(from: now) : 0
+        var wait = deferred.isEmpty && due.isEmpty ? wheel.wait(from: now) : 0
         if let limit, wait < 0 || wait > limit { wait = limit }
         let count = selector.wait(milliseconds: wait)
         turnNumber &+= 1
@@ -117,7 +126,7 @@ package final class EventLoop {
             deliver(count)
         }
         now = Clock.monotonicMilliseconds()
-        for entry in wheel.advance(to: now) { expire(entry) }
+        expireDue()
         runDeferred()
         turnEnded?()
     }
@@ -138,6 +147,13 @@ package final class EventLoop {
         }
     }
 
+    private func expireDue() {
+        for entry in wheel.advance(to: now) { due.append(entry) }
+        for _ in 0..<min(due.count, Self.portion) {
+            if let entry = due.popFirst() { expire(entry) }
+        }
+    }
+
     private func expire(_ entry: TimerWheel.Entry) {
         guard let handler = slots.handler(for: entry.token), handler.wheelEntry == entry.time
         else { return }
@@ -151,10 +167,8 @@ package final class EventLoop {
     }
 
     private func runDeferred() {
-        guard !deferred.isEmpty else { return }
-        let work = deferred
-        deferred = []
-        for item in work { item() }
+        // What this work puts off itself is for the next turn.
+        for _ in 0..<min(deferred.count, Self.portion) { deferred.popFirst()?() }
     }
 }
 

@@ -270,3 +270,71 @@ import Testing
         #expect(Clock.wallMilliseconds() > 1_700_000_000_000)
     }
 }
+
+@Suite struct EventLoopPortionTests {
+    @Test func deadlinesThatPassTogetherAreToldInPortions() throws {
+        let loop = try EventLoop()
+        let handlers = (0..<200).map { _ in Recorder(loop) }
+        for handler in handlers {
+            try loop.add(handler)
+            loop.setDeadline(handler, after: 1)
+        }
+        var portions: [Int] = []
+        while portions.reduce(0, +) < handlers.count {
+            let before = portions.reduce(0, +)
+            loop.turn()
+            let told = handlers.count { !$0.deadlines.isEmpty } - before
+            if told > 0 { portions.append(told) }
+        }
+        #expect(portions == [64, 64, 64, 8])
+    }
+
+    @Test func eventsGetTheirTurnBetweenPortions() throws {
+        let loop = try EventLoop()
+        let event = try Descriptors.event()
+        defer { Descriptors.close(event) }
+        let reader = Recorder(loop)
+        try loop.add(reader, descriptor: event, trigger: .edge)
+        loop.turn(waitingAtMost: 0)
+        let handlers = (0..<200).map { _ in Recorder(loop) }
+        for handler in handlers {
+            try loop.add(handler)
+            loop.setDeadline(handler, after: 1)
+        }
+        while handlers.allSatisfy({ $0.deadlines.isEmpty }) { loop.turn() }
+        Descriptors.signal(event)
+        let before = reader.events.count
+        loop.turn()
+        #expect(reader.events.count == before + 1)
+        #expect(handlers.contains { $0.deadlines.isEmpty }, "others are still to be told")
+    }
+
+    @Test func aDeadlineThatIsMovedWhileItWaitsItsTurnIsNotTold() throws {
+        let loop = try EventLoop()
+        let handlers = (0..<100).map { _ in Recorder(loop) }
+        for handler in handlers {
+            try loop.add(handler)
+            loop.setDeadline(handler, after: 1)
+        }
+        while handlers.allSatisfy({ $0.deadlines.isEmpty }) { loop.turn() }
+        let untold = handlers.filter { $0.deadlines.isEmpty }
+        #expect(untold.count == 36)
+        loop.setDeadline(untold[0], after: nil)
+        loop.setDeadline(untold[1], after: 60_000)
+        loop.remove(untold[2])
+        loop.runs(for: 30)
+        #expect(handlers.count { $0.deadlines.isEmpty } == 3)
+    }
+
+    @Test func workPutOffIsDoneInPortionsAndInOrder() throws {
+        let loop = try EventLoop()
+        var done: [Int] = []
+        for number in 0..<150 { loop.afterTurn { done.append(number) } }
+        loop.turn()
+        #expect(done.count == 64)
+        loop.turn()
+        #expect(done.count == 128)
+        loop.turn()
+        #expect(done == Array(0..<150))
+    }
+}

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// What `IdleOrder` keeps with a connection, and asks of it.
 protocol IdleOrdered: AnyObject {
     var isIdle: Bool { get }

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Who waits for a connection, first come first served. A consumer waits once at most.
 ///
 /// All operations take constant time, amortised: a busy origin may have thousands of waiters, and

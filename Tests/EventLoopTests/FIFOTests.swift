@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Gateway
+@testable import EventLoop
 
 @Suite struct FIFOTests {
     @Test func whatCameFirstLeavesFirst() {

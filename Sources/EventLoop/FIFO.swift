@@ -1,23 +1,28 @@
 /// A queue in an array: taking from the front and appending cost amortised constant time.
-struct FIFO<Element> {
+package struct FIFO<Element> {
     private var elements: [Element?] = []
     private var head = 0
 
     /// Elements taken before the array is moved up: not for a handful.
     private static var slack: Int { 32 }
 
-    var count: Int { elements.count - head }
-    var isEmpty: Bool { count == 0 }
-    var first: Element? { isEmpty ? nil : elements[head] }
+    package init() {}
 
-    mutating func append(_ element: Element) { elements.append(element) }
+    package var count: Int { elements.count - head }
+    package var isEmpty: Bool { count == 0 }
+    package var first: Element? { isEmpty ? nil : elements[head] }
 
-    mutating func popFirst() -> Element? {
+    package mutating func append(_ element: Element) { elements.append(element) }
+
+    package mutating func popFirst() -> Element? {
         guard !isEmpty else { return nil }
         let element = elements[head]
         elements[head] = nil
         head += 1
-        if head > Self.slack, head * 2 >= elements.count {
+        if head == elements.count {
+            elements.removeAll(keepingCapacity: head <= Self.slack)
+            head = 0
+        } else if head > Self.slack, head * 2 >= elements.count {
             elements.removeFirst(head)
             head = 0
         }
@@ -25,7 +30,7 @@ struct FIFO<Element> {
     }
 
     /// Keeps those that the condition holds for, in their order. Takes time for each.
-    mutating func keep(where isKept: (Element) -> Bool) {
+    package mutating func keep(where isKept: (Element) -> Bool) {
         elements = elements[head...].filter { $0.map(isKept) ?? false }
         head = 0
     }

@@ -45,8 +45,13 @@ struct CounterFamily: Sendable {
             "Client connections that were closed at once, by reason.",
             [
                 Series("reason=\"limit\"", .clientConnectionsRefusedByLimit),
+                Series("reason=\"client_limit\"", .clientConnectionsRefusedByClientLimit),
                 Series("reason=\"address\"", .clientConnectionsRefusedByAddress),
             ]),
+        CounterFamily(
+            "pinfold_client_connections_evicted",
+            "Idle client connections that were closed to make room for another one.",
+            .clientConnectionsClosedForRoom),
         CounterFamily(
             "pinfold_accept_pauses",
             "Times that accepting was paused because descriptors had run out.", .acceptPauses),

@@ -5,6 +5,10 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case clientConnectionsAccepted
     /// Closed at once: the limit of connections is reached.
     case clientConnectionsRefusedByLimit
+    /// Closed at once: the client has as many as one client may have.
+    case clientConnectionsRefusedByClientLimit
+    /// Idle, closed to make room for another connection.
+    case clientConnectionsClosedForRoom
     /// Closed at once: the client's address is not in the configured networks.
     case clientConnectionsRefusedByAddress
     /// Accepting was paused for want of descriptors (EMFILE, ENFILE).

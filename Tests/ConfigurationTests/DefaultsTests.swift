@@ -40,7 +40,8 @@ import Testing
             snapshot.limits
                 == LimitsConfiguration(
                     connections: 20_000, headBytes: 32_768, fields: 128, upstreamPerHost: 256,
-                    pending: 1_024))
+                    pending: 1_024,
+                    perClient: ClientLimits(connections: 15_000, exchanges: 10_000)))
         #expect(
             snapshot.timeouts
                 == TimeoutsConfiguration(

@@ -35,7 +35,8 @@ enum EveryFault {
         case .loopDetected: .requestTimeout
         case .requestTimeout: .onlyIfCached
         case .onlyIfCached: .storedBodyUnreadable
-        case .storedBodyUnreadable: .tooManyPending
+        case .storedBodyUnreadable: .clientExchangeLimit
+        case .clientExchangeLimit: .tooManyPending
         case .tooManyPending: .poolWaitTimeout
         case .poolWaitTimeout: .nameNotResolved(.nxdomain)
         case .nameNotResolved: .connectFailed(.connectionRefused)

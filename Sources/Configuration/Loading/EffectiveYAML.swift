@@ -113,6 +113,10 @@ extension ConfigurationSnapshot {
         yaml.line(1, "fields: \(limits.fields)")
         yaml.line(1, "upstreamPerHost: \(limits.upstreamPerHost)")
         yaml.line(1, "pending: \(limits.pending)")
+        let client = limits.perClient
+        yaml.line(
+            1,
+            "perClient: { connections: \(client.connections), exchanges: \(client.exchanges) }")
         yaml.line(0, "timeouts:")
         yaml.duration(1, "head", timeouts.headMilliseconds)
         yaml.duration(1, "idle", timeouts.idleMilliseconds)

@@ -102,13 +102,29 @@ extension SnapshotReader {
     /// The sizes that nothing may exceed.
     func limits(_ field: Field?) -> LimitsConfiguration {
         let section = field?.section(
-            keys: ["connections", "headBytes", "fields", "upstreamPerHost", "pending"])
+            keys: [
+                "connections", "headBytes", "fields", "upstreamPerHost", "pending", "perClient",
+            ])
+        let connections = section?["connections"]?.integer(in: 1...1_000_000) ?? 20_000
         return LimitsConfiguration(
-            connections: section?["connections"]?.integer(in: 1...1_000_000) ?? 20_000,
+            connections: connections,
             headBytes: section?["headBytes"]?.bytes(in: 1 << 10...1 << 20) ?? 32 << 10,
             fields: section?["fields"]?.integer(in: 1...10_000) ?? 128,
             upstreamPerHost: section?["upstreamPerHost"]?.integer(in: 1...65_535) ?? 256,
-            pending: section?["pending"]?.integer(in: 0...1_000_000) ?? 1_024)
+            pending: section?["pending"]?.integer(in: 0...1_000_000) ?? 1_024,
+            perClient: perClient(section?["perClient"], connections: connections))
+    }
+
+    /// Generous by default, for many users may be behind one address: three quarters of all
+    /// connections, and exchanges as many as half of them. Small limits are not divided.
+    private func perClient(_ field: Field?, connections: Int) -> ClientLimits {
+        let section = field?.section(keys: ["connections", "exchanges"])
+        let least = 256
+        return ClientLimits(
+            connections: section?["connections"]?.integer(in: 1...1_000_000)
+                ?? max(least, connections / 4 * 3),
+            exchanges: section?["exchanges"]?.integer(in: 1...1_000_000)
+                ?? max(least, connections / 2))
     }
 
     /// The times that nothing may exceed.

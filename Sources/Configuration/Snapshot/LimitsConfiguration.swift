@@ -41,6 +41,14 @@ package struct ActivityConfiguration: Sendable, Equatable {
     package var completionDelayMilliseconds: Int64
 }
 
+/// What one client network (an IPv4 address, an IPv6 /64) may have at once, over all workers.
+package struct ClientLimits: Sendable, Equatable {
+    /// Connections open; one more is closed at once.
+    package var connections: Int
+    /// Exchanges on their way to an origin, and tunnels; one more is refused.
+    package var exchanges: Int
+}
+
 /// The sizes that nothing may exceed.
 package struct LimitsConfiguration: Sendable, Equatable {
     /// Client connections open at once, over all workers.
@@ -53,6 +61,8 @@ package struct LimitsConfiguration: Sendable, Equatable {
     package var upstreamPerHost: Int
     /// Exchanges waiting for a connection to one upstream at once; one more is refused.
     package var pending: Int
+    /// What one client may have.
+    package var perClient: ClientLimits
 
     /// The limits of a head, the ones that are not configurable at their defaults.
     package var headLimits: HeadLimits {

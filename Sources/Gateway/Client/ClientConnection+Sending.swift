@@ -155,6 +155,7 @@ extension ClientConnection: ClientStream {
         state = .head
         worker.loop.setDeadline(self, after: timeouts.idleMilliseconds)
         if input?.isEmpty ?? true { input = nil }
+        noteIdle()
         drive()
     }
 
@@ -165,6 +166,7 @@ extension ClientConnection: ClientStream {
         output = OutputQueue()
         exchange = nil
         state = .closed
+        worker.idleClients.closed(self)
         worker.loop.remove(self, keepingOpen: descriptor)
         return (descriptor, leftover, pending)
     }

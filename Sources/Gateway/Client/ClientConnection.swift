@@ -14,7 +14,7 @@ import HTTPCore
 ///        │ end of stream, idle time-out ──► closed
 ///
 /// An idle connection holds no buffer and no exchange.
-final class ClientConnection: EventHandler {
+final class ClientConnection: EventHandler, IdleOrdered {
     /// Room that `sendHead` needs behind the fields.
     static let reservedBytes = 128
     /// Bytes that a closing connection still reads, so that a reset does not destroy the reply
@@ -28,6 +28,8 @@ final class ClientConnection: EventHandler {
     let descriptor: Int32
     let listener: Listener
     let peer: Endpoint
+    /// What its client has open; nil on the administration's listener.
+    let account: ClientAccount?
 
     var state = State.head
     var mayHaveInput = true
@@ -67,11 +69,15 @@ final class ClientConnection: EventHandler {
         init(_ framing: BodyFraming) { decoder = BodyDecoder(framing) }
     }
 
-    init(worker: Worker, descriptor: Int32, listener: Listener, peer: Endpoint) {
+    init(
+        worker: Worker, descriptor: Int32, listener: Listener, peer: Endpoint,
+        account: ClientAccount?
+    ) {
         self.worker = worker
         self.descriptor = descriptor
         self.listener = listener
         self.peer = peer
+        self.account = account
         parser = RequestHeadParser(limits: worker.policy.headLimits)
     }
 
@@ -87,6 +93,20 @@ final class ClientConnection: EventHandler {
     /// Begins to serve; the connection is registered.
     func start() {
         worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
+        noteIdle()
+    }
+
+    // MARK: Idleness
+
+    var idleSince: Int64 = 0
+    var placedAt: Int64?
+    var isClosed: Bool { state == .closed }
+    /// Nothing of a request has arrived: it may be closed to make room for another connection.
+    var isIdle: Bool { state == .head && !parser.isWithinHead && input?.isEmpty ?? true }
+
+    /// Nothing is expected of the client for now.
+    func noteIdle() {
+        if account != nil { worker.idleClients.becameIdle(self, at: worker.loop.now) }
     }
 
     var timeouts: TimeoutsConfiguration { worker.policy.timeouts }
@@ -171,7 +191,8 @@ final class ClientConnection: EventHandler {
         drive()
     }
 
-    func close() {
+    /// - Parameter keepingRoom: its place among the connections goes to another one.
+    func close(keepingRoom: Bool = false) {
         guard state != .closed else { return }
         state = .closed
         if let exchange {
@@ -182,6 +203,7 @@ final class ClientConnection: EventHandler {
         output.discard()
         worker.loop.remove(self)
         Descriptors.close(descriptor)
-        worker.clientLeft(listener)
+        worker.idleClients.closed(self)
+        worker.clientLeft(account, keepingRoom: keepingRoom)
     }
 }

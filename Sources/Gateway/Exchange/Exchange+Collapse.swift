@@ -21,8 +21,8 @@ extension Exchange {
         case none
         /// Others wait for its response.
         case leads(hash: UInt64)
-        /// It waits for the response to this one.
-        case follows(Exchange)
+        /// It waits in this line for the response to another one.
+        case follows(FollowerLine<Exchange>)
         /// The response it waited for has come.
         case answered
         /// It has waited long enough.
@@ -44,6 +44,7 @@ extension Exchange {
 
     /// Sends the request to its origin, or waits for the response to another for the same.
     func forwardOrWait() {
+        guard isAdmitted() else { return }
         guard let reason = forwardReason, let hash = key?.hash,
             CacheDecision.mayCollapse(request.method, with: request.fields.present, reason)
         else { return forward() }
@@ -71,8 +72,10 @@ extension Exchange {
 
     private func follow(_ leader: Exchange, for milliseconds: Int64) {
         phase = .waiting
-        collapsing = .follows(leader)
-        leader.followers.append(self)
+        let line = leader.followers ?? FollowerLine<Exchange>()
+        leader.followers = line
+        line.append(self)
+        collapsing = .follows(line)
         stored = nil
         validation = nil
         worker.metrics.add(.cacheCollapseWaits)
@@ -88,25 +91,33 @@ extension Exchange {
             worker.flights.goAlone(
                 hash: hash, until: worker.loop.now + Self.aloneMilliseconds)
         }
-        guard !followers.isEmpty else { return }
-        let waiting = followers
-        followers = []
-        for follower in waiting { follower.flightEnded(end) }
+        guard let line = followers else { return }
+        followers = nil
+        line.end = end
+        let loop = worker.loop
+        loop.afterTurn { Self.release(line, on: loop) }
+    }
+
+    /// Lets those who wait go on, a portion in each turn: there may be thousands.
+    private static func release(_ line: FollowerLine<Exchange>, on loop: EventLoop) {
+        for _ in 0..<EventLoop.portion {
+            guard let follower = line.popFirst() else { return }
+            follower.flightEnded(line.end ?? .failed)
+        }
+        if !line.isEmpty { loop.afterTurn { release(line, on: loop) } }
     }
 
     private func flightEnded(_ end: FlightEnd) {
         collapsing = end == .failed ? .none : .answered
         worker.loop.setDeadline(self, after: nil)
-        // On a stack of its own; by then the object may be another exchange.
-        let id = id
-        worker.loop.afterTurn { [self] in
-            if self.id == id { lookUpAgain() }
-        }
+        lookUpAgain()
     }
 
-    /// It has waited long enough, and goes alone.
+    /// It has waited long enough, and goes alone; unless the response is there by now.
     func waitTimedOut() {
-        leaveFlight()
+        guard case .follows(let line) = collapsing else { return }
+        line.remove(self)
+        if let end = line.end { return flightEnded(end) }
         collapsing = .gaveUp
         lookUpAgain()
     }
@@ -123,9 +134,9 @@ extension Exchange {
         switch collapsing {
         case .none, .answered, .gaveUp: break
         case .leads: endFlight(.failed)
-        case .follows(let leader):
+        case .follows(let line):
             collapsing = .none
-            leader.followers.removeAll { $0 === self }
+            line.remove(self)
         }
     }
 }

@@ -30,6 +30,7 @@ extension Exchange {
     private func releaseUpstream() {
         abandonStore()
         leaveFlight()
+        leaveAccount()
         if let upstream {
             self.upstream = nil
             upstream.cancel()

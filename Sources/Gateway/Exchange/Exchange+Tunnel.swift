@@ -16,6 +16,7 @@ extension Exchange {
         if let refusal = target.refusal {
             return reply(with: .destinationRefused(refusal), closing: false)
         }
+        guard isAdmitted() else { return }
         phase = .tunnelling
         let reachability = policy.reachability(host: host, port: request.port)
         let operation = ConnectOperation(
@@ -105,6 +106,7 @@ extension Exchange {
 
     private func relay(_ transport: Transport, earlyFromUpstream: Buffer?) {
         phase = .tunnelling
+        let account = clientReference?.account
         guard let detached = client?.detach() else {
             Descriptors.close(transport.descriptor)
             return finish()
@@ -116,7 +118,7 @@ extension Exchange {
             worker: worker, idleMilliseconds: worker.policy.timeouts.idleMilliseconds
         ) { [self] toUpstream, toClient in
             worker.metrics.adjust(.tunnelsOpen, by: -1)
-            worker.clientLeft(listener)
+            worker.clientLeft(account)
             worker.metrics.add(.tunnelBytesToUpstream, toUpstream)
             worker.metrics.add(.tunnelBytesToClient, toClient)
             relayedBytes = (toUpstream, toClient)
@@ -131,7 +133,7 @@ extension Exchange {
             Descriptors.close(detached.descriptor)
             Descriptors.close(transport.descriptor)
             worker.metrics.adjust(.tunnelsOpen, by: -1)
-            worker.clientLeft(listener)
+            worker.clientLeft(account)
             finish()
         }
     }

@@ -24,7 +24,7 @@ import Metrics
 ///
 /// It sees heads, body parts and ends; which protocol version carries them is known to the client
 /// stream and the upstream connection only. Objects are used again for other exchanges.
-final class Exchange: EventHandler, UpstreamConsumer {
+final class Exchange: EventHandler, UpstreamConsumer, Follower {
     /// Where the exchange is.
     enum Phase {
         case ended
@@ -92,12 +92,18 @@ final class Exchange: EventHandler, UpstreamConsumer {
     var revalidated: CachedResponse?
     /// How it takes part in asking once for many.
     var collapsing = Collapsing.none
-    /// Who waits for the response, while it leads.
-    var followers = ContiguousArray<Exchange>()
+    /// Who waits for the response, while it leads; nil: nobody yet.
+    var followers: FollowerLine<Exchange>?
+    /// Its neighbours in the line in which it waits itself.
+    var nextFollower: Exchange?
+    var previousFollower: Exchange?
     /// Until when it waits for others' responses, in the loop's milliseconds; 0: it has not waited.
     var waitEnds: Int64 = 0
     /// What follows when the origin's 304 has been read to its end.
     var afterValidation = AfterValidation.nothing
+
+    /// The client among whose exchanges it counts.
+    var countedFor: ClientAccount?
 
     // What is reported.
     var started: Int64 = 0

@@ -20,6 +20,7 @@ package enum ExchangeFault: Error, Sendable {
     case requestTimeout
     case onlyIfCached
     case storedBodyUnreadable
+    case clientExchangeLimit
     // The way upstream.
     case tooManyPending
     case poolWaitTimeout
@@ -49,7 +50,7 @@ package enum ExchangeFault: Error, Sendable {
         case .loopDetected: 508
         case .requestTimeout: 408
         case .onlyIfCached: 504
-        case .tooManyPending, .descriptorsExhausted: 503
+        case .tooManyPending, .descriptorsExhausted, .clientExchangeLimit: 503
         case .nameNotResolved(.timeout): 504
         case .nameNotResolved(.overloaded), .nameNotResolved(.cancelled): 503
         case .nameNotResolved: 502
@@ -96,7 +97,8 @@ package enum ExchangeFault: Error, Sendable {
         case .loopDetected: "proxy_loop_detected"
         case .onlyIfCached, .superseded: "proxy_internal_response"
         case .storedBodyUnreadable: "proxy_internal_error"
-        case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted: "connection_limit_reached"
+        case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit:
+            "connection_limit_reached"
         case .nameNotResolved(let failure): "\(failure.proxyStatus)"
         case .connectFailed(.connectionRefused): "connection_refused"
         case .connectFailed(.timedOut), .connectTimeout: "connection_timeout"
@@ -139,6 +141,8 @@ package enum ExchangeFault: Error, Sendable {
         case .requestTimeout: "the request did not arrive in time"
         case .onlyIfCached: "nothing usable is stored, and the request allows stored responses only"
         case .storedBodyUnreadable: "the stored response could not be read"
+        case .clientExchangeLimit:
+            "this client has as many requests under way as limits.perClient.exchanges allows"
         case .tooManyPending: "too many requests wait for a connection to this server"
         case .poolWaitTimeout: "no connection to the server became free in time"
         case .nameNotResolved(let failure): "the host name has no address (\(failure.rawValue))"
@@ -166,7 +170,7 @@ extension ExchangeFault {
         "only-if-cached", "stored-body-unreadable", "too-many-pending", "pool-wait-timeout",
         "connect-timeout", "tls-timeout", "descriptors-exhausted", "upstream-closed",
         "upstream-reset", "first-byte-timeout", "upstream-body-timeout", "too-many-interim",
-        "superseded", "other",
+        "superseded", "client-exchange-limit", "other",
     ]
 
     /// The index into `plainReasons` of a case without further parts.
@@ -192,9 +196,10 @@ extension ExchangeFault {
         case .upstreamBodyTimeout: 17
         case .upgradeOverInterimLimit: 18
         case .superseded: 19
+        case .clientExchangeLimit: 20
         case .request, .response, .destinationRefused, .nameNotResolved, .tlsFailed,
             .connectFailed:
-            20
+            21
         }
     }
 

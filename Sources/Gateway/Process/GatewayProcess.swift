@@ -109,7 +109,7 @@ package final class GatewayProcess {
                 metrics: { published.metrics() }, readiness: { published.readiness() }),
             version: published.version)
         return SharedServices(
-            workerCount: workerCount, resolver: try Resolver(options: resolverOptions),
+            mailboxes: mailboxes, resolver: try Resolver(options: resolverOptions),
             store: makeStore(), accessLog: try makeAccessLog(), logger: logger, labels: labels,
             activity: activity, tellActivity: { first.post(.activityChanged) },
             administration: { site.respond(to: $0) })

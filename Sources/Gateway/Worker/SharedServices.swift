@@ -2,6 +2,7 @@ import Activity
 import Addressing
 import Admin
 import CacheStore
+import EventLoop
 import Logging
 import Metrics
 import Resolver
@@ -10,7 +11,7 @@ import Synchronization
 /// What the workers share: nothing of it is changed by one without a lock, and none of the locks is
 /// held across a system call.
 package final class SharedServices: Sendable {
-    package let workerCount: Int
+    package var workerCount: Int { mailboxes.count }
     package let resolver: Resolver
     /// nil when the cache is off.
     package let store: CacheStore?
@@ -21,6 +22,10 @@ package final class SharedServices: Sendable {
     package let administration: @Sendable (AdminRequest) -> AdminResponse
     /// Client connections of all workers, for the limit.
     let clientConnections = Atomic<Int>(0)
+    /// What each client has open, for the limits of one client.
+    let clients = ClientAccounts()
+    /// Each worker's mailbox, for what one asks the others.
+    let mailboxes: [Mailbox<WorkerMessage>]
     let activity: ActivityMonitor
     /// Tells the worker that runs the activity indicator's timer.
     let tellActivity: @Sendable () -> Void
@@ -30,12 +35,13 @@ package final class SharedServices: Sendable {
     let isDraining = Atomic<Bool>(false)
 
     package init(
-        workerCount: Int, resolver: Resolver, store: CacheStore?, accessLog: AccessLog?,
+        mailboxes: [Mailbox<WorkerMessage>], resolver: Resolver, store: CacheStore?,
+        accessLog: AccessLog?,
         logger: Logger, labels: RouteLabels, activity: ActivityMonitor,
         tellActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminResponse
     ) {
-        self.workerCount = workerCount
+        self.mailboxes = mailboxes
         self.resolver = resolver
         self.store = store
         self.accessLog = accessLog

@@ -31,6 +31,10 @@ final class Worker {
     private(set) var isDraining = false
     private var hasDrained = false
     private var clients = 0
+    var idleClients = IdleOrder<ClientConnection>()
+    /// Accepted at the limit of connections, while other workers are asked for places.
+    var newcomers = FIFO<Newcomer>()
+    var isAskingForRoom = false
     private var exchangeCounter: UInt64 = 0
     private let exchangePrefix: UInt64
     private var wallOffset: Int64 = 0
@@ -83,6 +87,8 @@ final class Worker {
             (loop.handler(for: token) as? Exchange)?.storeWaitEnded(hasDrained: true)
         case .configure(let policy, let sockets): configure(policy, sockets)
         case .activityChanged: activityTimer?.observe()
+        case .roomWanted(let request): roomWanted(request)
+        case .roomMade(let request): roomMade(request)
         case .drain: drain()
         case .stop: loop.stop()
         }
@@ -128,18 +134,16 @@ final class Worker {
         }
     }
 
-    /// A connection was accepted.
-    func accept(_ descriptor: Int32, from peer: Endpoint, on listener: Listener) {
-        guard takesRoom(for: listener) else {
-            metrics.add(.clientConnectionsRefusedByLimit)
-            return Descriptors.close(descriptor)
-        }
+    /// Takes a connection in that is within all limits.
+    func admit(
+        _ descriptor: Int32, _ peer: Endpoint, _ listener: Listener, account: ClientAccount?
+    ) {
         let client = ClientConnection(
-            worker: self, descriptor: descriptor, listener: listener, peer: peer)
+            worker: self, descriptor: descriptor, listener: listener, peer: peer, account: account)
         do {
             try loop.add(client, descriptor: descriptor)
         } catch {
-            givesRoomBack(of: listener)
+            if let account { leaves(account) }
             return Descriptors.close(descriptor)
         }
         if listener.isCounted { clients += 1 }
@@ -148,27 +152,22 @@ final class Worker {
         client.start()
     }
 
-    /// Counts one more connection under `limits.connections`; false: there are as many. Those to
-    /// the administration take no client's place.
-    private func takesRoom(for listener: Listener) -> Bool {
-        guard listener.isCounted else { return true }
-        let open = shared.clientConnections.add(1, ordering: .relaxed).newValue
-        if open <= policy.configuration.limits.connections { return true }
-        givesRoomBack(of: listener)
-        return false
-    }
-
-    private func givesRoomBack(of listener: Listener?) {
-        guard listener?.isCounted ?? true else { return }
-        shared.clientConnections.subtract(1, ordering: .relaxed)
-    }
-
     /// A client's connection, or the relay it became, is gone.
-    func clientLeft(_ listener: Listener?) {
-        if listener?.isCounted ?? true { clients -= 1 }
-        givesRoomBack(of: listener)
+    /// - Parameters:
+    ///   - account: its client; nil for the administration's, which takes no client's place.
+    ///   - keepingRoom: its place among the connections goes to another one.
+    func clientLeft(_ account: ClientAccount?, keepingRoom: Bool = false) {
+        if let account {
+            clients -= 1
+            leaves(account, keepingRoom: keepingRoom)
+        }
         metrics.adjust(.clientConnectionsOpen, by: -1)
         stopIfDrained()
+    }
+
+    private func leaves(_ account: ClientAccount, keepingRoom: Bool = false) {
+        shared.clients.close(account)
+        if !keepingRoom { givesRoomBack() }
     }
 
     func acceptPaused(_ error: Errno, on listener: Listener) {
@@ -279,6 +278,7 @@ final class Worker {
     private func drain() {
         guard !isDraining else { return }
         isDraining = true
+        turnNewcomersAway()
         for probe in probes { probe.stop() }
         probes = []
         // The administration still answers: that it is draining is something to be told.
@@ -302,6 +302,7 @@ final class Worker {
 
     private func close() {
         for listener in listeners { listener.close() }
+        turnNewcomersAway()
         for relay in relays.values { relay.close(broken: false) }
         for handler in loop.handlers {
             (handler as? ClientConnection)?.cutOff()

@@ -19,6 +19,10 @@ package enum WorkerMessage: Sendable {
     case configure(PolicySnapshot, [ListenerSocket])
     /// The gateway has become busy or quiet: the activity indicator is to be told.
     case activityChanged
+    /// Another worker asks for the places of idle client connections.
+    case roomWanted(RoomRequest)
+    /// All workers have answered this one's request for places.
+    case roomMade(RoomRequest)
     /// Accept nothing more, finish what is in flight.
     case drain
     /// End now.

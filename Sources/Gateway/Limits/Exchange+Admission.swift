@@ -1,0 +1,22 @@
+// How many exchanges one client may have on their way to origins. What is answered from memory is
+// not counted: it is over at once, and costs nothing that others wait for.
+extension Exchange {
+    /// Counts the exchange among those of its client, once. False: there are as many as may be, and
+    /// it has been answered.
+    func isAdmitted() -> Bool {
+        guard countedFor == nil, let account = clientReference?.account else { return true }
+        let limit = worker.policy.configuration.limits.perClient.exchanges
+        guard account.beginExchange(limit: limit) else {
+            reply(with: .clientExchangeLimit, closing: false)
+            return false
+        }
+        countedFor = account
+        return true
+    }
+
+    /// The exchange is over.
+    func leaveAccount() {
+        countedFor?.endExchange()
+        countedFor = nil
+    }
+}

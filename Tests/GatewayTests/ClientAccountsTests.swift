@@ -1,0 +1,87 @@
+import Addressing
+import Testing
+
+@testable import Gateway
+
+@Suite("What one client may have")
+struct ClientAccountsTests {
+    private func address(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
+
+    @Test(arguments: [
+        ("192.0.2.1", "192.0.2.1", true), ("192.0.2.1", "192.0.2.2", false),
+        ("192.0.2.1", "::ffff:192.0.2.1", true),
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", true),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", false),
+    ])
+    func `a client is an IPv4 address or an IPv6 network of 64 bits`(
+        one: String, other: String, isSame: Bool
+    ) throws {
+        let accounts = ClientAccounts()
+        let first = try #require(accounts.open(try address(one), limit: 2))
+        let second = try #require(accounts.open(try address(other), limit: 2))
+        #expect((first === second) == isSame)
+        #expect(accounts.count == (isSame ? 1 : 2))
+        #expect(first.openConnections == (isSame ? 2 : 1))
+    }
+
+    @Test func `one connection beyond the limit is refused and a closed one makes room`() throws {
+        let accounts = ClientAccounts()
+        let client = try address("192.0.2.1")
+        let account = try #require(accounts.open(client, limit: 2))
+        #expect(accounts.open(client, limit: 2) != nil)
+        #expect(accounts.open(client, limit: 2) == nil)
+        #expect(accounts.open(try address("192.0.2.2"), limit: 2) != nil)
+        accounts.close(account)
+        #expect(accounts.open(client, limit: 2) === account)
+    }
+
+    @Test func `a client without connections is forgotten`() throws {
+        let accounts = ClientAccounts()
+        let account = try #require(accounts.open(try address("192.0.2.1"), limit: 2))
+        accounts.close(account)
+        #expect(accounts.count == 0)
+        #expect(accounts.account(of: account.network.address) == nil)
+    }
+
+    @Test func `exchanges are counted up to the limit`() throws {
+        let account = try #require(
+            ClientAccounts().open(try address("192.0.2.1"), limit: 1))
+        #expect(account.beginExchange(limit: 2))
+        #expect(account.beginExchange(limit: 2))
+        #expect(!account.beginExchange(limit: 2))
+        account.endExchange()
+        #expect(account.beginExchange(limit: 2))
+    }
+
+    @Test func `refusals are logged once in a while`() throws {
+        let account = try #require(
+            ClientAccounts().open(try address("192.0.2.1"), limit: 1))
+        #expect(account.mayLog(now: 5, every: 100))
+        #expect(!account.mayLog(now: 104, every: 100))
+        #expect(account.mayLog(now: 105, every: 100))
+    }
+}
+
+@Suite("Asking other workers for places")
+struct RoomRequestTests {
+    @Test func `no more places are granted than were asked for`() {
+        let request = RoomRequest(asker: 0, wanted: 2, others: 2)
+        #expect(request.claim())
+        request.grant()
+        #expect(request.claim())
+        #expect(!request.claim())
+        // The one who claimed it had none: another worker may have.
+        request.giveUp()
+        #expect(request.claim())
+        request.grant()
+        #expect(!request.claim())
+        #expect(request.grantedCount == 2)
+    }
+
+    @Test func `the last one to answer says so`() {
+        let request = RoomRequest(asker: 0, wanted: 1, others: 3)
+        #expect(!request.answer())
+        #expect(!request.answer())
+        #expect(request.answer())
+    }
+}

@@ -127,7 +127,8 @@ let package = Package(
             dependencies: [
                 "Gateway", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
                 "Metrics", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
-                "Configuration",
+                "Configuration", "Admin",
+                .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),

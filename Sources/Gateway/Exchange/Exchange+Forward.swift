@@ -8,7 +8,6 @@ extension Exchange {
     func forward(fresh: Bool = false) {
         guard let origin = currentOrigin() else { return }
         phase = .connecting
-        if !fresh { rememberReplayableBody() }
         worker.upstreams.acquire(origin, for: self, fresh: fresh)
         // Still waiting: the wait has a bound of its own where no connection is being made.
         if phase == .connecting, register() {
@@ -34,11 +33,20 @@ extension Exchange {
         return nil
     }
 
-    /// A body that lies in the head's buffer entirely can be sent a second time.
-    private func rememberReplayableBody() {
-        guard hasRequestBody, case .length(let length) = request.framing,
-            let buffer = requestBuffer, UInt64(buffer.count) >= length
-        else { return }
+    /// The wait for a connection has lasted too long.
+    func connectionWaitTimedOut() {
+        guard let origin else { return }
+        worker.upstreams.abandon(origin, self)
+        worker.metrics.add(.poolWaitTimeouts)
+        fail(.poolWaitTimeout)
+    }
+
+    /// A body that lies in the head's buffer entirely can be sent a second time. To be called
+    /// before any of it is taken out of the buffer: what follows it is the next request.
+    func rememberReplayableBody(_ buffer: Buffer) {
+        guard case .length(let length) = request.framing, UInt64(buffer.count) >= length else {
+            return
+        }
         replayableBody = buffer.start..<(buffer.start + Int(length))
     }
 
@@ -234,7 +242,7 @@ extension Exchange {
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
         if token != .none { worker.loop.setDeadline(self, after: nil) }
         upstream = nil
-        if case .superseded = fault, !responseHeadSent { return forward() }
+        if case .superseded = fault, !responseHeadSent { return forward(fresh: retried) }
         if !responseStarted, mayRetry(after: fault) {
             retried = true
             worker.metrics.add(.retries)

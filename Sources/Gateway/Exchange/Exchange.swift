@@ -56,7 +56,8 @@ final class Exchange: EventHandler, UpstreamConsumer, Follower {
     var hasRequestBody = false
     var listener: Listener?
     var peer: Endpoint?
-    /// Bytes of the request's body in the buffer of its head that could be sent again.
+    /// The request's body, if all of it came with the head and it could be sent again: where it
+    /// is in the head's buffer.
     var replayableBody: Range<Int>?
     var sentBodyBytes: UInt64 = 0
     /// Bytes of content taken from the client, whatever became of them.
@@ -160,6 +161,7 @@ final class Exchange: EventHandler, UpstreamConsumer, Follower {
         requestHeadStart = headStart
         hasRequestBody = hasBody
         requestBodyEnded = !hasBody
+        if hasBody { rememberReplayableBody(buffer) }
         route()
     }
 
@@ -250,13 +252,14 @@ final class Exchange: EventHandler, UpstreamConsumer, Follower {
         }
     }
 
+    /// One thing only: it may end the exchange, and the object may then be another one already.
     override func deadlineReached() {
-        if phase == .serving { serving?.proceed() }
-        if phase == .waiting { return waitTimedOut() }
-        if phase == .forwarding { return storeWaitEnded(hasDrained: false) }
-        guard phase == .connecting, let origin else { return }
-        worker.upstreams.abandon(origin, self)
-        worker.metrics.add(.poolWaitTimeouts)
-        fail(.poolWaitTimeout)
+        switch phase {
+        case .serving: serving?.proceed()
+        case .waiting: waitTimedOut()
+        case .forwarding: storeWaitEnded(hasDrained: false)
+        case .connecting: connectionWaitTimedOut()
+        case .ended, .routing, .loading, .replying, .tunnelling: break
+        }
     }
 }

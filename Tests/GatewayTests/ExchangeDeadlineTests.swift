@@ -1,0 +1,40 @@
+import CLinux
+import EventLoop
+import Testing
+
+@testable import CacheStore
+@testable import Gateway
+
+@Suite("A deadline of an exchange")
+struct ExchangeDeadlineTests {
+    private func get(_ host: String) -> String {
+        "GET http://\(host)/ HTTP/1.1\r\nHost: \(host)\r\n\r\n"
+    }
+
+    @Test("that ends it does nothing to the pipelined request that takes over its object")
+    func pipelined() throws {
+        let still = try StillWorker()
+        let (client, far) = try still.connect()
+        defer { close(far) }
+        write(get("one.test") + get("two.test"), to: far)
+        client.drive()
+        let exchange = try #require(client.exchange)
+        #expect(exchange.phase == .connecting)
+
+        // As if the first were being answered from the disk, whose queue stays full.
+        still.worker.upstreams.abandon(try #require(exchange.origin), exchange)
+        exchange.phase = .serving
+        exchange.serving = StoredBodyReader(
+            exchange: exchange,
+            body: DiskBody(id: 1, count: 10, chunkBytes: 10) { _ in }, content: 0..<10)
+        let first = exchange.id
+        for _ in 0..<1000 where exchange.id == first { exchange.deadlineReached() }
+
+        let answers = readable(far)
+        #expect(answers.contains("stored-body-unreadable"))
+        #expect(!answers.contains("pool-wait-timeout"))
+        #expect(client.exchange === exchange)
+        #expect(exchange.phase == .connecting)
+        client.cutOff()
+    }
+}

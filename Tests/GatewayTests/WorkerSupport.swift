@@ -1,0 +1,73 @@
+import Activity
+import Addressing
+import Admin
+import CLinux
+import EventLoop
+import Logging
+import Metrics
+import Resolver
+import Testing
+
+@testable import Gateway
+
+/// A worker whose loop does not run: a test calls what the loop would call, in the order that it
+/// wants to see. Without a cache; names are asked for, and no answer arrives.
+final class StillWorker {
+    let worker: Worker
+    let listener: Listener
+    let resolver: Resolver
+
+    init(_ configuration: String = "{}") throws {
+        var options = ResolverOptions()
+        options.servers = .list([try #require(Endpoint("127.0.0.1:9"))])
+        resolver = try Resolver(options: options)
+        let shared = SharedServices(
+            workerCount: 1, resolver: resolver, store: nil, accessLog: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            labels: RouteLabels(),
+            activity: ActivityMonitor(
+                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)),
+            tellActivity: {},
+            administration: { _ in AdminResponse(status: 404, contentType: "", body: []) })
+        worker = try Worker(
+            index: 0, policy: try testPolicy(configuration), shared: shared,
+            metrics: WorkerMetrics(
+                dimensions: MetricsDimensions(reasons: ExchangeFault.metricReasons.count)),
+            mailbox: try Mailbox())
+        listener = Listener(
+            worker: worker, name: "test", endpoint: try #require(Endpoint("127.0.0.1:0")),
+            role: .forward, route: 0, logIndex: 0, descriptor: -1)
+    }
+
+    deinit { resolver.close() }
+
+    /// A client's connection, and the descriptor of its other end.
+    func connect() throws -> (client: ClientConnection, far: Int32) {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+        let client = ClientConnection(
+            worker: worker, descriptor: ends[0], listener: listener,
+            peer: try #require(Endpoint("127.0.0.1:1")))
+        try worker.loop.add(client, descriptor: ends[0])
+        client.start()
+        return (client, ends[1])
+    }
+}
+
+/// Everything that can be read from a descriptor now.
+func readable(_ descriptor: Int32) -> String {
+    var text = ""
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    while true {
+        let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
+        guard count > 0 else { return text }
+        text += String(decoding: bytes[..<count], as: UTF8.self)
+    }
+}
+
+/// Writes all of a text.
+func write(_ text: String, to descriptor: Int32) {
+    var text = text
+    text.withUTF8 { _ = send(descriptor, $0.baseAddress, $0.count, 0) }
+}

@@ -1,13 +1,14 @@
 """CONNECT: a tunnel to an allowed port, with backpressure, half-close and an idle time-out."""
 
+import contextlib
 import hashlib
 import socket
 import threading
 
 import pytest
-from support.origin import OriginConnection
+from support.origin import OriginConnection, reply
 from support.wait import until
-from support.wire import Wire
+from support.wire import Wire, request
 
 
 def echo(connection: OriginConnection) -> None:
@@ -55,6 +56,32 @@ def test_200_comes_only_after_the_upstream_is_connected(shared_gateway):
     with wire:
         assert response.status == 502
         assert response.proxy_status["error"] == "connection_refused"
+
+
+@pytest.mark.parametrize("why", ["not there", "refused by its port", "refused by its address"])
+@pytest.mark.parametrize("when", ["with the head", "after the answer"])
+def test_what_follows_a_connect_that_failed_is_never_a_request(gateway, origin, why, when):
+    """It was meant for the tunnel: a client may send it before it knows that there is none."""
+    there = origin(lambda _: reply(b"reached"))
+    running = gateway({"access": {"connectPorts": [443]} if why == "refused by its port" else {}})
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        host = "169.254.169.254" if why == "refused by its address" else "127.0.0.1"
+        connect = f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+        optimistic = request(there.url("/smuggled"))
+        with running.wire() as wire:
+            wire.send(connect + (optimistic if when == "with the head" else b""))
+            response = wire.read_final()
+            assert response.status == (502 if why == "not there" else 403)
+            assert response.get("connection").lower() == "close"
+            if when == "after the answer":
+                # The reply is read, and still nothing is taken for a request.
+                with contextlib.suppress(OSError):
+                    wire.send(optimistic)
+            assert wire.ended()
+    assert running.get(there.url("/afterwards")).body == b"reached"
+    assert [one.target for one in there.requests] == ["/afterwards"]
 
 
 def test_a_connect_that_cannot_be_made_in_time_is_a_504(gateway):

@@ -61,7 +61,7 @@ extension ClientConnection {
         case .bytes(let count):
             mayHaveInput = count == buffer.writable.count || peerFinished
             buffer.end += count
-            requestBytes += UInt64(count)
+            if listener.isCounted { worker.metrics.add(.clientBytesReceived, UInt64(count)) }
             return true
         case .wouldBlock:
             mayHaveInput = false
@@ -129,7 +129,6 @@ extension ClientConnection {
         input.start += headBytes
         state = .exchange
         headIsTimed = false
-        requestBytes = UInt64(headBytes + input.count)
         responseBytes = 0
         contentBytes = 0
         responseEnded = false

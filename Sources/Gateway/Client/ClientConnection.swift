@@ -54,7 +54,6 @@ final class ClientConnection: EventHandler, IdleOrdered {
     var exchange: Exchange?
     /// Chunk heads that wait in `output`.
     var chunkHeads: Buffer?
-    var requestBytes: UInt64 = 0
     var responseBytes: UInt64 = 0
     var contentBytes: UInt64 = 0
     /// `responseBytes` when the final head was queued, which it stays until some of the head is

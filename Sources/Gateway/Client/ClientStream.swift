@@ -20,8 +20,7 @@ enum ClientFraming: Equatable {
 protocol ClientStream: AnyObject {
     /// Interim responses, and trailers, can be sent.
     var takesInterimResponses: Bool { get }
-    /// Bytes received for and sent in answer to the current exchange.
-    var requestBytes: UInt64 { get }
+    /// Bytes sent in answer to the current exchange, heads and framing included.
     var responseBytes: UInt64 { get }
     /// Bytes of content given to be sent in answer to the current exchange.
     var contentBytes: UInt64 { get }

@@ -62,15 +62,14 @@ extension Exchange {
         let now = Clock.monotonicMicroseconds()
         let duration = UInt64(max(0, now - started))
         let sent = (clientReference?.responseBytes ?? 0) + relayedBytes.toClient
-        let received = (clientReference?.requestBytes ?? 0) + relayedBytes.fromClient
         if let listener, listener.isCounted {
             worker.metrics.recordExchange(
                 ExchangeRecord(
                     route: origin?.route ?? listener.route,
                     method: MetricMethod(rawValue: request.method.rawValue) ?? .other,
                     status: status, cache: cacheResult, durationMicroseconds: duration,
-                    requestBytes: received, responseBytes: sent))
-            worker.metrics.add(.clientBytesReceived, received)
+                    requestBytes: receivedBodyBytes + relayedBytes.fromClient,
+                    responseBytes: (clientReference?.contentBytes ?? 0) + relayedBytes.toClient))
             worker.metrics.add(.clientBytesSent, sent)
             if let log = worker.shared.accessLog {
                 worker.write(self, to: log, durationMicroseconds: duration)

@@ -16,13 +16,15 @@ extension Exchange {
             || request.fields.contains(.accept)
                 && withRequestHead { AcceptedMediaTypes(of: request, in: $0).prefersJSON }
         let reply = ErrorReply(fault, id: idText, asJSON: wantsJSON)
-        let mustClose = closing || fault.leavesNoRoom
+        // What a client sends behind CONNECT is meant for the tunnel, and may come before it has
+        // read that there is none: it must never be read as a request.
+        let mustClose = closing || fault.leavesNoRoom || request.method == .connect
         sendLocal(status: fault.status, contentType: reply.contentType, closing: mustClose) {
             writer in
             writer.append("Proxy-Status: ")
             writer.append(reply.proxyStatus.span)
             writer.appendLineEnd()
-            if fault.status == 405 { writer.append("Allow: GET, HEAD, POST, PUT, DELETE\r\n") }
+            if fault.status == 405 { appendAllow(to: &writer) }
         } body: {
             reply.body
         }
@@ -83,10 +85,17 @@ extension Exchange {
     /// OPTIONS * is about the gateway itself.
     func answerOptions() {
         sendLocal(status: 200, contentType: nil, closing: false) {
-            $0.append("Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH, CONNECT\r\n")
+            appendAllow(to: &$0)
         } body: {
             []
         }
+    }
+
+    /// The methods that the listener takes. Others that it passes on have no place in a list.
+    private func appendAllow(to writer: inout HeadWriter) {
+        writer.append("Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH")
+        if case .forward = listener?.role { writer.append(", CONNECT") }
+        writer.appendLineEnd()
     }
 
     /// Max-Forwards is used up: the gateway is the final recipient (RFC 9110 §9.3.7, §9.3.8).

@@ -114,6 +114,8 @@ extension Exchange {
         clientReference = nil
         keepOnlyTheHead()
         worker.metrics.adjust(.tunnelsOpen, by: 1)
+        // Counted when it was read, before there was a relay.
+        let early = UInt64(detached.leftover?.count ?? 0)
         let relay = Relay(
             worker: worker, idleMilliseconds: worker.policy.timeouts.idleMilliseconds
         ) { [self] toUpstream, toClient in
@@ -121,6 +123,7 @@ extension Exchange {
             worker.clientLeft(account)
             worker.metrics.add(.tunnelBytesToUpstream, toUpstream)
             worker.metrics.add(.tunnelBytesToClient, toClient)
+            worker.metrics.add(.clientBytesReceived, toUpstream - min(early, toUpstream))
             relayedBytes = (toUpstream, toClient)
             finish()
         }

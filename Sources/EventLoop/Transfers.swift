@@ -73,6 +73,12 @@ package enum Transfers {
         }
     }
 
+    /// Whether bytes have arrived at a socket that nobody has read yet.
+    package static func hasUnreadBytes(_ fd: Int32) -> Bool {
+        var byte: UInt8 = 0
+        return recv(fd, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
+    }
+
     /// Whether a socket has neither bytes nor an end or error to be read: what an idle connection
     /// that can be used looks like.
     package static func isQuiet(_ fd: Int32) -> Bool {

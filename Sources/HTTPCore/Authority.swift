@@ -1,9 +1,10 @@
 /// A host with an optional port (RFC 3986 §3.2.2, §3.2.3), as in targets and Host.
 ///
 /// Stricter than the grammar, because a host that two programs could read differently is a hole:
-/// no percent-encoding and no sub-delims in names, labels of 1 to 63 and names of at most 253
-/// bytes, no numbers that only `inet_aton` takes for an address (`127.1`, `0x7f000001`), no zone
-/// identifiers, no IPvFuture.
+/// names of at most 253 bytes, no numbers that only `inet_aton` takes for an address (`127.1`,
+/// `0x7f000001`), no zone identifiers, no IPvFuture. Every other registered name is taken as it is,
+/// percent-encoding included: `ex%61mple.com` is not `example.com` here, matches nothing that is
+/// configured for it, and is no domain name, so that nothing is ever looked up for it.
 struct Authority {
     /// The host without brackets and without a final dot.
     var host: ByteRange
@@ -60,7 +61,7 @@ struct Authority {
         return (Authority(host: host, kind: .ipv6, port: nil), close &+ 1)
     }
 
-    /// A registered name or IPv4 address, and where it ends.
+    /// A domain name or IPv4 address, and where it ends; else any registered name.
     @inline(__always)
     private static func scanName(
         _ bytes: HeadBytes, from start: Int, to limit: Int
@@ -70,11 +71,13 @@ struct Authority {
         var hasFinalDot = false
         while true {
             while index < limit, ByteClass.isHostLabel(bytes[index]) { index &+= 1 }
-            guard index > label, index &- label <= 63 else { return nil }
+            guard index > label, index == limit || endsLabel(bytes[index]) else {
+                return RegisteredName.scan(bytes, from: start, to: limit)
+            }
             guard index < limit, bytes[index] == Byte.dot else { break }
             // A final dot ends a fully qualified name and begins no label of its own.
             let next = index &+ 1
-            if next == limit || (bytes[next] != Byte.dot && !ByteClass.isHostLabel(bytes[next])) {
+            if next == limit || bytes[next] != Byte.dot && endsLabel(bytes[next]) {
                 hasFinalDot = true
                 break
             }
@@ -91,8 +94,15 @@ struct Authority {
         return (Authority(host: host, kind: kind, port: nil), hasFinalDot ? index &+ 1 : index)
     }
 
+    /// Whether a byte ends a label of a domain name: a dot, or what follows a host in an authority
+    /// or target.
+    @inline(__always)
+    private static func endsLabel(_ byte: UInt8) -> Bool {
+        byte == Byte.dot || byte == Byte.colon || byte == Byte.slash || byte == Byte.question
+    }
+
     /// Whether a last label is a number to anyone: decimal, octal or hexadecimal digits.
-    private static func endsInNumber(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
+    fileprivate static func endsInNumber(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
         let isHexadecimal =
             end &- start >= 2 && bytes[start] == 0x30 && bytes[start &+ 1] | 0x20 == 0x78
         for index in (isHexadecimal ? start &+ 2 : start)..<end {
@@ -160,5 +170,40 @@ struct Authority {
             }
         }
         return hasGap ? groups <= 7 : groups == 8
+    }
+}
+
+/// `reg-name = *( unreserved / pct-encoded / sub-delims )` (RFC 3986 §3.2.2), for the few names
+/// that are not made of labels as domain names are.
+private enum RegisteredName {
+    /// The name that begins at `start`, and where it ends; nil when there is none, it is too long,
+    /// or its last label is a number (see ``Authority``).
+    @inline(never)
+    static func scan(
+        _ bytes: HeadBytes, from start: Int, to limit: Int
+    ) -> (authority: Authority, end: Int)? {
+        var index = start
+        var label = start
+        while index < limit {
+            if bytes[index] == Byte.percent {
+                guard index &+ 2 < limit, ByteClass.isHexDigit(bytes[index &+ 1]),
+                    ByteClass.isHexDigit(bytes[index &+ 2])
+                else { return nil }
+                index &+= 3
+            } else if ByteClass.isRegisteredName(bytes[index]) {
+                if bytes[index] == Byte.dot { label = index &+ 1 }
+                index &+= 1
+            } else {
+                break
+            }
+        }
+        guard index > start, index &- start <= 253 else { return nil }
+        if label < index, ByteClass.isDigit(bytes[label]),
+            Authority.endsInNumber(bytes, from: label, to: index)
+        {
+            return nil
+        }
+        let host = ByteRange(from: start, to: index)
+        return (Authority(host: host, kind: .name, port: nil), index)
     }
 }

@@ -62,6 +62,19 @@ package enum ByteClass {
     @inlinable @inline(__always)
     static func isHostLabel(_ byte: UInt8) -> Bool { isMember(byte, of: hostLabel) }
 
+    /// Whether `byte` may be in a registered name as it is: unreserved or sub-delims
+    /// (RFC 3986 §2.2, §2.3). Not for hot paths.
+    static func isRegisteredName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "."), UInt8(ascii: "~"), UInt8(ascii: "!"), UInt8(ascii: "$"),
+            UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "("), UInt8(ascii: ")"),
+            UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: ";"),
+            UInt8(ascii: "="):
+            true
+        default: isHostLabel(byte)
+        }
+    }
+
     /// Whether `byte` is optional whitespace: space or tab (RFC 9110 §5.6.3).
     @inlinable @inline(__always)
     package static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

@@ -3,15 +3,16 @@
 ///     chunked-body   = *chunk last-chunk trailer-section CRLF
 ///     chunk          = chunk-size [ chunk-ext ] CRLF chunk-data CRLF
 ///     last-chunk     = 1*("0") [ chunk-ext ] CRLF
-///     chunk-ext      = *( ";" token [ "=" ( token / quoted-string ) ] )
+///     chunk-ext      = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
 ///
-/// Deviations, all of them refusals: no whitespace around sizes or inside extensions, no bare LF,
-/// at most 16 digits and sizes below 2^63. Extensions are checked, bounded and dropped.
+/// Deviations, all of them refusals: no whitespace around sizes, no bare LF, at most 16 digits and
+/// sizes below 2^63. Extensions are checked, bounded and dropped.
 package struct ChunkedDecoder: Sendable {
     private enum State: UInt8 {
         case sizeStart, size
-        case extensionStart, extensionName, extensionValueStart, extensionToken
-        case extensionQuoted, extensionEscape, extensionQuotedEnd
+        case extensionStart, extensionName, extensionNameEnd
+        case extensionValueStart, extensionToken, extensionQuoted, extensionEscape
+        case extensionQuotedEnd, extensionValueEnd
         case sizeLineFeed, data, dataReturn, dataLineFeed
         case trailerStart, trailers, endLineFeed, end
     }
@@ -70,8 +71,9 @@ package struct ChunkedDecoder: Sendable {
             case .sizeStart, .size, .sizeLineFeed, .dataReturn, .dataLineFeed:
                 try takeSizeByte(bytes[index])
                 index &+= 1
-            case .extensionStart, .extensionName, .extensionValueStart, .extensionToken,
-                .extensionQuoted, .extensionEscape, .extensionQuotedEnd:
+            case .extensionStart, .extensionName, .extensionNameEnd, .extensionValueStart,
+                .extensionToken, .extensionQuoted, .extensionEscape, .extensionQuotedEnd,
+                .extensionValueEnd:
                 try takeExtensionByte(bytes[index])
                 index &+= 1
             }
@@ -129,31 +131,55 @@ package struct ChunkedDecoder: Sendable {
 
     /// One byte of a chunk's extensions, after their first semicolon.
     private mutating func takeExtensionByte(_ byte: UInt8) throws(WireError) {
-        let isToken = ByteClass.isToken(byte)
         switch state {
-        case .extensionName where byte == Byte.equals: state = .extensionValueStart
-        case .extensionStart where isToken, .extensionName where isToken: state = .extensionName
-        case .extensionValueStart where byte == Byte.quote: state = .extensionQuoted
-        case .extensionValueStart where isToken, .extensionToken where isToken:
-            state = .extensionToken
         case .extensionQuoted where byte == Byte.quote: state = .extensionQuotedEnd
         case .extensionQuoted where byte == Byte.backslash: state = .extensionEscape
         case .extensionQuoted where ByteClass.isFieldValue(byte),
             .extensionEscape where ByteClass.isFieldValue(byte):
             state = .extensionQuoted
+        case .extensionQuoted, .extensionEscape: throw extensionFault(byte)
+        default: try takeUnquotedExtensionByte(byte)
+        }
+        if state != .sizeLineFeed { try countExtensionByte() }
+    }
+
+    private mutating func takeUnquotedExtensionByte(_ byte: UInt8) throws(WireError) {
+        let isToken = ByteClass.isToken(byte)
+        switch state {
+        case .extensionStart where isToken, .extensionName where isToken: state = .extensionName
+        case .extensionValueStart where byte == Byte.quote: state = .extensionQuoted
+        case .extensionValueStart where isToken, .extensionToken where isToken:
+            state = .extensionToken
+        case .extensionName where byte == Byte.equals,
+            .extensionNameEnd where byte == Byte.equals:
+            state = .extensionValueStart
+        // Whitespace around `;` and `=` (RFC 9112 §7.1.1), not at the line's end.
+        case .extensionStart where ByteClass.isWhitespace(byte),
+            .extensionValueStart where ByteClass.isWhitespace(byte):
+            break
+        case .extensionName where ByteClass.isWhitespace(byte),
+            .extensionNameEnd where ByteClass.isWhitespace(byte):
+            state = .extensionNameEnd
+        case .extensionToken where ByteClass.isWhitespace(byte),
+            .extensionQuotedEnd where ByteClass.isWhitespace(byte),
+            .extensionValueEnd where ByteClass.isWhitespace(byte):
+            state = .extensionValueEnd
         case .extensionName where byte == Byte.semicolon,
+            .extensionNameEnd where byte == Byte.semicolon,
             .extensionToken where byte == Byte.semicolon,
-            .extensionQuotedEnd where byte == Byte.semicolon:
+            .extensionQuotedEnd where byte == Byte.semicolon,
+            .extensionValueEnd where byte == Byte.semicolon:
             state = .extensionStart
         case .extensionName where byte == Byte.carriageReturn,
             .extensionToken where byte == Byte.carriageReturn,
             .extensionQuotedEnd where byte == Byte.carriageReturn:
             state = .sizeLineFeed
-            return
-        default:
-            throw byte == Byte.lineFeed ? .bareLineFeed : .malformedChunkExtension
+        default: throw extensionFault(byte)
         }
-        try countExtensionByte()
+    }
+
+    private func extensionFault(_ byte: UInt8) -> WireError {
+        byte == Byte.lineFeed ? .bareLineFeed : .malformedChunkExtension
     }
 
     /// Copies the trailer section, which may come in pieces, and reads its fields.

@@ -1,4 +1,4 @@
-/// The field names that the gateway has a meaning for; all others are `other`.
+/// The field names that the gateway has a meaning for; all others are `other`, or `disguised`.
 ///
 /// Fewer than 64, so that a set of them is one word (``FieldIDSet``).
 package enum FieldID: UInt8, Sendable, CaseIterable {
@@ -6,6 +6,10 @@ package enum FieldID: UInt8, Sendable, CaseIterable {
     // Message framing and connection (RFC 9110 §7.6, 9112 §6).
     case host, connection, proxyConnection, keepAlive, te, trailer, transferEncoding, upgrade
     case http2Settings, expect, maxForwards
+    /// The name of a framing or hop-by-hop field with `_` in place of a `-`: another field to
+    /// HTTP, but the same to programs that get fields as variables in the way of CGI. Refused in
+    /// requests; dropped from responses and trailers.
+    case disguised
     // Content (RFC 9110 §8).
     case contentLength, contentType, contentEncoding, contentLanguage, contentLocation
     case contentRange, etag, lastModified
@@ -23,10 +27,10 @@ package enum FieldID: UInt8, Sendable, CaseIterable {
     case accept, acceptEncoding, acceptLanguage, server, userAgent, referer, origin
     case strictTransportSecurity
 
-    /// The name as it is written by the gateway; empty for `other`.
+    /// The name as it is written by the gateway; empty for `other` and `disguised`.
     package var name: StaticString {
         switch self {
-        case .other: ""
+        case .other, .disguised: ""
         case .host: "Host"
         case .connection: "Connection"
         case .proxyConnection: "Proxy-Connection"

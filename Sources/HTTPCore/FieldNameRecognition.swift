@@ -163,3 +163,50 @@ private struct FoldedName {
             && (count <= 24 || third == CaseFolding.word(of: name, at: 16))
     }
 }
+
+// Names that pass for known ones where `_` stands for `-`.
+extension FieldID {
+    /// The fields that a message's framing or this hop's connection depend on, with a `-` in their
+    /// names: what must not be passed on in disguise.
+    package static let disguisable = FieldIDSet([
+        .contentLength, .transferEncoding, .keepAlive, .proxyConnection, .http2Settings,
+        .maxForwards, .proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo,
+    ])
+
+    /// Bit n: a name of n bytes is among `disguisable`. Written out, so that it is a constant.
+    @inline(__always)
+    static var disguisableLengths: UInt64 {
+        1 &<< 10 | 1 &<< 12 | 1 &<< 14 | 1 &<< 16 | 1 &<< 17 | 1 &<< 18 | 1 &<< 19 | 1 &<< 25
+    }
+
+    /// Whether the bytes `start..<end`, which are no known name, are one in disguise: `other` or
+    /// `disguised`. A few instructions for a name without `_`.
+    @inline(__always)
+    static func otherOrDisguised(_ bytes: HeadBytes, from start: Int, to end: Int) -> FieldID {
+        let count = end &- start
+        guard count < 64, disguisableLengths & (1 &<< UInt64(count)) != 0 else { return .other }
+        // All lengths in question are from 10 to 25: three words cover every place of a hyphen.
+        let middle = bytes.word(at: min(start &+ 8, end &- 8))
+        let underscores =
+            WordSearch.equal(Byte.underscore, in: bytes.word(at: start))
+            | WordSearch.equal(Byte.underscore, in: middle)
+            | WordSearch.equal(Byte.underscore, in: bytes.word(at: end &- 8))
+        return underscores == 0 ? .other : seeThrough(bytes, from: start, to: end)
+    }
+
+    @inline(never)
+    private static func seeThrough(
+        _ bytes: HeadBytes, from start: Int, to end: Int
+    ) -> FieldID {
+        let isDisguised = disguisable.ids.contains { id in
+            let name = id.name
+            return name.utf8CodeUnitCount == end &- start
+                && (0..<(end &- start)).allSatisfy { offset in
+                    let byte = ByteClass.lowercased(bytes[start &+ offset])
+                    let expected = ByteClass.lowercased(name.utf8Start[offset])
+                    return byte == expected || byte == Byte.underscore && expected == 0x2D
+                }
+        }
+        return isDisguised ? .disguised : .other
+    }
+}

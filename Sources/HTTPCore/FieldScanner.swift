@@ -43,6 +43,7 @@ struct FieldScanner: Sendable {
         while true {
             switch state {
             case .name:
+                var unknownEnd = -1
                 if position == lineStart, let end = bytes.nearColon(from: lineStart) {
                     // A known name needs no look at its bytes one by one.
                     id = FieldID.recognise(bytes, from: lineStart, to: end)
@@ -52,12 +53,18 @@ struct FieldScanner: Sendable {
                         state = .value
                         continue
                     }
+                    unknownEnd = end
                 }
                 position = bytes.endOfToken(from: position)
                 guard position < bytes.count else { return false }
                 if bytes[position] == Byte.colon, position != lineStart {
                     nameEnd = position
-                    id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
+                    if position != unknownEnd {
+                        id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
+                    }
+                    if id == .other {
+                        id = FieldID.otherOrDisguised(bytes, from: lineStart, to: nameEnd)
+                    }
                     position &+= 1
                     state = .value
                 } else {
@@ -135,6 +142,7 @@ enum Byte {
     static let space: UInt8 = 0x20
     static let quote: UInt8 = 0x22
     static let hash: UInt8 = 0x23
+    static let percent: UInt8 = 0x25
     static let asterisk: UInt8 = 0x2A
     static let comma: UInt8 = 0x2C
     static let dot: UInt8 = 0x2E
@@ -147,4 +155,5 @@ enum Byte {
     static let openBracket: UInt8 = 0x5B
     static let backslash: UInt8 = 0x5C
     static let closeBracket: UInt8 = 0x5D
+    static let underscore: UInt8 = 0x5F
 }

@@ -6,6 +6,7 @@ extension FieldIDSet {
     package static let hopByHop = FieldIDSet([
         .connection, .proxyConnection, .keepAlive, .te, .transferEncoding, .upgrade,
         .http2Settings, .proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo,
+        .disguised,
     ])
 
     /// Fields that must not be taken from a trailer section (RFC 9110 §6.5.1): framing, routing,
@@ -13,7 +14,7 @@ extension FieldIDSet {
     package static let forbiddenInTrailers = FieldIDSet([
         // Framing and routing.
         .host, .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding,
-        .upgrade, .http2Settings, .contentLength, .via, .forwarded, .xForwardedFor,
+        .disguised, .upgrade, .http2Settings, .contentLength, .via, .forwarded, .xForwardedFor,
         // Request modifiers.
         .expect, .maxForwards, .cacheControl, .cdnCacheControl, .pragma, .range, .ifMatch,
         .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange,

@@ -75,7 +75,7 @@ package enum Scheme: UInt8, Sendable, CaseIterable {
 package enum HostKind: UInt8, Sendable, CaseIterable {
     /// There is none: an HTTP/1.0 request in origin-form without Host.
     case none
-    /// A registered name: labels of letters, digits, `-` and `_`, parted by dots.
+    /// A registered name; not always one that could be a domain name.
     case name
     /// Four decimal numbers; nothing else that `inet_aton` would take is accepted.
     case ipv4

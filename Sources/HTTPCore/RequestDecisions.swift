@@ -2,7 +2,7 @@ extension RequestHead {
     /// The fields whose absence makes the decisions of ``decide(_:_:)`` trivial, Host apart.
     private static let deciding: FieldIDSet = FieldIDSet([
         .transferEncoding, .contentLength, .connection, .proxyConnection, .expect, .te, .upgrade,
-        .maxForwards,
+        .maxForwards, .disguised,
     ])
 
     /// Judges a complete head: Host, framing, connection and expectations.
@@ -15,6 +15,7 @@ extension RequestHead {
         expectsContinue = false
         acceptsTrailers = false
         guard fields.present.intersects(Self.deciding) else { return }
+        guard !fields.contains(.disguised) else { throw .disguisedFieldName }
         try decideFraming(bytes)
         try decideConnection(bytes, limits)
         if fields.contains(.expect) { try decideExpectation(bytes) }
@@ -53,13 +54,15 @@ extension RequestHead {
     }
 
     /// RFC 9112 §6.3 for requests. CONNECT has no content (RFC 9110 §9.3.6): what follows its head
-    /// belongs to the tunnel, so any that is announced is ambiguous.
+    /// belongs to the tunnel, so any that is announced is ambiguous. TRACE must have none
+    /// (RFC 9110 §9.3.8).
     private mutating func decideFraming(_ bytes: HeadBytes) throws(WireError) {
         framing = try MessageFraming.read(fields, version, bytes) ?? .none
-        if method == .connect, framing != .none {
-            guard framing == .length(0) else { throw .contentInConnect }
-            framing = .none
+        guard method == .connect || method == .trace, framing != .none else { return }
+        guard framing == .length(0) else {
+            throw method == .connect ? .contentInConnect : .contentInTrace
         }
+        framing = .none
     }
 
     /// An HTTP/1.0 client of a proxy may say `Proxy-Connection: keep-alive` in place of Connection;

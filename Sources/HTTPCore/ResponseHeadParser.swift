@@ -15,12 +15,15 @@ package struct ResponseContext: Sendable {
 /// Parses response heads (RFC 9112 §4 to §6), as strictly as requests.
 ///
 ///     start ──► version ──► status ──► reason ──► fields ──► (decisions) ──► start
+///                                        └──────► bareLines ──────────────────┘
 ///
-/// One deviation from the grammar is allowed: the space before an empty reason phrase may be
-/// missing, which many servers do and which cannot be read in two ways.
+/// Two deviations from the grammar are allowed. The space before an empty reason phrase may be
+/// missing, which many servers do and which cannot be read in two ways. All lines may end in a bare
+/// line feed; such a head is only measured here, to be written anew and parsed again
+/// (``BareLineHead``).
 package struct ResponseHeadParser: Sendable {
     private enum State: UInt8 {
-        case start, version, status, reason, fields
+        case start, version, status, reason, fields, bareLines
     }
 
     /// The limits that heads are held to.
@@ -53,9 +56,11 @@ package struct ResponseHeadParser: Sendable {
                 return try advance(bytes, context, &head)
             }
             if isComplete {
-                head.length = scanner.position
+                let isBare = state == .bareLines
+                head.length = isBare ? position : scanner.position
                 reset()
-                return .complete(headBytes: head.length)
+                return isBare
+                    ? .bareLines(headBytes: head.length) : .complete(headBytes: head.length)
             }
             if visible == limits.headBytes { throw .headTooLarge }
             return .needMore
@@ -89,6 +94,7 @@ package struct ResponseHeadParser: Sendable {
                 state = .reason
             case .reason:
                 guard try scanReason(bytes, &head) else { return false }
+                if state == .bareLines { continue }
                 scanner = FieldScanner(from: position)
                 state = .fields
             case .fields:
@@ -96,6 +102,10 @@ package struct ResponseHeadParser: Sendable {
                     return false
                 }
                 try head.decide(bytes, context, limits)
+                return true
+            case .bareLines:
+                guard let end = try BareLineHead.end(bytes, from: &position) else { return false }
+                position = end &+ 1
                 return true
             }
         }
@@ -127,7 +137,8 @@ package struct ResponseHeadParser: Sendable {
         return bytes.count >= Self.statusEnd
     }
 
-    /// A space and any text, or nothing, up to CRLF.
+    /// A space and any text, or nothing, up to CRLF. After a bare line feed the state is
+    /// `bareLines`.
     @inline(__always)
     private mutating func scanReason(
         _ bytes: HeadBytes, _ head: inout ResponseHead
@@ -135,8 +146,8 @@ package struct ResponseHeadParser: Sendable {
         guard Self.statusEnd < bytes.count else { return false }
         let first = bytes[Self.statusEnd]
         if first != Byte.space {
-            guard first == Byte.carriageReturn else {
-                throw first == Byte.lineFeed ? .bareLineFeed : .malformedStatusLine
+            guard first == Byte.carriageReturn || first == Byte.lineFeed else {
+                throw .malformedStatusLine
             }
         }
         while true {
@@ -146,7 +157,10 @@ package struct ResponseHeadParser: Sendable {
             position &+= 1
         }
         guard bytes[position] == Byte.carriageReturn else {
-            throw bytes[position] == Byte.lineFeed ? .bareLineFeed : .malformedStatusLine
+            guard bytes[position] == Byte.lineFeed else { throw .malformedStatusLine }
+            position &+= 1
+            state = .bareLines
+            return true
         }
         guard position &+ 1 < bytes.count else { return false }
         guard bytes[position &+ 1] == Byte.lineFeed else { throw .bareCarriageReturn }

@@ -33,6 +33,7 @@ package enum WireError: UInt8, Error, Sendable, CaseIterable {
     case spaceBeforeColon
     case missingColon
     case badFieldNameByte
+    case disguisedFieldName
     case badFieldValueByte
     case truncatedHead
     // Framing (RFC 9112 §6).
@@ -46,6 +47,7 @@ package enum WireError: UInt8, Error, Sendable, CaseIterable {
     case repeatedChunked
     case transferEncodingInHTTP10
     case contentInConnect
+    case contentInTrace
     // Connection, Max-Forwards and expectations (RFC 9110 §7.6.1, §7.6.2, §10.1.1).
     case malformedConnection
     case tooManyConnectionOptions
@@ -54,6 +56,7 @@ package enum WireError: UInt8, Error, Sendable, CaseIterable {
     case unknownExpectation
     // Responses only (RFC 9112 §4).
     case malformedStatusLine
+    case mixedLineEnds
     case unexpectedSwitch
     case contentForbidden
     // Bodies (RFC 9112 §7.1).
@@ -96,12 +99,13 @@ extension WireError {
             .unsupportedScheme, .userinfoInTarget, .malformedAuthority, .hostMissing,
             .hostRepeated, .malformedHost, .whitespaceBeforeFirstField, .obsoleteLineFolding,
             .emptyFieldName, .spaceBeforeColon, .missingColon, .badFieldNameByte,
-            .badFieldValueByte, .truncatedHead, .malformedContentLength, .repeatedContentLength,
+            .disguisedFieldName, .badFieldValueByte, .truncatedHead, .malformedContentLength,
+            .repeatedContentLength,
             .contentLengthWithTransferEncoding, .malformedTransferEncoding, .chunkedNotFinal,
             .repeatedChunked,
-            .transferEncodingInHTTP10, .contentInConnect, .malformedConnection,
+            .transferEncodingInHTTP10, .contentInConnect, .contentInTrace, .malformedConnection,
             .tooManyConnectionOptions, .malformedMaxForwards, .repeatedMaxForwards,
-            .malformedStatusLine, .unexpectedSwitch,
+            .malformedStatusLine, .mixedLineEnds, .unexpectedSwitch,
             .contentForbidden, .malformedChunkSize, .malformedChunkExtension,
             .unterminatedChunk, .truncatedBody:
             400
@@ -136,6 +140,7 @@ extension WireError {
         case .spaceBeforeColon: "space-before-colon"
         case .missingColon: "missing-colon"
         case .badFieldNameByte: "bad-field-name-byte"
+        case .disguisedFieldName: "disguised-field-name"
         case .badFieldValueByte: "bad-field-value-byte"
         case .truncatedHead: "truncated-head"
         case .malformedContentLength: "malformed-content-length"
@@ -148,12 +153,14 @@ extension WireError {
         case .repeatedChunked: "repeated-chunked"
         case .transferEncodingInHTTP10: "transfer-encoding-in-http-1.0"
         case .contentInConnect: "content-in-connect"
+        case .contentInTrace: "content-in-trace"
         case .malformedConnection: "malformed-connection"
         case .tooManyConnectionOptions: "too-many-connection-options"
         case .malformedMaxForwards: "malformed-max-forwards"
         case .repeatedMaxForwards: "repeated-max-forwards"
         case .unknownExpectation: "unknown-expectation"
         case .malformedStatusLine: "malformed-status-line"
+        case .mixedLineEnds: "mixed-line-ends"
         case .unexpectedSwitch: "unexpected-switch"
         case .contentForbidden: "content-forbidden"
         case .malformedChunkSize: "malformed-chunk-size"
@@ -196,6 +203,8 @@ extension WireError {
         case .spaceBeforeColon: "there is whitespace between a field's name and its colon"
         case .missingColon: "a field line has no colon"
         case .badFieldNameByte: "a field name holds a byte that no token may hold"
+        case .disguisedFieldName:
+            "a field name is that of a framing or hop-by-hop field with an underscore for a hyphen"
         case .badFieldValueByte: "a field value holds a control character"
         case .truncatedHead: "the connection ended within a head"
         case .malformedContentLength: "Content-Length is not a decimal number"
@@ -209,6 +218,7 @@ extension WireError {
         case .repeatedChunked: "chunked is applied more than once"
         case .transferEncodingInHTTP10: "an HTTP/1.0 message has Transfer-Encoding"
         case .contentInConnect: "a CONNECT request announces content"
+        case .contentInTrace: "a TRACE request announces content"
         case .malformedConnection: "Connection is not a list of tokens"
         case .tooManyConnectionOptions: "Connection has more options than the limit"
         case .malformedMaxForwards: "Max-Forwards is not a decimal number"
@@ -216,6 +226,7 @@ extension WireError {
         case .unknownExpectation: "an expectation other than 100-continue"
         case .malformedStatusLine:
             "the status line is not: version, space, three digits, space, reason"
+        case .mixedLineEnds: "some lines of a head end in a bare line feed and others do not"
         case .unexpectedSwitch: "a 101 response to a request that asked for no upgrade"
         case .contentForbidden: "a response whose status has no content announces some"
         case .malformedChunkSize:

@@ -51,7 +51,8 @@ enum EveryFault {
         case .firstByteTimeout: .upstreamBodyTimeout
         case .upstreamBodyTimeout: .upgradeOverInterimLimit
         case .upgradeOverInterimLimit: .superseded
-        case .superseded: nil
+        case .superseded: .upstreamSpokeUnasked
+        case .upstreamSpokeUnasked: nil
         }
     }
 
@@ -206,6 +207,7 @@ private let registeredErrors: Set<String> = [
             (.upstreamBodyTimeout, 504, "upstream-body-timeout", "connection_read_timeout"),
             (.upgradeOverInterimLimit, 502, "too-many-interim", "http_protocol_error"),
             (.superseded, 502, "superseded", "proxy_internal_response"),
+            (.upstreamSpokeUnasked, 502, "upstream-spoke-unasked", "http_protocol_error"),
         ] as [(ExchangeFault, UInt16, String, String)])
     func aFaultHasItsStatusReasonAndErrorType(
         fault: ExchangeFault, status: UInt16, reason: String, errorType: String

@@ -12,6 +12,9 @@ import Testing
         ("5;a\r\nhello\r\n0;b\r\n\r\n", "hello"), ("5;a=b\r\nhello\r\n0\r\n\r\n", "hello"),
         ("5;a=\"b c;\\\"\\\\\t\u{E9}\"\r\nhello\r\n0\r\n\r\n", "hello"),
         ("5;a;b=c;d=\"\"\r\nhello\r\n0\r\n\r\n", "hello"), ("0;x=\"\"\r\n\r\n", ""),
+        ("5; a\r\nhello\r\n0\r\n\r\n", "hello"), ("5;a =b\r\nhello\r\n0\r\n\r\n", "hello"),
+        ("5;a= b\r\nhello\r\n0\r\n\r\n", "hello"),
+        ("5;\t a \t= \tb\t ; c ;d=\"e\" ; f\r\nhello\r\n0; g\r\n\r\n", "hello"),
     ])
     func `chunks are joined up to the last one`(text: String, content: String) {
         let body = bodyOutcome(text + "GET / HTTP/1.1")
@@ -42,8 +45,12 @@ import Testing
             ("1\r\na\r\r\n", .unterminatedChunk), ("1\r\na0\r\n", .unterminatedChunk),
             ("2\r\na\r\n0\r\n\r\n", .unterminatedChunk),
             ("5;\r\n", .malformedChunkExtension), ("5;;a\r\n", .malformedChunkExtension),
-            ("5; a\r\n", .malformedChunkExtension), ("5;a \r\n", .malformedChunkExtension),
-            ("5;a =b\r\n", .malformedChunkExtension), ("5;a= b\r\n", .malformedChunkExtension),
+            ("5; \r\n", .malformedChunkExtension), ("5;a \r\n", .malformedChunkExtension),
+            ("5;a b\r\n", .malformedChunkExtension), ("5;a= \r\n", .malformedChunkExtension),
+            ("5;a=b \r\n", .malformedChunkExtension), ("5;a=\"b\" \r\n", .malformedChunkExtension),
+            ("5;a=\"b\" c\r\n", .malformedChunkExtension), ("5;a =\nx", .bareLineFeed),
+            ("5; \nx", .bareLineFeed), ("5;a=b \nx", .bareLineFeed),
+            ("5;a ;\u{0}", .malformedChunkExtension), ("5;a=b \r", .malformedChunkExtension),
             ("5;a=b c\r\n", .malformedChunkExtension), ("5;=b\r\n", .malformedChunkExtension),
             ("5;a=\r\n", .malformedChunkExtension), ("5;a=;b\r\n", .malformedChunkExtension),
             ("5;a=\"b\r\n", .malformedChunkExtension), ("5;a=\"b\"c\r\n", .malformedChunkExtension),

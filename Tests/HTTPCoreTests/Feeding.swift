@@ -119,14 +119,34 @@ func parseResponse(
         let prefix = Array(bytes[..<count])
         do throws(WireError) {
             let progress = try parser.parse(prefix.span, answering: context, into: &head)
-            guard case .complete(let headBytes) = progress else { continue }
-            precondition(headBytes == head.length)
-            return .complete(head.summary(prefix))
+            switch progress {
+            case .needMore: continue
+            case .complete(let headBytes):
+                precondition(headBytes == head.length)
+                return .complete(head.summary(prefix))
+            case .bareLines(let headBytes):
+                // As a reader of responses does: what was written anew is judged.
+                let rewritten = rewrittenHead(Array(prefix[..<headBytes]))
+                let outcome = parseResponse(rewritten, .whole, context, limits)
+                guard case .complete(let summary) = outcome else { return outcome }
+                return .complete("\(headBytes) bare bytes: \(summary)")
+            }
         } catch {
             return .refused(error)
         }
     }
     return .needMore
+}
+
+/// A head of bare lines with CRLF.
+func rewrittenHead(_ head: [UInt8]) -> [UInt8] {
+    let count = BareLineHead.rewrittenBytes(head.span)
+    return [UInt8](unsafeUninitializedCapacity: count) { memory, written in
+        var writer = HeadWriter(UnsafeMutableRawBufferPointer(memory))
+        BareLineHead.rewrite(head.span, to: &writer)
+        precondition(!writer.overflowed)
+        written = writer.count
+    }
 }
 
 func responseOutcome(

@@ -44,6 +44,7 @@ import Testing
         let names: Set<FieldID> = [
             .connection, .proxyConnection, .keepAlive, .te, .transferEncoding, .upgrade,
             .http2Settings, .proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo,
+            .disguised,
         ]
         #expect(Set(FieldIDSet.hopByHop.ids) == names)
     }

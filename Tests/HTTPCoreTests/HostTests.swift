@@ -29,6 +29,18 @@ import Testing
             ("[64:ff9b::10.0.0.1]", "64:ff9b::10.0.0.1", .ipv6, 80),
             (longLabel, longLabel, .name, 80), (longName, longName, .name, 80),
             (longName + ".", longName, .name, 80),
+            // Registered names that are no domain names: taken, and found to have no address.
+            ("0.0.0.0=5000", "0.0.0.0=5000", .name, 80), ("a=b:81", "a=b", .name, 81),
+            ("a,b", "a,b", .name, 80), ("a%41", "a%41", .name, 80), ("%2e:1", "%2e", .name, 1),
+            ("a;b", "a;b", .name, 80), ("(a)", "(a)", .name, 80), ("a'b", "a'b", .name, 80),
+            ("a!b", "a!b", .name, 80), ("a*b", "a*b", .name, 80), ("*", "*", .name, 80),
+            ("a~b", "a~b", .name, 80), ("a&b", "a&b", .name, 80), ("$+", "$+", .name, 80),
+            (".", ".", .name, 80), ("..", "..", .name, 80), (".a", ".a", .name, 80),
+            ("a..b", "a..b", .name, 80), ("a..", "a..", .name, 80), ("a.=b", "a.=b", .name, 80),
+            ("a=b.", "a=b.", .name, 80), ("1.2.3.4=", "1.2.3.4=", .name, 80),
+            ("127.0.0.1%2e", "127.0.0.1%2e", .name, 80),
+            ("a,b:81", "a,b", .name, 81), (longLabel + "a", longLabel + "a", .name, 80),
+            (longLabel + "=a.b", longLabel + "=a.b", .name, 80),
         ] as [(String, String, HostKind, UInt16)])
     func `a host is a name or an address, with or without a port`(
         value: String, host: String, kind: HostKind, port: UInt16
@@ -48,9 +60,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ".", "..", ".a", "a..b", "a..", "a.:x", "a b", "a,b", "a/b", "a?b", "a@b", "u:p@a", "a%41",
-        "a\\b", "a;b", "a=b", "(a)", "a'b", "a!b", "a*b", "*", "a~b", "a&b", "a|b", "\u{E9}",
-        "a\u{80}",
+        "a.:x", "a b", "a/b", "a?b", "a@b", "u:p@a", "u=1@a", "a=b@c", "a%", "a%4", "a%4g", "a%:1",
+        "%%41", "a\\b", "a|b", "a\"b", "a<b>", "a^b", "a`b", "{a}", "\u{E9}", "a\u{80}", "a=\u{80}",
+        "a, b", "a=b:x", "a=.1", "a=b.0x1f", "..1", "%31.1",
         "a:b", "a:-1", "a:+1", "a:0", "a:65536", "a:99999", "a:123456", "a: 80", "a :80", "a:80:80",
         "a:80,a:80", ":80", ":",
         "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "1.2.3.0x4", "0", "0x",
@@ -62,7 +74,7 @@ import Testing
         "[g::]", "[:1:2:3:4:5:6:7:8]", "[1:2:3:4:5:6:7:8:]", "[1:]", "[::1%25eth0]", "[::1%eth0]",
         "[fe80::1%1]", "[v1.a:b]", "[::1.2.3]", "[::1.2.3.4.5]", "[::01.2.3.4]", "[::256.1.1.1]",
         "[1.2.3.4::]", "[::1.2.3.4:1]", "[1:2:3:4:5:6:7:1.2.3.4]", "[::ffff:1.2.3.4:80]", "[ ::1]",
-        "[127.0.0.1]", longLabel + "a", longLabel + "a.b", longName + "b", longName + "b.",
+        "[127.0.0.1]", longName + "b", longName + "b.", longName + "=",
     ])
     func `a host that could be read in two ways is refused`(value: String) {
         let text = "GET / HTTP/1.1\r\nHost: \(value)\r\n\r\n"

@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test func `names that only look like framing are other fields`() throws {
-        for name in ["Transfer_Encoding", "Content_Length", "Transfer-Encodin", "Content-Lengths"] {
+        for name in ["Transfer-Encodin", "Content-Lengths", "Transfer_Encodings", "_Connection"] {
             let parsed = try requestHead(head("\(name): 5\r\n"))
             #expect(parsed.framing == .none)
             #expect(parsed.fields[1].id == .other)
@@ -159,6 +159,18 @@ import Testing
             requestOutcome(head("Transfer-Encoding: x\r\nContent-Length: 1\r\n", "1.0")).error
                 == .transferEncodingInHTTP10)
         #expect(try requestHead(head("Content-Length: 5\r\n", "1.0")).framing == .length(5))
+    }
+
+    @Test(
+        arguments: [
+            ("Content-Length: 0\r\n", nil), ("", nil),
+            ("Content-Length: 1\r\n", .contentInTrace),
+            ("Transfer-Encoding: chunked\r\n", .contentInTrace),
+        ] as [(String, WireError?)])
+    func `TRACE has no content`(fields: String, error: WireError?) throws {
+        let text = "TRACE / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n"
+        #expect(requestOutcome(text).error == error)
+        if error == nil { #expect(try requestHead(text).framing == .none) }
     }
 
     @Test(

@@ -32,7 +32,7 @@ import Testing
             ("HTTP/1.1 200 a\u{0}", .malformedStatusLine),
             ("HTTP/1.1 200 \u{7F}", .malformedStatusLine),
             ("HTTP/1.1 200 a\rb", .bareCarriageReturn), ("HTTP/1.1 200\rb", .bareCarriageReturn),
-            ("HTTP/1.1 200 a\nb", .bareLineFeed), ("HTTP/1.1 200\n", .bareLineFeed),
+            ("HTTP/1.1 200 a\nb", .mixedLineEnds), ("HTTP/1.1 200\n", .mixedLineEnds),
             ("HTTP/1.1\n", .malformedStatusLine),
             ("HTTP/2.0 200 x", .unsupportedVersion), ("HTTP/1.2 200 x", .unsupportedVersion),
             ("HTTP/0.9 200 x", .unsupportedVersion), ("HTTP/2 200", .malformedVersion),

@@ -72,6 +72,18 @@ MALFORMED = {
     "field line without a colon": (400, get("nonsense")),
     "separator in a field name": (400, get("X(1): a")),
     "byte above 127 in a field name": (400, get("X\xe9: a")),
+    # Programs in the way of CGI read `_` in a name as `-`.
+    "Transfer_Encoding beside Content-Length": (
+        400, post("Content-Length: 0", "Transfer_Encoding: chunked")),
+    "Content_Length": (400, post("content_length: 3", "Content-Length: 0")),
+    "Keep_Alive": (400, get("KEEP_ALIVE: 3")),
+    "Proxy_Connection": (400, get("proxy_Connection: x")),
+    # TRACE has no content (RFC 9110 §9.3.8)
+    "TRACE with content": (
+        400, "TRACE http://{at}/ HTTP/1.1\r\nHost: {at}\r\nContent-Length: 3\r\n\r\nabc"),
+    "TRACE with chunked content": (
+        400, "TRACE http://{at}/ HTTP/1.1\r\nHost: {at}\r\nMax-Forwards: 0\r\n"
+             "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
     # Host (RFC 9112 §3.2)
     "no Host": (400, "GET http://{at}/ HTTP/1.1\r\n\r\n"),
     "two Hosts": (400, get("Host: {at}")),

@@ -1,6 +1,12 @@
 """What goes wrong on the origin's side: 502 or 504 with a reason, and no smuggling through it."""
 
+import contextlib
+import fcntl
+import signal
 import socket
+import ssl
+import struct
+import termios
 import threading
 
 import pytest
@@ -30,7 +36,7 @@ BAD_RESPONSES = {
         b"0\r\n\r\n",
     "chunked in HTTP/1.0": b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "bare CR in a value": b"HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 1\r\n\r\nx",
-    "bare LF": b"HTTP/1.1 200 OK\nContent-Length: 1\n\nx",
+    "bare LF": b"HTTP/1.1 200 OK\r\nX: a\nContent-Length: 1\r\n\r\nx",
     "obs-fold": b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 1\r\n\r\nx",
     "space before the colon": b"HTTP/1.1 200 OK\r\nContent-Length : 1\r\n\r\nx",
     "NUL in a value": b"HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 1\r\n\r\nx",
@@ -52,6 +58,16 @@ def test_a_bad_response_is_a_502(shared_gateway, scripted_origin, name):
         assert response.status == 502, response
         assert response.json()["reason"]
         assert response.proxy_status["error"]
+
+
+def test_a_framing_field_in_disguise_is_dropped_from_a_response(shared_gateway, scripted_origin):
+    """It means nothing to HTTP, and the framing to a reader that takes `_` for `-`."""
+    there = scripted_origin(scripted(
+        b"HTTP/1.1 200 OK\r\nTransfer_Encoding: chunked\r\nX-A: 1\r\nCONTENT_LENGTH: 1\r\n"
+        b"Content-Length: 2\r\n\r\nok"))
+    response = shared_gateway.get(there.url("/"))
+    assert (response.status, response.body, response.get("x-a")) == (200, b"ok", "1")
+    assert not [name for name, _ in response.headers if "_" in name]
 
 
 # Well-formed heads whose content is damaged from its first byte on, in the same segment.
@@ -413,3 +429,83 @@ def test_every_reply_says_what_the_cache_had_to_do_with_it(gateway):
     refused = running.ask("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
     assert refused.status == 400
     assert refused.cache_status["detail"] == "bypass"
+
+
+# A server that speaks before it was asked
+
+UNASKED = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npoisonous"
+
+
+def until_sent(sock: socket.socket) -> None:
+    """Until the peer's kernel has acknowledged all that was sent."""
+    until(lambda: struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, b"\0" * 4))[0] == 0,
+          "what was sent has arrived")
+
+
+def test_what_a_server_says_unasked_on_a_new_connection_is_no_answer(gateway):
+    """The gateway stands still while its connection is made and the server speaks."""
+    running = gateway({"workers": 1})
+    with socket.socket() as listener, socket.socket() as filler, running.wire() as wire:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        address = listener.getsockname()
+        # Its queue is full: the gateway's connection is not made at the first attempt.
+        filler.connect(address)
+        wire.send(request(f"http://127.0.0.1:{address[1]}/"))
+        until(lambda: running.metric("pinfold_upstream_pool_waiting") == 1, "it connects")
+        running.pause()
+        try:
+            listener.settimeout(20)
+            listener.accept()[0].close()
+            made, _ = listener.accept()
+            with made:
+                made.sendall(UNASKED)
+                until_sent(made)
+                running.signal(signal.SIGCONT)
+                response = wire.read()
+                assert response.status == 502
+                assert b"upstream-spoke-unasked" in response.body
+                made.settimeout(20)
+                with contextlib.suppress(ConnectionResetError):
+                    assert made.recv(100) == b"", "nothing was sent to it"
+        finally:
+            running.signal(signal.SIGCONT)
+
+
+class Unasked:
+    """A TLS 1.2 server whose handshake ends in the segment that its unasked bytes are in."""
+
+    def __init__(self, context: ssl.SSLContext):
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        self.context = context
+        self.received = b""
+
+    def __call__(self, connection: OriginConnection) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = self.context.wrap_bio(incoming, outgoing, server_side=True)
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                connection.socket.sendall(outgoing.read())
+                incoming.write(connection.socket.recv(1 << 16))
+        tls.write(UNASKED)
+        connection.socket.sendall(outgoing.read())
+        while data := connection.socket.recv(1 << 16):
+            incoming.write(data)
+            with contextlib.suppress(ssl.SSLError):
+                self.received += tls.read()
+
+
+def test_what_a_server_says_unasked_inside_tls_is_no_answer(gateway, scripted_origin, pki):
+    unasked = Unasked(pki.root.issue("kept.test").server_context())
+    there = scripted_origin(unasked)
+    running = gateway({"cache": {"enabled": False}, "hosts": [
+        {"match": [f"kept.test:{there.port}"], "upgrade": "https",
+         "tls": {"roots": [str(pki.root.pem_file)]}}]})
+    response = running.get(f"http://kept.test:{there.port}/")
+    assert response.status == 502
+    assert b"upstream-spoke-unasked" in response.body
+    there.wait_finished()
+    assert unasked.received == b""

@@ -32,6 +32,7 @@ package enum ExchangeFault: Error, Sendable {
     case descriptorsExhausted
     // The upstream's answer.
     case response(WireError)
+    case upstreamSpokeUnasked
     case upstreamClosed
     case upstreamReset(Errno)
     case firstByteTimeout
@@ -58,7 +59,8 @@ package enum ExchangeFault: Error, Sendable {
             .upstreamBodyTimeout:
             504
         case .connectFailed(let error): error == .timedOut ? 504 : 502
-        case .tlsFailed, .response, .upstreamClosed, .upstreamReset, .upgradeOverInterimLimit,
+        case .tlsFailed, .response, .upstreamSpokeUnasked, .upstreamClosed, .upstreamReset,
+            .upgradeOverInterimLimit,
             .storedBodyUnreadable, .superseded:
             502
         }
@@ -110,7 +112,7 @@ package enum ExchangeFault: Error, Sendable {
         case .response(.truncatedHead), .response(.truncatedBody): "http_response_incomplete"
         case .response(.headTooLarge), .response(.tooManyFields):
             "http_response_header_section_size"
-        case .response, .upgradeOverInterimLimit: "http_protocol_error"
+        case .response, .upstreamSpokeUnasked, .upgradeOverInterimLimit: "http_protocol_error"
         case .upstreamClosed: "connection_terminated"
         case .upstreamReset: "connection_terminated"
         case .firstByteTimeout: "http_response_timeout"
@@ -145,12 +147,16 @@ package enum ExchangeFault: Error, Sendable {
             "this client has as many requests under way as limits.perClient.exchanges allows"
         case .tooManyPending: "too many requests wait for a connection to this server"
         case .poolWaitTimeout: "no connection to the server became free in time"
+        case .nameNotResolved(.badName):
+            "the host is neither an address nor a name that can have one"
         case .nameNotResolved(let failure): "the host name has no address (\(failure.rawValue))"
         case .connectFailed(let error): "the connection to the server failed: \(error)"
         case .connectTimeout: "the connection to the server was not established in time"
         case .tlsFailed(let error): "no secure connection to the server: \(error)"
         case .tlsTimeout: "the TLS handshake with the server did not end in time"
         case .descriptorsExhausted: "the gateway has no file descriptor left"
+        case .upstreamSpokeUnasked:
+            "the server sent something before it was asked, as if it were no HTTP server"
         case .upstreamClosed: "the server closed the connection before its response"
         case .upstreamReset(let error): "the connection to the server broke: \(error)"
         case .firstByteTimeout: "the server did not begin to answer in time"
@@ -170,7 +176,7 @@ extension ExchangeFault {
         "only-if-cached", "stored-body-unreadable", "too-many-pending", "pool-wait-timeout",
         "connect-timeout", "tls-timeout", "descriptors-exhausted", "upstream-closed",
         "upstream-reset", "first-byte-timeout", "upstream-body-timeout", "too-many-interim",
-        "superseded", "client-exchange-limit", "other",
+        "superseded", "client-exchange-limit", "upstream-spoke-unasked", "other",
     ]
 
     /// The index into `plainReasons` of a case without further parts.
@@ -197,9 +203,10 @@ extension ExchangeFault {
         case .upgradeOverInterimLimit: 18
         case .superseded: 19
         case .clientExchangeLimit: 20
+        case .upstreamSpokeUnasked: 21
         case .request, .response, .destinationRefused, .nameNotResolved, .tlsFailed,
             .connectFailed:
-            21
+            22
         }
     }
 

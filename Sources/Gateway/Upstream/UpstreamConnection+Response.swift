@@ -33,6 +33,7 @@ extension UpstreamConnection {
 
     private func advanceHead(_ input: Buffer) -> Bool {
         guard let consumer else { return true }
+        if emptyLineMayFollow, !passEmptyLine(input) { return true }
         let bytes = input.readable
         let parsed: ParsedHead?
         do throws(WireError) {
@@ -43,14 +44,17 @@ extension UpstreamConnection {
         }
         guard let parsed else { return true }
         input.start += parsed.bytes
-        let head = UnsafeRawBufferPointer(rebasing: bytes[0..<parsed.bytes])
+        let head =
+            parsed.rewritten?.readable
+            ?? UnsafeRawBufferPointer(rebasing: bytes[0..<parsed.bytes])
         if parsed.isInterim {
+            emptyLineMayFollow = true
             consumer.upstreamHead(head)
             return false
         }
         part = .body
         decoder = BodyDecoder(parsed.framing)
-        keepAlive = parsed.keepAlive
+        keepAlive = parsed.keepAlive && !sendsBareLines
         armBodyDeadline()
         consumer.upstreamHead(head)
         guard state == .active else { return false }
@@ -66,6 +70,8 @@ extension UpstreamConnection {
     /// What the connection itself needs to know of a head.
     private struct ParsedHead {
         var bytes: Int
+        /// The head as it was parsed, if that is not how it was received.
+        var rewritten: Buffer?
         var isInterim: Bool
         var framing: BodyFraming
         var keepAlive: Bool
@@ -78,10 +84,52 @@ extension UpstreamConnection {
         let progress = try parser.parse(
             Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)), answering: context,
             into: &head)
-        guard case .complete(let count) = progress else { return nil }
+        let received: Int
+        var rewritten: Buffer?
+        switch progress {
+        case .needMore: return nil
+        case .complete(let count): received = count
+        case .bareLines(let count):
+            received = count
+            rewritten = try parseRewritten(
+                UnsafeRawBufferPointer(rebasing: bytes[0..<count]), into: &head)
+        }
         return ParsedHead(
-            bytes: count, isInterim: head.isInterim, framing: head.framing,
-            keepAlive: head.keepAlive)
+            bytes: received, rewritten: rewritten, isInterim: head.isInterim,
+            framing: head.framing, keepAlive: head.keepAlive)
+    }
+
+    /// Writes a head of bare lines anew, and parses that.
+    @inline(never)
+    private func parseRewritten(
+        _ received: UnsafeRawBufferPointer, into head: inout ResponseHead
+    ) throws(WireError) -> Buffer {
+        sendsBareLines = true
+        let bytes = Span<UInt8>(_unsafeElements: received.bindMemory(to: UInt8.self))
+        let buffer = worker.loop.buffers.take(bytes: BareLineHead.rewrittenBytes(bytes))
+        var writer = HeadWriter(buffer.writable)
+        BareLineHead.rewrite(bytes, to: &writer)
+        buffer.end = writer.count
+        let progress = try parser.parse(
+            Span(_unsafeElements: buffer.readable.bindMemory(to: UInt8.self)),
+            answering: context, into: &head)
+        guard progress == .complete(headBytes: buffer.count) else { throw .malformedStatusLine }
+        return buffer
+    }
+
+    /// Some servers send an empty line between an interim response and the final one: one is passed
+    /// over. False: its line feed has not come yet.
+    @inline(never)
+    private func passEmptyLine(_ input: Buffer) -> Bool {
+        let bytes = input.readable
+        if bytes[0] == UInt8(ascii: "\n") {
+            input.start += 1
+        } else if bytes[0] == UInt8(ascii: "\r") {
+            guard bytes.count > 1 else { return false }
+            if bytes[1] == UInt8(ascii: "\n") { input.start += 2 }
+        }
+        emptyLineMayFollow = false
+        return true
     }
 
     /// No content came with the head: it goes out alone.

@@ -49,6 +49,10 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var progress = SendProgress()
     /// Some byte of the current response was received.
     var responseStarted = false
+    /// An interim response has just ended: an empty line may follow it.
+    var emptyLineMayFollow = false
+    /// The server ends lines of heads in bare line feeds: its connection is not used again.
+    var sendsBareLines = false
     /// How many exchanges it carried before the current one.
     var uses = 0
     var handshakeStarted: Int64 = 0
@@ -98,6 +102,18 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         }
     }
 
+    /// Whether the server has sent anything on a connection that has just been established.
+    ///
+    /// TLS's own messages are taken in by the way: session tickets often follow the handshake.
+    func hasSpokenUnasked() -> Bool {
+        guard transport.tls != nil else {
+            return Transfers.hasUnreadBytes(transport.descriptor)
+        }
+        let scratch = worker.loop.buffers.takeSmall()
+        if case .bytes = transport.read(into: scratch.writable) { return true }
+        return false
+    }
+
     // MARK: One exchange
 
     /// Gives the connection to a consumer.
@@ -106,6 +122,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         state = .active
         part = .head
         responseStarted = false
+        emptyLineMayFollow = false
         requestEnded = false
         paused = false
         keepAlive = true

@@ -191,7 +191,16 @@ final class UpstreamPool {
         open += 1
         worker.metrics.adjust(.upstreamConnectionsOpen, by: 1)
         worker.note(origin, nil)
+        if connection.hasSpokenUnasked() { return refuse(connection) }
         offer(connection, isFresh: true)
+    }
+
+    /// A server that speaks before it was asked is no HTTP server, or somebody else speaks in its
+    /// place: what it sent must not be taken for the answer to the first request.
+    private func refuse(_ connection: UpstreamConnection) {
+        let consumer = takeWaiter(connection.origin, isFresh: true)
+        connection.close()
+        consumer?.upstreamFailed(.upstreamSpokeUnasked, responseStarted: false)
     }
 
     private func failed(_ origin: Origin, _ fault: ExchangeFault) {

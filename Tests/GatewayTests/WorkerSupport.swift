@@ -21,8 +21,9 @@ final class StillWorker {
         var options = ResolverOptions()
         options.servers = .list([try #require(Endpoint("127.0.0.1:9"))])
         resolver = try Resolver(options: options)
+        let mailbox = try Mailbox<WorkerMessage>()
         let shared = SharedServices(
-            workerCount: 1, resolver: resolver, store: nil, accessLog: nil,
+            mailboxes: [mailbox], resolver: resolver, store: nil, accessLog: nil,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             labels: RouteLabels(),
             activity: ActivityMonitor(
@@ -33,7 +34,7 @@ final class StillWorker {
             index: 0, policy: try testPolicy(configuration), shared: shared,
             metrics: WorkerMetrics(
                 dimensions: MetricsDimensions(reasons: ExchangeFault.metricReasons.count)),
-            mailbox: try Mailbox())
+            mailbox: mailbox)
         listener = Listener(
             worker: worker, name: "test", endpoint: try #require(Endpoint("127.0.0.1:0")),
             role: .forward, route: 0, logIndex: 0, descriptor: -1)
@@ -48,7 +49,7 @@ final class StillWorker {
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         let client = ClientConnection(
             worker: worker, descriptor: ends[0], listener: listener,
-            peer: try #require(Endpoint("127.0.0.1:1")))
+            peer: try #require(Endpoint("127.0.0.1:1")), account: nil)
         try worker.loop.add(client, descriptor: ends[0])
         client.start()
         return (client, ends[1])

@@ -21,7 +21,8 @@ package enum FieldID: UInt8, Sendable, CaseIterable {
     case authorization, wwwAuthenticate, authenticationInfo
     case proxyAuthorization, proxyAuthenticate, proxyAuthenticationInfo
     // The chain of intermediaries.
-    case via, forwarded, xForwardedFor, cacheStatus, proxyStatus
+    case via, forwarded, xForwardedFor, xForwardedHost, xForwardedProto
+    case cacheStatus, proxyStatus
     // The rest that is looked at.
     case location, retryAfter, allow, altSvc, setCookie, cookie
     case accept, acceptEncoding, acceptLanguage, server, userAgent, referer, origin
@@ -74,6 +75,8 @@ package enum FieldID: UInt8, Sendable, CaseIterable {
         case .via: "Via"
         case .forwarded: "Forwarded"
         case .xForwardedFor: "X-Forwarded-For"
+        case .xForwardedHost: "X-Forwarded-Host"
+        case .xForwardedProto: "X-Forwarded-Proto"
         case .cacheStatus: "Cache-Status"
         case .proxyStatus: "Proxy-Status"
         case .location: "Location"

@@ -104,10 +104,12 @@ extension FieldID {
             if name.isLong("content-location") { return .contentLocation }
             if name.isLong("proxy-connection") { return .proxyConnection }
             if name.isLong("www-authenticate") { return .wwwAuthenticate }
+            if name.isLong("x-forwarded-host") { return .xForwardedHost }
         case 17:
             if name.isLong("transfer-encoding") { return .transferEncoding }
             if name.isLong("if-modified-since") { return .ifModifiedSince }
             if name.isLong("cdn-cache-control") { return .cdnCacheControl }
+            if name.isLong("x-forwarded-proto") { return .xForwardedProto }
         case 18:
             if name.isLong("proxy-authenticate") { return .proxyAuthenticate }
         case 19:

@@ -79,6 +79,11 @@ struct FieldScanner: Sendable {
                     Field(
                         id: id, name: ByteRange(from: lineStart, to: nameEnd),
                         value: bytes.trimmed(from: nameEnd &+ 1, to: position)))
+                if id == .other {
+                    fields.unknownNames.insert(
+                        count: nameEnd &- lineStart,
+                        middle: bytes[(lineStart &+ nameEnd) &>> 1], last: bytes[nameEnd &- 1])
+                }
                 position &+= 2
                 lineStart = position
                 state = .name

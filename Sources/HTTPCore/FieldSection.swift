@@ -29,6 +29,8 @@ package struct FieldSection: Sendable, RandomAccessCollection {
     package private(set) var present: FieldIDSet = []
     /// The known names that occur on more than one line.
     package private(set) var repeated: FieldIDSet = []
+    /// The unknown names that occur.
+    package internal(set) var unknownNames = FieldNameSketch()
     /// Whether some field has ``Field/isNominated``.
     package internal(set) var hasNominated = false
     /// Offset of the empty line that ends the section: one past the last field line.
@@ -79,6 +81,7 @@ package struct FieldSection: Sendable, RandomAccessCollection {
         storage.removeAll(keepingCapacity: true)
         present = []
         repeated = []
+        unknownNames = FieldNameSketch()
         hasNominated = false
         end = 0
     }

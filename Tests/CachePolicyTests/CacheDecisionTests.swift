@@ -123,7 +123,7 @@ struct CacheDecisionTests {
         "only a plain GET whose answer is not there, or stale, waits for another's response",
         arguments: ForwardReason.allCases)
     func collapsing(reason: ForwardReason) {
-        let waits = [.uriMiss, .varyMiss, .stale].contains(reason)
+        let waits = [.uriMiss, .varyMiss, .policy, .stale].contains(reason)
         func mayCollapse(_ request: Request) -> Bool {
             CacheDecision.mayCollapse(
                 request.head.method, with: request.head.fields.present, reason)

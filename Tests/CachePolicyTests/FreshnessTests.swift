@@ -81,10 +81,10 @@ struct FreshnessTests {
     }
 
     @Test(
-        "a heuristic is for the statuses of RFC 9110 §15.1, and others that say public",
+        "a heuristic is for what is stored by default, and others that say public",
         arguments: [
             (200, true), (203, true), (204, true), (300, true), (301, true), (308, true),
-            (404, true), (405, true), (410, true), (414, true), (501, true), (201, false),
+            (404, true), (405, false), (410, true), (414, false), (501, false), (201, false),
             (202, false), (302, false), (303, false), (307, false), (400, false), (403, false),
             (500, false), (502, false), (503, false), (504, false), (599, false),
         ])

@@ -31,6 +31,19 @@ struct InvalidationTests {
         }
     }
 
+    @Test(
+        "the URI is the same whichever route the unsafe request took",
+        arguments: CacheRoute.allCases)
+    func routes(route: CacheRoute) {
+        let base = "http://a.example/dir/x"
+        let routed = "\(route.prefix)\(base)"
+        #expect(
+            keys(["Location: /other"], base: routed) == [base, "http://a.example/other"])
+        let key = CacheKey(bytes: Array(base.utf8))
+        #expect(key.along(route).along(.direct) == key)
+        #expect(text(key.along(route).bytes) == routed)
+    }
+
     @Test("safe methods invalidate nothing", arguments: ["GET", "HEAD", "OPTIONS", "TRACE"])
     func safe(method: String) {
         #expect(keys(["Location: /other"], method: method) == [])

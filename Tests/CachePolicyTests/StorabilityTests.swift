@@ -21,31 +21,55 @@ struct StorabilityTests {
         #expect(refusal([fresh], for: Request(["Transfer-Encoding: chunked"])) == .requestContent)
     }
 
-    @Test(
-        "any final status is stored with explicit freshness",
-        arguments: [
-            200, 201, 202, 203, 204, 205, 299, 300, 301, 302, 303, 307, 308, 400, 401, 403, 404,
-            405, 410, 414, 451, 499, 500, 501, 502, 503, 504, 599,
-        ])
-    func explicitFreshness(status: Int) {
-        for field in [
-            "Cache-Control: max-age=60", "Cache-Control: s-maxage=60", "Expires: \(date(60))",
-        ] {
-            #expect(refusal([field, "Date: \(date())"], status: status) == nil)
+    /// What becomes of a response by its status alone.
+    private enum Rule {
+        case byDefault, whenExplicit
+        case never(NotStoredReason)
+    }
+
+    /// Every status that is not stored like any other with explicit freshness.
+    private static func rule(_ status: Int) -> Rule {
+        switch status {
+        case 100..<200: .never(.notFinal)
+        case 200, 203, 204, 300, 301, 308, 404, 410: .byDefault
+        case 206: .never(.partialContent)
+        case 304: .never(.notModified)
+        case 226: .never(.aboutThisRequestOnly)
+        case 400, 401, 402, 406, 407, 408, 409, 411, 412, 413, 414, 415, 416, 417,
+            421, 422, 423, 424, 425, 426, 428, 429, 431,
+            501, 505, 506, 510, 511:
+            .never(.aboutThisRequestOnly)
+        default: .whenExplicit
         }
     }
 
     @Test(
-        "without explicit freshness only a heuristically cacheable status or public is stored",
-        arguments: [
-            (200, true), (203, true), (204, true), (300, true), (301, true), (308, true),
-            (404, true), (405, true), (410, true), (414, true), (501, true), (201, false),
-            (302, false), (307, false), (400, false), (403, false), (500, false), (503, false),
-        ])
-    func defaultCacheability(status: Int, allowed: Bool) {
-        let fields = ["ETag: \"a\""]
-        #expect(refusal(fields, status: status) == (allowed ? nil : .notCacheableByDefault))
-        #expect(refusal(fields + ["Cache-Control: public"], status: status) == nil)
+        "every status: stored by default, with explicit freshness, or never", arguments: 100...599)
+    func everyStatus(status: Int) {
+        let explicit = [
+            ["Cache-Control: max-age=60"], ["Cache-Control: s-maxage=60"],
+            ["Expires: \(date(60))", "Date: \(date())"], ["Cache-Control: public", "ETag: \"a\""],
+        ]
+        let silent = ["ETag: \"a\"", "Last-Modified: \(date(-1000))"]
+        let expected: (explicit: NotStoredReason?, silent: NotStoredReason?)
+        switch Self.rule(status) {
+        case .byDefault: expected = (nil, nil)
+        case .whenExplicit: expected = (nil, .notCacheableByDefault)
+        case .never(let reason): expected = (reason, reason)
+        }
+        for fields in explicit { #expect(refusal(fields, status: status) == expected.explicit) }
+        #expect(refusal(silent, status: status) == expected.silent)
+    }
+
+    @Test("no heuristic freshness for the answer to a request with Cookie")
+    func heuristicsAndCookie() {
+        let asking = Request(["Cookie: session=1"])
+        let modified = "Last-Modified: \(date(-1000))"
+        #expect(refusal([modified]) == nil)
+        #expect(refusal([modified], for: asking) == .cookie)
+        #expect(refusal([modified, "ETag: \"a\""], for: asking) == .cookie)
+        #expect(refusal([modified, fresh], for: asking) == nil)
+        #expect(refusal(["ETag: \"a\""], for: asking) == nil, "to be validated at each use")
     }
 
     @Test("Content-Range means nothing in a whole response")
@@ -62,14 +86,6 @@ struct StorabilityTests {
                 == .partialContent)
         #expect(refusal([fresh], status: 304) == .notModified)
         #expect(refusal([fresh], status: 103) == .notFinal)
-    }
-
-    @Test(
-        "a status that is about the one request is not stored whatever it says",
-        arguments: [407, 408, 411, 412, 413, 415, 416, 417, 421, 425, 426, 428, 429, 431, 511])
-    func aboutThisRequest(status: Int) {
-        let fields = ["Cache-Control: public, s-maxage=60", "ETag: \"a\""]
-        #expect(refusal(fields, status: status) == .aboutThisRequestOnly)
     }
 
     @Test(

@@ -127,8 +127,9 @@ struct ValidationTests {
     @Test(
         "any other answer takes the stored response's place (§4.3.3)",
         arguments: [
-            (200, true), (203, true), (301, true), (404, true), (410, true), (401, true),
-            (206, false), (412, false), (416, false), (429, false), (500, false), (503, false),
+            (200, true), (203, true), (301, true), (404, true), (410, true), (403, true),
+            (400, false), (401, false), (206, false), (412, false), (416, false), (429, false),
+            (500, false), (503, false),
         ])
     func replaced(status: Int, outdates: Bool) {
         #expect(

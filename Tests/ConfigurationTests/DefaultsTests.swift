@@ -27,7 +27,8 @@ import Testing
             snapshot.cache
                 == CacheConfiguration(
                     isEnabled: true, memoryBytes: 67_108_864, diskBytes: 1_073_741_824,
-                    path: "/home/someone/.local/state/pinfold", maximumObjectBytes: 268_435_456))
+                    path: "/home/someone/.local/state/pinfold", maximumObjectBytes: 268_435_456,
+                    bypassFields: CacheConfiguration.defaultBypassFields))
         #expect(
             snapshot.resolver
                 == ResolverConfiguration(

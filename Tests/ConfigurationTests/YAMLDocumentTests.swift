@@ -50,8 +50,21 @@ import Testing
 
     @Test(arguments: [
         ("workers: [1", ": not valid YAML"),
-        ("a: b: c", ":1: not valid YAML"),
-        ("workers: 1\n\tx: 2", ":2: not valid YAML"),
+        ("a: b: c", ":1: not valid YAML at column 5: a key stands where none can"),
+        (
+            "workers: 1\n\tx: 2",
+            ":2: not valid YAML at column 1: a tab in the indentation; expected spaces: YAML is"
+        ),
+        ("cache:\n  \tmemory: 1MiB\n", ":2: not valid YAML at column 3: a tab in the indentation"),
+        ("cache:\n\tmemory: 1MiB\n\tdisk: 0\n", ":2: not valid YAML at column 1: a tab in"),
+        (
+            "cache:\n  memory: 1\n disk: 2\n",
+            ":3: not valid YAML at column 2: the line does not fit"
+        ),
+        ("cache: {memory: 1MiB\nworkers: 2", "a mapping in braces does not end; expected `,`"),
+        ("workers: 1\nlog\n", ":3: not valid YAML at column 1: a key without its colon"),
+        ("log: \"a", ":1: not valid YAML at column 8: a quotation does not end"),
+        ("log: @a", ":1: not valid YAML at column 6: a value begins with a character that means"),
         ("workers: *missing", ":1: not valid YAML"),
         ("workers: 1\n---\nworkers: 2", "not valid YAML: expected a single document"),
         ("x: \u{1}", "not valid YAML"),
@@ -63,6 +76,19 @@ import Testing
         let lines = errors(of: text)
         #expect(lines.count == 1)
         #expect(lines.allSatisfy { $0.hasPrefix("gateway.yaml") && $0.contains(expected) })
+    }
+
+    @Test(arguments: ["", " \n\n", "# nothing\n# at all\n", "---\n", "~", "\u{FEFF}"])
+    func aFileWithoutAKeyIsAnError(text: String) {
+        #expect(
+            errors(of: text) == [
+                "gateway.yaml: has no key; expected at least one; the built-in defaults apply "
+                    + "without --config, or with {}"
+            ])
+    }
+
+    @Test func bracesAloneAskForTheDefaults() throws {
+        #expect(try load("{}") == loadDefaults())
     }
 
     @Test func byteOrderMarksAndWindowsLineEndsAreAccepted() throws {

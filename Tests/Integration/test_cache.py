@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -779,3 +780,65 @@ def test_a_wire_level_hit_is_framed_for_keep_alive(gateway, origin):
         wire.send(request(there.url("/")) * 30)
         for _ in range(30):
             assert wire.read().body == b"body 1"
+
+
+# Routes
+
+
+def test_a_forward_and_a_reverse_route_to_one_origin_have_entries_of_their_own(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway({"listeners": [
+        {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
+        {"name": "back", "address": "127.0.0.1:0", "kind": "reverse", "upstream": there.url("")}]})
+
+    def forward() -> Response:
+        return fetch(running, there.url("/x"))
+
+    def reverse() -> Response:
+        return running.ask(request("/x", host="public", Connection="close"), listener="back")
+
+    assert forward().body == b"body 1"
+    first = reverse()
+    assert first.body == b"body 2"
+    assert first.cache_status["fwd"] == "uri-miss", "nothing is stored for this route"
+    for _ in range(3):
+        for ask, body in [(forward, b"body 1"), (reverse, b"body 2")]:
+            stored = ask()
+            assert hit(stored)
+            assert stored.body == body
+    assert len(there.requests) == 2
+
+
+@pytest.mark.parametrize("unsafe", ["proxy", "back"])
+def test_an_unsafe_request_invalidates_along_every_route(gateway, origin, unsafe):
+    there = origin(counting(FRESH))
+    running = gateway({"listeners": [
+        {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
+        {"name": "back", "address": "127.0.0.1:0", "kind": "reverse", "upstream": there.url("")}]})
+    targets = {"proxy": (there.url("/x"), there.authority), "back": ("/x", "public")}
+
+    def ask(listener: str, method: str = "GET") -> Response:
+        target, host = targets[listener]
+        return running.ask(
+            request(target, host=host, method=method, Connection="close"), listener=listener)
+
+    for listener in targets:
+        ask(listener)
+        assert hit(ask(listener))
+    assert ask(unsafe, "POST").status == 200
+    for listener in targets:
+        assert not hit(ask(listener))
+
+
+def test_a_changed_trust_is_told_as_the_reason(gateway, origin):
+    there = origin(counting(FRESH))
+    running = gateway()
+    prime(running, there.url("/x"))
+    running.config["access"] = {"destinations": {"allow": ["127.0.0.0/8", "192.0.2.1"]}}
+    running.write_config(running.config)
+    running.signal(signal.SIGHUP)
+    until(lambda: running.metric("pinfold_config_generation") == 2, "reloaded")
+    miss = fetch(running, there.url("/x"))
+    assert miss.cache_status["fwd"] == "miss"
+    assert miss.cache_status.get("stored") is True
+    assert hit(fetch(running, there.url("/x")))

@@ -176,6 +176,55 @@ def test_a_reload_during_a_background_request_does_no_harm(gateway, origin):
     assert fetch(running, there.url("/")).body == b"version 1"
 
 
+def broken(kind: str) -> bytes | None:
+    """What a failing origin answers; None: it closes the connection."""
+    if kind == "truncated":
+        return b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nCache-Control: max-age=600\r\n\r\npart"
+    if kind == "truncated, not to be stored":
+        return b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart"
+    if kind == "truncated chunks":
+        return (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+                b"Cache-Control: max-age=600\r\n\r\n4\r\npart\r\n")
+    if kind == "error":
+        return reply(b"no", "503 Service Unavailable")
+    if kind == "error to be stored":
+        return reply(b"no", "500 Internal Server Error", FRESH)
+    if kind == "too many requests":
+        return reply(b"no", "429 Too Many Requests", FRESH)
+    return None
+
+
+@pytest.mark.parametrize("validator", [['ETag: "e"'], []])
+@pytest.mark.parametrize("kind", [
+    "truncated", "truncated, not to be stored", "truncated chunks", "error", "error to be stored",
+    "too many requests", "closed"])
+def test_a_failed_refresh_leaves_the_stale_response_for_its_window(
+        gateway, scripted_origin, kind, validator):
+    asked = []
+
+    def script(connection: OriginConnection) -> None:
+        while (seen := connection.read_request()) is not None:
+            asked.append(seen)
+            answer = (reply(b"old", "200 OK", WINDOW, *validator) if len(asked) == 1
+                      else broken(kind))
+            if answer is None:
+                return
+            connection.send(answer)
+            if kind.startswith("truncated") and len(asked) > 1:
+                return
+
+    there = scripted_origin(script)
+    running = gateway({"workers": 1})
+    assert fetch(running, there.url("/")).body == b"old"
+    for attempt in range(2, 5):
+        # Each failure ends before the next is begun, a second later at the earliest.
+        until(lambda n=attempt: (found := fetch(running, there.url("/"))).body == b"old"
+              and hit(found) and len(asked) >= n, f"refresh {attempt - 1} was tried", 30)
+    response = fetch(running, there.url("/"))
+    assert (response.status, response.body) == (200, b"old")
+    assert response.cache_status["detail"] == "stale-while-revalidate"
+
+
 # In place of an error
 
 

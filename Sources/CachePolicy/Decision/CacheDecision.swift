@@ -77,8 +77,14 @@ package enum ForwardReason: UInt8, Sendable, CaseIterable {
     case varyMiss
     /// The method is not GET or HEAD.
     case method
+    /// Something is stored for the URI and these values, but it was obtained under other rules
+    /// of trust or access.
+    case policy
     /// The route or the configuration keeps out of the cache.
     case bypass
+    /// The request has a field that may change the response and is no part of the key
+    /// (`BypassFields`).
+    case bypassField
     /// The request has a body, which the key says nothing about.
     case requestContent
     /// The key does not fit.
@@ -112,7 +118,9 @@ package enum ForwardReason: UInt8, Sendable, CaseIterable {
         case .uriMiss: "uri-miss"
         case .varyMiss: "vary-miss"
         case .method: "method"
+        case .policy: "policy"
         case .bypass: "bypass"
+        case .bypassField: "bypass-field"
         case .requestContent: "request-content"
         case .keyTooLong: "key-too-long"
         case .upgrade: "upgrade"
@@ -135,12 +143,12 @@ package enum ForwardReason: UInt8, Sendable, CaseIterable {
         case .uriMiss: "uri-miss"
         case .varyMiss: "vary-miss"
         case .method: "method"
-        case .bypass, .requestContent, .keyTooLong, .upgrade: "bypass"
+        case .bypass, .bypassField, .requestContent, .keyTooLong, .upgrade: "bypass"
         case .requestNoCache, .requestNoStore, .requestMaxAge, .requestMinFresh,
             .requestPrecondition, .authorization:
             "request"
         case .stale, .responseNoCache, .clock: "stale"
-        case .damaged: "miss"
+        case .policy, .damaged: "miss"
         }
     }
 }

@@ -51,8 +51,9 @@ extension CacheDecision {
         _ method: Method, with present: FieldIDSet, _ reason: ForwardReason
     ) -> Bool {
         switch reason {
-        case .uriMiss, .varyMiss, .stale: break
-        case .method, .bypass, .requestContent, .keyTooLong, .upgrade, .requestNoCache,
+        case .uriMiss, .varyMiss, .policy, .stale: break
+        case .method, .bypass, .bypassField, .requestContent, .keyTooLong, .upgrade,
+            .requestNoCache,
             .requestNoStore, .requestMaxAge, .requestMinFresh, .requestPrecondition,
             .authorization, .responseNoCache, .clock, .damaged:
             return false

@@ -1,10 +1,12 @@
 /// What the status codes mean to a cache.
 enum StatusRules {
     /// Whether responses may be stored and given heuristic freshness without any field that says
-    /// so (RFC 9110 §15.1). 206 is left out: parts are not stored.
+    /// so. Of the statuses of RFC 9110 §15.1 four are left out: 206, since parts are not stored;
+    /// 414 and 501, which are about one request; and 405, which an origin that takes the method
+    /// from a field of the request answers to GET: it needs explicit freshness.
     static func isHeuristicallyCacheable(_ status: UInt16) -> Bool {
         switch status {
-        case 200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501: true
+        case 200, 203, 204, 300, 301, 308, 404, 410: true
         default: false
         }
     }
@@ -14,19 +16,22 @@ enum StatusRules {
     static func isUnderstood(_ status: UInt16) -> Bool {
         switch status {
         case 200, 203, 204, 300...303, 307, 308: true
-        case 400, 401, 403, 404, 405, 406, 410, 414, 451: true
-        case 500, 501, 502, 503, 504: true
+        case 403, 404, 405, 410, 451: true
+        case 500, 502, 503, 504: true
         default: false
         }
     }
 
-    /// Whether the response says something about this one request or connection, so that it never
-    /// answers another, whatever its Cache-Control: proxy authentication, time-outs, failed
-    /// preconditions and ranges, refused bodies and headers, early data, rate limits (RFC 6585
-    /// and RFC 8470 forbid storing theirs).
+    /// Whether the response says something about this one request, connection or client, so that
+    /// it never answers another, whatever its Cache-Control. The key says nothing of what was
+    /// wrong with the request (its syntax, credentials, preferences, preconditions, ranges, sizes,
+    /// rate): who sends a bad one must not be able to have the refusal served to everyone.
+    /// RFC 6585 and RFC 8470 forbid storing theirs, RFC 3229 wants 226 to be understood.
     static func isAboutThisRequestOnly(_ status: UInt16) -> Bool {
         switch status {
-        case 407, 408, 411, 412, 413, 415, 416, 417, 421, 425, 426, 428, 429, 431, 511: true
+        case 226: true
+        case 400, 401, 402, 406...409, 411...417, 421...426, 428, 429, 431: true
+        case 501, 505, 506, 510, 511: true
         default: false
         }
     }

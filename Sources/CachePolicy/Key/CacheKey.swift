@@ -1,6 +1,7 @@
 import HTTPCore
 
-/// The primary cache key (RFC 9111 §2): the normalised target URI.
+/// The primary cache key (RFC 9111 §2): the normalised target URI, after the kind of route
+/// (`CacheRoute`) if that is not the usual one.
 ///
 /// `scheme://host[:port]/path[?query]`: scheme and host in lower case, the scheme's default port
 /// left out, an empty path written as `/`, everything else byte for byte (two spellings of the same

@@ -92,9 +92,9 @@ extension ForwardReason {
     var needsDetail: Bool {
         switch self {
         case .uriMiss, .varyMiss, .method, .bypass, .stale: false
-        case .requestContent, .keyTooLong, .upgrade, .requestNoCache, .requestNoStore,
-            .requestMaxAge, .requestMinFresh, .requestPrecondition, .authorization,
-            .responseNoCache, .clock, .damaged:
+        case .policy, .bypassField, .requestContent, .keyTooLong, .upgrade, .requestNoCache,
+            .requestNoStore, .requestMaxAge, .requestMinFresh, .requestPrecondition,
+            .authorization, .responseNoCache, .clock, .damaged:
             true
         }
     }

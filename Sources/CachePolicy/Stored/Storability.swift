@@ -46,6 +46,10 @@ extension StoreDecision {
             initialAge: facts.initialAge(requestTime: requestTime))
         let hasQuery = requestBytes.extracting(request.path.indices).contains(UInt8(ascii: "?"))
         let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)
+        // Who sends a cookie may get an answer of his own, and a guess at its freshness would hand
+        // it to others. The head that is stored does not tell of the request, so that it could not
+        // be kept without the guess.
+        if source == .heuristic, request.fields.contains(.cookie) { return .doNotStore(.cookie) }
         guard facts.isOfUse(lifetime: lifetime, age: times.initialAge) else {
             return .doNotStore(.uselessWithoutValidator)
         }

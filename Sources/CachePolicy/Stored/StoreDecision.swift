@@ -46,6 +46,10 @@ package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     /// The status is about this request or connection only (412, 416, 429 …): it must not answer
     /// another.
     case aboutThisRequestOnly
+    /// The request had a Cookie, and nothing but a guess says how long the response is fresh.
+    case cookie
+    /// The request has a field that may change the response and is no part of the key.
+    case bypassField
     /// Neither the status nor any field makes it cacheable (§3).
     case notCacheableByDefault
     /// Vary has a `*` (§4.1).
@@ -86,6 +90,8 @@ package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
         case .notModified: "not-modified"
         case .statusNotUnderstood: "status-not-understood"
         case .aboutThisRequestOnly: "this-request-only"
+        case .cookie: "request-cookie"
+        case .bypassField: "bypass-field"
         case .notCacheableByDefault: "not-cacheable"
         case .varyAny: "vary-any"
         case .varyNames: "vary-names"

@@ -8,7 +8,7 @@ package struct FreshenedResponse: Sendable, Equatable {
         /// Replace its head, times and Vary key by these.
         case replaceHead
         /// Leave it as it was: what came in may not be stored for others (it answered a request
-        /// with Authorization).
+        /// with Authorization, or one with Cookie and gave no explicit freshness).
         case leave
         /// Drop it: the origin now says that it must not be kept.
         case remove(NotStoredReason)
@@ -76,7 +76,9 @@ package struct FreshenedResponse: Sendable, Equatable {
         let isAuthorized = request.fields.contains(.authorization)
         var storage = Storage.replaceHead
         var vary = VaryKey.none
-        if asked.flags.contains(.noStore) {
+        if asked.flags.contains(.noStore)
+            || metadata.source == .heuristic && request.fields.contains(.cookie)
+        {
             storage = .leave
         } else if let reason = facts.reasonAgainstStoring(
             isAuthorized: isAuthorized, options: options)

@@ -2,22 +2,24 @@ import HTTPCore
 
 /// What a response to an unsafe request invalidates (RFC 9111 §4.4).
 package enum Invalidation {
-    /// The keys whose stored responses must be dropped, all variants of each: the target's, and
-    /// those that Location and Content-Location point to if they have the target's origin (another
-    /// origin must not be able to empty someone's cache). Empty for safe methods, for CONNECT, and
-    /// for error responses.
+    /// The URIs whose stored responses must be dropped, all variants of each along every route
+    /// (`CacheKey.along`): the target's, and those that Location and Content-Location point to if
+    /// they have the target's origin (another origin must not be able to empty someone's cache).
+    /// Empty for safe methods, for CONNECT, and for error responses.
     ///
     /// - Parameters:
     ///   - request: the request. A method that is not known counts as unsafe.
     ///   - key: its key.
     ///   - response: the final response.
     ///   - bytes: the response head's bytes.
+    /// - Returns: the URIs' direct keys.
     package static func keys(
         for request: RequestHead, key: CacheKey, response: ResponseHead, in bytes: Span<UInt8>
     ) -> [CacheKey] {
         guard !request.method.isSafe, request.method != .connect,
             (200..<400).contains(response.status)
         else { return [] }
+        let key = key.along(.direct)
         var keys = [key]
         let fields: [FieldID] = [.location, .contentLocation]
         for id in fields {

@@ -55,8 +55,13 @@ package enum ValidationOutcome: Sendable, Equatable {
         {
             return .serveStale(hit)
         }
-        let outdates = response.status < 500 && !StatusRules.isAboutThisRequestOnly(response.status)
-        return .replace(outdatesStored: outdates && response.status != 206)
+        return .replace(outdatesStored: outdatesStored(status: response.status))
+    }
+
+    /// Whether an answer with the status says that what is stored is no longer right.
+    package static func outdatesStored(status: UInt16) -> Bool {
+        status < 500 && status != 206 && status != 304
+            && !StatusRules.isAboutThisRequestOnly(status)
     }
 }
 

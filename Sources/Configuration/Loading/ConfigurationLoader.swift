@@ -25,7 +25,7 @@ package struct ConfigurationLoader: Sendable {
         }
         let text: [UInt8]
         do {
-            text = try Files.read(
+            text = try Files.readSettled(
                 Files.absolute(file, in: environment.workingFolder),
                 limit: YAMLDocument.maximumBytes)
         } catch {
@@ -52,8 +52,17 @@ package struct ConfigurationLoader: Sendable {
         } catch {
             throw ConfigurationErrors(errors: [error])
         }
+        if case .null = root.content { throw ConfigurationErrors(errors: [Self.empty(name)]) }
         let folder = Files.folder(of: Files.absolute(name, in: environment.workingFolder))
         return try check(root, folder: folder, overlay: overlay)
+    }
+
+    /// A file without any key is most likely one that is being written, or not the one that was
+    /// meant: taken as it stands it would remove every listener, pinset and rule.
+    private static func empty(_ name: String) -> ConfigurationError {
+        ConfigurationError(
+            origin: .file(name: name, line: 0), key: "", problem: "has no key",
+            expected: "at least one; the built-in defaults apply without --config, or with {}")
     }
 
     private func check(

@@ -96,6 +96,7 @@ extension ConfigurationSnapshot {
         yaml.line(1, "disk: \(Quantity.text(bytes: cache.diskBytes))")
         yaml.line(1, "path: \(yaml.quoted(cache.path))")
         yaml.line(1, "maximumObject: \(Quantity.text(bytes: cache.maximumObjectBytes))")
+        yaml.line(1, "bypassFields: \(yaml.list(cache.bypassFields))")
         yaml.line(0, "resolver:")
         switch resolver.servers {
         case .system: yaml.line(1, "servers: system")

@@ -10,31 +10,107 @@ enum Files {
         var text: String
     }
 
-    /// The whole content of a file.
+    /// The whole content of a regular file. Anything else (a pipe, a device, a folder) is refused
+    /// without waiting for it: reading it could block for ever, and signals with it.
     /// - Parameters:
     ///   - path: An absolute path, or one relative to the working folder.
     ///   - limit: The most bytes that are accepted.
     static func read(_ path: String, limit: Int = maximumBytes) throws(Problem) -> [UInt8] {
+        try readOnce(path, limit: limit).content
+    }
+
+    /// How long a file must not have changed for its content to count as complete: editors empty a
+    /// file and then write it.
+    static let quietMilliseconds: Int64 = 150
+    /// How often a file that changes is looked at again.
+    static let attempts = 14
+
+    /// As `read`, once the file's size and time of change have stood still for a moment.
+    static func readSettled(_ path: String, limit: Int) throws(Problem) -> [UInt8] {
+        var last = try readOnce(path, limit: limit)
+        if last.version.isOld { return last.content }
+        for _ in 0..<attempts {
+            sleep(milliseconds: quietMilliseconds)
+            let next = try readOnce(path, limit: limit)
+            if next.version == last.version { return next.content }
+            last = next
+        }
+        throw Problem(text: "keeps changing while it is read")
+    }
+
+    /// By what a change of a file is seen.
+    private struct Version: Equatable {
+        var inode: UInt
+        var size: Int
+        var seconds: Int
+        var nanoseconds: Int
+
+        init(_ status: stat) {
+            inode = UInt(status.st_ino)
+            size = Int(status.st_size)
+            seconds = status.st_mtim.tv_sec
+            nanoseconds = status.st_mtim.tv_nsec
+        }
+
+        /// Whether the last change lies back long enough.
+        var isOld: Bool {
+            var now = timespec()
+            clock_gettime(CLOCK_REALTIME, &now)
+            let passed = (now.tv_sec - seconds) * 1000 + (now.tv_nsec - nanoseconds) / 1_000_000
+            return passed >= Int(Files.quietMilliseconds)
+        }
+    }
+
+    private static func readOnce(
+        _ path: String, limit: Int
+    ) throws(Problem) -> (content: [UInt8], version: Version) {
         guard !path.utf8.contains(0) else { throw Problem(text: "has a NUL in its name") }
-        guard let file = fopen(path, "re") else {
+        let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+        let descriptor = open_with_mode(path, flags, 0)
+        guard descriptor >= 0 else { throw Problem(text: reason(__errno_location().pointee)) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
             throw Problem(text: reason(__errno_location().pointee))
         }
-        defer { fclose(file) }
+        if let kind = otherKind(status.st_mode) {
+            throw Problem(text: "is \(kind), not a regular file")
+        }
         var content: [UInt8] = []
         let step = 64 << 10
         while true {
             var failure: Int32 = 0
             let chunk = [UInt8](unsafeUninitializedCapacity: step) { buffer, count in
-                count = fread(buffer.baseAddress, 1, step, file)
-                if count == 0, ferror(file) != 0 { failure = __errno_location().pointee }
+                let result = CLinux.read(descriptor, buffer.baseAddress, step)
+                if result < 0 { failure = __errno_location().pointee }
+                count = max(0, result)
             }
+            if failure == EINTR { continue }
             guard failure == 0 else { throw Problem(text: reason(failure)) }
-            if chunk.isEmpty { return content }
+            if chunk.isEmpty { return (content, Version(status)) }
             content += chunk
             guard content.count <= limit else {
                 throw Problem(text: "is longer than \(limit) bytes")
             }
         }
+    }
+
+    /// What a file is that is not a regular one; nil for a regular one.
+    private static func otherKind(_ mode: mode_t) -> String? {
+        switch Int32(mode) & S_IFMT {
+        case S_IFREG: nil
+        case S_IFDIR: "a folder"
+        case S_IFIFO: "a pipe"
+        case S_IFSOCK: "a socket"
+        case S_IFCHR, S_IFBLK: "a device"
+        default: "something else"
+        }
+    }
+
+    private static func sleep(milliseconds: Int64) {
+        var time = timespec(
+            tv_sec: Int(milliseconds / 1000), tv_nsec: Int(milliseconds % 1000) * 1_000_000)
+        nanosleep(&time, nil)
     }
 
     private static func reason(_ code: Int32) -> String {

@@ -139,21 +139,23 @@ struct YAMLDocument {
     }
 
     private func syntaxError(_ problem: YamlError) -> ConfigurationError {
-        func invalid(_ text: String, _ context: YamlError.Context?, line: Int) -> ConfigurationError
-        {
-            let detail = context.map { "\($0.text), \(text)" } ?? text
-            return error(line: line, "not valid YAML: \(detail)")
-        }
         switch problem {
         case .reader(let text, let offset, _, let yaml):
             let before = offset.map { yaml.prefix($0) } ?? yaml.prefix(0)
-            return invalid(text, nil, line: before.count(where: \.isNewline) + 1)
-        case .scanner(let context, let text, let mark, _),
-            .parser(let context, let text, let mark, _),
-            .composer(let context, let text, let mark, _):
-            return invalid(text, context, line: mark.line)
+            let line = before.count(where: \.isNewline) + 1
+            let column = before.reversed().prefix { !$0.isNewline }.count + 1
+            return error(line: line, "not valid YAML at column \(column): \(text)")
+        case .scanner(let context, let text, let mark, let yaml),
+            .parser(let context, let text, let mark, let yaml),
+            .composer(let context, let text, let mark, let yaml):
+            let syntax = YAMLSyntaxProblem(
+                context: context?.text, problem: text, line: mark.line, column: mark.column,
+                in: yaml)
+            return error(line: syntax.line, syntax.text, expected: syntax.expected)
         case .duplicatedKeysInMapping(_, let context):
-            return invalid("a key stands more than once", nil, line: context.mark.line)
+            return error(
+                line: context.mark.line, "not valid YAML: a key stands more than once",
+                expected: "each key once")
         case .no, .memory, .writer, .emitter, .representer, .dataCouldNotBeDecoded:
             return error(line: 0, "cannot be parsed", expected: "YAML")
         }

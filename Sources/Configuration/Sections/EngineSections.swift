@@ -7,14 +7,16 @@ extension SnapshotReader {
     /// The two tiers of the cache.
     func cache(_ field: Field?) -> CacheConfiguration {
         let section = field?.section(
-            keys: ["enabled", "memory", "disk", "path", "maximumObject"])
+            keys: ["enabled", "memory", "disk", "path", "maximumObject", "bypassFields"])
         let most = 1 << 50
         return CacheConfiguration(
             isEnabled: section?["enabled"]?.boolean() ?? true,
             memoryBytes: section?["memory"]?.bytes(in: 0...most) ?? 64 << 20,
             diskBytes: disk(section?["disk"], most: most),
             path: section?["path"]?.filePath() ?? defaultCachePath(section),
-            maximumObjectBytes: section?["maximumObject"]?.bytes(in: 1...most) ?? 256 << 20)
+            maximumObjectBytes: section?["maximumObject"]?.bytes(in: 1...most) ?? 256 << 20,
+            bypassFields: section?["bypassFields"].flatMap { fieldNames($0) }
+                ?? CacheConfiguration.defaultBypassFields)
     }
 
     /// 0 is no disk tier; a tier has room for at least a few responses.

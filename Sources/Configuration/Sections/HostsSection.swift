@@ -37,7 +37,7 @@ extension SnapshotReader {
             requestTimeoutMilliseconds:
                 request?["timeout"]?.milliseconds(in: 1...86_400_000),
             cacheStores: cache?["store"]?.boolean() ?? true,
-            cacheKeyFields: cacheKey(cache?["key"]),
+            cacheKeyFields: cache?["key"].flatMap { fieldNames($0) } ?? [],
             probe: probe(section["probe"], match: match))
     }
 
@@ -91,9 +91,11 @@ extension SnapshotReader {
         return found
     }
 
-    private func cacheKey(_ field: Field?) -> [String] {
+    /// The names of request header fields, in lower case; nil for an empty key.
+    func fieldNames(_ field: Field) -> [String]? {
+        guard let elements = field.boundedList(of: "request header fields") else { return nil }
         var names: [String] = []
-        for element in field?.boundedList(of: "request header fields") ?? [] {
+        for element in elements {
             let name = element.parsed(expected: "the name of a request header field") { text in
                 isToken(text) && text.utf8.count <= 128 ? text.lowercased() : nil
             }

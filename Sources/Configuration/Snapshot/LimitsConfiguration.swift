@@ -13,6 +13,24 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var path: String
     /// The largest body that is stored. A tier that is smaller than this stores less.
     package var maximumObjectBytes: Int
+    /// Request fields, in lower case, that keep a request out of the cache where they are no part
+    /// of its key.
+    package var bypassFields: [String]
+
+    /// Whether the store goes on as it is: the rest is policy, which a reload changes.
+    package func hasSameStore(as other: CacheConfiguration) -> Bool {
+        var policy = other
+        policy.bypassFields = bypassFields
+        return self == policy
+    }
+
+    /// Fields by which servers and frameworks are known to choose what they answer.
+    package static let defaultBypassFields = [
+        "forwarded", "x-forwarded-host", "x-forwarded-port", "x-forwarded-prefix",
+        "x-forwarded-proto", "x-forwarded-scheme", "x-forwarded-server", "x-host",
+        "x-http-method", "x-http-method-override", "x-method-override", "x-original-url",
+        "x-rewrite-url",
+    ]
 }
 
 /// Name resolution.

@@ -13,6 +13,9 @@ extension Exchange {
             return missed(reason)
         }
         guard origin.cacheStores, let store = worker.shared.store else { return missed(.bypass) }
+        if withRequestHead({ origin.bypassFields.occur(in: request.fields, of: $0) }) {
+            return missed(.bypassField)
+        }
         withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
             guard let view = writeKey(origin, into: memory) else { return missed(.keyTooLong) }
             let match = store.lookup(view)
@@ -23,10 +26,8 @@ extension Exchange {
             self.key = CacheKey(view)
             if store.diskMayHold(view), register() {
                 load(view, from: store)
-            } else if case .none = match {
-                missed(.uriMiss)
             } else {
-                missed(.varyMiss)
+                missed(reason(of: match))
             }
         }
     }
@@ -38,6 +39,20 @@ extension Exchange {
         case .one(let response): answers(response) ? response : nil
         case .several(let responses): select(from: responses)
         }
+    }
+
+    /// Why nothing of what memory has for the URI answers.
+    private func reason(of match: MemoryMatch) -> ForwardReason {
+        switch match {
+        case .none: .uriMiss
+        case .one(let response): reason(of: [response])
+        case .several(let responses): reason(of: responses)
+        }
+    }
+
+    /// Why none of the responses stored for the URI answers.
+    private func reason(of responses: [CachedResponse]) -> ForwardReason {
+        responses.contains { $0.policy == origin?.fingerprint } ? .varyMiss : .policy
     }
 
     private func load(_ key: CacheKeyView, from store: CacheStore) {
@@ -57,7 +72,9 @@ extension Exchange {
         guard clientReference != nil else { return finish() }
         switch result {
         case .found(let responses):
-            guard let response = select(from: responses) else { return missed(.varyMiss) }
+            guard let response = select(from: responses) else {
+                return missed(reason(of: responses))
+            }
             worker.metrics.add(.cacheDiskHits)
             key?.withView { consider(response, $0) }
         case .nothing: missed(.uriMiss)
@@ -158,7 +175,10 @@ extension Exchange {
         switch withRequestHead({ CacheDecision.missing(reason, for: request, in: $0) }) {
         case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
         case .hit, .validate, .forward:
-            cacheResult = reason == .uriMiss || reason == .varyMiss ? .miss : .bypass
+            switch reason {
+            case .uriMiss, .varyMiss, .policy: cacheResult = .miss
+            default: cacheResult = .bypass
+            }
             forwardOrWait()
         }
     }

@@ -52,12 +52,15 @@ extension Exchange {
 
     /// Passes a final head on, and begins to store if that is allowed.
     private func passHead(_ bytes: Span<UInt8>) {
+        // What was asked in the background and failed replaces nothing.
+        if clientReference == nil, response.status >= 500 { return finish() }
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
         if !isStored { endFlight(.notStored) }
         guard let client else {
-            // Asked in the background: what is not stored is of no use to anyone.
-            return isStored ? () : finish()
+            // Asked in the background: what is not stored is of use only if it tells, by arriving
+            // in full, that the stored response is outdated.
+            return isStored || outdated != nil ? () : finish()
         }
         invalidate(bytes)
         let head = buffer(for: response.length)
@@ -114,7 +117,7 @@ extension Exchange {
     func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
         store(bytes)
         guard let client else {
-            if ticket == nil { finish() }
+            if ticket == nil, !tellsOfOutdated(bytes.count) { finish() }
             return isLast || !waitsForStore()
         }
         client.sendBody(bytes, owner: owner)
@@ -124,9 +127,22 @@ extension Exchange {
         return client.flush() && !waitsForStore()
     }
 
+    /// Bytes of a response that is not stored, read in the background to see whether it arrives in
+    /// full. One that is longer is taken to do so.
+    private static let backgroundBodyBytes: UInt64 = 1 << 20
+
+    /// Whether content of a response that nobody keeps is still worth reading.
+    private func tellsOfOutdated(_ count: Int) -> Bool {
+        guard outdated != nil else { return false }
+        receivedBodyBytes += UInt64(count)
+        if receivedBodyBytes > Self.backgroundBodyBytes { removeOutdated() }
+        return outdated != nil
+    }
+
     func upstreamEnded(trailers: borrowing ChunkedDecoder?) {
         upstream = nil
         finishStore()
+        if case .forwardAgain = afterValidation {} else { removeOutdated() }
         switch afterValidation {
         case .nothing: break
         case .serve(let response, let fresh, let hit, let cacheStatus):

@@ -17,7 +17,7 @@ extension Exchange {
         guard let origin, origin.cacheStores, let store = worker.shared.store, let key,
             forwardReason != .method
         else {
-            notStoredReason = request.method == .get ? .disabled : .method
+            notStoredReason = reasonKeptOut
             return false
         }
         let now = worker.wallSeconds
@@ -40,6 +40,16 @@ extension Exchange {
                     options: cacheOptions)
             else { return false }
             return openTicket(store, key, storable.vary, head, metadata, origin.fingerprint)
+        }
+    }
+
+    /// Why the response to a request that was not looked up is not stored.
+    private var reasonKeptOut: NotStoredReason {
+        switch forwardReason {
+        case .bypassField: .bypassField
+        case .requestContent: .requestContent
+        case .keyTooLong: .keyTooLong
+        default: request.method == .get ? .disabled : .method
         }
     }
 
@@ -125,6 +135,14 @@ extension Exchange {
         }
     }
 
+    /// The response that takes the place of an outdated one is complete: until then the outdated
+    /// one stayed, for a response that breaks off replaces nothing.
+    func removeOutdated() {
+        guard let outdated else { return }
+        self.outdated = nil
+        worker.shared.store?.remove(outdated)
+    }
+
     func abandonStore() {
         guard let ticket else { return }
         self.ticket = nil
@@ -136,7 +154,9 @@ extension Exchange {
     func invalidate(_ bytes: Span<UInt8>) {
         guard !request.method.isSafe, let key, let store = worker.shared.store else { return }
         for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
-            outdated.withView { store.invalidate($0) }
+            for route in CacheRoute.allCases {
+                outdated.along(route).withView { store.invalidate($0) }
+            }
             worker.metrics.add(.cacheInvalidations)
         }
     }

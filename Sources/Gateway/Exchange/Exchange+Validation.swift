@@ -11,6 +11,9 @@ extension Exchange {
     func conclude(_ bytes: Span<UInt8>) -> Bool {
         guard let stored else { return false }
         guard let validation else {
+            if revalidated != nil, ValidationOutcome.outdatesStored(status: response.status) {
+                outdated = stored
+            }
             // The stored response was no use, but a stale one is better than an error to those who
             // allow it.
             return response.status >= 500 && answerStale(insteadOf: .status(response.status))
@@ -29,14 +32,14 @@ extension Exchange {
             return true
         case .forwardNotModified: return false
         case .retryWithoutConditions:
-            worker.shared.store?.remove(stored)
+            outdated = stored
             self.stored = nil
             afterValidation = .forwardAgain
             return true
         case .replace(let outdates):
             // The fields of a response to HEAD tell whether the stored one still holds.
             if request.method == .head, response.status == 200 { return false }
-            if outdates { worker.shared.store?.remove(stored) }
+            if outdates { outdated = stored }
             self.stored = nil
             return false
         case .serveStale(let hit):

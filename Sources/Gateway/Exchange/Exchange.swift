@@ -91,6 +91,8 @@ final class Exchange: EventHandler, UpstreamConsumer, Follower {
     var storeWaited: Int64 = 0
     /// The stored response that is asked about in the background; nil in the exchange of a client.
     var revalidated: CachedResponse?
+    /// What was stored and is no longer right, if the response under way arrives in full.
+    var outdated: CachedResponse?
     /// How it takes part in asking once for many.
     var collapsing = Collapsing.none
     /// Who waits for the response, while it leads; nil: nobody yet.
@@ -220,6 +222,7 @@ final class Exchange: EventHandler, UpstreamConsumer, Follower {
         stored = nil
         validation = nil
         revalidated = nil
+        outdated = nil
         collapsing = .none
         waitEnds = 0
         ticket = nil

@@ -247,6 +247,7 @@ package final class GatewayProcess {
             let perWorker = try sockets.open(next)
             log(loaded.warnings)
             warnOfWhatNeedsRestart(next)
+            warnOfWhatIsRemoved(next)
             configuration = next
             self.policy = policy
             logger.logLevel = Logger.Level(next.log.level)
@@ -272,10 +273,18 @@ package final class GatewayProcess {
         for warning in warnings { logger.warning("configuration: \(warning)") }
     }
 
+    private func warnOfWhatIsRemoved(_ next: ConfigurationSnapshot) {
+        for removal in ConfigurationRemoval.all(from: configuration, to: next) {
+            logger.warning(
+                "the reload removes",
+                metadata: ["\(removal.section)": "\(removal.names.joined(separator: ", "))"])
+        }
+    }
+
     private func warnOfWhatNeedsRestart(_ next: ConfigurationSnapshot) {
         var keys: [String] = []
         if next.workers.count != workerCount { keys.append("workers") }
-        if next.cache != configuration.cache { keys.append("cache") }
+        if !next.cache.hasSameStore(as: configuration.cache) { keys.append("cache") }
         if next.resolver != configuration.resolver { keys.append("resolver") }
         if next.activity != configuration.activity { keys.append("activity") }
         if (next.log.access == nil) != (shared?.accessLog == nil) { keys.append("log.access") }

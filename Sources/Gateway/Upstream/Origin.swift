@@ -23,7 +23,8 @@ final class Origin {
     }
 
     let key: Key
-    /// `scheme://host[:port]` without a default port: the start of its cache keys.
+    /// The kind of route, and `scheme://host[:port]` without a default port: the start of its
+    /// cache keys.
     let cacheKeyPrefix: [UInt8]
     /// `host[:port]`: the value of Host.
     let authority: [UInt8]
@@ -48,6 +49,8 @@ final class Origin {
     let fingerprint: UInt64
     /// The cache's policy, with the route's own part of the key.
     private(set) var cacheOptions = PolicyOptions()
+    /// The request fields that keep out of the cache.
+    private(set) var bypassFields = BypassFields([])
 
     var idle = ContiguousArray<UpstreamConnection>()
     let waiters = WaiterQueue()
@@ -75,8 +78,22 @@ final class Origin {
         let isDefault = key.port == (key.isSecure ? 443 : 80)
         let authority = isDefault ? bracketed : "\(bracketed):\(key.port)"
         self.authority = Array(authority.utf8)
-        cacheKeyPrefix = Array("\(key.isSecure ? "https" : "http")://\(authority)".utf8)
+        let route = Self.cacheRoute(key, fingerprint, policy)
+        let scheme = key.isSecure ? "https" : "http"
+        cacheKeyPrefix = Array("\(route.prefix)\(scheme)://\(authority)".utf8)
         adopt(policy)
+    }
+
+    /// An upgraded request shares the cache with those that name TLS themselves where both are
+    /// under the same rules.
+    private static func cacheRoute(
+        _ key: Key, _ fingerprint: UInt64, _ policy: PolicySnapshot
+    ) -> CacheRoute {
+        if key.isFixed { return .reverse }
+        if key.requestedPort == key.port { return .direct }
+        let direct = policy.resolve(host: key.host, port: key.port)
+        return policy.fingerprint(entryIndex: direct.entryIndex, isFixed: false) == fingerprint
+            ? .direct : .upgraded
     }
 
     /// Goes on under another snapshot, in which nothing has changed of what its connections
@@ -90,6 +107,8 @@ final class Origin {
             .filter { $0.count <= VaryKey.maximumNameBytes }
         options.honoursCDNCacheControl = key.isFixed
         cacheOptions = options
+        bypassFields = BypassFields(
+            policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])
         firstByteMilliseconds =
             entry?.requestTimeoutMilliseconds
             ?? policy.configuration.timeouts.firstByteMilliseconds

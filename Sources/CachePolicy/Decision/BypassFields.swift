@@ -1,0 +1,84 @@
+import HTTPCore
+
+/// The request fields by which some origins choose what they answer although they are no part of
+/// the cache's key: a request with one of them neither takes from the cache nor gives to it. Else
+/// one client could have a response stored that everybody else then gets (cache poisoning).
+package struct BypassFields: Sendable, Equatable {
+    /// Those among the names that have an identity.
+    private var known = FieldIDSet()
+    /// All names, in lower case.
+    private let names: [[UInt8]]
+    private var sketch = FieldNameSketch()
+
+    /// - Parameters:
+    ///   - names: in lower case.
+    ///   - keyed: names, in lower case, whose values are part of the key, so that they may occur.
+    package init(_ names: [String], except keyed: [String] = []) {
+        self.names = names.filter { !keyed.contains($0) }.map { Array($0.utf8) }
+        for name in self.names {
+            let id = FieldID(lowercaseName: name)
+            id == .other ? sketch.insert(name) : known.insert(id)
+            // Servers that hand fields on as variables (CGI) take `_` for `-`.
+            if name.contains(UInt8(ascii: "-")) { sketch.insert(name) }
+        }
+    }
+
+    /// Whether the field of this identity is one of them.
+    package func contains(_ id: FieldID) -> Bool { known.contains(id) }
+
+    /// The same without the fields of these identities, under whichever spelling.
+    package func removing(_ ids: FieldIDSet) -> BypassFields {
+        BypassFields(
+            names.filter { !ids.contains(FieldID(lowercaseName: $0)) }
+                .map { String(decoding: $0, as: UTF8.self) })
+    }
+
+    /// Whether a request has one of the fields and so stays out of the cache. Two operations for
+    /// one that has none.
+    @inline(__always)
+    package func occur(in fields: FieldSection, of head: Span<UInt8>) -> Bool {
+        guard fields.present.intersects(known) || fields.unknownNames.intersects(sketch) else {
+            return false
+        }
+        return search(fields, head)
+    }
+
+    private func search(_ fields: FieldSection, _ head: Span<UInt8>) -> Bool {
+        for index in 0..<fields.endIndex {
+            let field = fields[index]
+            // What Connection names ends here: the origin never sees it.
+            if !field.isNominated, isOne(field, of: head) { return true }
+        }
+        return false
+    }
+
+    private func isOne(_ field: Field, of head: Span<UInt8>) -> Bool {
+        if known.contains(field.id) { return true }
+        guard field.id.rawValue == FieldID.other.rawValue else { return false }
+        let name = head.extracting(field.name.indices)
+        return names.contains { $0.span.isSpelled(name) }
+    }
+}
+
+extension FieldID {
+    /// The identity of a name in lower case; `other` without one.
+    package init(lowercaseName name: [UInt8]) {
+        let text = String(decoding: name, as: UTF8.self)
+        self = FieldID.allCases.first { "\($0.name)".lowercased() == text } ?? .other
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether this name in lower case is written as `name`, letter case and `_` for `-` not
+    /// counting.
+    fileprivate func isSpelled(_ name: Span<UInt8>) -> Bool {
+        guard count == name.count else { return false }
+        for index in indices {
+            let byte = Bytes.lowercased(name[index])
+            let written = self[index]
+            guard byte == written || (byte == UInt8(ascii: "_") && written == UInt8(ascii: "-"))
+            else { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,32 @@
+/// What a reload takes away, which an operator wants to be told of: a slip of the editor looks the
+/// same as an intention.
+package struct ConfigurationRemoval: Sendable, Equatable {
+    /// The key under which it stood.
+    package let section: String
+    /// The names, or a host entry's patterns, in the order in which they stood.
+    package let names: [String]
+
+    /// The listeners, pinsets and host entries of `old` that `new` does not have.
+    package static func all(
+        from old: ConfigurationSnapshot, to new: ConfigurationSnapshot
+    ) -> [ConfigurationRemoval] {
+        [
+            removal("listeners", old.listeners.map(\.name), new.listeners.map(\.name)),
+            removal("pinsets", old.pinsets.map(\.pinset.name), new.pinsets.map(\.pinset.name)),
+            removal(
+                "hosts", old.hosts.entries.map(\.patterns), new.hosts.entries.map(\.patterns)),
+        ].compactMap { $0 }
+    }
+
+    private static func removal(
+        _ section: String, _ old: [String], _ new: [String]
+    ) -> ConfigurationRemoval? {
+        let gone = old.filter { !new.contains($0) }
+        return gone.isEmpty ? nil : ConfigurationRemoval(section: section, names: gone)
+    }
+}
+
+extension HostEntry {
+    /// What it matches, as one text.
+    fileprivate var patterns: String { match.map(\.description).joined(separator: " ") }
+}

@@ -26,7 +26,7 @@ struct FilesTests {
     @Test func aFileIsReadWhenItStandsStill() throws {
         try withTemporaryFolder { folder in
             let path = folder + "/file"
-            FileManager.default.createFile(atPath: path, contents: Data())
+            _ = FileManager.default.createFile(atPath: path, contents: Data())
             // Empty for a moment, as editors leave it: longer than reading takes, and shorter than
             // a file has to stand still.
             let writer = Thread {
@@ -49,7 +49,7 @@ struct FilesTests {
             let path = folder + "/file"
             let stop = DispatchSemaphore(value: 0)
             let stopped = DispatchSemaphore(value: 0)
-            FileManager.default.createFile(atPath: path, contents: Data())
+            _ = FileManager.default.createFile(atPath: path, contents: Data())
             Thread {
                 var count = 0
                 while stop.wait(timeout: .now() + 0.02) == .timedOut {

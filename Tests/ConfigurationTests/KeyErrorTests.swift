@@ -66,7 +66,7 @@ private let units = "with ms, s, m, h or d"
         Wrong(
             "cache: 5",
             "1: cache: is a single value; expected a mapping with enabled, memory, "
-                + "disk, path, maximumObject"),
+                + "disk, path, maximumObject, bypassFields"),
         Wrong(
             "cache: { path: '' }",
             "1: cache.path: \"\" is not valid; expected a path; `~` needs HOME to be set"),

@@ -66,7 +66,7 @@ import Testing
         ("log: \"a", ":1: not valid YAML at column 8: a quotation does not end"),
         ("log: @a", ":1: not valid YAML at column 6: a value begins with a character that means"),
         ("workers: *missing", ":1: not valid YAML"),
-        ("workers: 1\n---\nworkers: 2", "not valid YAML: expected a single document"),
+        ("workers: 1\n---\nworkers: 2", ": expected a single document"),
         ("x: \u{1}", "not valid YAML"),
         ("[a]: 1", ":1: a list or a mapping as a key; expected a name"),
         ("- a\n- b", ":1: is a list; expected a mapping with workers, listeners"),

@@ -32,7 +32,7 @@ struct YAMLSyntaxProblem: Equatable {
     private static let known: [(problem: String, text: String, expected: String)] = [
         (
             "mapping values are not allowed in this context", "a key stands where none can",
-            "each key on a line of its own, indented like its neighbours, and values with `: ` in quotes"
+            "each key on its own line, indented like its neighbours; a value with `: ` in quotes"
         ),
         (
             "did not find expected key", "the line does not fit the indentation of the lines above",

@@ -78,7 +78,7 @@ final class Origin {
         let isDefault = key.port == (key.isSecure ? 443 : 80)
         let authority = isDefault ? bracketed : "\(bracketed):\(key.port)"
         self.authority = Array(authority.utf8)
-        let route = Self.cacheRoute(key, fingerprint, policy)
+        let route = Self.cacheRoute(key, trust, policy)
         let scheme = key.isSecure ? "https" : "http"
         cacheKeyPrefix = Array("\(route.prefix)\(scheme)://\(authority)".utf8)
         adopt(policy)
@@ -87,12 +87,12 @@ final class Origin {
     /// An upgraded request shares the cache with those that name TLS themselves where both are
     /// under the same rules.
     private static func cacheRoute(
-        _ key: Key, _ fingerprint: UInt64, _ policy: PolicySnapshot
+        _ key: Key, _ trust: TrustFingerprint, _ policy: PolicySnapshot
     ) -> CacheRoute {
         if key.isFixed { return .reverse }
         if key.requestedPort == key.port { return .direct }
         let direct = policy.resolve(host: key.host, port: key.port)
-        return policy.fingerprint(entryIndex: direct.entryIndex, isFixed: false) == fingerprint
+        return policy.fingerprint(entryIndex: direct.entryIndex, isFixed: false) == trust
             ? .direct : .upgraded
     }
 

@@ -79,7 +79,7 @@ struct ConfigurationRemovalTests {
           - { match: [x.example, y.example], pinsets: [p] }
           - { match: [z.example] }
         pinsets:
-          p: { pins: ["sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="] }
+          p: { mode: publicKey, pins: ["sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="] }
         """
 
     @Test func whatIsGoneIsNamed() throws {

@@ -25,6 +25,11 @@ package final class Buffer {
         UnsafeRawBufferPointer(rebasing: memory[start..<end])
     }
 
+    /// The same bytes, for who takes them out to change them.
+    package var mutableReadable: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(rebasing: memory[start..<end])
+    }
+
     /// The room behind them.
     package var writable: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(rebasing: memory[end...])

@@ -12,6 +12,8 @@ open class EventHandler {
     final var wheelEntry = Int64.max
     /// See `EventLoop.setQuiet`.
     final var isQuiet = false
+    /// See `EventLoop.requeue`.
+    final var isQueued = false
 
     public init() {}
 
@@ -20,6 +22,9 @@ open class EventHandler {
 
     /// The deadline passed; it is unset before the call.
     open func deadlineReached() {}
+
+    /// The next turn has come for who asked for it with `EventLoop.requeue`.
+    open func continueWork() {}
 }
 
 /// The handlers of a loop in a flat array, found by slot and checked by generation.

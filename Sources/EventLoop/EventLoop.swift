@@ -10,9 +10,16 @@ package final class EventLoop {
     /// Entries of the wheel that are due, in the order in which they fell due.
     private var due = FIFO<TimerWheel.Entry>()
     private var deferred = FIFO<() -> Void>()
+    /// Who has work left from an earlier turn, first come first served.
+    private var runQueue = ContiguousArray<Token>()
+    /// Kept for its storage.
+    private var servedQueue = ContiguousArray<Token>()
+    private var clock: LoopClock
     /// Called at the end of each turn.
     package final var turnEnded: (() -> Void)?
     private var running = false
+    /// Places of the run queue that are kept when it is empty.
+    private static let keptQueue = 256
     /// Registered handlers that expect nothing.
     private var quietHandlers = 0
     /// Counts the turns: tells whether something happened in this one.
@@ -25,15 +32,23 @@ package final class EventLoop {
     /// come due together do not stop everybody else.
     package static let portion = 64
 
-    /// Milliseconds of the monotonic clock, read once a turn.
+    /// What one connection may do in this turn (`TurnBudget`), in bytes.
+    package private(set) final var turnShare = TurnShare.share(among: 1)
+
+    /// Milliseconds of the loop's clock (`LoopClock`), read twice a turn: for deadlines, and for how
+    /// long something took. Time in which the process did not run is not in it.
     package private(set) final var now: Int64
+    /// Milliseconds of the monotonic clock when `now` was read: for what grows old even while the
+    /// process does not run.
+    package final var monotonicNow: Int64 { clock.monotonic }
     package let buffers = BufferPool()
 
     /// - Parameter eventsPerTurn: how many descriptors one turn hears of at most.
     package init(eventsPerTurn: Int = 512) throws(Errno) {
         selector = try Selector(eventsPerWait: eventsPerTurn)
-        now = Clock.monotonicMilliseconds()
-        wheel = TimerWheel(now: now)
+        clock = LoopClock(monotonic: Clock.monotonicMilliseconds())
+        now = clock.now
+        wheel = TimerWheel(now: clock.now)
     }
 
     /// How many handlers are registered.
@@ -65,6 +80,7 @@ package final class EventLoop {
         handler.token = .none
         handler.deadline = .max
         handler.wheelEntry = .max
+        handler.isQueued = false
     }
 
     /// Says that nothing is expected of a handler's descriptor: whatever becomes ready there is
@@ -103,6 +119,14 @@ package final class EventLoop {
     /// there is more than `portion`; in the order of the calls.
     package func afterTurn(_ work: @escaping () -> Void) { deferred.append(work) }
 
+    /// Calls `handler.continueWork` in the next turn, after what happened by then has been told:
+    /// for a connection that has spent its share of this turn and has more to do.
+    package func requeue(_ handler: EventHandler) {
+        guard !handler.isQueued, handler.token != .none else { return }
+        handler.isQueued = true
+        runQueue.append(handler.token)
+    }
+
     /// Runs turns until `stop`.
     package func run() {
         running = true
@@ -113,22 +137,50 @@ package final class EventLoop {
     package func stop() { running = false }
 
     /// One turn: waits at most `limit` milliseconds (nil: until something happens), then calls
-    /// the handlers that are ready, a portion of those whose deadline passed, and a portion of the
-    /// work put off.
+    /// the handlers that are ready, those with work left from before, a portion of those whose
+    /// deadline passed, and a portion of the work put off.
     package func turn(waitingAtMost limit: Int32? = nil) {
-        var wait = deferred.isEmpty && due.isEmpty ? wheel.wait(from: now) : 0
-        if let limit, wait < 0 || wait > limit { wait = limit }
+        let wait = milliseconds(toWaitAtMost: limit)
         let count = selector.wait(milliseconds: wait)
         turnNumber &+= 1
         mayHaveMoreEvents = count == selector.capacity
-        if count > 0 {
-            now = Clock.monotonicMilliseconds()
+        turnShare = TurnShare.share(among: count &+ runQueue.count)
+        if count > 0 || !runQueue.isEmpty {
+            readClock(waited: wait)
+            swap(&runQueue, &servedQueue)
             deliver(count)
+            runQueued()
+            readClock(waited: 0)
+        } else {
+            readClock(waited: wait)
         }
-        now = Clock.monotonicMilliseconds()
         expireDue()
         runDeferred()
         turnEnded?()
+    }
+
+    private func milliseconds(toWaitAtMost limit: Int32?) -> Int32 {
+        guard deferred.isEmpty, due.isEmpty, runQueue.isEmpty else { return 0 }
+        var wait = wheel.wait(from: now)
+        if wait > LoopClock.longestWaitMilliseconds { wait = LoopClock.longestWaitMilliseconds }
+        if let limit, wait < 0 || wait > limit { wait = limit }
+        return wait
+    }
+
+    @inline(__always)
+    private func readClock(waited: Int32) {
+        clock.advance(to: Clock.monotonicMilliseconds(), waited: waited)
+        now = clock.now
+    }
+
+    /// Lets those go on who asked for it in an earlier turn; who asks now has its next turn.
+    private func runQueued() {
+        for token in servedQueue {
+            guard let handler = slots.handler(for: token) else { continue }
+            handler.isQueued = false
+            handler.continueWork()
+        }
+        servedQueue.removeAll(keepingCapacity: servedQueue.count <= Self.keptQueue)
     }
 
     /// Tells the handlers what became ready: those first that expected nothing.

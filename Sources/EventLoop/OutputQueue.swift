@@ -22,6 +22,8 @@ package struct OutputQueue {
         case drained
         /// The socket is full; its writability will be reported.
         case blocked
+        /// So much was written that others have their turn first; no event will tell when.
+        case turnIsOver
         case failed(Errno)
     }
 
@@ -95,21 +97,33 @@ package struct OutputQueue {
         }
     }
 
-    /// Writes until the queue is empty or the socket full.
+    /// What one call writes at most: a peer that reads as fast as this is written would keep the
+    /// loop for the length of a whole stored response.
+    package static let bytesPerFlush = 1 << 20
+    /// The calls that one flush makes at most, whatever they write.
+    private static let callsPerFlush = 64
+    private static let vectorCount = 16
+
+    /// Writes until the queue is empty, the socket full, or a turn's share is written.
     package mutating func flush(to fd: Int32) -> Flush {
+        var left = Self.bytesPerFlush
+        var calls = 0
         while first < segments.count {
+            guard left > 0, calls < Self.callsPerFlush else { return .turnIsOver }
+            calls += 1
             let result: IOResult
             let wanted: Int
             if segments[first].memory == nil {
-                wanted = segments[first].count
+                wanted = min(left, segments[first].count)
                 result = Transfers.sendFile(
                     fd, file: segments[first].file, offset: segments[first].offset, count: wanted)
             } else {
-                (result, wanted) = writeGathered(to: fd)
+                (result, wanted) = writeGathered(to: fd, atMost: left)
             }
             switch result {
             case .bytes(let count):
                 consume(count)
+                left -= count
                 if count < wanted, segments.isEmpty || segments[first].memory != nil {
                     return .blocked  // a short write: the socket is full
                 }
@@ -121,22 +135,25 @@ package struct OutputQueue {
         return .drained
     }
 
-    /// One call for the memory runs up to the first file run.
-    private func writeGathered(to fd: Int32) -> (IOResult, Int) {
+    /// One call for the memory runs up to the first file run, or for the first `limit` bytes.
+    private func writeGathered(to fd: Int32, atMost limit: Int) -> (IOResult, Int) {
         if first + 1 == segments.count {
             let bytes = UnsafeRawBufferPointer(
-                start: segments[first].memory, count: segments[first].count)
+                start: segments[first].memory, count: min(limit, segments[first].count))
             return (Transfers.write(fd, bytes), bytes.count)
         }
-        return withUnsafeTemporaryAllocation(of: iovec.self, capacity: 16) { vectors in
+        return withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) {
+            vectors in
             var used = 0
             var bytes = 0
             var index = first
-            while index < segments.count, used < 16, let memory = segments[index].memory {
+            while index < segments.count, used < Self.vectorCount, bytes < limit,
+                let memory = segments[index].memory
+            {
+                let count = min(limit - bytes, segments[index].count)
                 vectors[used] = iovec(
-                    iov_base: UnsafeMutableRawPointer(mutating: memory),
-                    iov_len: segments[index].count)
-                bytes += segments[index].count
+                    iov_base: UnsafeMutableRawPointer(mutating: memory), iov_len: count)
+                bytes += count
                 used += 1
                 index += 1
             }

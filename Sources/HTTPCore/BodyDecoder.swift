@@ -19,6 +19,8 @@ package struct BodyDecoder: Sendable {
     }
 
     private var mode: Mode
+    /// What gathering has still to tell.
+    var failure: WireError?
     private var remaining: UInt64 = 0
     /// Bytes of content found so far.
     package private(set) var contentBytes: UInt64 = 0
@@ -40,6 +42,9 @@ package struct BodyDecoder: Sendable {
 
     /// Whether the end was reached. True from the start for `none` and a length of 0.
     package var isComplete: Bool { mode == .ended }
+
+    /// Whether the content is in chunks, and has not ended.
+    var isChunked: Bool { mode == .chunked }
 
     /// Bytes still to come of a body whose length is known; nil for other framings.
     package var remainingBytes: UInt64? {

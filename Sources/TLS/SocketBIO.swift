@@ -9,6 +9,26 @@ struct SocketState {
     var isDrained = false
     /// Whether the peer has closed its side.
     var isAtEnd = false
+    /// How many receives the operation at hand may still make: one call of the library can go on
+    /// for as long as the peer sends what is no content.
+    var receivesLeft = 0
+    /// Whether that was what ended the operation, and not an empty socket.
+    var isOverTurn = false
+    /// Handshake messages after the handshake.
+    var lateMessages = 0
+
+    /// Receives of one operation: more than a full buffer of content needs.
+    static let receivesPerOperation = 8
+    /// Handshake messages that a server may send after the handshake, over the life of a connection:
+    /// session tickets and key updates, of which each costs as much as many records of content.
+    static let lateMessageLimit = 256
+
+    var hasTooManyMessages: Bool { lateMessages > Self.lateMessageLimit }
+
+    mutating func beginOperation() {
+        receivesLeft = Self.receivesPerOperation
+        isOverTurn = false
+    }
 }
 
 /// The BIO between a TLS connection and its non-blocking socket. Unlike the library's, it raises no
@@ -50,6 +70,14 @@ enum SocketBIO {
         ) -> Int32 = { bio, bytes, capacity, count in
             guard let socket = state(bio) else { return -1 }
             pinfold_BIO_clear_retry_flags(bio)
+            guard !socket.pointee.hasTooManyMessages else { return -1 }
+            guard socket.pointee.receivesLeft > 0 else {
+                socket.pointee.isDrained = false
+                socket.pointee.isOverTurn = true
+                pinfold_BIO_set_retry_read(bio)
+                return -1
+            }
+            socket.pointee.receivesLeft -= 1
             while true {
                 let received = pinfold_receive(socket.pointee.fileDescriptor, bytes, capacity)
                 if received > 0 {

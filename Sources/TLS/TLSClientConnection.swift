@@ -10,6 +10,9 @@ package enum TLSHandshakeResult: Hashable, Sendable {
     case wantRead
     /// Call again when the socket becomes writable.
     case wantWrite
+    /// Call again in another turn of the loop, without waiting for the socket: the server sends more
+    /// than one call reads.
+    case turnIsOver
     case failed(TLSError)
 }
 
@@ -23,6 +26,9 @@ package enum TLSReadResult: Hashable, Sendable {
     case wantRead
     /// Nothing before the session's own bytes are sent: read again at the next writable edge.
     case wantWrite
+    /// Nothing in what one call receives: read again in another turn of the loop, for no edge may
+    /// come.
+    case turnIsOver
     /// The server ended the session with close_notify: everything it sent has been read.
     case endOfStream
     /// The connection ended without close_notify: something may be missing.
@@ -48,7 +54,8 @@ package enum TLSWriteResult: Hashable, Sendable {
 /// caller's to close, after the connection is gone.
 ///
 /// Belongs to one thread at a time. Made for edge-triggered polling: every operation goes on until
-/// it is done or the socket says EAGAIN, and its result says which.
+/// it is done, the socket says EAGAIN, or it has done as much as one call does, and its result says
+/// which.
 package final class TLSClientConnection {
     private let context: TLSClientContext
     private let ssl: OpaquePointer
@@ -70,6 +77,8 @@ package final class TLSClientConnection {
     /// Whether close_notify is on its way: the library would take another try as a wish to wait for
     /// the server's.
     private var isShutDown = false
+    /// Records that the last read decrypted.
+    package private(set) var recordsOfLastRead = 0
 
     /// Prepares a connection; nothing is sent before `handshake()`.
     ///
@@ -140,10 +149,11 @@ extension TLSClientConnection {
         if let failure { return .failed(failure) }
         if isOpen { return .complete }
         ErrorQueue.clear()
+        socket.pointee.beginOperation()
         let status = SSL_do_handshake(ssl)
         guard status == 1 else {
             switch SSL_get_error(ssl, status) {
-            case SSL_ERROR_WANT_READ: return .wantRead
+            case SSL_ERROR_WANT_READ: return socket.pointee.isOverTurn ? .turnIsOver : .wantRead
             case SSL_ERROR_WANT_WRITE: return .wantWrite
             case let code: return .failed(fail(code))
             }
@@ -187,6 +197,9 @@ extension TLSClientConnection {
         if let refusal {
             ERR_clear_error()
             error = .trust(refusal)
+        } else if socket.pointee.hasTooManyMessages {
+            ERR_clear_error()
+            error = .tooManyMessages
         } else if code == SSL_ERROR_SSL {
             error = .fromQueue()
         } else if code == SSL_ERROR_ZERO_RETURN || socket.pointee.isAtEnd {
@@ -198,6 +211,11 @@ extension TLSClientConnection {
         }
         failure = error
         return error
+    }
+
+    /// Counts a handshake message. Called by the library.
+    func noteHandshakeMessage() {
+        if isOpen { socket.pointee.lateMessages += 1 }
     }
 
     /// Whether the handshake resumed a session.
@@ -288,7 +306,12 @@ extension TLSClientConnection {
 // MARK: - Application bytes
 
 extension TLSClientConnection {
-    /// Reads decrypted bytes until the buffer is full or the socket is empty, whichever is first.
+    /// Records that one read decrypts at most: a buffer of any size can be filled by records of one
+    /// byte.
+    private static let recordsPerRead = 64
+
+    /// Reads decrypted bytes until the buffer is full, the socket is empty, or as many records and
+    /// receives were used as one call may use.
     ///
     /// The socket is known to be empty, so that an edge-triggered poller will report the next byte,
     /// exactly after `.bytes(_, drained: true)` and `.wantRead`.
@@ -303,14 +326,17 @@ extension TLSClientConnection {
         into buffer: UnsafeMutableRawBufferPointer, trustsShortReceive: Bool = false
     ) -> TLSReadResult {
         guard !isBroken else { return endOfReading() }
+        recordsOfLastRead = 0
         guard let start = buffer.baseAddress else { return .bytes(0, drained: false) }
         var filled = 0
-        while filled < buffer.count {
+        socket.pointee.beginOperation()
+        while filled < buffer.count, recordsOfLastRead < Self.recordsPerRead {
             ErrorQueue.clear()
             var count = 0
             let status = SSL_read_ex(ssl, start + filled, buffer.count - filled, &count)
             guard status == 1 else { return stopReading(status, filled: filled) }
             filled += count
+            recordsOfLastRead += 1
             if trustsShortReceive, socket.pointee.isDrained, SSL_has_pending(ssl) == 0 {
                 return .bytes(filled, drained: true)
             }
@@ -320,6 +346,8 @@ extension TLSClientConnection {
 
     private func stopReading(_ status: Int32, filled: Int) -> TLSReadResult {
         switch SSL_get_error(ssl, status) {
+        case SSL_ERROR_WANT_READ where socket.pointee.isOverTurn:
+            return filled > 0 ? .bytes(filled, drained: false) : .turnIsOver
         case SSL_ERROR_WANT_READ:
             return filled > 0 ? .bytes(filled, drained: true) : .wantRead
         case SSL_ERROR_WANT_WRITE:

@@ -78,6 +78,10 @@ package final class TLSClientContext: @unchecked Sendable {
         self.roots = roots
         self.sessions = sessions
         identity = TLSClientContext.identities.wrappingAdd(1, ordering: .relaxed).newValue
+        SSL_CTX_set_info_callback(context) { ssl, event, _ in
+            guard event & SSL_CB_LOOP != 0 else { return }
+            TLSClientConnection.from(ssl)?.noteHandshakeMessage()
+        }
         guard sessions != nil else { return }
         let mode = SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL
         _ = pinfold_SSL_CTX_set_session_cache_mode(context, Int(mode))

@@ -17,6 +17,8 @@ package enum TLSError: Error, Hashable, Sendable {
     case transport(errorNumber: Int32)
     /// The server broke the protocol, in the library's words.
     case protocolViolation(String)
+    /// More handshake messages after the handshake than any honest server sends.
+    case tooManyMessages
     /// The handshake ended without proof of who the server is.
     case unauthenticated
     /// The library could not make the connection's state, in its words.
@@ -32,6 +34,7 @@ package enum TLSError: Error, Hashable, Sendable {
         case .truncated: "truncated"
         case .transport: "transport-error"
         case .protocolViolation: "protocol-violation"
+        case .tooManyMessages: "too-many-messages"
         case .unauthenticated: "unauthenticated"
         case .resources: "resources"
         }
@@ -42,7 +45,7 @@ package enum TLSError: Error, Hashable, Sendable {
         switch self {
         case .trust, .unauthenticated: "tls_certificate_error"
         case .alertReceived: "tls_alert_received"
-        case .versionRefused, .notTLS, .protocolViolation: "tls_protocol_error"
+        case .versionRefused, .notTLS, .protocolViolation, .tooManyMessages: "tls_protocol_error"
         case .truncated, .transport: "connection_terminated"
         case .resources: "proxy_internal_error"
         }
@@ -60,6 +63,9 @@ extension TLSError: CustomStringConvertible {
         case .truncated: "the server closed the connection without ending the TLS session"
         case .transport(let number): transportText(number)
         case .protocolViolation(let reason): "the server broke the TLS protocol: \(reason)"
+        case .tooManyMessages:
+            "the server sent more than \(SocketState.lateMessageLimit) handshake messages "
+                + "after the handshake (key updates, session tickets)"
         case .unauthenticated: "the handshake did not prove who the server is"
         case .resources(let reason): "no TLS state could be made: \(reason)"
         }

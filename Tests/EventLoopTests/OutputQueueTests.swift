@@ -43,7 +43,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         received += receive(from: pair.right.fd).bytes
         switch flush {
         case .drained: return received
-        case .blocked: continue
+        case .blocked, .turnIsOver: continue
         case .failed(let error):
             Issue.record("\(error)")
             return received
@@ -54,6 +54,32 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
 }
 
 @Suite struct OutputQueueTests {
+    /// A sink that takes whatever it is given would otherwise keep the loop for as long as there is
+    /// something to write.
+    @Test func aFlushWritesABoundedPartHoweverMuchTheSinkTakes() throws {
+        let sink = try memoryFile([])
+        let source = try memoryFile(pattern(OutputQueue.bytesPerFlush))
+        var queue = OutputQueue()
+        for _ in 0..<3 {
+            queue.append(
+                file: source.fd, offset: 0, count: OutputQueue.bytesPerFlush, owner: source)
+        }
+        #expect(queue.flush(to: sink.fd) == .turnIsOver)
+        #expect(queue.pendingBytes == 2 * OutputQueue.bytesPerFlush)
+        #expect(queue.flush(to: sink.fd) == .turnIsOver)
+        #expect(queue.flush(to: sink.fd) == .drained)
+    }
+
+    @Test func aFlushMakesABoundedNumberOfCallsHoweverSmallTheRuns() throws {
+        let pair = try SocketPair(sendBuffer: 1 << 20)
+        var queue = OutputQueue()
+        for _ in 0..<2000 { queue.append(owned: [7]) }
+        guard queue.flush(to: pair.left.fd) == .turnIsOver else {
+            return #expect(queue.pendingBytes > 0, "a socket that holds little is full first")
+        }
+        #expect(queue.pendingBytes >= 2000 - 64 * 16)
+    }
+
     @Test func anEmptyQueueIsDrained() throws {
         let pair = try SocketPair()
         var queue = OutputQueue()

@@ -7,7 +7,8 @@ extension ClientConnection {
         guard !isDriving else { return }
         isDriving = true
         defer { isDriving = false }
-        while true {
+        budget.renew(worker.loop)
+        while !budget.isSpent {
             switch state {
             case .closed: return
             case .head: guard readHead() else { return }
@@ -15,6 +16,7 @@ extension ClientConnection {
             case .lingering: return linger()
             }
         }
+        if state != .closed { worker.loop.requeue(self) }
     }
 
     /// Makes one step towards the next request; false when that needs an event.
@@ -57,8 +59,10 @@ extension ClientConnection {
     private func readInput() -> Bool {
         guard mayHaveInput else { return false }
         let buffer = roomForReading()
+        budget.spend(.systemCall)
         switch Transfers.read(descriptor, into: buffer.writable) {
         case .bytes(let count):
+            budget.spend(bytes: count)
             mayHaveInput = count == buffer.writable.count || peerFinished
             buffer.end += count
             if listener.isCounted { worker.metrics.add(.clientBytesReceived, UInt64(count)) }
@@ -127,6 +131,7 @@ extension ClientConnection {
     private func begin(_ exchange: Exchange, _ input: Buffer, headBytes: Int) {
         let head = input.start
         input.start += headBytes
+        budget.spend(listener.isCounted ? .exchange : .report)
         state = .exchange
         headIsTimed = false
         responseBytes = 0
@@ -167,14 +172,16 @@ extension ClientConnection {
             updateExchangeDeadline(progress: true)
             return true
         }
-        let bytes = input.readable
+        let bytes = input.mutableReadable
         do throws(WireError) {
-            let step = try body.decoder.decode(
-                Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)))
-            switch step {
+            let gathered = try body.decoder.gather(bytes, atMost: budget.allowance(of: .part))
+            budget.spend(.part, times: gathered.parts)
+            switch gathered.step {
             case .data(let offset, let count, let consumed):
+                budget.spend(.systemCall)
                 input.start += consumed
-                let content = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
+                let content = UnsafeRawBufferPointer(
+                    rebasing: UnsafeRawBufferPointer(bytes)[offset..<(offset + count)])
                 let isLast = body.decoder.isComplete
                 body.isPaused = !exchange.requestBody(content, owner: input, isLast: isLast)
                 if isLast, self.body === body { bodyEnded(body, exchange) }

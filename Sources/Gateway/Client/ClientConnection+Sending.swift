@@ -113,6 +113,11 @@ extension ClientConnection: ClientStream {
             if written > 0 { progress.restart() }
             updateExchangeDeadline(progress: written > 0)
             return false
+        case .turnIsOver:
+            progress.restart()
+            updateExchangeDeadline(progress: true)
+            worker.loop.requeue(self)
+            return false
         case .failed:
             output.discard()
             peerFinished = true

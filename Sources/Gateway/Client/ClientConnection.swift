@@ -48,6 +48,8 @@ final class ClientConnection: EventHandler, IdleOrdered {
 
     var input: Buffer?
     var output = OutputQueue()
+    /// What it may still do in this turn.
+    var budget = TurnBudget()
     var progress = SendProgress()
     var parser: RequestHeadParser
     var body: RequestBody?
@@ -119,6 +121,11 @@ final class ClientConnection: EventHandler, IdleOrdered {
             return abandonExchange()
         }
         if readiness.mayWrite, !output.isEmpty { writable() }
+        drive()
+    }
+
+    override func continueWork() {
+        if !output.isEmpty { writable() }
         drive()
     }
 

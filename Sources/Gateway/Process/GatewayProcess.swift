@@ -1,5 +1,6 @@
 import Activity
 import Admin
+import CLinux
 import CacheStore
 import Configuration
 import EventLoop
@@ -64,13 +65,15 @@ package final class GatewayProcess {
         log(startWarnings)
         try startWorkers(policy, perWorker, shared)
         announce(perWorker)
-        let code = control()
+        control()
+        // From here on nothing needs the main thread: another signal ends the process as it is.
+        signals.restoreDefaults()
         shared.resolver.close()
         shared.store?.close()
         shared.accessLog?.close(withinMilliseconds: 2000)
         published.end()
         logger.info("stopped")
-        return code
+        return 0
     }
 
     // MARK: Starting
@@ -200,7 +203,8 @@ package final class GatewayProcess {
 
     // MARK: Running
 
-    private func control() -> Int32 {
+    /// Serves until the workers have ended.
+    private func control() {
         while true {
             switch signals.wait() {
             case .reload: reload()
@@ -211,31 +215,56 @@ package final class GatewayProcess {
         }
     }
 
-    private func drain() -> Int32 {
+    /// How often the main thread looks whether the workers are done.
+    private static let pollMilliseconds: Int32 = 20
+    /// How long the workers may take to end after their last exchange, and after a second signal.
+    /// Neither is waited for longer: one that hangs would otherwise keep the process for ever.
+    private static let stopMilliseconds: Int64 = 5000
+    private static let stopAtOnceMilliseconds: Int64 = 100
+
+    private func drain() {
         let grace = configuration.timeouts.graceMilliseconds
         logger.info("draining", metadata: ["grace": "\(grace)ms"])
         shared?.isDraining.store(true, ordering: .relaxed)
         for mailbox in mailboxes { mailbox.post(.drain) }
-        let end = Clock.monotonicMilliseconds() + grace
-        while running.count > 0, !hasDrained, Clock.monotonicMilliseconds() < end {
-            switch signals.wait(milliseconds: 20) {
-            case .terminate, .interrupt:
-                logger.warning("stopping at once")
-                return stop()
-            case .reload, .reopenLogs, .none: continue
+        if wait(atMost: grace, until: { running.count == 0 || hasDrained }) { stopAtOnce() }
+        for mailbox in mailboxes { mailbox.post(.stop) }
+        let interrupted = wait(atMost: Self.stopMilliseconds, until: { running.count == 0 })
+        guard !interrupted, running.count == 0 else { stopAtOnce() }
+        running.join()
+    }
+
+    /// Waits for a condition, by the clock of deadlines; true if a signal asks to stop meanwhile.
+    private func wait(atMost milliseconds: Int64, until condition: () -> Bool) -> Bool {
+        var clock = LoopClock(monotonic: Clock.monotonicMilliseconds())
+        let end = clock.now + milliseconds
+        while !condition(), clock.now < end {
+            switch signals.wait(milliseconds: Int(Self.pollMilliseconds)) {
+            case .terminate, .interrupt: return true
+            case .reload, .reopenLogs, .none: break
             }
+            clock.advance(to: Clock.monotonicMilliseconds(), waited: Self.pollMilliseconds)
         }
-        return stop()
+        return false
+    }
+
+    /// Ends the process whatever the workers and the disk do. The cache's database is consistent
+    /// at any time; what it had still to write is lost.
+    private func stopAtOnce() -> Never {
+        logger.warning("stopping at once")
+        for mailbox in mailboxes { mailbox.post(.stop) }
+        let end = Clock.monotonicMilliseconds() + Self.stopAtOnceMilliseconds
+        while running.count > 0, Clock.monotonicMilliseconds() < end { usleep(1000) }
+        let hung = running.count
+        if hung > 0 {
+            logger.critical("workers did not stop in time", metadata: ["workers": "\(hung)"])
+        }
+        shared?.accessLog?.close(withinMilliseconds: Int(Self.stopAtOnceMilliseconds))
+        _exit(hung == 0 ? 0 : 1)
     }
 
     private var hasDrained: Bool {
         (shared?.drainedWorkers.load(ordering: .acquiring) ?? 0) >= workerCount
-    }
-
-    private func stop() -> Int32 {
-        for mailbox in mailboxes { mailbox.post(.stop) }
-        running.join()
-        return 0
     }
 
     private func reload() {

@@ -25,6 +25,15 @@ struct SignalSet {
         pthread_sigmask(SIG_BLOCK, &blocked, nil)
     }
 
+    /// Lets SIGTERM and SIGINT end the process, as if it did not know them.
+    func restoreDefaults() {
+        var ending = sigset_t()
+        sigemptyset(&ending)
+        sigaddset(&ending, SIGTERM)
+        sigaddset(&ending, SIGINT)
+        pthread_sigmask(SIG_UNBLOCK, &ending, nil)
+    }
+
     /// Waits for the next signal, at most so long; nil: without bound.
     func wait(milliseconds: Int? = nil) -> Taken {
         var set = set

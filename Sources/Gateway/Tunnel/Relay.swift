@@ -33,6 +33,8 @@ final class Relay {
         }
 
         override func deadlineReached() { relay.idled() }
+
+        override func continueWork() { relay.pump() }
     }
 
     /// Bytes on their way from one end to the other.
@@ -42,14 +44,15 @@ final class Relay {
         var pipeBytes = 0
         var sourceEnded = false
         var sinkFinished = false
+        /// Bytes taken from the source, and bytes that the sink's socket has accepted.
         var total: UInt64 = 0
+        var accepted: UInt64 = 0
+        /// Whether the sink's peer reads on although its socket is full.
+        var progress = SendProgress()
 
         var isEmpty: Bool { queue.isEmpty && pipeBytes == 0 }
         var isOver: Bool { sinkFinished }
     }
-
-    /// What one turn moves at most in one direction, so that others get theirs.
-    private static let bytesPerTurn = 8 << 20
 
     private unowned(unsafe) let worker: Worker
     private let idleMilliseconds: Int64
@@ -59,7 +62,8 @@ final class Relay {
     private var toUpstream = Direction()
     private var toClient = Direction()
     private var isPumping = false
-    private var isScheduled = false
+    /// What it may still do in this turn, in both directions together.
+    private var budget = TurnBudget()
 
     /// - Parameter ended: told once how many bytes went each way.
     init(
@@ -106,32 +110,29 @@ final class Relay {
     fileprivate func pump() {
         guard !isPumping, let client, let upstream else { return }
         isPumping = true
-        let before = toUpstream.total &+ toClient.total
+        budget.renew(worker.loop)
+        let before = toUpstream.accepted &+ toClient.accepted
         let one = move(&toUpstream, from: client, to: upstream)
         let other = one != .broken ? move(&toClient, from: upstream, to: client) : .broken
         isPumping = false
         if one == .broken || other == .broken { return close(broken: true) }
         if toUpstream.isOver, toClient.isOver { return close(broken: false) }
-        if toUpstream.total &+ toClient.total != before {
+        // Bytes that were read and cannot be passed on are no progress: whoever does not read would
+        // otherwise be kept open by whoever sends.
+        if toUpstream.accepted &+ toClient.accepted != before {
             worker.loop.setDeadline(client, after: idleMilliseconds)
         }
-        if one == .turnIsOver || other == .turnIsOver, !isScheduled {
-            isScheduled = true
-            worker.loop.afterTurn { [self] in
-                isScheduled = false
-                pump()
-            }
-        }
+        if one == .turnIsOver || other == .turnIsOver { worker.loop.requeue(client) }
     }
 
     private enum Outcome { case waiting, turnIsOver, broken }
 
     private func move(_ direction: inout Direction, from source: End, to sink: End) -> Outcome {
-        var moved = 0
         while true {
             switch drain(&direction, to: sink) {
             case .drained: break
             case .blocked: return .waiting
+            case .turnIsOver: return .turnIsOver
             case .failed: return .broken
             }
             if direction.sourceEnded {
@@ -141,33 +142,39 @@ final class Relay {
                 return .waiting
             }
             guard source.mayRead else { return .waiting }
-            guard moved < Self.bytesPerTurn else { return .turnIsOver }
+            guard !budget.isSpent else { return .turnIsOver }
             switch fill(&direction, from: source, to: sink) {
-            case .bytes(let count):
-                moved += count
+            case .bytes(let count, _):
                 direction.total += UInt64(count)
             case .wouldBlock:
                 source.mayRead = false
                 giveBackPipe(&direction)
                 return .waiting
+            case .turnIsOver: return .turnIsOver
             case .endOfStream:
                 direction.sourceEnded = true
                 giveBackPipe(&direction)
-            case .failed: return .broken
+            case .truncated, .failed: return .broken
             }
         }
     }
 
     private func drain(_ direction: inout Direction, to sink: End) -> OutputQueue.Flush {
         if !direction.queue.isEmpty {
+            let before = direction.queue.pendingBytes
             let result = sink.transport.flush(&direction.queue)
+            budget.spend(.systemCall)
+            accepted(before - direction.queue.pendingBytes, in: &direction)
             guard result == .drained else { return result }
         }
         while direction.pipeBytes > 0, let pipe = direction.pipe {
+            budget.spend(.systemCall)
             switch Transfers.splice(
                 from: pipe.readEnd, to: sink.transport.descriptor, count: direction.pipeBytes)
             {
-            case .bytes(let count): direction.pipeBytes -= count
+            case .bytes(let count):
+                direction.pipeBytes -= count
+                accepted(count, in: &direction)
             case .wouldBlock: return .blocked
             case .endOfStream: return .failed(.brokenPipe)
             case .failed(let error): return .failed(error)
@@ -176,30 +183,42 @@ final class Relay {
         return .drained
     }
 
+    private func accepted(_ count: Int, in direction: inout Direction) {
+        guard count > 0 else { return }
+        direction.accepted += UInt64(count)
+        direction.progress.restart()
+    }
+
     /// Takes bytes from the source, with nothing left to drain.
-    private func fill(_ direction: inout Direction, from source: End, to sink: End) -> IOResult {
+    private func fill(
+        _ direction: inout Direction, from source: End, to sink: End
+    ) -> Transport.ReadResult {
         if source.transport.tls == nil, sink.transport.tls == nil {
             if direction.pipe == nil { direction.pipe = worker.pipes.take() }
             if let pipe = direction.pipe {
                 let result = Transfers.splice(
                     from: source.transport.descriptor, to: pipe.writeEnd, count: Pipe.capacity)
-                if case .bytes(let count) = result { direction.pipeBytes += count }
-                return result
+                budget.spend(.systemCall)
+                switch result {
+                case .bytes(let count):
+                    budget.spend(bytes: count)
+                    direction.pipeBytes += count
+                    return .bytes(count, drained: false)
+                case .wouldBlock: return .wouldBlock(wantsWrite: false)
+                case .endOfStream: return .endOfStream
+                case .failed(let error): return .failed(.upstreamReset(error))
+                }
             }
         }
         let buffer = worker.loop.buffers.takeLarge()
-        switch source.transport.read(
-            into: buffer.writable, trustsShortRead: !source.peerFinished)
-        {
-        case .bytes(let count, let drained):
+        let result = source.transport.read(
+            into: buffer.writable, trustsShortRead: !source.peerFinished, spending: &budget)
+        if case .bytes(let count, let drained) = result {
             buffer.end = count
             direction.queue.append(buffer.readable, owner: buffer)
             if drained { source.mayRead = false }
-            return .bytes(count)
-        case .wouldBlock: return .wouldBlock
-        case .endOfStream: return .endOfStream
-        case .truncated, .failed: return .failed(.connectionReset)
         }
+        return result
     }
 
     private func giveBackPipe(_ direction: inout Direction) {
@@ -212,7 +231,16 @@ final class Relay {
         end.isClient ? toUpstream.sourceEnded : toClient.sourceEnded
     }
 
-    fileprivate func idled() { close(broken: false) }
+    /// Nothing was accepted by either socket for the idle time. A peer that reads slowly may take
+    /// longer than that to empty a large socket to the point at which it is reported.
+    fileprivate func idled() {
+        guard let client, let upstream else { return }
+        let isMoving =
+            !toUpstream.isEmpty && toUpstream.progress.isMade(on: upstream.transport.descriptor)
+            || !toClient.isEmpty && toClient.progress.isMade(on: client.transport.descriptor)
+        guard isMoving else { return close(broken: false) }
+        worker.loop.setDeadline(client, after: idleMilliseconds)
+    }
 
     /// Ends both connections.
     func close(broken: Bool) {

@@ -68,7 +68,7 @@ final class ConnectOperation: EventHandler {
         overallDeadline = worker.loop.now + timeoutMilliseconds
         updateDeadline()
         if let known = worker.shared.resolver.cached(
-            name: host, nowMilliseconds: worker.loop.now)
+            name: host, nowMilliseconds: worker.loop.monotonicNow)
         {
             if known.isFromCache { worker.metrics.add(.dnsCacheHits) }
             worker.loop.afterTurn { self.resolved(known) }

@@ -11,6 +11,8 @@ struct Transport {
         case bytes(Int, drained: Bool)
         /// Nothing there. `wantsWrite`: and nothing will be before the socket takes bytes.
         case wouldBlock(wantsWrite: Bool)
+        /// Nothing yet; there may be more, but others have their turn first.
+        case turnIsOver
         /// The peer ended its direction well.
         case endOfStream
         /// The stream was cut: with TLS, without its end mark.
@@ -32,8 +34,20 @@ struct Transport {
 
     /// - Parameter trustsShortRead: take a short read as proof that the socket is empty; not when
     ///   the peer is known to have finished, whose end would then not be seen.
+    /// - Parameter budget: what it costs is taken from there.
     func read(
-        into memory: UnsafeMutableRawBufferPointer, trustsShortRead: Bool = false
+        into memory: UnsafeMutableRawBufferPointer, trustsShortRead: Bool = false,
+        spending budget: inout TurnBudget
+    ) -> ReadResult {
+        let result = read(into: memory, trustsShortRead: trustsShortRead)
+        budget.spend(.systemCall)
+        if let tls { budget.spend(.record, times: tls.recordsOfLastRead) }
+        if case .bytes(let count, _) = result { budget.spend(bytes: count) }
+        return result
+    }
+
+    private func read(
+        into memory: UnsafeMutableRawBufferPointer, trustsShortRead: Bool
     ) -> ReadResult {
         guard let tls else {
             switch Transfers.read(descriptor, into: memory) {
@@ -48,6 +62,7 @@ struct Transport {
         case .bytes(let count, let drained): return .bytes(count, drained: drained)
         case .wantRead: return .wouldBlock(wantsWrite: false)
         case .wantWrite: return .wouldBlock(wantsWrite: true)
+        case .turnIsOver: return .turnIsOver
         case .endOfStream: return .endOfStream
         case .truncated: return .truncated
         case .failed: return .failed(tls.failure.map { .tlsFailed($0) } ?? .upstreamClosed)

@@ -7,12 +7,9 @@ extension UpstreamConnection {
         guard !isDriving else { return }
         isDriving = true
         defer { isDriving = false }
-        let last = receivedBytes &+ Self.bytesPerTurn
+        budget.renew(worker.loop)
         while state == .active, !paused {
-            guard receivedBytes < last else {
-                // Others get their turn; this goes on in the next.
-                return worker.loop.afterTurn { [self] in drive() }
-            }
+            guard !budget.isSpent else { return worker.loop.requeue(self) }
             if let input, !input.isEmpty {
                 guard advance(input) else { continue }
                 if state != .active || paused { return }
@@ -49,6 +46,7 @@ extension UpstreamConnection {
             ?? UnsafeRawBufferPointer(rebasing: bytes[0..<parsed.bytes])
         if parsed.isInterim {
             emptyLineMayFollow = true
+            budget.spend(.systemCall)
             consumer.upstreamHead(head)
             return false
         }
@@ -140,18 +138,21 @@ extension UpstreamConnection {
     }
 
     private func advanceBody(_ input: Buffer) -> Bool {
-        let bytes = input.readable
-        let step: BodyStep
+        let bytes = input.mutableReadable
+        let gathered: GatheredStep
         do throws(WireError) {
-            step = try decoder.decode(Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)))
+            gathered = try decoder.gather(bytes, atMost: budget.allowance(of: .part))
         } catch {
             fail(.response(error))
             return false
         }
-        switch step {
+        budget.spend(.part, times: gathered.parts)
+        switch gathered.step {
         case .data(let offset, let count, let consumed):
+            budget.spend(.systemCall)
             input.start += consumed
-            let content = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
+            let content = UnsafeRawBufferPointer(
+                rebasing: UnsafeRawBufferPointer(bytes)[offset..<(offset + count)])
             headIsUnflushed = false
             let goesOn =
                 consumer?.upstreamBody(content, owner: input, isLast: decoder.isComplete) ?? false
@@ -178,13 +179,14 @@ extension UpstreamConnection {
     /// Reads once; false when nothing more can be read now.
     private func read() -> Bool {
         let buffer = roomForReading()
-        switch transport.read(into: buffer.writable, trustsShortRead: !peerFinished) {
+        switch transport.read(
+            into: buffer.writable, trustsShortRead: !peerFinished, spending: &budget)
+        {
         case .bytes(let count, let drained):
             buffer.end += count
             mayHaveInput = !drained || peerFinished
             wantsLargeBuffer = buffer.end == buffer.capacity
             if !responseStarted { responseStarted = true }
-            receivedBytes &+= count
             worker.metrics.add(.upstreamBytesReceived, UInt64(count))
             if part == .body {
                 armBodyDeadline()
@@ -194,6 +196,9 @@ extension UpstreamConnection {
             mayHaveInput = false
             readWantsWrite = wantsWrite
             return false
+        case .turnIsOver:
+            budget.exhaust()
+            return true
         case .endOfStream:
             inputEnded(cleanly: true)
             return false
@@ -286,7 +291,8 @@ extension UpstreamConnection {
 
     private func checkIdleBytes() {
         let scratch = worker.loop.buffers.takeSmall()
-        if case .wouldBlock = transport.read(into: scratch.writable) { return }
+        budget.renew(worker.loop)
+        if case .wouldBlock = transport.read(into: scratch.writable, spending: &budget) { return }
         worker.upstreams.discardIdle(self)
     }
 }

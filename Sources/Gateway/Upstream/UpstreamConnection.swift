@@ -15,8 +15,6 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var isIdle: Bool { state == .idle }
     var isClosed: Bool { state == .closed }
     enum Part { case head, body, ended }
-    /// What one turn of the loop reads at most.
-    static let bytesPerTurn = 4 << 20
 
     unowned(unsafe) let worker: Worker
     let origin: Origin
@@ -43,8 +41,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// An edge said that the peer has finished: a short read then proves nothing.
     var peerFinished = false
     var isDriving = false
-    /// Bytes received in all, to bound what one turn takes.
-    var receivedBytes = 0
+    /// What it may still do in this turn.
+    var budget = TurnBudget()
     var wantsLargeBuffer = false
     var progress = SendProgress()
     /// Some byte of the current response was received.
@@ -86,6 +84,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         guard let tls = transport.tls else { return }
         switch tls.handshake() {
         case .wantRead, .wantWrite: return
+        case .turnIsOver: worker.loop.requeue(self)
         case .complete:
             worker.loop.setDeadline(self, after: nil)
             state = .idle
@@ -110,8 +109,11 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             return Transfers.hasUnreadBytes(transport.descriptor)
         }
         let scratch = worker.loop.buffers.takeSmall()
-        if case .bytes = transport.read(into: scratch.writable) { return true }
-        return false
+        budget.renew(worker.loop)
+        switch transport.read(into: scratch.writable, spending: &budget) {
+        case .bytes, .turnIsOver: return true
+        case .wouldBlock, .endOfStream, .truncated, .failed: return false
+        }
     }
 
     // MARK: One exchange
@@ -171,12 +173,17 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             if output.pendingBytes < before { progress.restart() }
             if output.pendingBytes < before || deadline == .max { armBodyDeadline() }
             return false
+        case .turnIsOver:
+            progress.restart()
+            armBodyDeadline()
+            worker.loop.requeue(self)
+            return false
         case .failed:
             keepAlive = false
             // The response may be there already: reading tells, and reports the failure else.
             output.discard()
             mayHaveInput = true
-            worker.loop.afterTurn { [self] in drive() }
+            worker.loop.requeue(self)
             return false
         }
     }
@@ -232,18 +239,34 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             if readiness.mayRead { checkIdle() }
         case .active:
             if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayHaveInput = true }
-            if readiness.mayWrite, !output.isEmpty, flush(), state == .active {
-                consumer?.upstreamDrained()
-            }
+            if readiness.mayWrite { continueSending() }
             if state == .active { drive() }
         }
+    }
+
+    override func continueWork() {
+        switch state {
+        case .closed, .idle: return
+        case .handshaking: continueHandshake()
+        case .active:
+            continueSending()
+            if state == .active { drive() }
+        }
+    }
+
+    private func continueSending() {
+        guard !output.isEmpty, flush(), state == .active else { return }
+        consumer?.upstreamDrained()
     }
 
     /// Bytes or an end between exchanges: anything but TLS's own messages ends the connection.
     func checkIdle() {
         if transport.tls != nil {
             let scratch = worker.loop.buffers.takeSmall()
-            if case .wouldBlock = transport.read(into: scratch.writable) { return }
+            budget.renew(worker.loop)
+            if case .wouldBlock = transport.read(into: scratch.writable, spending: &budget) {
+                return
+            }
         }
         worker.upstreams.discardIdle(self)
     }

@@ -96,16 +96,17 @@ final class Worker {
 
     // MARK: Time
 
-    /// Seconds since 1970; the clock is read about once a second and followed by the loop's.
+    /// Seconds since 1970; the clock is read about once a second and follows the monotonic one.
     var wallSeconds: Int64 { wallMilliseconds / 1000 }
 
     /// Milliseconds since 1970.
     var wallMilliseconds: Int64 {
-        if loop.now &- wallReadAt >= 1000 || wallReadAt == .min {
-            wallReadAt = loop.now
-            wallOffset = Clock.wallMilliseconds() - loop.now
+        let now = loop.monotonicNow
+        if wallReadAt == .min || now &- wallReadAt >= 1000 {
+            wallReadAt = now
+            wallOffset = Clock.wallMilliseconds() - now
         }
-        return loop.now + wallOffset
+        return now + wallOffset
     }
 
     // MARK: Listeners

@@ -59,6 +59,7 @@ final class TestClient {
             case .complete: return nil
             case .wantRead: guard waitUntil(POLLIN) else { return .resources("time-out") }
             case .wantWrite: guard waitUntil(POLLOUT) else { return .resources("time-out") }
+            case .turnIsOver: continue
             case .failed(let error): return error
             }
         }
@@ -124,7 +125,7 @@ final class TestClient {
             let step = read(capacity, trustsShortReceive: trustsShortReceive)
             bytes.append(contentsOf: step.bytes)
             switch step.result {
-            case .bytes(_, drained: false): continue
+            case .bytes(_, drained: false), .turnIsOver: continue
             case .bytes(_, drained: true), .wantRead:
                 guard waitUntil(POLLIN) else { return (step.result, bytes) }
             case .wantWrite:

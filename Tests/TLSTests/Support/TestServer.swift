@@ -17,6 +17,10 @@ final class TestServer: @unchecked Sendable {
         case hold([UInt8])
         /// Read so many bytes, starting only when the client has said so, then answer with as many.
         case echo(Int, start: Gate)
+        /// Read a request, send so many key updates (TLS 1.3), then answer.
+        case updateKeys(Int, [UInt8])
+        /// The same, but send the answer in records of one byte.
+        case dribble([UInt8])
         /// Complete the handshake and hang up without close_notify.
         case hangUpAfterHandshake
         /// Say something that is not TLS.
@@ -191,7 +195,8 @@ final class TestServer: @unchecked Sendable {
             return true
         case .hangUp:
             return true
-        case .respond, .truncate, .reset, .hold, .echo, .hangUpAfterHandshake:
+        case .respond, .truncate, .reset, .hold, .echo, .updateKeys, .dribble,
+            .hangUpAfterHandshake:
             break
         }
         guard let ssl = SSL_new(context) else { return false }
@@ -247,6 +252,23 @@ final class TestServer: @unchecked Sendable {
             SSL_write(ssl, response, Int32(response.count))
             while read() {}
             record.endedCleanly = SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
+        case .updateKeys(let count, let response):
+            guard read() else { return }
+            for _ in 0..<count {
+                guard SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1,
+                    SSL_do_handshake(ssl) == 1
+                else { return }
+            }
+            SSL_write(ssl, response, Int32(response.count))
+            SSL_shutdown(ssl)
+            while read() {}
+        case .dribble(let response):
+            guard read() else { return }
+            for byte in response {
+                guard SSL_write(ssl, [byte], 1) == 1 else { return }
+            }
+            SSL_shutdown(ssl)
+            while read() {}
         case .echo(let total, let start):
             start.wait()
             while record.request.count < total, read() {}

@@ -1,0 +1,81 @@
+/// What one connection may still do in the current turn of its loop. A connection that has spent
+/// its share asks the loop for another turn (`EventLoop.requeue`), so that everybody else is served
+/// before it goes on.
+///
+/// Bytes alone do not tell how long something takes: a chunk, a record or a system call of one byte
+/// costs as much as thousands of bytes that are merely copied. Each is therefore charged as the
+/// number of bytes that could have been copied in its time.
+package struct TurnBudget {
+    /// What a connection does besides moving bytes.
+    package enum Work {
+        /// One read from or write to a socket.
+        case systemCall
+        /// One chunk of a chunked body, or one interim response.
+        case part
+        /// One TLS record.
+        case record
+        /// One request with its response.
+        case exchange
+        /// One answer of the administration: the metrics are rendered anew for each.
+        case report
+
+        /// In bytes, rounded to powers of two.
+        @inline(__always)
+        package var cost: Int {
+            switch self {
+            case .part: 1 << 8
+            case .record: 1 << 12
+            case .systemCall: 1 << 13
+            case .exchange: 1 << 14
+            case .report: 1 << 20
+            }
+        }
+    }
+
+    private var turn = UInt64.max
+    private var left = 0
+
+    package init() {}
+
+    /// Whether nothing more may be done in this turn.
+    @inline(__always)
+    package var isSpent: Bool { left <= 0 }
+
+    /// Begins with a full share, if the turn is another one than at the last call.
+    @inline(__always)
+    package mutating func renew(_ loop: EventLoop) {
+        guard turn != loop.turnNumber else { return }
+        turn = loop.turnNumber
+        left = loop.turnShare
+    }
+
+    @inline(__always)
+    package mutating func spend(bytes: Int) { left &-= bytes }
+
+    @inline(__always)
+    package mutating func spend(_ work: Work, times: Int = 1) { left &-= work.cost &* times }
+
+    /// Leaves nothing for this turn.
+    @inline(__always)
+    package mutating func exhaust() { left = 0 }
+
+    /// How many more of a kind may be done, at least one.
+    @inline(__always)
+    package func allowance(of work: Work) -> Int { max(1, left / work.cost) }
+}
+
+/// How a turn's time is divided among the connections that have something to do in it.
+package enum TurnShare {
+    /// What all connections together may do in a turn, if there are few enough of them.
+    static let total = 8 << 20
+    /// The most for one connection, however few there are.
+    static let largest = 1 << 20
+    /// The least for one connection, however many there are.
+    static let smallest = 1 << 16
+
+    /// The share of each of `connections`, in bytes.
+    @inline(__always)
+    package static func share(among connections: Int) -> Int {
+        min(largest, max(smallest, total / max(1, connections)))
+    }
+}

@@ -1,0 +1,102 @@
+"""One connection's work never keeps others waiting, nor the process from ending."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+from support.flood import flooding
+from support.origin import reply
+from support.wait import SLOWDOWN
+from support.wire import request
+
+# A quiet machine does with 50 ms; what is bounded here is a stall, which lasts for seconds.
+STALL = 0.4 * SLOWDOWN
+
+
+def latencies(wire, data: bytes, count: int, seconds: float) -> list[float]:
+    """How long each of `count` requests took, one after the other, in order of size."""
+    found = []
+    end = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < end:
+        began = time.monotonic()
+        wire.send(data)
+        assert wire.read().status == 200
+        found.append(time.monotonic() - began)
+        time.sleep(0.002)
+    return sorted(found)
+
+
+def p99(sorted_values: list[float]) -> float:
+    return sorted_values[int(len(sorted_values) * 0.99) - 1]
+
+
+FLOODS = [
+    ("upload", 1), ("upload", 8), ("response", 1), ("response", 8), ("stream", 4), ("tunnel", 4),
+    ("pipeline", 4), ("metrics", 2),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind,connections", FLOODS)
+def test_a_bystander_is_served_during_a_flood(gateway, origin, kind, connections):
+    """All on one worker: what one connection does there is what all others wait for."""
+    there = origin(lambda _: reply(b"hello", "200 OK", "Cache-Control: max-age=600"))
+    running = gateway({"workers": 1, "log": {"access": "none"}})
+    hit = request(there.url("/"))
+    health = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    at = running.admin if kind == "metrics" else running.proxy
+    target = "/metrics" if kind == "metrics" else there.url("/")
+    with running.wire(timeout=30) as client, running.wire("admin", timeout=30) as admin:
+        idle = p99(latencies(client, hit, 100, 5))
+        with flooding(kind, at, connections, target):
+            hits = latencies(client, hit, 150, 15)
+            checks = latencies(admin, health, 150, 15)
+    limit = max(STALL, 10 * idle)
+    assert len(hits) >= 50 and len(checks) >= 50
+    assert p99(hits) < limit, (hits[-5:], idle)
+    assert p99(checks) < limit, (checks[-5:], idle)
+
+
+@pytest.mark.parametrize("kind", ["upload", "response", "stream"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_are_answered_during_a_flood(gateway, kind, number):
+    running = gateway({"workers": 1, "timeouts": {"grace": "500ms"},
+                       "log": {"access": "none"}})
+    with flooding(kind, running.proxy, 4):
+        running.signal(number)
+        assert running.wait_exit(5) == 0
+
+
+def test_a_second_signal_ends_the_process_whatever_a_worker_does(gateway):
+    """The first one lets exchanges finish, for a minute here; the second does not wait."""
+    running = gateway({"workers": 1, "timeouts": {"grace": "60s"}})
+    with flooding("upload", running.proxy, 4):
+        running.signal(signal.SIGTERM)
+        running.wait_log("draining")
+        running.signal(signal.SIGTERM)
+        assert running.wait_exit(3) == 0
+
+
+def test_chunks_of_one_byte_are_passed_on_in_few_writes(gateway, scripted_origin):
+    """Both ways: what is at hand leaves as one chunk."""
+    count = 5000
+    body = b"1\r\nx\r\n" * count + b"0\r\n\r\n"
+
+    def script(connection):
+        head = connection.read_request_head()
+        assert head is not None
+        connection.read_until(b"0\r\n\r\n")
+        connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
+
+    there = scripted_origin(script)
+    running = gateway({"cache": {"enabled": False}})
+    with running.wire() as wire:
+        wire.send(f"POST {there.url('/')} HTTP/1.1\r\nHost: {there.authority}\r\n"
+                  "Transfer-Encoding: chunked\r\n\r\n".encode() + body)
+        answer = wire.read()
+    assert answer.body == b"x" * count
+    received = there.connections[0].received.partition(b"\r\n\r\n")[2]
+    # Each chunk costs a line and an end; gathered, few are left of the five thousand.
+    assert len(received) < count + 20 * 100, len(received)

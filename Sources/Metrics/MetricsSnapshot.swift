@@ -7,7 +7,7 @@ package struct MetricsSnapshot: Sendable {
     /// Pinset labels.
     package var pinsets: LabelTable
     /// The tokens of the reasons, by index: those of the error body and the access log.
-    package var reasons: [StaticString]
+    package var reasons: [String]
     /// Figures of the whole gateway.
     package var service: ServiceFigures
     /// Figures of the process; `nil` where they cannot be read.
@@ -17,7 +17,7 @@ package struct MetricsSnapshot: Sendable {
 
     /// A snapshot of these parts.
     package init(
-        workers: [WorkerMetrics], routes: LabelTable, pinsets: LabelTable, reasons: [StaticString],
+        workers: [WorkerMetrics], routes: LabelTable, pinsets: LabelTable, reasons: [String],
         service: ServiceFigures, process: ProcessFigures?, build: BuildFigures
     ) {
         self.workers = workers

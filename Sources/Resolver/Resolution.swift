@@ -68,17 +68,7 @@ package enum ResolveFailure: String, Error, Sendable, Hashable, CaseIterable {
     /// The resolver was closed.
     case cancelled = "cancelled"
 
-    /// The proxy error type of RFC 9209 §2.3 that reports it.
-    package var proxyStatus: StaticString {
-        switch self {
-        case .timeout: "dns_timeout"
-        case .nxdomain, .noData, .serverFailure, .refused, .unreachable, .badResponse, .badName:
-            "dns_error"
-        case .overloaded, .cancelled: "proxy_internal_error"
-        }
-    }
-
-    /// The `rcode` parameter that goes with ``proxyStatus``, where a server gave one.
+    /// The `rcode` parameter of Proxy-Status (RFC 9209 §2.3.2), where a server gave one.
     package var rcode: StaticString? {
         switch self {
         case .nxdomain: "NXDOMAIN"

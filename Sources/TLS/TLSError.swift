@@ -39,17 +39,6 @@ package enum TLSError: Error, Hashable, Sendable {
         case .resources: "resources"
         }
     }
-
-    /// The Proxy-Status error type (RFC 9209 §2.3).
-    package var proxyStatusType: String {
-        switch self {
-        case .trust, .unauthenticated: "tls_certificate_error"
-        case .alertReceived: "tls_alert_received"
-        case .versionRefused, .notTLS, .protocolViolation, .tooManyMessages: "tls_protocol_error"
-        case .truncated, .transport: "connection_terminated"
-        case .resources: "proxy_internal_error"
-        }
-    }
 }
 
 extension TLSError: CustomStringConvertible {

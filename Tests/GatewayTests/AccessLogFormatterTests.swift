@@ -28,6 +28,8 @@ struct AccessLogFormatterTests {
         record.status = 502
         record.cache = .hitStale
         record.reason = 0
+        record.forwarded = .varyMiss
+        record.notStored = .responseNoStore
         record.requestBytes = 12
         record.responseBytes = 3456
         record.durationMicroseconds = 789
@@ -46,6 +48,7 @@ struct AccessLogFormatterTests {
                 "client":"127.0.0.1:5000","listener":"proxy","route":"api","method":"POST",\
                 "target":"http://***@h/x?\\"q\\"","version":"HTTP/1.1","status":502,\
                 "duration_us":789,"request_bytes":12,"response_bytes":3456,"cache":"hit_stale",\
+                "forwarded":"vary-miss","not_stored":"no-store",\
                 "upstream":"[2001:db8::1]:443","upstream_tls":"TLSv1.3","reason":"pin_mismatch",\
                 "user_agent":"curl/8","referer":"http://r/"}
 
@@ -78,7 +81,7 @@ struct AccessLogFormatterTests {
         #expect(
             line(.combined, request, full) == #"""
                 127.0.0.1 - - [21/Nov/2026:04:40:13 +0000] "GET /a\"b HTTP/1.1" 502 3456 \#
-                "http://***@r/" "Agent \xc3\xa9"
+                "http://***@r/" "Agent \xc3\xa9" 0000000000000abc pin_mismatch
 
                 """#)
         let empty = LoggedRequest(method: "", target: "")
@@ -86,7 +89,12 @@ struct AccessLogFormatterTests {
             record.status = 0
             record.version = nil
         }
-        #expect(least == "127.0.0.1 - - [21/Nov/2026:04:40:13 +0000] \"-\" - - \"-\" \"-\"\n")
+        #expect(
+            least == #"""
+                127.0.0.1 - - [21/Nov/2026:04:40:13 +0000] "-" - - "-" "-" \#
+                0000000000000abc -
+
+                """#)
     }
 
     @Test("any bytes in the texts leave one line that a JSON reader takes")

@@ -54,12 +54,12 @@ extension ErrorReply {
             (
                 .nameNotResolved(.nxdomain),
                 #"pinfold;error=dns_error;rcode="NXDOMAIN";details="dns-nxdomain: "#
-                    + #"the host name has no address (nxdomain)""#
+                    + #"the host name does not exist""#
             ),
             (
                 .nameNotResolved(.timeout),
                 #"pinfold;error=dns_timeout;details="dns-timeout: "#
-                    + #"the host name has no address (timeout)""#
+                    + #"no name server answered in time""#
             ),
             (
                 .tlsFailed(.alertReceived(code: 40, name: "handshake_failure")),
@@ -80,12 +80,13 @@ extension ErrorReply {
             let reply = ErrorReply(fault, id: "1", asJSON: false)
             let item = try reply.member()
             #expect(item.rfc9651BareItem == .token("pinfold"))
-            #expect(item.rfc9651Parameters["error"] == .token(fault.proxyStatusError))
+            #expect(
+                item.rfc9651Parameters["error"] == .token(fault.reason.entry.errorType.rawValue))
             guard case .string(let details) = item.rfc9651Parameters["details"] else {
                 Issue.record("\(fault): no details")
                 continue
             }
-            #expect(details.hasPrefix(fault.reason + ": "))
+            #expect(details.hasPrefix(fault.reason.token + ": "))
             #expect(details.utf8.count <= 512)
             #expect(reply.proxyStatus.allSatisfy { 0x20..<0x7F ~= $0 })
         }
@@ -104,7 +105,8 @@ extension ErrorReply {
             #expect(
                 body
                     == Body(
-                        status: fault.status, reason: fault.reason, message: fault.explanation,
+                        status: fault.status, reason: fault.reason.token,
+                        message: fault.explanation,
                         id: "a-b"))
         }
     }
@@ -115,7 +117,8 @@ extension ErrorReply {
                 separator: "\n", omittingEmptySubsequences: false)
             #expect(
                 lines == [
-                    "\(fault.status) \(fault.reason)", Substring(fault.explanation), "id: a-b", "",
+                    "\(fault.status) \(fault.reason.token)", Substring(fault.explanation),
+                    "id: a-b", "",
                 ])
         }
     }

@@ -33,7 +33,7 @@ final class StillWorker {
         worker = try Worker(
             index: 0, policy: try testPolicy(configuration), shared: shared,
             metrics: WorkerMetrics(
-                dimensions: MetricsDimensions(reasons: ExchangeFault.metricReasons.count)),
+                dimensions: MetricsDimensions(reasons: Reason.tokens.count)),
             mailbox: mailbox)
         listener = Listener(
             worker: worker, name: "test", endpoint: try #require(Endpoint("127.0.0.1:0")),

@@ -5,7 +5,7 @@ import Testing
 
 /// Snapshots to render.
 enum Sample {
-    static let reasons: [StaticString] = ["upstream_timeout", "pin_mismatch", "bad_request"]
+    static let reasons: [String] = ["upstream_timeout", "pin_mismatch", "bad_request"]
 
     static func worker(
         _ routes: LabelTable, _ pinsets: LabelTable = LabelTable()

@@ -159,10 +159,5 @@ struct ContextTests {
         let numbers = [EPIPE, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, EIO]
         let texts = numbers.map { TLSError.transport(errorNumber: $0).description }
         #expect(Set(texts).count == numbers.count)
-        #expect(
-            Set(errors.map(\.proxyStatusType)) == [
-                "tls_certificate_error", "tls_alert_received", "tls_protocol_error",
-                "connection_terminated", "proxy_internal_error",
-            ])
     }
 }

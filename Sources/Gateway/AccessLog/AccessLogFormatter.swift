@@ -6,21 +6,22 @@ import Metrics
 ///
 /// JSON keys, in order: `time` (RFC 3339, UTC, milliseconds), `id`, `client`, `listener`, `route`,
 /// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, `request_bytes`,
-/// `response_bytes`, `cache`, and, where there is one, `upstream`, `upstream_tls`, `reason`,
-/// `user_agent`, `referer`.
+/// `response_bytes`, `cache`, and, where there is one, `forwarded` (why the server was asked),
+/// `not_stored` (why its response was not stored), `upstream`, `upstream_tls`, `reason` (why the
+/// exchange was refused or failed), `user_agent`, `referer`.
 struct AccessLogFormatter {
     private let format: AccessLogFormat
     /// Label values, already escaped for the format, and the one for indexes without a label.
     private let listeners: [[UInt8]]
     private let routes: [[UInt8]]
-    private let reasons: [StaticString]
+    private let reasons: [[UInt8]]
     private var clock = LogClock()
 
     init(format: AccessLogFormat, labels: AccessLogLabels) {
         self.format = format
         listeners = labels.listeners.labels.map { AccessLogFormatter.escaped($0) }
         routes = labels.routes.labels.map { AccessLogFormatter.escaped($0) }
-        reasons = labels.reasons
+        reasons = labels.reasons.map { Array($0.utf8) }
     }
 
     /// Appends an entry's line, with its line feed. Returns `false` if it did not fit; then nothing
@@ -79,6 +80,16 @@ struct AccessLogFormatter {
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
+        if let forwarded = record.forwarded {
+            output.append(",\"forwarded\":\"")
+            output.append(forwarded.token)
+            output.append("\"")
+        }
+        if let notStored = record.notStored {
+            output.append(",\"not_stored\":\"")
+            output.append(notStored.token)
+            output.append("\"")
+        }
         if let address = record.upstreamAddress {
             output.append(",\"upstream\":\"")
             let upstream = Endpoint(address: address, port: record.upstreamPort)
@@ -92,8 +103,7 @@ struct AccessLogFormatter {
         }
         if let reason = record.reason {
             output.append(",\"reason\":\"")
-            let index = Int(reason)
-            output.append(index < reasons.count ? reasons[index] : "other")
+            append(label: reason, of: reasons, to: &output)
             output.append("\"")
         }
         if !entry.userAgent.isEmpty {
@@ -129,7 +139,8 @@ struct AccessLogFormatter {
 
     // MARK: Apache's combined format
 
-    /// `%h - - %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`
+    /// `%h - - %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`, then the exchange's id, and its
+    /// reason or `-`.
     private mutating func appendCombined(
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
@@ -159,7 +170,14 @@ struct AccessLogFormatter {
         output.append("\" \"")
         if entry.userAgent.isEmpty { output.append("-") }
         ApacheText.append(entry.userAgent, to: &output)
-        output.append("\"")
+        output.append("\" ")
+        output.append(hexadecimal: record.exchange)
+        output.append(" ")
+        if let reason = record.reason {
+            append(label: reason, of: reasons, to: &output)
+        } else {
+            output.append("-")
+        }
     }
 
     private func append(orDash number: UInt64, to output: inout LineBuffer) {

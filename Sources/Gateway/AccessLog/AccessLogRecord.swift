@@ -1,4 +1,5 @@
 import Addressing
+import CachePolicy
 import HTTPCore
 import Metrics
 
@@ -60,6 +61,10 @@ package struct AccessLogRecord: Sendable {
     /// Why it was refused or failed, by the index in `AccessLogLabels.reasons`; `nil` if it was
     /// not.
     package var reason: UInt16?
+    /// Why the server was asked; `nil` if it was not, or was not asked over HTTP.
+    package var forwarded: ForwardReason?
+    /// Why the response was not stored; `nil` if it was, or if there was none to store.
+    package var notStored: NotStoredReason?
     /// The upstream's address; `nil` if none was connected to.
     package var upstreamAddress: IPAddress?
     /// The upstream's port.
@@ -119,10 +124,10 @@ package struct AccessLogLabels: Sendable {
     /// Route names, the same table as the metrics'.
     package var routes: LabelTable
     /// Reason tokens, the same list as the metrics'.
-    package var reasons: [StaticString]
+    package var reasons: [String]
 
     /// These names.
-    package init(listeners: LabelTable, routes: LabelTable, reasons: [StaticString]) {
+    package init(listeners: LabelTable, routes: LabelTable, reasons: [String]) {
         self.listeners = listeners
         self.routes = routes
         self.reasons = reasons
@@ -153,7 +158,8 @@ package struct AccessLogLimits: Sendable, Equatable {
 package enum AccessLogFormat: Sendable, CaseIterable {
     /// One JSON object (RFC 8259) a line, in UTF-8.
     case json
-    /// Apache's combined format, times in UTC.
+    /// Apache's combined format, times in UTC, with the exchange's id and its reason (`-` if there
+    /// is none) at the end.
     case combined
 }
 

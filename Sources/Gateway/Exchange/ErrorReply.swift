@@ -13,11 +13,12 @@ struct ErrorReply {
     ///   - asJSON: the client prefers JSON to plain text.
     init(_ fault: ExchangeFault, id: String, asJSON: Bool) {
         let explanation = fault.explanation
+        let reason = fault.reason.entry
         if asJSON {
             contentType = "application/json"
             body = Array(
                 """
-                {"status":\(fault.status),"reason":\(Self.json(fault.reason)),\
+                {"status":\(reason.status),"reason":\(Self.json(reason.token)),\
                 "message":\(Self.json(explanation)),"id":\(Self.json(id))}
 
                 """.utf8)
@@ -25,18 +26,20 @@ struct ErrorReply {
             contentType = "text/plain; charset=utf-8"
             body = Array(
                 """
-                \(fault.status) \(fault.reason)
+                \(reason.status) \(reason.token)
                 \(explanation)
                 id: \(id)
 
                 """.utf8)
         }
-        proxyStatus = Self.proxyStatus(fault, explanation)
+        proxyStatus = Self.proxyStatus(fault, reason, explanation)
     }
 
-    private static func proxyStatus(_ fault: ExchangeFault, _ explanation: String) -> [UInt8] {
+    private static func proxyStatus(
+        _ fault: ExchangeFault, _ reason: ReasonEntry, _ explanation: String
+    ) -> [UInt8] {
         var parameters = OrderedMap<String, RFC9651BareItem>()
-        parameters["error"] = .token(fault.proxyStatusError)
+        parameters["error"] = .token(reason.errorType.rawValue)
         if case .nameNotResolved(let failure) = fault, let code = failure.rcode {
             parameters["rcode"] = .string("\(code)")
         }
@@ -44,7 +47,7 @@ struct ErrorReply {
             parameters["alert-id"] = .integer(Int64(code))
             parameters["alert-message"] = .string(ascii(name, limit: 64))
         }
-        parameters["details"] = .string(ascii("\(fault.reason): \(explanation)", limit: 512))
+        parameters["details"] = .string(ascii("\(reason.token): \(explanation)", limit: 512))
         let item = Item(bareItem: RFC9651BareItem.token("pinfold"), parameters: parameters)
         var serializer = StructuredFieldValueSerializer()
         return (try? serializer.writeListFieldValue([.item(item)])) ?? Array("pinfold".utf8)

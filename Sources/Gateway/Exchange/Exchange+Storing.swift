@@ -58,6 +58,7 @@ extension Exchange {
         guard let ticket, !ticket.append(bytes) else { return }
         ticket.abandon()
         self.ticket = nil
+        notStoredReason = ticket.refusal == .tooLarge ? .tooLarge : .storeUnavailable
         worker.metrics.add(.cacheStoresAborted)
         endFlight(.notStored)
     }
@@ -130,6 +131,7 @@ extension Exchange {
             worker.metrics.add(.cacheStores)
             endFlight(.stored)
         case .refused:
+            notStoredReason = .storeUnavailable
             worker.metrics.add(.cacheStoresAborted)
             endFlight(.notStored)
         }
@@ -147,6 +149,7 @@ extension Exchange {
         guard let ticket else { return }
         self.ticket = nil
         ticket.abandon()
+        notStoredReason = .incomplete
         worker.metrics.add(.cacheStoresAborted)
     }
 

@@ -150,13 +150,13 @@ package final class GatewayProcess {
     private func accessLogLabels(_ configuration: ConfigurationSnapshot) -> AccessLogLabels {
         AccessLogLabels(
             listeners: LabelTable(ListenerSockets.names(configuration)), routes: labels.snapshot,
-            reasons: ExchangeFault.metricReasons)
+            reasons: Reason.tokens)
     }
 
     private func startWorkers(
         _ policy: PolicySnapshot, _ perWorker: [[ListenerSocket]], _ shared: SharedServices
     ) throws {
-        let dimensions = MetricsDimensions(reasons: ExchangeFault.metricReasons.count)
+        let dimensions = MetricsDimensions(reasons: Reason.tokens.count)
         var metrics: [WorkerMetrics] = []
         for _ in 0..<workerCount {
             metrics.append(WorkerMetrics(dimensions: dimensions))

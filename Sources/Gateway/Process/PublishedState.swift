@@ -52,7 +52,7 @@ final class PublishedState: Sendable {
             workers: services?.workers ?? [],
             routes: services?.shared.labels.snapshot ?? LabelTable(),
             pinsets: services?.shared.labels.pinsetSnapshot ?? LabelTable(),
-            reasons: ExchangeFault.metricReasons,
+            reasons: Reason.tokens,
             service: figures(services?.shared, reload), process: process.figures(), build: build)
     }
 

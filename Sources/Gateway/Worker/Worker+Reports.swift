@@ -59,7 +59,7 @@ extension Worker {
             "server refused",
             metadata: [
                 "host": "\(origin.key.host)", "port": "\(origin.key.port)",
-                "reason": "\(failure.token)", "detail": "\(failure)",
+                "reason": "\(Reason.trust(TrustReason(failure)).token)", "detail": "\(failure)",
             ])
     }
 
@@ -67,7 +67,8 @@ extension Worker {
     func log(_ fault: ExchangeFault, of exchange: Exchange) {
         guard shared.logger.logLevel <= .info else { return }
         var metadata: Logger.Metadata = [
-            "id": "\(exchange.idText)", "status": "\(fault.status)", "reason": "\(fault.reason)",
+            "id": "\(exchange.idText)", "status": "\(fault.status)",
+            "reason": "\(fault.reason.token)",
             "detail": "\(fault.explanation)",
         ]
         if let peer = exchange.peer { metadata["client"] = "\(peer)" }
@@ -90,7 +91,9 @@ extension Worker {
         record.status = exchange.status
         record.version = exchange.request.length > 0 ? exchange.request.version : nil
         record.cache = exchange.cacheResult
-        record.reason = exchange.fault.map { UInt16(clamping: $0.metricIndex) }
+        record.forwarded = exchange.forwardReason
+        record.notStored = exchange.notStoredReason
+        record.reason = exchange.fault.map { UInt16(clamping: $0.reason.index) }
         // As in every web server's log: content, without heads and framing.
         record.requestBytes = exchange.receivedBodyBytes + exchange.relayedBytes.fromClient
         record.responseBytes =

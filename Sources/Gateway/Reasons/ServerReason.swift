@@ -1,0 +1,74 @@
+/// What goes wrong with a server, or on the way to it. The order is that of the documentation.
+package enum ServerReason: UInt8, Sendable, CaseIterable {
+    // Connecting.
+    case connectionRefused
+    case connectTimeout
+    case destinationUnreachable
+    case connectFailed
+    // The response.
+    case upstreamSpokeUnasked
+    case upstreamClosed
+    case upstreamReset
+    case firstByteTimeout
+    case upstreamBodyTimeout
+    case tooManyInterim
+
+    /// Everything that is said of it.
+    package var entry: ReasonEntry {
+        switch self {
+        case .connectionRefused:
+            ReasonEntry(
+                "connection-refused", .connection, 502, .connectionRefused,
+                "nothing listens at the server's address and port",
+                remedy: "Start the server, or correct the port.")
+        case .connectTimeout:
+            ReasonEntry(
+                "connect-timeout", .connection, 504, .connectionTimeout,
+                "the connection to the server was not established in time",
+                remedy: "The server or a firewall drops packets, or the server is overloaded. "
+                    + "`timeouts.connect` is the bound.")
+        case .destinationUnreachable:
+            ReasonEntry(
+                "destination-unreachable", .connection, 502, .destinationUnroutable,
+                "there is no route to the server's address",
+                remedy: "Check the gateway's routes and the server's network.")
+        case .connectFailed:
+            ReasonEntry(
+                "connect-failed", .connection, 502, .destinationUnavailable,
+                "the connection to the server failed",
+                remedy: "The reply and the operational log have the system's error.")
+        case .upstreamSpokeUnasked:
+            ReasonEntry(
+                "upstream-spoke-unasked", .response, 502, .protocolError,
+                "the server sent something before it was asked, as if it were no HTTP server",
+                remedy: "The port is probably that of another protocol: correct the URL.")
+        case .upstreamClosed:
+            ReasonEntry(
+                "upstream-closed", .response, 502, .connectionTerminated,
+                "the server closed the connection before its response",
+                remedy: "Look at the server's log: it crashed, was restarted, or refuses the "
+                    + "request in this way.")
+        case .upstreamReset:
+            ReasonEntry(
+                "upstream-reset", .response, 502, .connectionTerminated,
+                "the connection to the server broke",
+                remedy: "Look at the server's log, and at firewalls between.")
+        case .firstByteTimeout:
+            ReasonEntry(
+                "first-byte-timeout", .response, 504, .responseTimeout,
+                "the server did not begin to answer in time",
+                remedy: "If it needs that long, raise `timeouts.firstByte`, or `request: { "
+                    + "timeout: … }` in the host's entry.")
+        case .upstreamBodyTimeout:
+            ReasonEntry(
+                "upstream-body-timeout", .response, 504, .connectionReadTimeout,
+                "the server stopped sending within its response",
+                remedy: "If such pauses are meant, raise `timeouts.body`.")
+        case .tooManyInterim:
+            ReasonEntry(
+                "too-many-interim", .response, 502, .protocolError,
+                "the server sent too many interim responses",
+                remedy: "Correct the server: it sends 1xx responses without end.")
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import HTTPCore
+
+extension WireError {
+    /// Everything that is said of it when a client's bytes are at fault.
+    package var requestEntry: ReasonEntry {
+        ReasonEntry(
+            "\(reason)", .request, status, .requestError, "\(explanation)", remedy: requestRemedy)
+    }
+
+    /// Everything that is said of it when a server's bytes are at fault.
+    package var responseEntry: ReasonEntry {
+        ReasonEntry(
+            "upstream-\(reason)", .response, 502, responseErrorType, "\(explanation)",
+            remedy: responseRemedy)
+    }
+
+    private var responseErrorType: ProxyErrorType {
+        switch self {
+        case .truncatedHead, .truncatedBody: .responseIncomplete
+        case .headTooLarge, .tooManyFields: .responseHeadSize
+        default: .protocolError
+        }
+    }
+
+    /// What the client's side can do about it.
+    private var requestRemedy: String {
+        switch self {
+        case .headTooLarge: "Raise `limits.headBytes` if the client's cookies are that large."
+        case .tooManyFields: "Raise `limits.fields` if the client needs that many."
+        case .targetTooLong, .chunkExtensionsTooLarge, .trailersTooLarge, .tooManyTrailers,
+            .tooManyConnectionOptions, .methodTooLong, .contentLengthTooLarge, .chunkTooLarge:
+            "The limit is fixed: correct the client."
+        case .hostMissing, .hostRepeated, .malformedHost, .malformedAuthority:
+            "Correct the client: the request must name exactly one host."
+        case .unsupportedVersion, .malformedVersion:
+            "Use a client that speaks HTTP/1.1 or 1.0; HTTP/2 and TLS to the gateway are not "
+                + "spoken."
+        case .unsupportedScheme: "The gateway serves `http` and `https` URLs only."
+        case .unknownTransferCoding: "Have the client send its body plain or chunked."
+        case .unknownExpectation: "Have the client expect `100-continue` or nothing."
+        case .truncatedHead, .truncatedBody: "The client went away, or its network broke."
+        case .malformedRequestLine, .bareCarriageReturn, .bareLineFeed, .badTargetByte,
+            .fragmentInTarget, .malformedTarget, .targetFormForbidden, .userinfoInTarget,
+            .whitespaceBeforeFirstField, .obsoleteLineFolding, .emptyFieldName,
+            .spaceBeforeColon, .missingColon, .badFieldNameByte, .badFieldValueByte,
+            .malformedContentLength, .repeatedContentLength, .contentLengthWithTransferEncoding,
+            .malformedTransferEncoding, .chunkedNotFinal, .repeatedChunked,
+            .transferEncodingInHTTP10, .contentInConnect, .malformedConnection,
+            .malformedMaxForwards, .repeatedMaxForwards, .malformedStatusLine, .unexpectedSwitch,
+            .disguisedFieldName, .contentInTrace, .mixedLineEnds,
+            .contentForbidden, .malformedChunkSize, .malformedChunkExtension,
+            .unterminatedChunk:
+            "Correct the client: servers read such a request in different ways, so it is refused."
+        }
+    }
+
+    /// What the server's side can do about it.
+    private var responseRemedy: String {
+        switch self {
+        case .headTooLarge: "Raise `limits.headBytes` if the server's fields are meant to be so."
+        case .tooManyFields: "Raise `limits.fields` if the server's fields are meant to be so."
+        case .truncatedHead, .truncatedBody: "Look at the server's log: it ended too early."
+        case .trailersTooLarge, .tooManyTrailers, .chunkExtensionsTooLarge:
+            "The limit is fixed: correct the server."
+        default: "Correct the server: clients read such a response in different ways."
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import CachePolicy
+import Foundation
+import HTTPCore
+import Pinning
+import Resolver
+import TLS
+import Testing
+
+@testable import Gateway
+
+@Suite struct ReasonTests {
+    @Test func everyFaultHasOneOfTheReasonsAndEveryReasonAFault() {
+        let reasons = Set(EveryFault.all.map(\.reason))
+        #expect(reasons.isSubset(of: Reason.allCases))
+        #expect(Set(Reason.allCases).subtracting(reasons) == [])
+    }
+
+    @Test func tokensAreDifferentAndTheirIndexesAreTheLabels() {
+        #expect(Set(Reason.tokens).count == Reason.allCases.count)
+        for (index, reason) in Reason.allCases.enumerated() {
+            #expect(reason.index == index)
+            #expect(Reason.tokens[index] == reason.token)
+        }
+    }
+
+    @Test func everyTokenIsLowerCaseWordsWithHyphens() {
+        // Dots are for version numbers.
+        let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789-.")
+        for token in Reason.tokens {
+            #expect(!token.isEmpty && token.count <= 64)
+            #expect(Set(token).isSubset(of: allowed), "\(token)")
+        }
+    }
+
+    @Test func everyReasonSaysWhatItMeansAndWhatToDo() {
+        for entry in Reason.allCases.map(\.entry) {
+            #expect(!entry.meaning.isEmpty && !entry.meaning.hasSuffix("."), "\(entry.token)")
+            #expect(entry.remedy.hasSuffix("."), "\(entry.token)")
+        }
+        for entry in NotStoredReason.allCases.map(\.entry) + ForwardReason.allCases.map(\.entry) {
+            #expect(!entry.meaning.isEmpty && !entry.meaning.hasSuffix("."), "\(entry.token)")
+        }
+    }
+
+    @Test func theSidesOfAWireErrorAreToldApart() {
+        for error in WireError.allCases {
+            let request = Reason.request(error).token
+            #expect(Reason.response(error).token == "upstream-\(request)")
+        }
+    }
+
+    @Test func reasonsOfTLSAreTheErrorsTokens() {
+        for error in EveryFault.tlsErrors {
+            #expect(error.reason.token == "tls-\(error.token)")
+        }
+    }
+
+    @Test func aTokenIsExplained() throws {
+        let text = try #require(ReasonsPage.explanation(of: "tls-no-pin-matches"))
+        #expect(text.contains("status 502"))
+        #expect(text.contains("what to do: Find out first"))
+        // The cache's words for two questions are both explained.
+        let method = try #require(ReasonsPage.explanation(of: "method"))
+        #expect(method.contains("why the server was asked"))
+        #expect(method.contains("why a response was not stored"))
+        #expect(ReasonsPage.explanation(of: "no-such-token") == nil)
+    }
+
+    @Test func everyTokenIsListed() {
+        let listed = Set(
+            ReasonsPage.list.split(separator: "\n").compactMap {
+                $0.split(separator: " ").first.map(String.init)
+            })
+        #expect(Set(Reason.tokens).subtracting(listed) == [])
+        #expect(Set(NotStoredReason.allCases.map { "\($0.token)" }).subtracting(listed) == [])
+        #expect(Set(ForwardReason.allCases.map { "\($0.token)" }).subtracting(listed) == [])
+    }
+
+    @Test func thePageOfTheDocumentationIsTheOneThatTheEnumsGive() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let page = root.appending(path: "Sources/Gateway/Gateway.docc/Reasons.md")
+        let text = try String(contentsOf: page, encoding: .utf8)
+        #expect(
+            text == ReasonsPage.markdown,
+            "stale: run `pinfold reasons --markdown > Sources/Gateway/Gateway.docc/Reasons.md`")
+    }
+}

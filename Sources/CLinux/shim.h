@@ -56,6 +56,11 @@ static inline int fcntl_int(int fd, int command, int argument) {
 static inline int unsent_bytes(int fd, int *count) {
     return ioctl(fd, TIOCOUTQ, count);
 }
+/* Lowers the calling thread's priority, and no other's (setpriority(2): on Linux a thread has a
+ * nice value of its own). */
+static inline int lower_own_priority(int nice_value) {
+    return setpriority(PRIO_PROCESS, 0, nice_value);
+}
 static inline int open_with_mode(const char *path, int flags, mode_t mode) {
     return open(path, flags, mode);
 }

@@ -32,7 +32,7 @@ package final class CacheStore: Sendable {
         self.options = options
         let index = DiskIndex(
             phase: options.diskBytes > 0 ? .opening : .off(.disabled),
-            accessSeconds: options.accessFlushSeconds)
+            accessSeconds: options.accessFlushSeconds, variantLimit: options.variantsPerKey)
         memory = MemoryTier(options: options) { evicted in
             guard evicted.token != .none else { return }
             index.leftMemory(evicted.token, now: StoreClock.seconds())
@@ -57,23 +57,42 @@ package final class CacheStore: Sendable {
     /// What memory has for a key. Allocates nothing unless there are several variants.
     package func lookup(_ key: CacheKeyView) -> MemoryMatch { memory.find(key) }
 
-    /// Whether the disk may have the key: whether a `load` is worth the while. No I/O.
-    package func diskMayHold(_ key: CacheKeyView) -> Bool { disk.index.mayHold(key.bytes) }
+    /// Whether the disk may have the key, in whatever variant. No I/O.
+    func diskMayHold(_ key: CacheKeyView) -> Bool { disk.index.mayHold(key.bytes) }
+
+    /// What the disk may have for a request: whether a `load` is worth the while, and of what. No
+    /// I/O, and as quick however many variants there are and whatever their size.
+    ///
+    /// - Parameter varyKey: the request's key for the names that a stored response nominates
+    ///   (`VaryKey.init(names:for:in:)`); called once for each different list of names.
+    package func diskVariants(
+        _ key: CacheKeyView, _ varyKey: ([UInt8]) -> VaryKey?
+    ) -> DiskVariants {
+        let names = disk.index.varyNames(key.bytes)
+        guard !names.isEmpty else { return .none }
+        var variants: [VaryKey] = []
+        for case let names? in names {
+            if let variant = varyKey(names) { variants.append(variant) }
+        }
+        return disk.index.mayHold(key.bytes, variants) ? .candidates(variants) : .others
+    }
 
     /// Reads a key's variants from disk, on a reader thread, and calls `completion` there. Bodies
     /// of up to `wholeBodyBytes` come whole and are put into the memory tier.
     ///
-    /// - Parameter policy: the policy to make the stored heads' metadata with.
+    /// - Parameters:
+    ///   - variants: which of them, as `diskVariants` has said; nil: all.
+    ///   - policy: the policy to make the stored heads' metadata with.
     /// - Returns: false when too many reads are waiting (or the store is closed): treat it as a
     ///   miss; `completion` will not be called.
     package func load(
-        _ key: CacheKeyView, policy: PolicyOptions,
+        _ key: CacheKeyView, _ variants: [VaryKey]? = nil, policy: PolicyOptions,
         completion: @escaping @Sendable (LoadResult) -> Void
     ) -> Bool {
         disk.reads.append(
             .load(
                 LoadRequest(
-                    key: [UInt8](key.bytes), hash: key.hash, policy: policy,
+                    key: [UInt8](key.bytes), hash: key.hash, variants: variants, policy: policy,
                     completion: completion)))
     }
 
@@ -199,6 +218,10 @@ package final class CacheStore: Sendable {
         figures.diskBytes = diskFigures.bytes
         figures.diskEvictions = diskFigures.evictions
         figures.diskFileBytes = disk.counters.fileBytes.load(ordering: .relaxed)
+        figures.diskLogBytes = disk.counters.logBytes.load(ordering: .relaxed)
+        figures.diskRowsRead = disk.counters.rowsRead.load(ordering: .relaxed)
+        figures.diskBytesRead = disk.counters.bytesRead.load(ordering: .relaxed)
+        figures.diskRestarts = disk.counters.restarts.load(ordering: .relaxed)
         figures.diskHits = disk.counters.hits.load(ordering: .relaxed)
         figures.diskMisses = disk.counters.misses.load(ordering: .relaxed)
         figures.diskWrites = disk.counters.writes.load(ordering: .relaxed)
@@ -208,6 +231,9 @@ package final class CacheStore: Sendable {
         figures.queueDepth = disk.queue.depth
         figures.pendingReads = disk.reads.count
         figures.refusals = refusals.withLock { $0 }
+        if let index = StoreRefusal.allCases.firstIndex(of: .noRoom) {
+            figures.refusals[index] += disk.counters.noRoom.load(ordering: .relaxed)
+        }
         return figures
     }
 

@@ -2,7 +2,8 @@
 package struct CacheStoreOptions: Sendable {
     /// Bytes the memory tier may hold, overhead included. 0 keeps nothing in memory.
     package var memoryBytes: Int = 64 << 20
-    /// Bytes the disk tier may hold; 0 turns it off (`DiskOffReason.disabled`).
+    /// Bytes that the database's file may have; 0 turns the disk tier off
+    /// (`DiskOffReason.disabled`). Its write-ahead log comes on top, see `checkpointBytes`.
     package var diskBytes: Int64 = 1 << 30
     /// Complete responses the disk tier may hold, whatever their size.
     package var diskEntries: Int = 500_000
@@ -43,10 +44,14 @@ package struct CacheStoreOptions: Sendable {
     package var batchOperations: Int = 512
     /// or so many bytes,
     package var batchBytes: Int = 2 << 20
+    /// or about so many changed pages,
+    package var batchPages: Int = 256
     /// or so many milliseconds after its first one was queued.
     package var batchMilliseconds: Int = 10
-    /// The write-ahead log is copied into the database when it holds so many bytes.
-    package var checkpointBytes: Int = 16 << 20
+    /// The write-ahead log is copied into the database when it holds so many bytes. When readers
+    /// prevent that nothing is written from half as much more on. With the batch that passes this
+    /// the log stays below 16 MiB, which is what the files may take beyond `diskBytes`.
+    package var checkpointBytes: Int = 8 << 20
     /// Seconds between writing down when entries were last used.
     package var accessFlushSeconds: Int = 30
     /// Milliseconds to wait for another process that holds the database's lock.

@@ -26,17 +26,27 @@ struct DatabaseError: Error, Equatable {
 }
 
 /// One SQLite connection, used by one thread at a time.
+///
+/// All of them are opened through SQLite's VFS "unix-excl": the first keeps other processes out of
+/// the file, and all connections of this process share a WAL index in the heap. With the default
+/// VFS that index is a mapped file, `cache.sqlite-shm`, and when somebody truncates it the process
+/// dies by SIGBUS. Nothing else is mapped either (`mmap_size` is 0): a file that was truncated, or
+/// a device that fails, is an error of a read.
 final class Database: @unchecked Sendable {
+    private static let vfs = "unix-excl"
+
     private let handle: OpaquePointer
     private var statements: [Statement] = []
+    /// Frames in the write-ahead log after the last commit of this connection.
+    private let frames = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
 
     /// Opens `path`, creating the file when `create`. Waits up to `busyMilliseconds` for locks
-    /// held by other processes.
+    /// held by other connections.
     init(path: String, create: Bool, busyMilliseconds: Int) throws(DatabaseError) {
         var opened: OpaquePointer?
         // Each connection stays on one thread at a time, so SQLite's own locking is not needed.
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0)
-        let status = sqlite3_open_v2(path, &opened, flags, nil)
+        let status = sqlite3_open_v2(path, &opened, flags, Self.vfs)
         guard status == SQLITE_OK, let opened else {
             let error = DatabaseError(
                 code: status, message: String(cString: sqlite3_errstr(status)))
@@ -44,13 +54,31 @@ final class Database: @unchecked Sendable {
             throw error
         }
         handle = opened
+        frames.initialize(to: 0)
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, Int32(clamping: busyMilliseconds))
     }
 
-    deinit { close() }
+    deinit {
+        close()
+        frames.deallocate()
+    }
 
     private var isOpen = true
+
+    /// Has every commit note how long the log is (`logFrames`). It takes the place of SQLite's
+    /// automatic checkpoints.
+    func watchLog() {
+        sqlite3_wal_hook(
+            handle,
+            { context, _, _, frames in
+                context?.assumingMemoryBound(to: Int32.self).pointee = frames
+                return SQLITE_OK
+            }, frames)
+    }
+
+    /// Frames in the write-ahead log, those copied included. See `watchLog`.
+    var logFrames: Int { Int(frames.pointee) }
 
     /// Ends every statement and the connection. Safe to call again.
     func close() {
@@ -105,15 +133,17 @@ final class Database: @unchecked Sendable {
     /// No transaction is open.
     var isIdle: Bool { sqlite3_get_autocommit(handle) != 0 }
 
-    /// Copies the write-ahead log into the database. `mode` is one of SQLITE_CHECKPOINT_*.
-    /// Answers the pages that were in the log and those of them copied.
-    func checkpoint(_ mode: Int32) throws(DatabaseError) -> (log: Int, copied: Int) {
-        var log: Int32 = 0
-        var copied: Int32 = 0
-        let status = sqlite3_wal_checkpoint_v2(handle, nil, mode, &log, &copied)
-        // Busy: a reader is still in the log; the rest is copied another time.
-        guard status == SQLITE_OK || status & 0xff == SQLITE_BUSY else { throw lastError(status) }
-        return (Int(log), Int(copied))
+    /// Copies the write-ahead log into the database and begins it again, so that the next frame
+    /// is written at its start. false: a reader is still in it.
+    ///
+    /// - Parameter truncating: gives the log's space back, too.
+    func restartLog(truncating: Bool) throws(DatabaseError) -> Bool {
+        let mode = truncating ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_RESTART
+        let status = sqlite3_wal_checkpoint_v2(handle, nil, mode, nil, nil)
+        if status & 0xff == SQLITE_BUSY { return false }
+        guard status == SQLITE_OK else { throw lastError(status) }
+        frames.pointee = 0
+        return true
     }
 
     fileprivate func lastError(_ status: Int32) -> DatabaseError {
@@ -149,6 +179,19 @@ final class Statement {
             sqlite3_bind_blob64(handle, index, base, UInt64(bytes.count), nil)
         } else {
             sqlite3_bind_zeroblob(handle, index, 0)
+        }
+    }
+
+    /// Binds a copy of `bytes`.
+    func bind(_ index: Int32, copying bytes: [UInt8]) {
+        guard !bytes.isEmpty else {
+            sqlite3_bind_zeroblob(handle, index, 0)
+            return
+        }
+        let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        bytes.withUnsafeBytes { raw in
+            _ = sqlite3_bind_blob64(
+                handle, index, raw.baseAddress, UInt64(raw.count), transient)
         }
     }
 

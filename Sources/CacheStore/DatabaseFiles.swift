@@ -2,11 +2,12 @@ import CLinux
 
 /// The database's files in the store's folder, and the lock that keeps other processes out.
 ///
-/// The lock is a file of its own: SQLite's own locks go by transaction, and its exclusive mode
-/// would shut out our readers too.
+/// The lock is a file of its own, for what happens to the folder while the database is closed:
+/// setting it aside, removing it.
 struct DatabaseFiles {
     let folder: String
     var database: String { folder + "/cache.sqlite" }
+    var log: String { database + "-wal" }
     private var lock: String { folder + "/cache.sqlite.lock" }
     private static let suffixes = ["", "-wal", "-shm"]
     /// Databases set aside that are kept, the newest; they are as large as the cache was.
@@ -57,6 +58,14 @@ struct DatabaseFiles {
                     : "\(lock): \(String(cString: strerror(code)))")
         }
         return descriptor
+    }
+
+    /// Whether the lock's file is still the one that was opened as `descriptor`.
+    func isLock(_ descriptor: Int32) -> Bool {
+        var ours = stat()
+        var there = stat()
+        return fstat(descriptor, &ours) == 0 && stat(lock, &there) == 0
+            && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino
     }
 
     /// Makes the database's file, empty, for its owner alone: SQLite would make it readable for

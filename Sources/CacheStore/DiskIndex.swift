@@ -51,7 +51,7 @@ final class DiskIndex: Sendable {
         /// Entries whose last use is not written down yet.
         var accesses: [IndexToken] = []
         var journal = IndexJournal()
-        var evictions: UInt64 = 0
+        var evictions = DiskEvictions()
     }
 
     struct Pin {
@@ -63,10 +63,13 @@ final class DiskIndex: Sendable {
     let state: Locked<State>
     /// A last use is noted down if it is this much later than the one on disk.
     private let accessSeconds: UInt32
+    /// Variants that are kept of one key.
+    private let variantLimit: Int
 
-    init(phase: DiskState, accessSeconds: Int) {
+    init(phase: DiskState, accessSeconds: Int, variantLimit: Int = 64) {
         state = Locked(State(phase: phase))
         self.accessSeconds = UInt32(clamping: accessSeconds)
+        self.variantLimit = max(1, variantLimit)
     }
 
     var phase: DiskState { state.withLock { $0.phase } }
@@ -88,19 +91,22 @@ final class DiskIndex: Sendable {
     func admit(_ response: CachedResponse, bytes: Int64?, body: Int64, isChunked: Bool)
         -> (token: IndexToken, removals: [Removal])
     {
-        state.withLock { state in
+        let varyNames = response.varyKey.names
+        return state.withLock { state in
             guard state.phase == .ready else {
                 state.journal.note(response.key, vary: response.varyKey.bytes, in: state.phase)
                 return (.none, [])
             }
             let keyHash = XXHash64.hash(response.key, seed: state.seed)
             let varyHash = Self.varyHash(response.varyKey.bytes, seed: state.seed)
-            let removals = state.remove(keyHash: keyHash, varyHash: varyHash)
+            var removals = state.remove(keyHash: keyHash, varyHash: varyHash)
             guard let bytes else { return (.none, removals) }
+            state.makeRoomForVariant(keyHash, limit: variantLimit, removals: &removals)
             let id = body > 0 ? body : state.takeID()
-            let token = state.insert(
+            let entry = IndexSlot(
                 id: id, keyHash: keyHash, varyHash: varyHash, bytes: bytes,
                 flags: isChunked ? .chunked : [])
+            let token = state.table.insert(entry, varyNames: varyNames)
             if body == 0 { state.waiting[id] = response }
             return (token, removals)
         }
@@ -117,7 +123,8 @@ final class DiskIndex: Sendable {
     /// Lets a new entry take over the chunks of an old one whose head (and perhaps Vary key) alone
     /// has changed.
     func succeed(_ old: IndexToken, with response: CachedResponse) -> Succession {
-        state.withLock { state in
+        let varyNames = response.varyKey.names
+        return state.withLock { state in
             guard state.phase == .ready, state.table.isLive(old),
                 state.table[old.slot].flags.contains(.chunked),
                 // Waiting with chunks that are yet to be written, not taken over themselves.
@@ -133,9 +140,10 @@ final class DiskIndex: Sendable {
             let id = state.takeID()
             state.bodies[id] = body
             state.waiting[id] = response
-            let token = state.insert(
+            let successor = IndexSlot(
                 id: id, keyHash: entry.keyHash, varyHash: varyHash, bytes: entry.bytes,
                 flags: .chunked)
+            let token = state.table.insert(successor, varyNames: varyNames)
             return .takenOver(token, body: body, removals)
         }
     }
@@ -195,29 +203,57 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// The entries that may be a key's, at most `limit`; their chunks are pinned, and counts as
-    /// used now.
-    func candidates(_ key: UnsafeRawBufferPointer, limit: Int, now: UInt32) -> [IndexCandidate] {
+    /// The lists of names that a key's variants nominate, each once; empty: the disk does not have
+    /// the key. `nil` in it: a variant whose names are not known here.
+    func varyNames(_ key: UnsafeRawBufferPointer) -> [[UInt8]?] {
+        state.withLock { state in
+            guard state.phase == .ready, state.table.count > 0 else { return [] }
+            var slot = state.table.first(XXHash64.hash(key, seed: state.seed))
+            guard slot >= 0 else { return [] }
+            var seen: [UInt16] = []
+            while slot >= 0 {
+                let names = state.table[slot].names
+                if !seen.contains(names) { seen.append(names) }
+                slot = state.table.next(slot)
+            }
+            return seen.map { state.table.varyNames[$0] }
+        }
+    }
+
+    /// Whether one of a key's entries may be among `variants`: a load is worth the while.
+    func mayHold(_ key: UnsafeRawBufferPointer, _ variants: [VaryKey]) -> Bool {
+        state.withLock { state in
+            guard state.phase == .ready else { return false }
+            let hashes = variants.map { Self.varyHash($0.bytes, seed: state.seed) }
+            var slot = state.table.first(XXHash64.hash(key, seed: state.seed))
+            while slot >= 0 {
+                if state.table[slot].isOne(of: hashes) { return true }
+                slot = state.table.next(slot)
+            }
+            return false
+        }
+    }
+
+    /// Entries of one key that are read for one request at most. It has one variant for each list
+    /// of names, of which a site has one or two; and there may be entries of unknown names.
+    private static let candidateLimit = 8
+
+    /// Those of a key's entries that may be among `variants` (nil: all of them); their chunks are
+    /// pinned, and each counts as used now. Nothing else of the key is read, whatever the number
+    /// and size of its variants.
+    func candidates(
+        _ key: UnsafeRawBufferPointer, _ variants: [VaryKey]?, now: UInt32
+    ) -> [IndexCandidate] {
         state.withLock { state in
             guard state.phase == .ready else { return [] }
+            let hashes = variants?.map { Self.varyHash($0.bytes, seed: state.seed) }
             var found: [IndexCandidate] = []
             var slot = state.table.first(XXHash64.hash(key, seed: state.seed))
-            while slot >= 0, found.count < limit {
-                let token = state.table.token(slot)
-                let entry = state.table[slot]
-                var place = IndexCandidate.Place.beingWritten
-                if let waiting = state.waiting[token.id] {
-                    place = .waiting(waiting)
-                } else if entry.flags.contains(.committed) {
-                    var body: Int64 = 0
-                    if entry.flags.contains(.chunked) {
-                        body = state.bodies[token.id] ?? token.id
-                        state.pins[body, default: Pin()].count += 1
-                    }
-                    place = .committed(body: body)
+            while slot >= 0, variants == nil || found.count < Self.candidateLimit {
+                if hashes.map({ state.table[slot].isOne(of: $0) }) ?? true {
+                    found.append(state.candidate(slot))
+                    state.use(slot, now: now, every: accessSeconds)
                 }
-                found.append(IndexCandidate(token: token, place: place))
-                state.use(slot, now: now, every: accessSeconds)
                 slot = state.table.next(slot)
             }
             return found
@@ -262,18 +298,44 @@ extension DiskIndex.State {
         return nextID
     }
 
-    mutating func insert(
-        id: Int64, keyHash: UInt64, varyHash: UInt32, bytes: Int64, flags: IndexFlags
-    ) -> IndexToken {
-        var entry = IndexSlot()
-        entry.id = id
-        entry.keyHash = keyHash
-        entry.varyHash = varyHash
-        entry.units = UInt32(
-            clamping: (bytes + IndexSlot.unitBytes - 1) / IndexSlot.unitBytes)
-        entry.accessed = StoreClock.seconds()
-        entry.flags = flags
-        return table.insert(entry)
+    /// Takes out the least recently used variants of a key, so that there may be one more.
+    mutating func makeRoomForVariant(
+        _ keyHash: UInt64, limit: Int, removals: inout [Removal]
+    ) {
+        while true {
+            var count = 0
+            var leastUsed: Int32 = -1
+            var slot = table.first(keyHash)
+            while slot >= 0 {
+                count += 1
+                // The chain has the latest first: of equally old ones its last.
+                if leastUsed < 0 || table[slot].accessed <= table[leastUsed].accessed {
+                    leastUsed = slot
+                }
+                slot = table.next(slot)
+            }
+            guard count >= limit else { return }
+            evictions.variants += 1
+            removals.append(remove(leastUsed))
+        }
+    }
+
+    /// How an entry is read. Its chunks are pinned for it.
+    mutating func candidate(_ slot: Int32) -> IndexCandidate {
+        let token = table.token(slot)
+        if let waiting = waiting[token.id] {
+            return IndexCandidate(token: token, place: .waiting(waiting))
+        }
+        let flags = table[slot].flags
+        guard flags.contains(.committed) else {
+            return IndexCandidate(token: token, place: .beingWritten)
+        }
+        var body: Int64 = 0
+        if flags.contains(.chunked) {
+            body = bodies[token.id] ?? token.id
+            pins[body, default: DiskIndex.Pin()].count += 1
+        }
+        return IndexCandidate(token: token, place: .committed(body: body))
     }
 
     mutating func remove(keyHash: UInt64) -> [Removal] {

@@ -54,6 +54,9 @@ extension DiskIndex {
         }
     }
 
+    /// Whatever a database holds that is opened from now on is outdated.
+    func forgetAll() { state.withLock { $0.journal.noteAll() } }
+
     /// Removes every entry. Answers the largest id given out so far; nil: not ready.
     func purge() -> Int64? {
         let (result, dropped) = state.withLock { state in
@@ -77,39 +80,39 @@ extension DiskIndex {
         state.withLock { $0.pins.keys.contains { bodies.contains($0) } }
     }
 
-    /// What a queued entry's row says; nil: it is no longer wanted.
-    func row(_ token: IndexToken)
-        -> (keyHash: UInt64, varyHash: UInt32, bytes: Int64, accessed: UInt32)?
-    {
-        state.withLock { state in
-            guard state.table.isLive(token) else { return nil }
-            let entry = state.table[token.slot]
-            return (entry.keyHash, entry.varyHash, entry.bytes, entry.accessed)
-        }
+    /// What a queued entry's narrow row says; nil: it is no longer wanted.
+    func row(_ token: IndexToken) -> IndexSlot? {
+        state.withLock { $0.table.isLive(token) ? $0.table[token.slot] : nil }
     }
 
-    /// The entries' rows are committed: readers may look for them.
+    /// The entries' rows are committed: readers may look for them. A few at a time, so that a
+    /// worker that wants the lock waits for a few only, and what is freed is freed outside it.
     func committed(_ tokens: [IndexToken]) {
-        let written = state.withLock { state in
-            var written: [CachedResponse] = []
-            for token in tokens where state.table.isLive(token) {
-                let flags = state.table[token.slot].flags
-                state.table.setFlags(token.slot, flags.union(.committed))
-                if let response = state.waiting.removeValue(forKey: token.id) {
-                    written.append(response)
+        var rest = tokens[...]
+        while !rest.isEmpty {
+            let some = rest.prefix(16)
+            rest = rest.dropFirst(16)
+            let written = state.withLock { state in
+                var written: [CachedResponse] = []
+                for token in some where state.table.isLive(token) {
+                    let flags = state.table[token.slot].flags
+                    state.table.setFlags(token.slot, flags.union(.committed))
+                    if let response = state.waiting.removeValue(forKey: token.id) {
+                        written.append(response)
+                    }
                 }
+                return written
             }
-            return written
+            withExtendedLifetime(written) {}
         }
-        withExtendedLifetime(written) {}
     }
 
-    /// If there is more than `bytes` or `entries`: takes out the least recently used entry that
-    /// is committed. Entries that memory has get a second chance, up to a point: their uses are
-    /// not seen here.
-    func evict(bytes: Int64, entries: Int) -> Removal? {
+    /// Takes out the least recently used entry that is committed; nil: there is none. Entries that
+    /// memory has get a second chance, up to a point: their uses are not seen here.
+    ///
+    /// - Parameter counter: what there is too little of.
+    func evict(_ counter: WritableKeyPath<DiskEvictions, UInt64>) -> Removal? {
         state.withLock { state in
-            guard state.table.bytes > bytes || state.table.count > entries else { return nil }
             var chances = 64
             var slot = state.table.oldest
             while slot >= 0 {
@@ -125,7 +128,7 @@ extension DiskIndex {
                     slot = newer
                     continue
                 }
-                state.evictions += 1
+                state.evictions[keyPath: counter] += 1
                 return state.remove(slot)
             }
             return nil
@@ -148,7 +151,7 @@ extension DiskIndex {
     }
 
     /// Entries, their bytes, and evictions so far.
-    func figures() -> (phase: DiskState, entries: Int, bytes: Int64, evictions: UInt64) {
+    func figures() -> (phase: DiskState, entries: Int, bytes: Int64, evictions: DiskEvictions) {
         state.withLock { ($0.phase, $0.table.count, $0.table.bytes, $0.evictions) }
     }
 }

@@ -14,12 +14,16 @@ final class ReaderConnection: @unchecked Sendable {
     private let database: Database
     private let content: Statement
     private let chunk: Statement
+    private let counters: DiskCounters
 
-    init(path: String, options: CacheStoreOptions) throws(DatabaseError) {
+    init(
+        path: String, options: CacheStoreOptions, counters: DiskCounters
+    ) throws(DatabaseError) {
+        self.counters = counters
         database = try Database(
             path: path, create: false, busyMilliseconds: options.busyMilliseconds)
         // No memory mapping: a read error of the device would then be a signal, not an answer.
-        try database.execute("PRAGMA cache_size=-1024; PRAGMA query_only=ON")
+        try database.execute("PRAGMA cache_size=-1024; PRAGMA query_only=ON; PRAGMA mmap_size=0")
         content = try database.prepare("SELECT sum, record, body FROM content WHERE id = ?")
         chunk = try database.prepare("SELECT sum, data FROM chunk WHERE id = ?")
     }
@@ -37,6 +41,7 @@ final class ReaderConnection: @unchecked Sendable {
         guard try content.step() else { return .missing }
         let record = content.bytes(1)
         let body = content.bytes(2)
+        counters.read(bytes: record.count + body.count)
         guard EntryRecord.sum(id: id, record: record, body: body) == content.integer(0) else {
             return .damaged
         }
@@ -52,6 +57,7 @@ final class ReaderConnection: @unchecked Sendable {
         defer { chunk.reset() }
         guard try chunk.step() else { return .missing }
         let data = chunk.bytes(1)
+        counters.read(bytes: data.count)
         guard data.count == count, EntryRecord.sum(chunk: id, data: data) == chunk.integer(0) else {
             return .damaged
         }
@@ -100,7 +106,8 @@ struct DiskReader {
                 if connection == nil {
                     guard tier.index.phase == .ready else { return nil }
                     connection = try ReaderConnection(
-                        path: tier.options.databasePath, options: tier.options)
+                        path: tier.options.databasePath, options: tier.options,
+                        counters: tier.counters)
                 }
                 guard let connection else { return nil }
                 return try body(connection)
@@ -118,8 +125,7 @@ struct DiskReader {
 
     private func answer(_ load: LoadRequest) {
         let candidates = load.key.withUnsafeBytes {
-            tier.index.candidates(
-                $0, limit: tier.options.variantsPerKey, now: StoreClock.seconds())
+            tier.index.candidates($0, load.variants, now: StoreClock.seconds())
         }
         var found: [CachedResponse] = []
         var isBeingWritten = false
@@ -308,7 +314,11 @@ struct DiskReader {
         }
         switch read {
         case .intact: return .chunk(bytes)
-        case .missing, nil: return .gone
+        case nil: return .gone
+        case .missing:
+            // If its entry is still there, that is not whole.
+            tier.dropDamaged(body: body.id)
+            return .gone
         case .damaged:
             tier.dropDamaged(body: body.id)
             return .damaged

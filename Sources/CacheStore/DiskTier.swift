@@ -45,11 +45,16 @@ final class DiskTier: Sendable {
         connections = (0..<max(1, options.readers)).map { _ in ReaderSlot() }
     }
 
+    /// The writer works in long stretches, and nobody waits for it: where cores are short the
+    /// workers go first. What it cannot follow is refused when its queue is full.
+    private static let writerNiceness: Int32 = 5
+
     /// Starts the threads.
     func start() {
         guard index.phase == .opening else { return settled.open() }
         threads.withLock { threads in
-            let writer = StoreThread.start("cache-writer") { [self] in
+            let writer = StoreThread.start("cache-writer", niceness: Self.writerNiceness) {
+                [self] in
                 DiskWriter(self).run()
                 ended.withLock { $0 = true }
                 ended.broadcast()
@@ -142,6 +147,17 @@ final class DiskCounters: Sendable {
     let writes = Atomic<UInt64>(0)
     let damaged = Atomic<UInt64>(0)
     let fileBytes = Atomic<Int64>(0)
+    let logBytes = Atomic<Int64>(0)
+    let rowsRead = Atomic<UInt64>(0)
+    let bytesRead = Atomic<UInt64>(0)
+    let restarts = Atomic<UInt64>(0)
+    let noRoom = Atomic<UInt64>(0)
+
+    /// A row of so many bytes was read.
+    func read(bytes: Int) {
+        rowsRead.wrappingAdd(1, ordering: .relaxed)
+        bytesRead.wrappingAdd(UInt64(bytes), ordering: .relaxed)
+    }
 
     func loaded(isHit: Bool) {
         if isHit {

@@ -2,10 +2,11 @@ import CLinux
 import CSQLite
 
 /// The writer thread: owns the writing connection, carries out the queue in batches of one
-/// transaction, makes room, and decides whether the tier is on or off.
+/// transaction, makes room, keeps the write-ahead log short, and decides whether the tier is on or
+/// off.
 ///
 ///     opening ──ok──► ready ──fault──► off ──retry──► (opening again)
-///        │  ▲           │ damage
+///        │  ▲           │ damage; files gone
 ///        │  └─set aside─┘
 ///        └──fault──► off
 final class DiskWriter {
@@ -17,24 +18,30 @@ final class DiskWriter {
     /// Failures in a row, for the time until the next try.
     private var failures = 0
     /// Databases set aside in a row: a file that is damaged at once again is not a file's fault.
-    private var damages = 0
+    var damages = 0
     /// When to try again to open (monotonic nanoseconds); nil: never.
     private var retryAt: Int64?
     private var accessFlushAt: Int64
+    /// Rows should have been removed, and the database failed before they were.
+    private var hasLostRemovals = false
+    /// What the files looked like when last looked at.
+    var watch: FileWatch
 
     /// Ranges of ids whose content and chunks are still to be removed.
     var garbage: [ClosedRange<Int64>] = []
-    /// Bytes written so far of each body being received.
-    var receiving: [Int64: Int64] = [:]
-    var receivingBytes: Int64 = 0
-    /// Bytes of pages in use beyond what the index counts.
-    private var unaccountedBytes: Int64 = 0
-    /// Bytes of pages in use when last looked at, and bytes written since.
-    private var usedBytes: Int64 = 0
-    var writtenBytes: Int64 = 0
-    /// Bytes written to the log since it was last copied.
-    private var logBytes = 0
-    private var freePages: Int64 = 0
+    /// Bodies being received.
+    var receiving: Set<Int64> = []
+    /// Bodies being received for which there was no room: the rest of them is not written.
+    var abandoned: Set<Int64> = []
+    /// The row removed last, to tell rows of one page from rows all over the file.
+    var lastRemoved: Int64 = 0
+    var freePages: Int64 = 0
+    /// Bytes of the log after the last commit, and of its file, which only shrinks when it is
+    /// truncated.
+    var logBytes: Int64 = 0
+    var logFileBytes: Int64 = 0
+    /// When to give the log's space back (monotonic nanoseconds).
+    var truncateAt: Int64 = 0
     /// The last idle turn has changed something.
     private var idleWasOfUse = true
     /// Reused for every record.
@@ -44,6 +51,7 @@ final class DiskWriter {
         self.tier = tier
         options = tier.options
         files = DatabaseFiles(folder: tier.options.folder)
+        watch = FileWatch(files)
         accessFlushAt =
             StoreClock.monotonic() + Int64(tier.options.accessFlushSeconds) * 1_000_000_000
     }
@@ -67,8 +75,7 @@ final class DiskWriter {
         let start = StoreClock.monotonic()
         retryAt = nil
         do {
-            try files.makeFolder()
-            if lock < 0 { lock = try files.takeLock() }
+            try takeLock()
         } catch {
             return turnOff(error.reason, error.detail)
         }
@@ -82,7 +89,14 @@ final class DiskWriter {
             }
         }
         connection = opened.connection
+        hasLostRemovals = false
         garbage = opened.garbage
+        do throws(DatabaseError) {
+            // What the last process left in the log may be long, and would be read at each start.
+            try restartLog(truncating: true)
+        } catch {
+            return fail(error)
+        }
         tier.queue.open()
         let entries = opened.contents.table.count
         let bytes = opened.contents.table.bytes
@@ -99,9 +113,16 @@ final class DiskWriter {
         }
     }
 
-    /// The database can no longer be used, or not now.
+    /// The database can no longer be used, or not now. `operations` have not been carried out.
+    func fail(_ error: DatabaseError, _ operations: some Sequence<DiskOperation>) {
+        if operations.contains(where: \.removesRows) { hasLostRemovals = true }
+        fail(error)
+    }
+
     func fail(_ error: DatabaseError) {
         connection?.abandonTransaction()
+        // Somebody has deleted or cut the files: that says nothing of the disk.
+        if let change = watch.change() { return beginAnew(change) }
         if error.isDamage {
             leave(.corrupt)
             setAside("corrupt", error.message)
@@ -110,12 +131,53 @@ final class DiskWriter {
         }
     }
 
+    /// Leaves files that are no longer what was written to them, and opens the database again.
+    private func beginAnew(_ change: FileWatch.Change) {
+        tier.onEvent(.filesChanged(detail: change.description))
+        tier.counters.restarts.wrappingAdd(1, ordering: .relaxed)
+        leave(.filesChanged)
+        // Another file in the place of ours is not ours to remove.
+        if change != .databaseReplaced { _ = files.remove() }
+        open()
+    }
+
+    /// Looks whether the files are still there. false: they were not.
+    ///
+    /// Asked before every batch: what is appended to a log that was cut would hide that it was.
+    func filesAreThere() -> Bool {
+        guard connection != nil else { return true }
+        if let change = watch.change() {
+            beginAnew(change)
+            return false
+        }
+        do {
+            if watch.isDue() { try takeLock() }
+            return true
+        } catch {
+            turnOff(error.reason, error.detail)
+            return false
+        }
+    }
+
+    /// Takes the folder's lock, if we do not have it or its file is no longer there: without that
+    /// another process could take the folder.
+    private func takeLock() throws(DatabaseFiles.Failure) {
+        if lock >= 0 {
+            if files.isLock(lock) { return }
+            close(lock)
+            lock = -1
+        }
+        try files.makeFolder()
+        lock = try files.takeLock()
+    }
+
     private func setAside(_ word: String, _ detail: String) {
         damages += 1
         guard damages <= 3, let path = files.setAside(word) else {
             return turnOff(.corrupt, detail)
         }
         tier.onEvent(.setAside(path: path, detail: detail))
+        tier.counters.restarts.wrappingAdd(1, ordering: .relaxed)
         open()
     }
 
@@ -123,9 +185,13 @@ final class DiskWriter {
         let wasOpen = connection != nil
         leave(reason)
         tier.onEvent(.diskOff(reason: reason, detail: detail))
-        if wasOpen, reason == .full || reason == .inputOutput, files.remove() {
-            // What is stored or invalidated from now on would not be known to it: it must not be
-            // found by the next start. It also gives back the space.
+        let isStale = hasLostRemovals
+        hasLostRemovals = false
+        if isStale { tier.index.forgetAll() }
+        if wasOpen, isStale || reason == .full || reason == .inputOutput, files.remove() {
+            // What should have left it, and what is stored or invalidated from now on, would not
+            // be known to it: it must not be found by the next start. It also gives back the
+            // space.
             tier.onEvent(.discarded(reason: reason))
         }
         if lock >= 0 {
@@ -141,7 +207,9 @@ final class DiskWriter {
     /// Closes every connection and forgets what is on disk and on its way there.
     private func leave(_ reason: DiskOffReason) {
         tier.index.turnOff(reason)
-        discard(tier.queue.reset())
+        let dropped = tier.queue.reset()
+        if dropped.contains(where: \.removesRows) { hasLostRemovals = true }
+        discard(dropped)
         for slot in tier.connections {
             slot.connection.withLock { connection in
                 connection?.close()
@@ -151,11 +219,13 @@ final class DiskWriter {
         connection?.close()
         connection = nil
         garbage = []
-        receiving = [:]
-        receivingBytes = 0
-        unaccountedBytes = 0
+        receiving = []
+        abandoned = []
         logBytes = 0
+        logFileBytes = 0
+        watch.forget()
         tier.counters.fileBytes.store(0, ordering: .relaxed)
+        tier.counters.logBytes.store(0, ordering: .relaxed)
     }
 
     /// Gives back what operations hold that will not be carried out.
@@ -178,8 +248,10 @@ final class DiskWriter {
         // What could not be done a moment ago is not tried again and again.
         if hasWork, idleWasOfUse { return 0 }
         idleWasOfUse = true
-        guard hasWork || !garbage.isEmpty else { return accessFlushAt }
-        return min(accessFlushAt, StoreClock.monotonic() + 1_000_000_000)
+        // Also when nothing is stored it is to be noticed that the files are gone.
+        let seconds: Int64 = hasWork || !garbage.isEmpty ? 1 : 5
+        let deadline = min(accessFlushAt, StoreClock.monotonic() + seconds * 1_000_000_000)
+        return logFileBytes > 0 ? min(deadline, truncateAt) : deadline
     }
 
     private var hasRemovableGarbage: Bool {
@@ -191,18 +263,21 @@ final class DiskWriter {
             if let retryAt, StoreClock.monotonic() >= retryAt { open() }
             return
         }
+        guard filesAreThere() else { return }
         do throws(DatabaseError) {
-            let before = (garbage.count, tier.index.figures().entries, freePages)
+            let before = (tier.index.figures().entries, freePages)
             var removed = false
             try transaction { connection throws(DatabaseError) in
                 removed = try removeGarbage(connection)
-                try makeRoom(connection, for: 0, limit: 64)
-                if StoreClock.monotonic() >= accessFlushAt { try flushAccesses(connection) }
             }
+            try makeRoom(pages: 0, transactions: 1)
             if wantsShrinking { try connection?.shrink(pages: 64) }
-            try afterCommit(bytes: 64 * Schema.pageBytes)
-            idleWasOfUse =
-                removed || before != (garbage.count, tier.index.figures().entries, freePages)
+            try afterCommit()
+            if StoreClock.monotonic() >= accessFlushAt { try flushAccesses() }
+            idleWasOfUse = removed || before != (tier.index.figures().entries, freePages)
+            if logFileBytes > 0, StoreClock.monotonic() >= truncateAt {
+                try restartLog(truncating: true)
+            }
         } catch {
             fail(error)
         }
@@ -210,86 +285,24 @@ final class DiskWriter {
 
     private var wantsShrinking: Bool {
         freePages > 0
-            && tier.counters.fileBytes.load(ordering: .relaxed)
-                > options.diskBytes + options.diskBytes / 32 + 512 << 10
+            && tier.counters.fileBytes.load(ordering: .relaxed) - logFileBytes
+                > limitPages * Int64(Schema.pageBytes)
     }
 
-    private func flushAccesses(_ connection: WriterConnection) throws(DatabaseError) {
-        for (id, accessed) in tier.index.takeAccesses(limit: 4096) {
-            try connection.setAccessed(id, accessed)
+    /// Writes down when entries were last used. Each may be on a page of its own.
+    private func flushAccesses() throws(DatabaseError) {
+        var rounds = 16
+        while rounds > 0 {
+            rounds -= 1
+            let accesses = tier.index.takeAccesses(limit: options.batchPages)
+            guard !accesses.isEmpty else { break }
+            try transaction { connection throws(DatabaseError) in
+                for (id, accessed) in accesses { try connection.setAccessed(id, accessed) }
+            }
+            try afterCommit()
         }
         accessFlushAt =
             StoreClock.monotonic() + Int64(options.accessFlushSeconds) * 1_000_000_000
-    }
-
-    // MARK: Room
-
-    private var isOverLimit: Bool {
-        let figures = tier.index.figures()
-        return figures.bytes + receivingBytes + unaccountedBytes > options.diskBytes
-            || figures.entries > options.diskEntries
-    }
-
-    /// Removes least recently used entries until `bytes` more fit, at most `limit` of them.
-    func makeRoom(
-        _ connection: WriterConnection, for bytes: Int64, limit: Int = .max
-    ) throws(DatabaseError) {
-        // What is no longer visible still takes space.
-        if usedBytes + writtenBytes > options.diskBytes { _ = try removeGarbage(connection) }
-        let target = options.diskBytes - receivingBytes - unaccountedBytes - bytes
-        var removed = 0
-        while removed < limit,
-            let removal = tier.index.evict(bytes: max(0, target), entries: options.diskEntries)
-        {
-            try remove(removal, connection)
-            removed += 1
-        }
-    }
-
-    /// Removes some rows that are no longer visible and that nobody reads; false without any.
-    private func removeGarbage(_ connection: WriterConnection) throws(DatabaseError) -> Bool {
-        guard let first = garbage.firstIndex(where: { !tier.index.isPinned($0) }) else {
-            return false
-        }
-        if try !connection.removeSome(of: garbage[first]) { garbage.remove(at: first) }
-        return true
-    }
-
-    // MARK: Transactions
-
-    /// Runs `body` in a transaction. Without a database it does nothing.
-    func transaction(
-        _ body: (WriterConnection) throws(DatabaseError) -> Void
-    ) throws(DatabaseError) {
-        guard let connection else { return }
-        try connection.beginTransaction()
-        try body(connection)
-        try connection.commitTransaction()
-    }
-
-    /// Copies the log when it is due, and looks how large the file has become.
-    func afterCommit(bytes: Int) throws(DatabaseError) {
-        guard let connection else { return }
-        damages = 0
-        logBytes += bytes
-        if logBytes >= options.checkpointBytes {
-            // A log that readers keep from being copied must not grow without end.
-            let left = try connection.checkpoint(waiting: logBytes > 4 * options.checkpointBytes)
-            logBytes = left > 0 ? logBytes - options.checkpointBytes / 2 : 0
-        }
-        measure()
-    }
-
-    private func measure() {
-        guard let connection, let pages = try? connection.pages() else { return }
-        let pageBytes = Int64(Schema.pageBytes)
-        freePages = pages.free
-        tier.counters.fileBytes.store(pages.count * pageBytes, ordering: .relaxed)
-        usedBytes = (pages.count - pages.free) * pageBytes
-        writtenBytes = 0
-        // What waits for its removal is not held against the entries.
-        guard garbage.isEmpty else { return }
-        unaccountedBytes = max(0, usedBytes - tier.index.figures().bytes - receivingBytes)
     }
 
     // MARK: The end
@@ -297,10 +310,8 @@ final class DiskWriter {
     private func shutDown() {
         if connection != nil {
             do throws(DatabaseError) {
-                try transaction { connection throws(DatabaseError) in
-                    try flushAccesses(connection)
-                }
-                try connection?.finish()
+                try flushAccesses()
+                try restartLog(truncating: true)
             } catch {
                 connection?.abandonTransaction()
             }

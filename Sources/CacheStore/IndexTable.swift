@@ -22,9 +22,29 @@ struct IndexSlot: AgeLinked {
     /// Next slot of the same bucket, or of the free list.
     var chain: Int32 = -1
     var flags = IndexFlags()
+    /// Which names its Vary nominates, in the table's `varyNames`.
+    fileprivate(set) var names = VaryNamesTable.none
 
     static let unitBytes: Int64 = 256
     var bytes: Int64 { Int64(units) * Self.unitBytes }
+
+    /// An entry used now, to be put into a table.
+    init(id: Int64, keyHash: UInt64, varyHash: UInt32, bytes: Int64, flags: IndexFlags) {
+        self.id = id
+        self.keyHash = keyHash
+        self.varyHash = varyHash
+        units = UInt32(clamping: (bytes + Self.unitBytes - 1) / Self.unitBytes)
+        accessed = StoreClock.seconds()
+        self.flags = flags
+    }
+
+    /// A free slot.
+    init() {}
+
+    /// Whether its variant may be one of those with these hashes.
+    func isOne(of varyHashes: [UInt32]) -> Bool {
+        names == VaryNamesTable.unknown || varyHashes.contains(varyHash)
+    }
 }
 
 struct IndexFlags: OptionSet {
@@ -53,6 +73,8 @@ struct IndexTable {
     private(set) var count = 0
     /// Bytes on disk of all entries.
     private(set) var bytes: Int64 = 0
+    /// What the entries nominate by Vary.
+    private(set) var varyNames = VaryNamesTable()
 
     init(minimumCapacity: Int = 0) {
         var size = 64
@@ -87,8 +109,12 @@ struct IndexTable {
     }
 
     /// Adds an entry as the most recently used. `entry.id` must not be in the table.
-    mutating func insert(_ entry: IndexSlot) -> IndexToken {
+    ///
+    /// - Parameter names: what it nominates by Vary (`VaryKey.names`).
+    mutating func insert(_ entry: IndexSlot, varyNames names: [UInt8] = []) -> IndexToken {
         precondition(entry.id > 0)
+        var entry = entry
+        entry.names = varyNames.retain(names)
         if count >= buckets.count { grow() }
         let slot: Int32
         if free >= 0 {
@@ -127,6 +153,7 @@ struct IndexTable {
         free = slot
         count -= 1
         bytes -= entry.bytes
+        varyNames.release(entry.names)
         return entry
     }
 

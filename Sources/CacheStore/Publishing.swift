@@ -2,8 +2,12 @@ import CachePolicy
 
 /// Making responses visible: the moments at which both tiers change together.
 extension CacheStore {
-    /// Bytes a response will take on disk; nil: it is not kept there.
+    /// Bytes a response will take on disk; nil: it is not kept there. A body that is to be written
+    /// from memory goes into one transaction, so it must not be large; larger ones were streamed.
     private func diskBytes(_ response: CachedResponse) -> Int64? {
+        guard response.isOnDiskOnly || response.bodyCount <= UInt64(options.wholeBodyBytes) else {
+            return nil
+        }
         let record =
             EntryRecord.headerBytes + response.key.count + response.varyKey.bytes.count
             + response.head.count

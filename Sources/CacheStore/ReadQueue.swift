@@ -1,6 +1,16 @@
 import CachePolicy
 import Locking
 
+/// What the disk may have for a request.
+package enum DiskVariants: Sendable, Equatable {
+    /// It does not have the key.
+    case none
+    /// It has the key, for other requests.
+    case others
+    /// One of these variants of the key may be there.
+    case candidates([VaryKey])
+}
+
 /// What a load found.
 package enum LoadResult: Sendable {
     /// Every variant found, at least one. Small bodies are in memory (and in the memory tier, if
@@ -23,6 +33,8 @@ package enum ChunkResult: Sendable {
 struct LoadRequest: Sendable {
     let key: [UInt8]
     let hash: UInt64
+    /// Which variants; nil: all.
+    let variants: [VaryKey]?
     let policy: PolicyOptions
     /// It has already waited for the writer once.
     var isSecondTry = false

@@ -32,7 +32,20 @@ enum Schema {
         CREATE TABLE incomplete(id INTEGER PRIMARY KEY);
         CREATE TABLE garbage(first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
         INSERT INTO setting VALUES('seed', random());
+        """,
+        // What an entry nominates by Vary stands in its narrow row. Older entries do not tell:
+        // begin anew.
         """
+        DROP TABLE entry; DROP TABLE content; DROP TABLE chunk;
+        DELETE FROM incomplete; DELETE FROM garbage;
+        CREATE TABLE entry(
+            id INTEGER PRIMARY KEY, key_hash INTEGER NOT NULL, vary_hash INTEGER NOT NULL,
+            bytes INTEGER NOT NULL, body INTEGER NOT NULL, accessed INTEGER NOT NULL,
+            vary_names BLOB NOT NULL);
+        CREATE TABLE content(
+            id INTEGER PRIMARY KEY, sum INTEGER NOT NULL, record BLOB NOT NULL, body BLOB);
+        CREATE TABLE chunk(id INTEGER PRIMARY KEY, sum INTEGER NOT NULL, data BLOB NOT NULL);
+        """,
     ]
 
     /// What was found at the path.
@@ -65,7 +78,7 @@ enum Schema {
         try database.execute(
             """
             PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA secure_delete=OFF;
-            PRAGMA cache_size=-4096; PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit=33554432
+            PRAGMA cache_size=-4096; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0
             """)
         for step in version..<steps.count {
             try database.execute(
@@ -81,6 +94,7 @@ enum Schema {
     static func footprint(recordBytes: Int, inlineBytes: Int, chunked: UInt64, chunkBytes: Int)
         -> Int64
     {
+        // Its narrow row takes some 56 bytes.
         var bytes = Int64(rowBytes(recordBytes + inlineBytes)) + 56
         if chunked > 0 {
             let whole = chunked / UInt64(chunkBytes)

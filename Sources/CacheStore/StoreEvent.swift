@@ -18,6 +18,8 @@ package enum DiskOffReason: String, Sendable, Equatable, CaseIterable {
     case corrupt
     /// Out of memory, or an answer of SQLite that fits nothing above.
     case other
+    /// The files were deleted or cut while they were open; the database is being begun anew.
+    case filesChanged
     /// The store has been closed.
     case closed
 }
@@ -48,6 +50,8 @@ package enum StoreRefusal: String, Sendable, Equatable, CaseIterable, Error {
     case superseded
     /// No memory for it.
     case memory
+    /// The disk is full of what is being read, or not yet written.
+    case noRoom
     /// The store has been closed.
     case closed
 }
@@ -62,12 +66,27 @@ package enum StoreEvent: Sendable, Equatable {
     case setAside(path: String, detail: String)
     /// A fault left the database unusable and it was removed, to be begun afresh.
     case discarded(reason: DiskOffReason)
+    /// The database's files were deleted or cut while they were open; a fresh one takes its place.
+    case filesChanged(detail: String)
     /// An entry failed its checksum and was dropped without being served.
     case damagedEntry(id: Int64)
     /// Responses that an earlier process had begun and not completed were removed.
     case removedIncomplete(entries: Int)
     /// The database's layout was brought from one version to another.
     case migrated(from: Int, to: Int)
+}
+
+/// Entries that left the disk to make room, by what there was too much of.
+package struct DiskEvictions: Sendable, Equatable {
+    /// Bytes.
+    package var bytes: UInt64 = 0
+    /// Entries.
+    package var entries: UInt64 = 0
+    /// Variants of one key.
+    package var variants: UInt64 = 0
+
+    /// All of them.
+    package var total: UInt64 { bytes + entries + variants }
 }
 
 /// Figures for metrics, read without waiting for any thread of the store.
@@ -83,9 +102,18 @@ package struct StoreStatistics: Sendable, Equatable {
     package var diskEntries = 0
     /// Bytes that the entries on disk take, rows and pages included.
     package var diskBytes: Int64 = 0
-    /// Bytes of the database file, without its write-ahead log.
+    /// Bytes of the database's file and its write-ahead log.
     package var diskFileBytes: Int64 = 0
-    package var diskEvictions: UInt64 = 0
+    /// Those of them that the log's file takes.
+    package var diskLogBytes: Int64 = 0
+    /// Entries that left the disk because there were too many bytes, entries, or variants of
+    /// their key.
+    package var diskEvictions = DiskEvictions()
+    /// Rows read, and their bytes.
+    package var diskRowsRead: UInt64 = 0
+    package var diskBytesRead: UInt64 = 0
+    /// Times that the database was begun anew: it was damaged, or its files were gone.
+    package var diskRestarts: UInt64 = 0
     package var diskHits: UInt64 = 0
     package var diskMisses: UInt64 = 0
     package var diskWrites: UInt64 = 0

@@ -23,17 +23,23 @@ struct StoreThread: @unchecked Sendable {
 
     private final class Body {
         let name: String
+        let niceness: Int32
         let run: @Sendable () -> Void
-        init(_ name: String, _ run: @escaping @Sendable () -> Void) {
+        init(_ name: String, _ niceness: Int32, _ run: @escaping @Sendable () -> Void) {
             self.name = name
+            self.niceness = niceness
             self.run = run
         }
     }
 
     /// Starts a thread that takes no signals, so that the process's signal handling stays with
     /// the threads that expect it. nil if the system refuses.
-    static func start(_ name: String, _ run: @escaping @Sendable () -> Void) -> StoreThread? {
-        let body = Unmanaged.passRetained(Body(name, run))
+    ///
+    /// - Parameter niceness: how much it stands back for the process's other threads, 0...19.
+    static func start(
+        _ name: String, niceness: Int32 = 0, _ run: @escaping @Sendable () -> Void
+    ) -> StoreThread? {
+        let body = Unmanaged.passRetained(Body(name, niceness, run))
         var all = sigset_t()
         var previous = sigset_t()
         sigfillset(&all)
@@ -46,6 +52,7 @@ struct StoreThread: @unchecked Sendable {
                 guard let argument else { return nil }
                 let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
                 pthread_setname_np(pthread_self(), body.name)
+                if body.niceness > 0 { _ = lower_own_priority(body.niceness) }
                 body.run()
                 return nil
             }, body.toOpaque())

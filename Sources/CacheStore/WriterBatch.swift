@@ -26,35 +26,70 @@ extension DiskWriter {
         var reserved = 0
         var bytes = 0
         var operations = 0
+        /// About as many pages have changed, and so many may still be taken into use.
+        var changedPages = 0
+        var room: Int64 = 0
     }
 
     func perform(_ operations: [DiskOperation]) {
         var rest = operations[...]
         while !rest.isEmpty {
-            guard connection != nil else { return discard(rest) }
+            guard isWritable(rest) else { return discard(rest) }
             var batch = Batch()
+            let begun = rest
             do throws(DatabaseError) {
+                try makeRoom(pages: pages(rest))
+                guard connection != nil else { continue }
                 try transaction { connection throws(DatabaseError) in
-                    while let operation = rest.first, batch.operations < options.batchOperations,
-                        batch.bytes < options.batchBytes
-                    {
+                    while let operation = rest.first, !isFull(batch) {
+                        let hasRoom = try self.hasRoom(for: operation, connection, &batch)
+                        // More is made, in a transaction of its own, before the next batch.
+                        guard hasRoom || batch.operations == 0 else { break }
+                        rest.removeFirst()
                         batch.operations += 1
                         batch.bytes += operation.bytes
-                        writtenBytes += Int64(operation.bytes)
-                        rest.removeFirst()
-                        try carryOut(operation, connection, &batch)
+                        try carryOut(operation, hasRoom: hasRoom, connection, &batch)
                     }
                 }
                 finish(&batch)
-                // The log gets whole pages, and those of the tables above the rows.
-                try afterCommit(
-                    bytes: batch.bytes + batch.bytes / 4 + 4 * Schema.pageBytes)
+                try afterCommit()
             } catch {
-                fail(error)
+                fail(error, begun)
                 finish(&batch)
                 return discard(rest)
             }
         }
+    }
+
+    private func isFull(_ batch: Batch) -> Bool {
+        batch.operations >= options.batchOperations || batch.bytes >= options.batchBytes
+            || batch.changedPages >= options.batchPages
+    }
+
+    /// Pages to be taken into use by about one batch of operations.
+    private func pages(_ operations: ArraySlice<DiskOperation>) -> Int64 {
+        var bytes = 0
+        for operation in operations.prefix(options.batchOperations) {
+            bytes += operation.pageBytes
+            if bytes >= options.batchBytes { break }
+        }
+        return bytes > 0 ? Int64(bytes / Schema.pageBytes) + Self.spare : 0
+    }
+
+    /// Pages for what the tables need above their rows.
+    private static let spare: Int64 = 8
+
+    private func hasRoom(
+        for operation: DiskOperation, _ connection: WriterConnection, _ batch: inout Batch
+    ) throws(DatabaseError) -> Bool {
+        let needed = operation.pageBytes
+        guard needed > 0 else { return true }
+        let pages = Int64(needed / Schema.pageBytes) + 2
+        // What is left is looked up when, after all that was taken since, it may be too little.
+        if batch.room < pages { batch.room = try room(connection) }
+        guard batch.room >= pages else { return false }
+        batch.room -= pages
+        return true
     }
 
     /// After the commit, or after it failed: then the index no longer knows the tokens.
@@ -67,29 +102,36 @@ extension DiskWriter {
     }
 
     private func carryOut(
-        _ operation: DiskOperation, _ connection: WriterConnection, _ batch: inout Batch
+        _ operation: DiskOperation, hasRoom: Bool, _ connection: WriterConnection,
+        _ batch: inout Batch
     ) throws(DatabaseError) {
+        batch.changedPages += 1 + operation.pageBytes / Schema.pageBytes
         switch operation {
         case .row(let response, let superseded, let reserved):
             batch.reserved += reserved
-            for removal in superseded { try remove(removal, connection) }
+            for removal in superseded { batch.changedPages += try remove(removal, connection) }
+            guard hasRoom, !isAbandoned(response) else {
+                return try refuse(response, connection)
+            }
             if try write(response, connection) { batch.written.append(response.token) }
         case .beginBody(let body):
             try connection.insert(incomplete: body)
-            receiving[body] = 0
+            receiving.insert(body)
         case .chunk(let body, let index, let data, let reserved):
             batch.reserved += reserved
             // A body given up meanwhile: nothing more of it is written.
-            guard let before = receiving[body] else { return }
-            let bytes = Int64(data.bytes.count)
-            try makeRoom(connection, for: bytes)
-            try connection.insert(chunk: index, of: body, data: data.bytes)
-            receiving[body] = before + bytes
-            receivingBytes += bytes
+            guard receiving.contains(body) else { return }
+            if hasRoom {
+                try connection.insert(chunk: index, of: body, data: data.bytes)
+            } else {
+                try drop(body, connection)
+                abandoned.insert(body)
+            }
         case .dropBody(let body):
+            abandoned.remove(body)
             try drop(body, connection)
         case .remove(let removals):
-            for removal in removals { try remove(removal, connection) }
+            for removal in removals { batch.changedPages += try remove(removal, connection) }
         case .purge(let lastID):
             try connection.removeAllEntries()
             try connection.insert(garbage: 0...lastID)
@@ -103,18 +145,40 @@ extension DiskWriter {
 
     // MARK: Out
 
-    func remove(_ removal: Removal, _ connection: WriterConnection) throws(DatabaseError) {
+    /// Removes an entry's rows. Answers about how many pages that has changed: a row that lies
+    /// beside the last one is on pages that have changed already.
+    func remove(_ removal: Removal, _ connection: WriterConnection) throws(DatabaseError) -> Int {
         try connection.remove(entry: removal.id)
+        let isBeside = abs(removal.id - lastRemoved) <= 8
+        lastRemoved = removal.id
         switch removal.body {
-        case .none: break
+        case .none: return isBeside ? 1 : 4
         case .drop(let body): try drop(body, connection)
         // Its chunks stay until the last reader has finished, at the latest until the next start.
         case .hold(let body): try connection.insert(incomplete: body)
         }
+        return 8
+    }
+
+    /// There is no room for a response, and none can be made: what fills the disk is being read,
+    /// or was not written yet.
+    private func refuse(
+        _ response: CachedResponse, _ connection: WriterConnection
+    ) throws(DatabaseError) {
+        tier.counters.noRoom.wrappingAdd(1, ordering: .relaxed)
+        if let removal = tier.index.remove(response.token) {
+            _ = try remove(removal, connection)
+        }
+    }
+
+    /// The body was being received and there was no room for all of it.
+    private func isAbandoned(_ response: CachedResponse) -> Bool {
+        guard case .disk(let body) = response.body else { return false }
+        return abandoned.remove(body.id) != nil
     }
 
     private func drop(_ body: Int64, _ connection: WriterConnection) throws(DatabaseError) {
-        noLongerReceiving(body)
+        receiving.remove(body)
         try connection.complete(body: body)
         // A large body goes little by little, between other work.
         if try connection.removeChunks(of: body...body) { return }
@@ -128,10 +192,6 @@ extension DiskWriter {
         garbage.append(range)
     }
 
-    private func noLongerReceiving(_ body: Int64) {
-        if let bytes = receiving.removeValue(forKey: body) { receivingBytes -= bytes }
-    }
-
     // MARK: In
 
     /// Writes a response's rows, unless it was replaced or invalidated since it was queued.
@@ -140,10 +200,7 @@ extension DiskWriter {
     ) throws(DatabaseError) -> Bool {
         let token = response.token
         guard let entry = tier.index.row(token) else { return false }
-        if case .disk(let disk) = response.body { noLongerReceiving(disk.id) }
-        try makeRoom(connection, for: 0)
-        // Making room may have needed this one's too.
-        guard tier.index.isLive(token) else { return false }
+        if case .disk(let disk) = response.body { receiving.remove(disk.id) }
         var bodyID: Int64 = 0
         var inline = UnsafeRawBufferPointer(start: nil, count: 0)
         switch response.body {
@@ -160,9 +217,7 @@ extension DiskWriter {
             inline = UnsafeRawBufferPointer(start: nil, count: 0)
         }
         try writeContent(response, bodyID: bodyID, inline: inline, connection)
-        try connection.insert(
-            entry: token.id, key: entry.keyHash, vary: entry.varyHash, bytes: entry.bytes,
-            body: bodyID, now: entry.accessed)
+        try connection.insert(entry, varyNames: response.varyKey.names, body: bodyID)
         return true
     }
 

@@ -29,10 +29,11 @@ final class WriterConnection {
     /// `database` has been prepared by `Schema`.
     init(_ database: Database) throws(DatabaseError) {
         self.database = database
+        database.watchLog()
         begin = try database.prepare("BEGIN IMMEDIATE")
         commit = try database.prepare("COMMIT")
         rollback = try database.prepare("ROLLBACK")
-        insertEntry = try database.prepare("INSERT INTO entry VALUES(?,?,?,?,?,?)")
+        insertEntry = try database.prepare("INSERT INTO entry VALUES(?,?,?,?,?,?,?)")
         insertContent = try database.prepare("INSERT INTO content VALUES(?,?,?,?)")
         insertChunk = try database.prepare("INSERT INTO chunk VALUES(?,?,?)")
         insertIncomplete = try database.prepare("INSERT OR IGNORE INTO incomplete VALUES(?)")
@@ -73,15 +74,14 @@ final class WriterConnection {
 
     // MARK: Rows in
 
-    func insert(entry id: Int64, key: UInt64, vary: UInt32, bytes: Int64, body: Int64, now: UInt32)
-        throws(DatabaseError)
-    {
-        insertEntry.bind(1, id)
-        insertEntry.bind(2, Int64(bitPattern: key))
-        insertEntry.bind(3, Int64(vary))
-        insertEntry.bind(4, bytes)
+    func insert(_ entry: IndexSlot, varyNames: [UInt8], body: Int64) throws(DatabaseError) {
+        insertEntry.bind(1, entry.id)
+        insertEntry.bind(2, Int64(bitPattern: entry.keyHash))
+        insertEntry.bind(3, Int64(entry.varyHash))
+        insertEntry.bind(4, entry.bytes)
         insertEntry.bind(5, body)
-        insertEntry.bind(6, Int64(now))
+        insertEntry.bind(6, Int64(entry.accessed))
+        insertEntry.bind(7, copying: varyNames)
         try insertEntry.run()
     }
 
@@ -160,9 +160,10 @@ final class WriterConnection {
         return false
     }
 
-    // MARK: The file
+    // MARK: The files
 
-    /// Pages of the file, and those of them that hold nothing.
+    /// Pages of the file, and those of them that hold nothing; within a transaction, as it has
+    /// left them so far.
     func pages() throws(DatabaseError) -> (count: Int64, free: Int64) {
         func read(_ statement: Statement) throws(DatabaseError) -> Int64 {
             defer { statement.reset() }
@@ -176,13 +177,11 @@ final class WriterConnection {
         try database.execute("PRAGMA incremental_vacuum(\(pages))")
     }
 
-    /// Copies the log into the database. Answers the bytes of the log left to copy.
-    func checkpoint(waiting: Bool) throws(DatabaseError) -> Int {
-        let result = try database.checkpoint(
-            waiting ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE)
-        return max(0, result.log - result.copied) * Schema.pageBytes
-    }
+    /// Bytes of the log that hold frames, copied or not.
+    var logBytes: Int64 { Int64(database.logFrames) * Int64(Schema.pageBytes + 24) }
 
-    /// The same, and empties the log's file.
-    func finish() throws(DatabaseError) { _ = try database.checkpoint(SQLITE_CHECKPOINT_TRUNCATE) }
+    /// Copies the log into the database and begins it again; see `Database.restartLog`.
+    func restartLog(truncating: Bool) throws(DatabaseError) -> Bool {
+        try database.restartLog(truncating: truncating)
+    }
 }

@@ -46,7 +46,7 @@ struct WriterOpening {
                 try database.execute("PRAGMA max_page_count=\(options.maximumPages)")
             }
             try collectIncomplete(database)
-            let contents = try Self.contents(database)
+            let contents = try Self.contents(database, room: options.diskEntries)
             let garbage = try Self.garbage(database)
             return Opened(
                 connection: try WriterConnection(database), contents: contents, garbage: garbage)
@@ -94,8 +94,16 @@ struct WriterOpening {
         return garbage
     }
 
+    /// An index has room for at most so many entries from the start.
+    private static let largestRoom = 2_000_000
+
     /// Reads the narrow rows into an index.
-    static func contents(_ database: Database) throws(DatabaseError) -> DiskIndex.Contents {
+    ///
+    /// - Parameter room: entries that there will be. An index that grows is copied under its lock:
+    ///   among hundreds of thousands of entries that takes milliseconds.
+    static func contents(
+        _ database: Database, room: Int
+    ) throws(DatabaseError) -> DiskIndex.Contents {
         let seed = try database.integer("SELECT value FROM setting WHERE name='seed'")
         guard let seed else {
             throw DatabaseError(code: SQLITE_CORRUPT, message: "the setting seed is missing")
@@ -109,11 +117,11 @@ struct WriterOpening {
             lastID = max(lastID, try database.integer(query) ?? 0)
         }
         let count = Int(try database.integer("SELECT count(*) FROM entry") ?? 0)
-        var rows = ContiguousArray<IndexSlot>()
+        var rows = ContiguousArray<(slot: IndexSlot, varyNames: [UInt8])>()
         rows.reserveCapacity(count)
         var bodies: [Int64: Int64] = [:]
         let statement = try database.prepare(
-            "SELECT id, key_hash, vary_hash, bytes, body, accessed FROM entry")
+            "SELECT id, key_hash, vary_hash, bytes, body, accessed, vary_names FROM entry")
         defer { statement.reset() }
         while try statement.step() {
             var entry = IndexSlot()
@@ -130,11 +138,11 @@ struct WriterOpening {
                 entry.flags.insert(.chunked)
                 if body != entry.id { bodies[entry.id] = body }
             }
-            rows.append(entry)
+            rows.append((entry, [UInt8](statement.bytes(6))))
         }
-        rows.sort { ($0.accessed, $0.id) < ($1.accessed, $1.id) }
-        var table = IndexTable(minimumCapacity: rows.count)
-        for row in rows { _ = table.insert(row) }
+        rows.sort { ($0.slot.accessed, $0.slot.id) < ($1.slot.accessed, $1.slot.id) }
+        var table = IndexTable(minimumCapacity: max(rows.count, min(room, largestRoom)))
+        for row in rows { _ = table.insert(row.slot, varyNames: row.varyNames) }
         return DiskIndex.Contents(
             seed: UInt64(bitPattern: seed), table: table, bodies: bodies, lastID: lastID)
     }

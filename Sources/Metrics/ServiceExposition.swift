@@ -3,6 +3,7 @@ extension ExpositionWriter {
     mutating func writeService(_ service: ServiceFigures) {
         writeTiers(service)
         writeStore(service)
+        if let disk = service.disk { writeDisk(disk) }
         family("pinfold_access_log_lines", .counter, help: "Access log lines that were written.")
         sample(service.accessLog.written)
         family(
@@ -56,6 +57,28 @@ extension ExpositionWriter {
             "pinfold_cache_damaged_entries", .counter,
             help: "Entries of the disk tier that failed their checksum and were dropped.")
         sample(queue.damaged)
+    }
+
+    private mutating func writeDisk(_ disk: DiskFigures) {
+        family(
+            "pinfold_cache_disk_file_bytes", .gauge,
+            help: "Bytes of the disk tier's files: the database and its write-ahead log.",
+            unit: "bytes")
+        sample(LabelText("file=\"database\""), disk.databaseBytes)
+        sample(LabelText("file=\"log\""), disk.logBytes)
+        family(
+            "pinfold_cache_disk_writes", .counter, help: "Responses written to the disk tier.")
+        sample(disk.writes)
+        family(
+            "pinfold_cache_disk_evictions", .counter,
+            help: "Responses removed from the disk tier, by what there was too much of.")
+        sample(LabelText("reason=\"bytes\""), disk.evictedForBytes)
+        sample(LabelText("reason=\"entries\""), disk.evictedForEntries)
+        sample(LabelText("reason=\"variants\""), disk.evictedForVariants)
+        family(
+            "pinfold_cache_disk_restarts", .counter,
+            help: "Times that the disk tier began anew: it was damaged or its files were gone.")
+        sample(disk.restarts)
     }
 
     private mutating func writeStates(_ service: ServiceFigures) {

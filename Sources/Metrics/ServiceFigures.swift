@@ -5,6 +5,8 @@ package struct ServiceFigures: Sendable {
     package var memoryTier: CacheTierFigures?
     /// The disk tier of the cache; `nil` if none is configured.
     package var diskTier: CacheTierFigures?
+    /// The disk tier's files and what happened to them; `nil` without a disk tier.
+    package var disk: DiskFigures?
     /// What waits for the store thread; `nil` without a disk tier.
     package var storeQueue: StoreQueueFigures?
     /// The state of the disk tier, one of `DiskTierState`.
@@ -48,6 +50,27 @@ package struct CacheTierFigures: Sendable, Equatable {
         self.entries = entries
         self.evictions = evictions
     }
+}
+
+/// The disk tier's files and what happened to them.
+package struct DiskFigures: Sendable, Equatable {
+    /// Bytes of the database's file.
+    package var databaseBytes: UInt64 = 0
+    /// Bytes of its write-ahead log's file.
+    package var logBytes: UInt64 = 0
+    /// Responses written, since the start.
+    package var writes: UInt64 = 0
+    /// Responses removed because there were too many bytes, since the start.
+    package var evictedForBytes: UInt64 = 0
+    /// Responses removed because there were too many of them.
+    package var evictedForEntries: UInt64 = 0
+    /// Responses removed because there were too many variants of one URL.
+    package var evictedForVariants: UInt64 = 0
+    /// Times that the database was begun anew: it was damaged, or its files were gone.
+    package var restarts: UInt64 = 0
+
+    /// Figures at rest, to be filled in.
+    package init() {}
 }
 
 /// What waits for the thread that writes the disk tier.

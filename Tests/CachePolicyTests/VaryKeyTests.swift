@@ -27,6 +27,9 @@ struct VaryKeyTests {
         let isMatch = stored.matches(request)
         // The match and a key made anew must agree, or one response would be stored twice.
         #expect(try isMatch == (key([vary], for: second) == stored))
+        // And so must a key made from the names alone.
+        let named = VaryKey(names: stored.names, for: request.head, in: request.bytes.span)
+        #expect(isMatch == (named == stored))
         return isMatch
     }
 

@@ -38,9 +38,9 @@ import Testing
                     == Int64(store.statistics().diskEntries)
             })
         let figures = store.statistics()
-        #expect(figures.diskEvictions > 0)
+        #expect(figures.diskEvictions.total > 0)
         #expect(figures.diskBytes <= limit)
-        #expect(figures.diskFileBytes <= limit + limit / 8)
+        #expect(figures.diskFileBytes - figures.diskLogBytes <= limit)
         // And the limit is made use of.
         let used = Int64(figures.diskEntries) * Int64(size + 200)
         #expect(used > limit / 2)
@@ -100,11 +100,11 @@ import Testing
             return
         }
         store.flushNow()
+        #expect(store.loaded("http://a/").count == 1)
         #expect(store.put("http://b/", body(4 << 20)).refusal != nil)
         #expect(store.put("http://c/", body((4 << 20) + 1)).refusal == .tooLarge)
         #expect(store.put("http://c/", body((4 << 20) + 1), announced: false).refusal == .tooLarge)
         #expect(store.loaded("http://b/").isEmpty)
-        #expect(store.loaded("http://a/").count == 1)
         store.close()
     }
 
@@ -113,10 +113,10 @@ import Testing
         let large = CacheStore(options: options(16 << 20)).ready()
         for number in 0..<600 { _ = large.put("http://a/\(number)", body(20_000, seed: number)) }
         large.close()
-        #expect(large.statistics().diskEvictions == 0)
+        #expect(large.statistics().diskEvictions.total == 0)
         let store = CacheStore(options: options(3 << 20)).ready()
         #expect(eventually { store.statistics().diskBytes <= 3 << 20 })
-        #expect(eventually { store.statistics().diskFileBytes <= (3 << 20) * 5 / 4 + (512 << 10) })
+        #expect(eventually { store.statistics().diskFileBytes <= 3 << 20 })
         #expect(store.loaded("http://a/599").map { store.bytes($0) } == [body(20_000, seed: 599)])
         #expect(store.loaded("http://a/0").isEmpty)
         store.close()

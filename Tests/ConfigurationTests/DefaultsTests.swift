@@ -27,6 +27,7 @@ import Testing
             snapshot.cache
                 == CacheConfiguration(
                     isEnabled: true, memoryBytes: 67_108_864, diskBytes: 1_073_741_824,
+                    diskEntries: 524_288, variantsPerURL: 64,
                     path: "/home/someone/.local/state/pinfold", maximumObjectBytes: 268_435_456,
                     bypassFields: CacheConfiguration.defaultBypassFields))
         #expect(
@@ -53,6 +54,15 @@ import Testing
         #expect(snapshot.log == LogConfiguration(level: .info, access: nil))
         #expect(snapshot.limits.headLimits.headBytes == 32_768)
         #expect(snapshot.limits.headLimits.fields == 128)
+    }
+
+    @Test(arguments: [
+        ("disk: 64KiB", 1_000), ("disk: 1MB", 1_000), ("disk: 10MiB", 5_120),
+        ("disk: 2GiB", 1_048_576), ("disk: 1TiB", 2_000_000), ("entries: auto", 524_288),
+        ("disk: 1GiB, entries: 7", 7), ("entries: 50000000", 50_000_000), ("disk: 0", 1_000),
+    ])
+    func theNumberOfEntriesFollowsTheDisk(text: String, entries: Int) throws {
+        #expect(try load("cache: { path: /x, \(text) }").cache.diskEntries == entries)
     }
 
     @Test func theCommentedConfigurationLoadsAndEqualsTheDefaults() throws {

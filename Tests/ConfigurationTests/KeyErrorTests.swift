@@ -66,7 +66,19 @@ private let units = "with ms, s, m, h or d"
         Wrong(
             "cache: 5",
             "1: cache: is a single value; expected a mapping with enabled, memory, "
-                + "disk, path, maximumObject, bypassFields"),
+                + "disk, entries, variants, path, maximumObject, "
+                + "bypassFields"),
+        Wrong(
+            "cache: { entries: some }",
+            "1: cache.entries: \"some\" is not valid; expected auto, or a whole number from 1 to "
+                + "50000000"),
+        Wrong(
+            "cache: { entries: 0 }",
+            "1: cache.entries: \"0\" is not valid; expected auto, or a whole number from 1 to "
+                + "50000000"),
+        Wrong(
+            "cache: { variants: 1025 }",
+            "1: cache.variants: 1025 is out of range; expected a whole number from 1 to 1024"),
         Wrong(
             "cache: { path: '' }",
             "1: cache.path: \"\" is not valid; expected a path; `~` needs HOME to be set"),

@@ -642,20 +642,8 @@ def test_simultaneous_misses_ask_the_origin_once_or_are_right_anyway(gateway, sc
 
 def wait_on_disk(running: Gateway, count: int) -> None:
     """Until the store thread has written that many entries."""
-    import sqlite3
-
-    def stored() -> bool:
-        try:
-            path = f"file:{running.folder}/cache/cache.sqlite?mode=ro"
-            with sqlite3.connect(path, uri=True) as database:
-                tables = [name for (name,) in database.execute(
-                    "SELECT name FROM sqlite_master WHERE type = 'table'")]
-                return any(database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] >= count
-                           for name in tables)
-        except sqlite3.Error:
-            return False
-
-    until(stored, f"{count} entries on disk")
+    until(lambda: running.metric("pinfold_cache_disk_writes_total") >= count,
+          f"{count} entries on disk")
 
 
 def test_entries_survive_a_restart(gateway, origin):

@@ -8,6 +8,7 @@ import random
 import resource
 import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 from support.gateway import Gateway
@@ -85,7 +86,7 @@ def test_kill_9_during_a_storm_of_stores_ten_times(gateway, origin):
 
 def integrity(running: Gateway) -> str:
     running.stop()
-    with sqlite3.connect(running.folder / "cache/cache.sqlite") as database:
+    with closing(sqlite3.connect(running.folder / "cache/cache.sqlite")) as database:
         return database.execute("PRAGMA integrity_check").fetchone()[0]
 
 
@@ -164,12 +165,109 @@ def test_damage_below_sqlites_notice_is_not_served(gateway, origin):
         assert body == b"GENUINE" * 20_000
 
 
+def damage_chunks(running: Gateway, chunks: range) -> None:
+    """Changes these pieces of every long body on disk, behind the database's back."""
+    # An open connection would keep the gateway out of the file.
+    with closing(sqlite3.connect(running.folder / "cache/cache.sqlite")) as database, database:
+        marks = ",".join(str(chunk) for chunk in chunks)
+        changed = database.execute(
+            "UPDATE chunk SET data = zeroblob(length(data)) WHERE (id & 1048575) IN (" + marks + ")")
+        assert changed.rowcount >= len(chunks)
+
+
+def test_a_long_body_damaged_at_its_start_comes_from_the_origin(gateway, origin):
+    body = os.urandom(3_000_000)
+    there = origin(lambda seen: reply(body, "200 OK", FRESH, 'ETag: "1"'))
+    running = gateway({"cache": {"memory": "1MiB"}})
+    for number in range(3):
+        running.get(there.url(f"/{number}"))
+    until(lambda: running.metric("pinfold_cache_disk_writes_total") == 3, "they are on disk")
+    running.stop()
+    damage_chunks(running, range(1))
+    running.start()
+    asked = len(there.requests)
+    for number in range(3):
+        response = running.get(there.url(f"/{number}"))
+        assert response.status == 200 and response.body == body
+        assert "hit" not in response.cache_status
+    assert len(there.requests) == asked + 3
+    assert running.metric("pinfold_cache_damaged_entries_total") == 3
+    until(lambda: "hit" in running.get(there.url("/0")).cache_status, "it is stored anew")
+
+
+def test_a_part_of_a_long_body_that_is_damaged_comes_from_the_origin(gateway, origin):
+    body = os.urandom(3_000_000)
+    there = origin(lambda seen: reply(body, "200 OK", FRESH, 'ETag: "1"'))
+    running = gateway({"cache": {"memory": "1MiB"}})
+    running.get(there.url("/"))
+    until(lambda: running.metric("pinfold_cache_disk_writes_total") == 1, "it is on disk")
+    running.stop()
+    damage_chunks(running, range(20, 40))
+    running.start()
+    with running.wire() as wire:
+        # The start is intact, and no more is read of it than is asked for.
+        response = wire.ask(request(there.url("/"), Range="bytes=0-99"))
+        assert response.status == 206 and response.body == body[:100]
+        assert "hit" in response.cache_status
+        response = wire.ask(request(there.url("/"), Range="bytes=2000000-2000099"))
+        assert response.status in (200, 206)
+        assert response.body == body if response.status == 200 else body[2_000_000:2_000_100]
+        assert "hit" not in response.cache_status
+    assert running.metric("pinfold_cache_damaged_entries_total") == 1
+
+
+@pytest.mark.parametrize("names", [
+    ("cache.sqlite",), ("cache.sqlite-wal",), ("cache.sqlite", "cache.sqlite-wal")])
+def test_cache_files_deleted_while_running_are_noticed(gateway, origin, names):
+    there = origin(summed)
+    running = gateway({"cache": {"memory": "0"}})
+    fill(running, there)
+    until(lambda: running.metric("pinfold_cache_disk_writes_total") >= 30, "they are on disk")
+    for name in names:
+        (running.folder / "cache" / name).unlink()
+
+    def noticed() -> bool:
+        fill(running, there)
+        return running.metric("pinfold_cache_disk_restarts_total") == 1
+
+    until(noticed, "the gateway notices")
+    running.wait_log("begun anew")
+    written = running.metric("pinfold_cache_disk_writes_total") + 1
+
+    until(lambda: fill(running, there) or
+          running.metric("pinfold_cache_disk_writes_total") >= written, "it stores again")
+    running.stop()
+    running.start()
+    asked = len(there.requests)
+    fill(running, there)
+    assert len(there.requests) < asked + 30, "what was stored since is there after a restart"
+
+
+def test_files_stay_within_the_limit_and_its_allowance(gateway, origin):
+    there = origin(lambda seen: reply(b"x" * 300, "200 OK", FRESH))
+    running = gateway({"cache": {"memory": "1MiB", "disk": "2MiB", "entries": 100000}})
+    largest = 0
+    with running.wire() as wire:
+        for number in range(8000):
+            wire.ask(request(there.url(f"/{number}")))
+            if number % 50 == 0:
+                largest = max(largest, sum(
+                    file.stat().st_size for file in (running.folder / "cache").iterdir()))
+    until(lambda: running.metric("pinfold_cache_store_queue_operations") == 0, "all is written")
+    assert running.metric("pinfold_cache_disk_evictions_total", reason="bytes") > 0
+    assert largest <= (2 << 20) + (16 << 20)
+    until(lambda: running.metric("pinfold_cache_disk_file_bytes", file="log") == 0,
+          "the log's space is given back")
+    told = running.metric("pinfold_cache_disk_file_bytes", file="database")
+    assert told == (running.folder / "cache/cache.sqlite").stat().st_size <= 2 << 20
+
+
 def test_a_database_of_a_newer_version_is_not_touched_blindly(gateway, origin):
     there = origin(summed)
     running = gateway()
     fill(running, there)
     running.stop()
-    with sqlite3.connect(running.folder / "cache/cache.sqlite") as database:
+    with closing(sqlite3.connect(running.folder / "cache/cache.sqlite")) as database:
         database.execute("PRAGMA user_version = 9999")
     running.start()
     fill(running, there)

@@ -158,32 +158,10 @@ struct VaryNames {
         key.append(VaryKey.version)
         for name in nominated {
             key.append(UInt8(clamping: name.count))
-            let start = key.count
             key += name
-            try append(nameFrom: start, for: request, in: head, to: &key)
+            try VaryKey.append(valueOf: name, for: request, in: head, to: &key)
         }
         guard key.count <= options.maximumVaryKeyBytes else { throw .varyValues }
         return VaryKey(unchecked: key)
-    }
-
-    /// Appends presence, length and value of the request field whose name ends the key so far.
-    private func append(
-        nameFrom nameStart: Int, for request: RequestHead, in head: Span<UInt8>,
-        to key: inout [UInt8]
-    ) throws(NotStoredReason) {
-        let name = Array(key[nameStart...])
-        var value = NormalisedValue(name: name.span, fields: request.fields, in: head)
-        key.append(value.isPresent ? 1 : 0)
-        guard value.isPresent else { return }
-        let start = key.count
-        key.append(0)
-        key.append(0)
-        while let byte = value.next(name: name.span, fields: request.fields, in: head) {
-            key.append(byte)
-        }
-        let count = key.count - start - 2
-        guard count <= Int(UInt16.max) else { throw .varyValues }
-        key[start] = UInt8(count >> 8)
-        key[start + 1] = UInt8(count & 0xFF)
     }
 }

@@ -94,6 +94,8 @@ extension ConfigurationSnapshot {
         yaml.line(1, "enabled: \(cache.isEnabled)")
         yaml.line(1, "memory: \(Quantity.text(bytes: cache.memoryBytes))")
         yaml.line(1, "disk: \(Quantity.text(bytes: cache.diskBytes))")
+        yaml.line(1, "entries: \(cache.diskEntries)")
+        yaml.line(1, "variants: \(cache.variantsPerURL)")
         yaml.line(1, "path: \(yaml.quoted(cache.path))")
         yaml.line(1, "maximumObject: \(Quantity.text(bytes: cache.maximumObjectBytes))")
         yaml.line(1, "bypassFields: \(yaml.list(cache.bypassFields))")

@@ -7,12 +7,18 @@ extension SnapshotReader {
     /// The two tiers of the cache.
     func cache(_ field: Field?) -> CacheConfiguration {
         let section = field?.section(
-            keys: ["enabled", "memory", "disk", "path", "maximumObject", "bypassFields"])
+            keys: [
+                "enabled", "memory", "disk", "entries", "variants", "path", "maximumObject",
+                "bypassFields",
+            ])
         let most = 1 << 50
+        let diskBytes = disk(section?["disk"], most: most)
         return CacheConfiguration(
             isEnabled: section?["enabled"]?.boolean() ?? true,
             memoryBytes: section?["memory"]?.bytes(in: 0...most) ?? 64 << 20,
-            diskBytes: disk(section?["disk"], most: most),
+            diskBytes: diskBytes,
+            diskEntries: entries(section?["entries"], diskBytes: diskBytes),
+            variantsPerURL: section?["variants"]?.integer(in: 1...1024) ?? 64,
             path: section?["path"]?.filePath() ?? defaultCachePath(section),
             maximumObjectBytes: section?["maximumObject"]?.bytes(in: 1...most) ?? 256 << 20,
             bypassFields: section?["bypassFields"].flatMap { fieldNames($0) }
@@ -28,6 +34,19 @@ extension SnapshotReader {
                 expected: "0 for no disk tier, or at least 64KiB")
         }
         return bytes
+    }
+
+    /// By default one response per 2 KiB of disk: smaller ones are rare, and each takes memory
+    /// whether it is used or not. For the same reason there is an end to it.
+    private func entries(_ field: Field?, diskBytes: Int) -> Int {
+        let auto = min(max(diskBytes / 2048, 1_000), 2_000_000)
+        let most = 50_000_000
+        guard let field else { return auto }
+        if case .scalar("auto", _) = field.node.content { return auto }
+        let entries = field.parsed(expected: "auto, or a whole number from 1 to \(most)") {
+            Int($0).flatMap { (1...most).contains($0) ? $0 : nil }
+        }
+        return entries ?? auto
     }
 
     /// The state folder of the XDG base directory specification: `XDG_STATE_HOME` if it is an

@@ -9,6 +9,10 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var memoryBytes: Int
     /// The disk tier's size; 0 means that there is no disk tier.
     package var diskBytes: Int
+    /// Responses that the disk tier keeps at most.
+    package var diskEntries: Int
+    /// Variants (by Vary) that are kept of one URL.
+    package var variantsPerURL: Int
     /// The absolute path of the folder of `cache.sqlite`; it need not exist yet.
     package var path: String
     /// The largest body that is stored. A tier that is smaller than this stores less.

@@ -24,8 +24,13 @@ extension Exchange {
                 return consider(response, view)
             }
             self.key = CacheKey(view)
-            if store.diskMayHold(view), register() {
-                load(view, from: store)
+            let onDisk = store.diskVariants(view) { names in
+                withRequestHead { VaryKey(names: names, for: request, in: $0) }
+            }
+            if case .candidates(let variants) = onDisk, register() {
+                load(view, variants, from: store)
+            } else if case .none = match, onDisk == .others {
+                missed(.varyMiss)
             } else {
                 missed(reason(of: match))
             }
@@ -55,11 +60,14 @@ extension Exchange {
         responses.contains { $0.policy == origin?.fingerprint } ? .varyMiss : .policy
     }
 
-    private func load(_ key: CacheKeyView, from store: CacheStore) {
+    private func load(_ key: CacheKeyView, _ variants: [VaryKey], from store: CacheStore) {
         phase = .loading
         let (token, mailbox) = (token, worker.mailbox)
         let options = cacheOptions
-        if !store.load(key, policy: options, completion: { mailbox.post(.loaded(token, $0)) }) {
+        let accepted = store.load(key, variants, policy: options) {
+            mailbox.post(.loaded(token, $0))
+        }
+        if !accepted {
             phase = .routing
             missed(.uriMiss)
         }
@@ -170,7 +178,8 @@ extension Exchange {
         serve(response, hit, cacheStatus: .forwarded(told))
     }
 
-    private func missed(_ reason: ForwardReason) {
+    /// Nothing that is stored answers the request.
+    func missed(_ reason: ForwardReason) {
         forwardReason = reason
         switch withRequestHead({ CacheDecision.missing(reason, for: request, in: $0) }) {
         case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)

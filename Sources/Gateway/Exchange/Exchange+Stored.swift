@@ -83,6 +83,19 @@ extension Exchange {
         serving?.proceed()
     }
 
+    /// A part of the stored body cannot be read. As long as nothing of the response has been
+    /// written, the origin is asked instead.
+    fileprivate func storedBodyFailed() {
+        guard clientReference?.withdrawHead() ?? false else { return fail(.storedBodyUnreadable) }
+        responseHeadSent = false
+        status = 0
+        serving = nil
+        stored = nil
+        validation = nil
+        phase = .routing
+        missed(.uriMiss)
+    }
+
     /// A chunk of the body that is being streamed from disk.
     func chunkArrived(_ result: ChunkResult) {
         guard phase == .serving else { return }
@@ -137,7 +150,7 @@ final class StoredBodyReader {
         guard isWaiting, let client = exchange.client else { return }
         isWaiting = false
         attempts = 0
-        guard case .chunk(let chunk) = result else { return exchange.fail(.storedBodyUnreadable) }
+        guard case .chunk(let chunk) = result else { return exchange.storedBodyFailed() }
         let start = content.lowerBound % UInt64(body.chunkBytes)
         let end = min(UInt64(chunk.bytes.count), start + UInt64(content.count))
         guard start < end else { return exchange.fail(.storedBodyUnreadable) }

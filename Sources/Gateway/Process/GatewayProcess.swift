@@ -123,6 +123,8 @@ package final class GatewayProcess {
         var options = CacheStoreOptions()
         options.memoryBytes = configuration.cache.memoryBytes
         options.diskBytes = Int64(configuration.cache.diskBytes)
+        options.diskEntries = configuration.cache.diskEntries
+        options.variantsPerKey = configuration.cache.variantsPerURL
         options.folder = configuration.cache.path
         // Below this one copy into the socket costs less than sending a memory file page by page.
         options.memoryFileBytes = 256 << 10
@@ -394,6 +396,10 @@ extension Logger {
                 metadata: ["path": "\(path)", "detail": "\(detail)"])
         case .discarded(let reason):
             error("the cache database was begun afresh", metadata: ["reason": "\(reason.rawValue)"])
+        case .filesChanged(let detail):
+            error(
+                "the cache's files were changed by somebody else; it was begun anew",
+                metadata: ["detail": "\(detail)"])
         case .damagedEntry(let id):
             warning("a damaged cache entry was dropped", metadata: ["entry": "\(id)"])
         case .removedIncomplete(let entries):

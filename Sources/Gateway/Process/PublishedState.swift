@@ -78,7 +78,8 @@ final class PublishedState: Sendable {
         guard store.diskState != .off(.disabled) else { return }
         service.diskTier = CacheTierFigures(
             bytes: UInt64(max(0, store.diskBytes)), limitBytes: reload.diskLimit,
-            entries: UInt64(max(0, store.diskEntries)), evictions: store.diskEvictions)
+            entries: UInt64(max(0, store.diskEntries)), evictions: store.diskEvictions.total)
+        service.disk = DiskFigures(store)
         service.storeQueue = StoreQueueFigures(
             bytes: UInt64(max(0, store.queueBytes)), operations: UInt64(max(0, store.queueDepth)),
             dropped: store.refusals.reduce(0, +), damaged: store.damagedEntries)
@@ -87,5 +88,19 @@ final class PublishedState: Sendable {
         case .ready: service.diskState = .on
         case .off: service.diskState = .failed
         }
+    }
+}
+
+extension DiskFigures {
+    /// What the store says.
+    init(_ store: StoreStatistics) {
+        self.init()
+        databaseBytes = UInt64(max(0, store.diskFileBytes - store.diskLogBytes))
+        logBytes = UInt64(max(0, store.diskLogBytes))
+        writes = store.diskWrites
+        evictedForBytes = store.diskEvictions.bytes
+        evictedForEntries = store.diskEvictions.entries
+        evictedForVariants = store.diskEvictions.variants
+        restarts = store.diskRestarts
     }
 }

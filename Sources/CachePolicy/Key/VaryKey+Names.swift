@@ -1,0 +1,67 @@
+import HTTPCore
+
+/// The nominated names alone: by them a request's own key is made, so that its variant is found by
+/// comparing two keys and nothing that is stored needs to be read.
+extension VaryKey {
+    /// The nominated names: for each its length (1 byte) and its bytes in lower case, in
+    /// alphabetical order. Nothing without Vary.
+    package var names: [UInt8] {
+        guard !bytes.isEmpty else { return [] }
+        var names: [UInt8] = []
+        var position = 1
+        while position < bytes.count {
+            let nameEnd = position + 1 + Int(bytes[position])
+            names += bytes[position..<nameEnd]
+            let isPresent = bytes[nameEnd] == 1
+            position = nameEnd + 1
+            guard isPresent else { continue }
+            position += 2 + (Int(bytes[position]) << 8 | Int(bytes[position + 1]))
+        }
+        return names
+    }
+
+    /// The key that a response which nominates `names` (as `VaryKey.names` gives them) would have
+    /// had as an answer to this request. nil: none that was stored, for a value is too long.
+    package init?(names: [UInt8], for request: RequestHead, in head: Span<UInt8>) {
+        guard !names.isEmpty else {
+            self = .none
+            return
+        }
+        var key: [UInt8] = [Self.version]
+        key.reserveCapacity(64)
+        var position = 0
+        while position < names.count {
+            let nameEnd = position + 1 + Int(names[position])
+            guard nameEnd <= names.count else { return nil }
+            key += names[position..<nameEnd]
+            do throws(NotStoredReason) {
+                try Self.append(
+                    valueOf: Array(names[position + 1..<nameEnd]), for: request, in: head, to: &key)
+            } catch {
+                return nil
+            }
+            position = nameEnd
+        }
+        self = VaryKey(unchecked: key)
+    }
+
+    /// Appends presence, length and value of a request field to a key that ends with its name.
+    static func append(
+        valueOf name: [UInt8], for request: RequestHead, in head: Span<UInt8>,
+        to key: inout [UInt8]
+    ) throws(NotStoredReason) {
+        var value = NormalisedValue(name: name.span, fields: request.fields, in: head)
+        key.append(value.isPresent ? 1 : 0)
+        guard value.isPresent else { return }
+        let start = key.count
+        key.append(0)
+        key.append(0)
+        while let byte = value.next(name: name.span, fields: request.fields, in: head) {
+            key.append(byte)
+        }
+        let count = key.count - start - 2
+        guard count <= Int(UInt16.max) else { throw .varyValues }
+        key[start] = UInt8(count >> 8)
+        key[start + 1] = UInt8(count & 0xFF)
+    }
+}

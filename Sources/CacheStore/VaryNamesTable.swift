@@ -1,0 +1,57 @@
+/// The lists of field names that entries of the disk nominate by Vary, each kept once: to tell a
+/// request's variant without reading what is stored. A value without locks.
+struct VaryNamesTable {
+    /// Names nothing: the response has no Vary.
+    static let none: UInt16 = 0
+    /// The table was full: what the entry nominates is known only to its record.
+    static let unknown = UInt16.max
+    /// Different lists that are kept. Sites use a handful; a server that makes up new ones is not
+    /// to fill the memory.
+    static let limit = 1024
+
+    private struct List {
+        var names: [UInt8] = []
+        var count = 0
+    }
+
+    private var lists: [List] = [List()]
+    private var ids: [[UInt8]: UInt16] = [:]
+    private var free: [UInt16] = []
+
+    /// The lists in use.
+    var count: Int { ids.count }
+
+    /// The names with this number, as `VaryKey.names` gives them; nil: `unknown`.
+    subscript(id: UInt16) -> [UInt8]? { id == Self.unknown ? nil : lists[Int(id)].names }
+
+    /// The number of a list of names, for one entry more.
+    mutating func retain(_ names: [UInt8]) -> UInt16 {
+        if names.isEmpty { return Self.none }
+        if let id = ids[names] {
+            lists[Int(id)].count += 1
+            return id
+        }
+        guard ids.count < Self.limit else { return Self.unknown }
+        let list = List(names: names, count: 1)
+        let id: UInt16
+        if let reused = free.popLast() {
+            id = reused
+            lists[Int(id)] = list
+        } else {
+            id = UInt16(lists.count)
+            lists.append(list)
+        }
+        ids[names] = id
+        return id
+    }
+
+    /// One entry less has these names.
+    mutating func release(_ id: UInt16) {
+        guard id != Self.none, id != Self.unknown else { return }
+        lists[Int(id)].count -= 1
+        guard lists[Int(id)].count == 0 else { return }
+        ids[lists[Int(id)].names] = nil
+        lists[Int(id)] = List()
+        free.append(id)
+    }
+}

@@ -1,0 +1,94 @@
+/// Keeping the database within its limits, by the pages that it really has.
+extension DiskWriter {
+    /// Pages that the database may have in use. A database smaller than this has room for little
+    /// but its own tables.
+    var limitPages: Int64 { max(options.diskBytes / Int64(Schema.pageBytes), 32) }
+
+    /// Pages that may still be taken into use.
+    func room(_ connection: WriterConnection) throws(DatabaseError) -> Int64 {
+        let pages = try connection.pages()
+        return limitPages - (pages.count - pages.free)
+    }
+
+    var isOverLimit: Bool {
+        guard let connection, let room = try? room(connection) else { return false }
+        return room < 0 || shortage != nil
+    }
+
+    /// What the entries have too much of.
+    private var shortage: WritableKeyPath<DiskEvictions, UInt64>? {
+        let figures = tier.index.figures()
+        if figures.entries > options.diskEntries { return \.entries }
+        return figures.bytes > options.diskBytes ? \.bytes : nil
+    }
+
+    /// Removes what is no longer visible and then the least recently used entries until `pages`
+    /// more may be taken into use, or nothing is left that could go. Not within a transaction: it
+    /// makes its own, each of about `batchPages` changed pages, at most `transactions` of them.
+    ///
+    /// Where entries that lie all over the file go, many of them go before a page is empty.
+    func makeRoom(pages needed: Int64, transactions: Int = .max) throws(DatabaseError) {
+        var transactions = transactions
+        var hasProgressed = true
+        while hasProgressed, transactions > 0, let connection {
+            hasProgressed = false
+            transactions -= 1
+            guard try room(connection) < needed || shortage != nil else { return }
+            try transaction { connection throws(DatabaseError) in
+                var changed = 0
+                while changed < options.batchPages {
+                    let isFull = try room(connection) < needed
+                    if isFull, try removeGarbage(connection) {
+                        changed += WriterConnection.garbageContents
+                        hasProgressed = true
+                        continue
+                    }
+                    guard let counter = isFull ? \.bytes : shortage,
+                        let removal = tier.index.evict(counter)
+                    else { break }
+                    changed += try remove(removal, connection)
+                    hasProgressed = true
+                }
+            }
+            try afterCommit()
+        }
+    }
+
+    /// Removes some rows that are no longer visible and that nobody reads; false without any.
+    func removeGarbage(_ connection: WriterConnection) throws(DatabaseError) -> Bool {
+        guard let first = garbage.firstIndex(where: { !tier.index.isPinned($0) }) else {
+            return false
+        }
+        if try !connection.removeSome(of: garbage[first]) { garbage.remove(at: first) }
+        return true
+    }
+}
+
+extension DiskOperation {
+    /// Bytes of the pages it takes into use, pages that are only partly filled included.
+    var pageBytes: Int {
+        switch self {
+        case .row(let response, _, _): response.rowBytes + response.rowBytes / 64
+        case .chunk(_, _, let data, _): data.bytes.count + Schema.pageBytes
+        default: 0
+        }
+    }
+
+    /// It removes rows of which nobody else knows that they are to be removed.
+    var removesRows: Bool {
+        switch self {
+        case .row(_, let superseded, _): !superseded.isEmpty
+        case .remove(let removals): !removals.isEmpty
+        case .purge: true
+        case .beginBody, .chunk, .dropBody, .barrier, .fault: false
+        }
+    }
+}
+
+extension CachedResponse {
+    /// Bytes of its rows, those of a body that is written from memory included.
+    var rowBytes: Int {
+        let text = EntryRecord.headerBytes + key.count + varyKey.bytes.count + head.count + 128
+        return text + (isOnDiskOnly ? 0 : Int(clamping: bodyCount))
+    }
+}

@@ -1,0 +1,276 @@
+import CLinux
+import CachePolicy
+import Foundation
+import Testing
+
+@testable import CacheStore
+
+/// The database's files: how large they become, and what happens when somebody takes them away.
+@Suite struct DiskFilesTests {
+    private let folder = TemporaryFolder()
+    private let log = EventLog()
+
+    private func open(_ change: (inout CacheStoreOptions) -> Void = { _ in }) -> CacheStore {
+        var options = CacheStoreOptions.small(folder)
+        options.memoryBytes = 0
+        change(&options)
+        return CacheStore(options: options, onEvent: log.record).ready()
+    }
+
+    private func size(_ name: String) -> Int64? {
+        var status = stat()
+        return stat(folder.database + name, &status) == 0 ? Int64(status.st_size) : nil
+    }
+
+    private var filesSize: Int64 { ["", "-wal", "-shm"].reduce(0) { $0 + (size($1) ?? 0) } }
+
+    @Test(
+        "Database and log stay within the limit and its allowance, whatever is stored and evicted",
+        arguments: [100, 2000, 60_000])
+    func totalSize(_ bytes: Int) throws {
+        let limit: Int64 = 4 << 20
+        let store = open {
+            $0.diskBytes = limit
+            $0.checkpointBytes = 1 << 20
+        }
+        // The log up to where it is copied, half as much again, and the batch that passes it.
+        let allowance: Int64 = (1 << 20) * 3 / 2 + 4 << 20
+        var generator = Lehmer(7)
+        var largest: Int64 = 0
+        let count = 5 * Int(limit) / (bytes + 600)
+        for number in 0..<count {
+            store.put("http://a/\(number)", body(bytes, seed: number))
+            // Uses in any order: what goes lies all over the file.
+            if number % 4 == 0 {
+                _ = store.loaded("http://a/\(Int.random(in: 0...number, using: &generator))")
+            }
+            largest = max(largest, filesSize)
+        }
+        store.flushNow()
+        largest = max(largest, filesSize)
+        #expect(store.statistics().diskEvictions.bytes > 0)
+        #expect(largest <= limit + allowance)
+        #expect(size("").map { $0 <= limit } == true)
+        #expect(store.statistics().refusals.reduce(0, +) == 0)
+        store.close()
+    }
+
+    @Test("The defaults keep the log within the 16 MiB that are documented")
+    func allowance() {
+        let options = CacheStoreOptions()
+        let largestOperation = 2 * EntryRecord.maximumBytes + options.wholeBodyBytes
+        let log = options.checkpointBytes * 3 / 2
+        #expect(log + options.batchPages * (Schema.pageBytes + 24) <= 16 << 20)
+        #expect(log + largestOperation <= 16 << 20)
+    }
+
+    @Test("When nothing more is written the log's space is given back, and the figures say so")
+    func idleLog() {
+        let store = open()
+        for number in 0..<100 { store.put("http://a/\(number)", body(10_000, seed: number)) }
+        store.flushNow()
+        #expect(store.statistics().diskLogBytes > 0)
+        #expect(eventually { size("-wal") == 0 })
+        #expect(eventually { store.statistics().diskLogBytes == 0 })
+        #expect(eventually { store.statistics().diskFileBytes == size("") })
+        store.close()
+    }
+
+    @Test("No file is mapped that somebody could truncate: the log's index is in the heap")
+    func noSharedMemoryFile() throws {
+        let store = open()
+        store.put("http://a/", body(10_000))
+        store.flushNow()
+        #expect(store.loaded("http://a/").count == 1)
+        #expect(size("-shm") == nil)
+        let maps = try String(contentsOfFile: "/proc/self/maps", encoding: .utf8)
+        #expect(!maps.contains(folder.path))
+        store.close()
+    }
+
+    @Test(
+        "Files that are deleted or cut while they are open: noticed, and the disk begins anew",
+        arguments: [
+            "rm cache.sqlite", "rm cache.sqlite-wal", "rm cache.sqlite*", "rm -r ../$F",
+            "truncate -s 0 cache.sqlite", "truncate -s 20000 cache.sqlite",
+            "truncate -s 0 cache.sqlite-wal", "truncate -s 9000 cache.sqlite-wal",
+            "cp cache.sqlite x; mv x cache.sqlite", "rm cache.sqlite.lock",
+        ])
+    func filesChanged(_ command: String) throws {
+        let store = open { $0.retrySeconds = 1 }
+        for number in 0..<50 { store.put("http://a/\(number)", body(20_000, seed: number)) }
+        store.flushNow()
+        // So that there is something in the database's file, and then in the log.
+        #expect(eventually { size("-wal") == 0 })
+        for number in 50..<60 { store.put("http://a/\(number)", body(20_000, seed: number)) }
+        store.flushNow()
+        let shell = Process()
+        shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+        shell.arguments = ["-c", command]
+        shell.environment = [
+            "PATH": "/usr/bin:/bin", "F": URL(fileURLWithPath: folder.path).lastPathComponent,
+        ]
+        shell.currentDirectoryURL = URL(fileURLWithPath: folder.path)
+        try shell.run()
+        shell.waitUntilExit()
+        #expect(shell.terminationStatus == 0)
+        store.put("http://b/", body(500))
+        if command.hasSuffix(".lock") {
+            #expect(
+                eventually {
+                    store.put("http://b/", body(500))
+                    store.flushNow()
+                    return folder.names.contains("cache.sqlite.lock")
+                })
+        } else {
+            #expect(eventually { log.contains(Self.tellsOfChange) })
+            #expect(store.statistics().diskRestarts > 0)
+        }
+        // It goes on storing, and what it stores is there for the next start.
+        let isKept = eventually {
+            guard store.statistics().diskState == .ready else { return false }
+            store.put("http://c/", body(700))
+            store.flushNow()
+            return isFound("http://c/", store)
+        }
+        #expect(isKept)
+        // Nothing that is served is anything but what was stored.
+        for number in 0..<60 {
+            for response in store.loaded("http://a/\(number)") {
+                guard let bytes = store.bytes(response) else { continue }
+                let isRight = bytes == body(20_000, seed: number)
+                #expect(isRight)
+            }
+        }
+        store.close()
+        #expect(folder.names.contains("cache.sqlite.lock"))
+        let next = open()
+        let isRight = next.loaded("http://c/").first.flatMap { next.bytes($0) } == body(700)
+        #expect(isRight)
+        next.close()
+    }
+
+    private static func tellsOfChange(_ event: StoreEvent) -> Bool {
+        switch event {
+        // What a read finds before the writer looks counts too.
+        case .filesChanged, .setAside: true
+        default: false
+        }
+    }
+
+    /// Whether it is in the files that are there under the database's name, and not only in files
+    /// without a name.
+    private func isFound(_ text: String, _ store: CacheStore) -> Bool {
+        guard store.loaded(text).count == 1 else { return false }
+        var there = stat()
+        guard stat(folder.database, &there) == 0 else { return false }
+        let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return open.contains { name in
+            var status = stat()
+            return stat("/proc/self/fd/\(name)", &status) == 0 && status.st_ino == there.st_ino
+                && status.st_dev == there.st_dev
+        }
+    }
+
+    @Test("What is being read may fill the disk: then nothing is stored, and that is counted")
+    func noRoom() throws {
+        let store = open { $0.diskBytes = 8 << 20 }
+        var held: [CachedResponse] = []
+        for name in ["http://a/", "http://b/"] {
+            store.put(name, body(3_600_000))
+            store.flushNow()
+            held += store.loaded(name)
+            store.drop(name)
+        }
+        #expect(held.count == 2)
+        for number in 0..<40 { store.put("http://c/\(number)", body(60_000, seed: number)) }
+        store.put("http://d/", body(3_600_000))
+        store.flushNow()
+        #expect(size("").map { $0 <= 8 << 20 } == true)
+        let noRoom = StoreRefusal.allCases.firstIndex(of: .noRoom) ?? 0
+        #expect(store.statistics().refusals[noRoom] > 0)
+        #expect(store.loaded("http://d/").isEmpty)
+        #expect(store.bytes(held[0]) == body(3_600_000))
+        held = []
+        #expect(eventually { query(folder.database, "SELECT count(*) FROM garbage") == 0 })
+        store.put("http://d/", body(3_600_000))
+        store.flushNow()
+        #expect(store.loaded("http://d/").first.flatMap { store.bytes($0) } == body(3_600_000))
+        store.close()
+    }
+
+    @Test("What was to be removed when the database failed does not come back with it")
+    func lostRemovals() throws {
+        let store = open {
+            $0.busyMilliseconds = 50
+            $0.retrySeconds = 1
+        }
+        store.put("http://a/", body(10))
+        store.flushNow()
+        let other = try Database(path: folder.database, create: false, busyMilliseconds: 1000)
+        try other.execute("BEGIN IMMEDIATE")
+        store.drop("http://a/")
+        #expect(eventually { store.statistics().diskState == .off(.locked) })
+        try other.execute("COMMIT")
+        other.close()
+        #expect(eventually { store.statistics().diskState == .ready })
+        #expect(store.loaded("http://a/").isEmpty)
+        store.close()
+        let next = open()
+        #expect(next.loaded("http://a/").isEmpty)
+        next.close()
+    }
+
+    @Test("Pages that are overwritten while the file is open: what is served is right, or nothing")
+    func overwritten() throws {
+        let store = open { $0.retrySeconds = 1 }
+        for number in 0..<100 { store.put("http://a/\(number)", body(20_000, seed: number)) }
+        store.flushNow()
+        #expect(eventually { size("-wal") == 0 })
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: folder.database))
+        for page in stride(from: UInt64(3), to: 250, by: 3) {
+            try file.seek(toOffset: page * UInt64(Schema.pageBytes) + 50)
+            try file.write(contentsOf: Data(body(3000, seed: Int(page))))
+        }
+        // Locks of this process on the file would go with its descriptor: it stays open.
+        defer { withExtendedLifetime(file) {} }
+        for number in 0..<100 {
+            for response in store.loaded("http://a/\(number)") {
+                guard let bytes = store.bytes(response) else { continue }
+                let isRight = bytes == body(20_000, seed: number)
+                #expect(isRight)
+            }
+        }
+        #expect(
+            eventually {
+                store.put("http://b/", body(5000))
+                store.flushNow()
+                return store.loaded("http://b/").first.flatMap { store.bytes($0) } == body(5000)
+            })
+        #expect(store.statistics().damagedEntries + store.statistics().diskRestarts > 0)
+        store.close()
+    }
+
+    @Test("A read-only file system turns the disk off, and says so", .enabled(if: getuid() == 0))
+    func readOnly() throws {
+        let mount = Process()
+        mount.executableURL = URL(fileURLWithPath: "/bin/mount")
+        mount.arguments = ["-t", "tmpfs", "-o", "ro,size=3m", "tmpfs", folder.path]
+        mount.standardError = FileHandle.nullDevice
+        try mount.run()
+        mount.waitUntilExit()
+        // Not everywhere may root mount.
+        guard mount.terminationStatus == 0 else { return }
+        defer {
+            let unmount = Process()
+            unmount.executableURL = URL(fileURLWithPath: "/bin/umount")
+            unmount.arguments = ["-l", folder.path]
+            try? unmount.run()
+            unmount.waitUntilExit()
+        }
+        let store = open()
+        #expect(store.statistics().diskState == .off(.readOnly))
+        store.put("http://b/", body(10))
+        store.close()
+    }
+}

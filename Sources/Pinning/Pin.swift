@@ -1,9 +1,8 @@
 /// Why a text or a file is not a pin.
-package enum PinError: Error, Hashable, Sendable, CaseIterable {
+package enum PinError: Error, Hashable, Sendable {
     case empty
     case unsupportedHash
-    case badBase64
-    case digestLength
+    case badDigest(DigestTextProblem)
     case badFingerprint
     case fingerprintLength
     case badArmor
@@ -18,8 +17,7 @@ package enum PinError: Error, Hashable, Sendable, CaseIterable {
         switch self {
         case .empty: "the pin is empty; expected sha256/BASE64, a fingerprint or a file"
         case .unsupportedHash: "only SHA-256 is supported; expected sha256/BASE64"
-        case .badBase64: "not base64; expected 44 characters of the standard alphabet, with padding"
-        case .digestLength: "not 32 bytes long; expected the SHA-256 of a SubjectPublicKeyInfo"
+        case .badDigest(let problem): problem.problem
         case .badFingerprint:
             "not a fingerprint; expected pairs of hex digits, ':' between all or none"
         case .fingerprintLength: "not 32 bytes long; expected the SHA-256 of a certificate"
@@ -94,11 +92,7 @@ package enum Pin: Hashable, Sendable {
         // `sha256//` is curl's form only when 44 characters follow.
         let digits = text.dropFirst("sha256/".utf8.count)
         let curl = digits.first == UInt8(ascii: "/") && digits.count != SHA256Digest.base64Count
-        guard let digest = Base64.decode(curl ? digits.dropFirst() : digits) else {
-            throw .badBase64
-        }
-        guard let value = SHA256Digest(digest.span) else { throw .digestLength }
-        return .keyDigest(value)
+        return .keyDigest(try SHA256Digest.parse(base64: curl ? digits.dropFirst() : digits))
     }
 
     private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
@@ -150,11 +144,6 @@ package enum Pin: Hashable, Sendable {
         }
         return certificates
     }
-}
-
-extension SHA256Digest {
-    /// Characters of a digest in base64.
-    static let base64Count = 44
 }
 
 /// As much of DER (X.690) as tells a certificate from a public key.

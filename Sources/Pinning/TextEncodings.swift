@@ -15,6 +15,11 @@ enum Base64 {
         }
     }
 
+    /// Whether a character is one of the alphabet's 64; the padding is none.
+    static func isDigit(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.isASCII && value(UInt8(truncatingIfNeeded: scalar.value)) != nil
+    }
+
     /// The text of `bytes`, padded.
     static func encode(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []

@@ -59,8 +59,8 @@ import Testing
             "1: pinsets.a.mode: is missing; expected one of none, publicKey, certificate"),
         Wrong(
             "pinsets:\n  a:\n    mode: publicKey\n    pins:\n    - sha256/AAAA\n    - sha1/AAAA",
-            "5: pinsets.a.pins[0]: \"sha256/AAAA\" is not a pin: not 32 bytes long; "
-                + "expected the SHA-256 of a SubjectPublicKeyInfo",
+            "5: pinsets.a.pins[0]: \"sha256/AAAA\" is not a pin: the digest has 4 characters; "
+                + "expected 44 characters, the base64 of 32 bytes: 43 digits and '='",
             "6: pinsets.a.pins[1]: \"sha1/AAAA\" is not a pin: only SHA-256 is supported; "
                 + "expected sha256/BASE64"),
         Wrong(

@@ -38,10 +38,10 @@ let package = Package(
             name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
 
         // Pure: no system calls, no clock, no threads, no Foundation.
-        .target(name: "HTTPCore", swiftSettings: inlined),
+        .target(name: "Addressing", swiftSettings: inlined),
+        .target(name: "HTTPCore", dependencies: ["Addressing"], swiftSettings: inlined),
         .target(name: "CachePolicy", dependencies: ["HTTPCore"], swiftSettings: inlined),
-        .target(name: "Addressing", swiftSettings: strict),
-        .target(name: "Pinning", swiftSettings: strict),
+        .target(name: "Pinning", dependencies: ["Addressing"], swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", swiftSettings: inlined),
 
@@ -51,7 +51,8 @@ let package = Package(
             name: "EventLoop", dependencies: ["CLinux", "Addressing", "Locking"],
             swiftSettings: inlined),
         .target(
-            name: "TLS", dependencies: ["COpenSSL", "Pinning", "Locking"], swiftSettings: strict),
+            name: "TLS", dependencies: ["COpenSSL", "Addressing", "Pinning", "Locking"],
+            swiftSettings: strict),
         .target(
             name: "CacheStore",
             dependencies: ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Locking"],
@@ -89,14 +90,16 @@ let package = Package(
             ], swiftSettings: strict),
 
         .testTarget(
-            name: "HTTPCoreTests", dependencies: ["HTTPCore"], swiftSettings: strict),
+            name: "HTTPCoreTests", dependencies: ["HTTPCore", "Addressing"],
+            swiftSettings: strict),
         .testTarget(
             name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTPCore"],
             swiftSettings: strict),
         .testTarget(
             name: "AddressingTests", dependencies: ["Addressing"], swiftSettings: strict),
         .testTarget(
-            name: "PinningTests", dependencies: ["Pinning"], swiftSettings: strict),
+            name: "PinningTests", dependencies: ["Pinning", "Addressing"],
+            swiftSettings: strict),
         .testTarget(
             name: "ActivityTests", dependencies: ["Activity"], swiftSettings: strict),
         .testTarget(

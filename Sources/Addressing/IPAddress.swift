@@ -73,6 +73,24 @@ package enum IPAddress: Hashable, Sendable {
         self = address
     }
 
+    /// Reads a host that is an address, as configurations, certificates and people write it: IPv6
+    /// with or without brackets. Returns nil for names.
+    package init?(literal bytes: Span<UInt8>) {
+        guard let address = IPAddress(bytes: bytes) ?? IPAddress(host: bytes) else { return nil }
+        self = address
+    }
+
+    /// The 4 or 16 bytes of the address, most significant first, as a certificate's `iPAddress`
+    /// holds them (RFC 5280 §4.2.1.6).
+    package var networkBytes: [UInt8] {
+        switch self {
+        case .v4(let value): withUnsafeBytes(of: value.bigEndian) { Array($0) }
+        case .v6(let high, let low):
+            withUnsafeBytes(of: high.bigEndian) { Array($0) }
+                + withUnsafeBytes(of: low.bigEndian) { Array($0) }
+        }
+    }
+
     /// The IPv4 address inside `::ffff:a.b.c.d`, else the address itself.
     @inlinable
     package var unmapped: IPAddress {

@@ -1,3 +1,5 @@
+import Addressing
+
 /// A host with an optional port (RFC 3986 §3.2.2, §3.2.3), as in targets and Host.
 ///
 /// Stricter than the grammar, because a host that two programs could read differently is a hole:
@@ -55,7 +57,7 @@ struct Authority {
         _ bytes: HeadBytes, from start: Int, to limit: Int
     ) -> (authority: Authority, end: Int)? {
         guard let close = bytes.first(Byte.closeBracket, from: start, to: limit),
-            isIPv6(bytes, from: start &+ 1, to: close)
+            IPAddress(bytes: bytes.bytes(from: start &+ 1, to: close))?.family == .v6
         else { return nil }
         let host = ByteRange(from: start &+ 1, to: close)
         return (Authority(host: host, kind: .ipv6, port: nil), close &+ 1)
@@ -87,7 +89,9 @@ struct Authority {
         guard index &- start <= 253 else { return nil }
         var kind = HostKind.name
         if ByteClass.isDigit(bytes[label]), endsInNumber(bytes, from: label, to: index) {
-            guard !hasFinalDot, isIPv4(bytes, from: start, to: index) else { return nil }
+            guard !hasFinalDot,
+                IPAddress(bytes: bytes.bytes(from: start, to: index))?.family == .v4
+            else { return nil }
             kind = .ipv4
         }
         let host = ByteRange(from: start, to: index)
@@ -112,64 +116,6 @@ struct Authority {
             }
         }
         return true
-    }
-
-    /// `dec-octet "." dec-octet "." dec-octet "." dec-octet`, no leading zeros (RFC 3986 §3.2.2).
-    static func isIPv4(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
-        var octets = 0
-        var index = start
-        while true {
-            let octet = index
-            var value: UInt32 = 0
-            while index < end, ByteClass.isDigit(bytes[index]), index &- octet < 4 {
-                value = value &* 10 &+ UInt32(bytes[index] &- 0x30)
-                index &+= 1
-            }
-            guard index > octet, value <= 255, bytes[octet] != 0x30 || index &- octet == 1 else {
-                return false
-            }
-            octets &+= 1
-            if index == end { return octets == 4 }
-            guard bytes[index] == Byte.dot, octets < 4 else { return false }
-            index &+= 1
-        }
-    }
-
-    /// `IPv6address` (RFC 3986 §3.2.2): up to eight groups of one to four hexadecimal digits, one
-    /// `::` for at least one group of zeros, the last two groups possibly as an IPv4 address.
-    static func isIPv6(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
-        var groups = 0
-        var hasGap = false
-        var index = start
-        guard end &- start >= 2 else { return false }
-        if bytes[start] == Byte.colon {
-            guard bytes[start &+ 1] == Byte.colon else { return false }
-            hasGap = true
-            index = start &+ 2
-        }
-        while index < end {
-            let group = index
-            while index < end, ByteClass.isHexDigit(bytes[index]), index &- group < 5 {
-                index &+= 1
-            }
-            if index < end, bytes[index] == Byte.dot {
-                guard isIPv4(bytes, from: group, to: end) else { return false }
-                groups &+= 2
-                index = end
-                break
-            }
-            guard index > group, index &- group <= 4 else { return false }
-            groups &+= 1
-            if index == end { break }
-            guard bytes[index] == Byte.colon, index &+ 1 < end else { return false }
-            index &+= 1
-            if bytes[index] == Byte.colon {
-                guard !hasGap else { return false }
-                hasGap = true
-                index &+= 1
-            }
-        }
-        return hasGap ? groups <= 7 : groups == 8
     }
 }
 

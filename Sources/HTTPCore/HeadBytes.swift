@@ -16,6 +16,12 @@ struct HeadBytes {
         self.count = count
     }
 
+    /// The bytes from `start` up to `end`.
+    func bytes(from start: Int, to end: Int) -> UnsafeRawBufferPointer {
+        assert(start >= 0 && start <= end && end <= count)
+        return UnsafeRawBufferPointer(start: base + start, count: end &- start)
+    }
+
     @inline(__always)
     subscript(index: Int) -> UInt8 {
         assert(index >= 0 && index < count)

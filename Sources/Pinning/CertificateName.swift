@@ -1,3 +1,5 @@
+import Addressing
+
 /// A name that a certificate is for: one of its subject alternative names (RFC 5280 §4.2.1.6).
 ///
 /// A host that is an address is matched against the addresses only, so the kind counts: a DNS name
@@ -19,7 +21,7 @@ package enum CertificateName: Hashable, Sendable {
 extension CertificateName: CustomStringConvertible {
     /// The name, with its kind where it would be taken for another.
     package var description: String {
-        if case .dns(let text) = self, IPLiteral(text: text) != nil {
+        if case .dns(let text) = self, IPAddress(literal: text.utf8.span) != nil {
             return "the DNS name \(text)"
         }
         return text

@@ -1,3 +1,5 @@
+import Addressing
+
 /// Why a text is not a host pattern.
 package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
     case empty
@@ -48,14 +50,15 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         case oneLabel
         /// The name itself, or any number of labels and then the name.
         case anyDepth
-        case address(IPLiteral)
+        /// Never a mapped one.
+        case address(IPAddress)
     }
 
     private let shape: Shape
     /// Lower-case, without wildcard, brackets, port and final dot.
     private let name: [UInt8]
     /// The only port that matches; nil for every port.
-    package let port: UInt16?
+    package private(set) var port: UInt16?
 
     /// The one host that can match, in lower case, an address without brackets; nil for wildcards.
     package var exactName: String? {
@@ -65,14 +68,40 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// What a pattern reaches, apart from its port; an address is its normalised text.
+    enum Reach {
+        case exact(String)
+        case oneLabel(String)
+        case anyDepth(String)
+    }
+
+    /// What the pattern reaches.
+    var reach: Reach {
+        let text = String(decoding: name, as: UTF8.self)
+        switch shape {
+        case .exact: return .exact(text)
+        case .oneLabel: return .oneLabel(text)
+        case .anyDepth: return .anyDepth(text)
+        // Not a name that a pattern could have: it neither covers names nor is covered by them.
+        case .address(let address): return .exact("[\(address)]")
+        }
+    }
+
+    /// The same hosts, at every port.
+    package var atEveryPort: HostPattern {
+        var pattern = self
+        pattern.port = nil
+        return pattern
+    }
+
     /// Reads a pattern, surrounding white space not allowed.
     package init(_ text: String) throws(HostPatternError) {
         guard !text.isEmpty else { throw .empty }
         var bytes = Array(text.utf8)
         guard bytes.allSatisfy({ $0 < 0x80 }) else { throw .notASCII }
         port = try HostPattern.takePort(&bytes)
-        if let address = IPLiteral(bytes.span) {
-            shape = .address(address)
+        if let address = IPAddress(literal: bytes.span) {
+            shape = .address(address.unmapped)
             name = bytes
             return
         }
@@ -159,7 +188,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
             let prefix = count - name.count - 1
             return prefix > 0 && endsInName(host, count) && host[prefix] == UInt8(ascii: ".")
         case .address(let address):
-            return IPLiteral(host) == address
+            return IPAddress(literal: host)?.unmapped == address
         }
     }
 

@@ -1,3 +1,5 @@
+import Addressing
+
 /// Why a chain is not valid. Subjects and names come from the server: printable ASCII, bounded.
 package enum ChainFailure: Error, Hashable, Sendable {
     /// The leaf is for `names`, not for `host`.
@@ -57,7 +59,7 @@ extension ChainFailure: CustomStringConvertible {
         switch self {
         case .hostMismatch(let host, let names):
             let list = names.isEmpty ? "no host" : names.map(\.description).joined(separator: ", ")
-            let wanted = IPLiteral(text: host) == nil ? host : "the address \(host)"
+            let wanted = IPAddress(literal: host.utf8.span) == nil ? host : "the address \(host)"
             return "the certificate is for \(list), not for \(wanted)"
         case .expired(let subject, let notAfter):
             return "the certificate of \(subject) expired at \(UTCTime.text(notAfter))"

@@ -84,7 +84,7 @@ package final class Resolver: Sendable {
     }
 
     private static func literal(_ host: String) -> ResolvedAnswer? {
-        guard let address = IPAddress(host: host.utf8.span) ?? IPAddress(host) else { return nil }
+        guard let address = IPAddress(literal: host.utf8.span) else { return nil }
         return ResolvedAnswer(
             addresses: [address], source: .literal, isComplete: true,
             expiresAtMilliseconds: .max)

@@ -1,3 +1,4 @@
+import Addressing
 import COpenSSL
 import Pinning
 
@@ -129,7 +130,7 @@ struct PeerEvidence: TrustEvidence {
     /// - Returns: false for what no certificate can name.
     private static func require(_ host: String, _ parameters: OpaquePointer) -> Bool {
         let bytes = Array(host.utf8)
-        if let address = IPLiteral(bytes.span)?.bytes {
+        if let address = IPAddress(literal: bytes.span)?.unmapped.networkBytes {
             return X509_VERIFY_PARAM_set1_ip(parameters, address, address.count) == 1
         }
         X509_VERIFY_PARAM_set_hostflags(

@@ -1,3 +1,4 @@
+import Addressing
 import COpenSSL
 import Pinning
 
@@ -136,7 +137,7 @@ package final class TLSClientConnection {
 
     private static func isAddress(_ host: String) -> Bool {
         let bytes = Array(host.utf8)
-        return IPLiteral(bytes.span) != nil
+        return IPAddress(literal: bytes.span) != nil
     }
 }
 

@@ -9,16 +9,16 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("CSQLite", []),
     ("CAres", []),
     // Pure: no system calls, no clock, no threads.
-    ("HTTPCore", []),
-    ("CachePolicy", ["HTTPCore"]),
     ("Addressing", []),
-    ("Pinning", []),
+    ("HTTPCore", ["Addressing"]),
+    ("CachePolicy", ["HTTPCore"]),
+    ("Pinning", ["Addressing"]),
     ("Activity", []),
     ("Metrics", []),
     // Adapters: one kind of effect each.
     ("Locking", ["CLinux"]),
     ("EventLoop", ["CLinux", "Addressing", "Locking"]),
-    ("TLS", ["COpenSSL", "Pinning", "Locking"]),
+    ("TLS", ["COpenSSL", "Addressing", "Pinning", "Locking"]),
     ("CacheStore", ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Locking"]),
     ("Resolver", ["CLinux", "CAres", "Addressing", "Locking"]),
     // The product.

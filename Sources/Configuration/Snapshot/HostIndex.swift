@@ -39,7 +39,7 @@ package struct HostIndex: Sendable, Equatable {
                     anyDepth[Array(text.dropFirst(3).utf8), default: []].append(candidate)
                 } else if text.hasPrefix("*.") {
                     oneLabel[Array(text.dropFirst(2).utf8), default: []].append(candidate)
-                } else if let address = Self.address(of: Array(text.utf8).span) {
+                } else if let address = IPAddress(literal: text.utf8.span)?.unmapped {
                     addresses[address, default: []].append(candidate)
                 } else {
                     exact[Array(text.utf8), default: []].append(candidate)
@@ -53,16 +53,6 @@ package struct HostIndex: Sendable, Equatable {
         isEmpty = patterns.allSatisfy(\.isEmpty)
     }
 
-    /// The address that a host is, with or without brackets.
-    private static func address(of host: Span<UInt8>) -> IPAddress? {
-        let last = host.count - 1
-        if last > 1, host[0] == UInt8(ascii: "["), host[last] == UInt8(ascii: "]") {
-            let address = IPAddress(bytes: host.extracting(1..<last))
-            return address?.family == .v6 ? address?.unmapped : nil
-        }
-        return IPAddress(bytes: host)?.unmapped
-    }
-
     /// The least index of an entry with a pattern that matches, or nil when none does. The answer
     /// is that of ``HostPattern/matches(host:port:)``: letters in either case, a final dot ignored.
     /// - Parameters:
@@ -71,7 +61,7 @@ package struct HostIndex: Sendable, Equatable {
     package func entry(host: Span<UInt8>, port: UInt16) -> Int? {
         if isEmpty { return nil }
         var best = Int.max
-        if !addresses.isEmpty, let address = Self.address(of: host) {
+        if !addresses.isEmpty, let address = IPAddress(literal: host)?.unmapped {
             for candidate in addresses[address] ?? [] where candidate.matches(port) {
                 best = min(best, candidate.entry)
             }

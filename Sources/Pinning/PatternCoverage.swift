@@ -1,0 +1,57 @@
+/// Patterns in the order of their precedence, which tells of each whether an earlier one matches
+/// everything that it matches.
+package struct PatternCoverage<Owner: Sendable>: Sendable {
+    private struct Earlier: Sendable {
+        var port: UInt16?
+        var owner: Owner
+    }
+
+    private var exact: [String: [Earlier]] = [:]
+    private var oneLabel: [String: [Earlier]] = [:]
+    private var anyDepth: [String: [Earlier]] = [:]
+
+    package init() {}
+
+    /// Adds a pattern behind those that are there.
+    package mutating func insert(_ pattern: HostPattern, owner: Owner) {
+        let earlier = Earlier(port: pattern.port, owner: owner)
+        switch pattern.reach {
+        case .exact(let name): exact[name, default: []].append(earlier)
+        case .oneLabel(let name): oneLabel[name, default: []].append(earlier)
+        case .anyDepth(let name): anyDepth[name, default: []].append(earlier)
+        }
+    }
+
+    /// The owner of an earlier pattern that matches all that this one does, so that this one never
+    /// decides; nil when there is none.
+    package func owner(covering pattern: HostPattern) -> Owner? {
+        func first(_ candidates: [Earlier]?) -> Owner? {
+            candidates?.first { $0.port == nil || $0.port == pattern.port }?.owner
+        }
+        switch pattern.reach {
+        case .exact(let name):
+            if let owner = first(exact[name]) { return owner }
+            if let parent = Self.parent(of: name), let owner = first(oneLabel[parent]) {
+                return owner
+            }
+            return covering(name, first)
+        case .oneLabel(let name): return first(oneLabel[name]) ?? covering(name, first)
+        case .anyDepth(let name): return covering(name, first)
+        }
+    }
+
+    /// Of `**.` before the name or before one of its endings.
+    private func covering(_ name: String, _ first: ([Earlier]?) -> Owner?) -> Owner? {
+        var ending: String? = name
+        while let domain = ending {
+            if let owner = first(anyDepth[domain]) { return owner }
+            ending = Self.parent(of: domain)
+        }
+        return nil
+    }
+
+    private static func parent(of name: String) -> String? {
+        guard let dot = name.utf8.firstIndex(of: UInt8(ascii: ".")) else { return nil }
+        return String(name[name.utf8.index(after: dot)...])
+    }
+}

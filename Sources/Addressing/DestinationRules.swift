@@ -2,7 +2,9 @@
 /// that was asked about is the one connected to, so that a name cannot change between the two.
 ///
 /// A denial wins over everything, then a permission, and what neither names is allowed only if
-/// its scope is ``AddressScope/global``.
+/// its scope is ``AddressScope/global``. A permission by host name opens private networks alone:
+/// whoever answers for the name could else lead a request to this host, its links or a cloud's
+/// metadata service.
 package struct DestinationRules: Sendable, Hashable {
     /// Networks whose addresses are allowed whatever their scope.
     package var allow: [IPNetwork]
@@ -19,13 +21,16 @@ package struct DestinationRules: Sendable, Hashable {
     package struct HostMatch: Sendable, Hashable {
         /// A pattern of the allow list matches.
         package var allowed: Bool
+        /// The request names an address, and no name: what is allowed is that address.
+        package var isAddress: Bool
         /// A pattern of the deny list matches.
         package var denied: Bool
 
         /// The outcome of both lists' patterns.
-        package init(allowed: Bool = false, denied: Bool = false) {
+        package init(allowed: Bool = false, denied: Bool = false, isAddress: Bool = false) {
             self.allowed = allowed
             self.denied = denied
+            self.isAddress = isAddress
         }
     }
 
@@ -48,9 +53,9 @@ package struct DestinationRules: Sendable, Hashable {
             if network.contains(address) { return .refused(.deniedNetwork) }
             if let embedded, network.contains(embedded) { return .refused(.deniedNetwork) }
         }
-        if host.allowed { return .allowed }
         for network in allow where network.contains(address) { return .allowed }
         guard let refusal = DestinationRefusal(scope: address.scope) else { return .allowed }
+        if host.allowed, host.isAddress || refusal.isOpenedByHostName { return .allowed }
         return .refused(refusal)
     }
 }
@@ -79,6 +84,16 @@ package enum DestinationRefusal: String, Error, Sendable, Hashable, CaseIterable
     case broadcast = "broadcast"
     /// The address is reserved: documentation, benchmarking, unallocated and the like.
     case reserved = "reserved"
+
+    /// Whether a permission for the host's name lifts it; the others need the address or network.
+    package var isOpenedByHostName: Bool {
+        switch self {
+        case .privateNetwork, .shared: true
+        case .deniedHost, .deniedNetwork, .loopback, .linkLocal, .metadata, .unspecified,
+            .multicast, .broadcast, .reserved:
+            false
+        }
+    }
 
     /// The refusal that a scope brings; nil for global.
     package init?(scope: AddressScope) {

@@ -33,8 +33,9 @@ struct ConfigurationOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            Allow a destination that would else be refused (loopback, private, link-local, \
-            metadata): a network, an address or a host pattern; repeatable.
+            Allow a destination that is refused by default (loopback, private, link-local, \
+            metadata): a network or an address, or a host pattern for private networks; \
+            repeatable.
             """, valueName: "destination"))
     var allowDestination: [String] = []
 

@@ -53,7 +53,34 @@ import Testing
         #expect(try decide("8.8.4.4", rules) == .allowed)
         let host = DestinationRules.HostMatch(allowed: true)
         #expect(try decide("10.1.0.1", rules, host: host) == .refused(.deniedNetwork))
-        #expect(try decide("127.0.0.1", rules, host: host) == .allowed)
+        #expect(try decide("172.16.0.1", rules, host: host) == .allowed)
+    }
+
+    @Test(
+        "A permission by name opens private networks only",
+        arguments: [
+            ("10.0.0.1", nil), ("172.16.0.1", nil), ("192.168.1.1", nil), ("fd00::1", nil),
+            ("100.64.0.1", nil), ("::ffff:10.0.0.1", nil), ("64:ff9b::a00:1", nil),
+            ("8.8.8.8", nil),
+            ("127.0.0.1", .loopback), ("127.8.8.8", .loopback), ("::1", .loopback),
+            ("::ffff:127.0.0.1", .loopback), ("64:ff9b::7f00:1", .loopback),
+            ("0.0.0.0", .unspecified), ("::", .unspecified),
+            ("169.254.1.1", .linkLocal), ("fe80::1", .linkLocal),
+            ("169.254.169.254", .metadata), ("100.100.100.200", .metadata),
+            ("fd00:ec2::254", .metadata), ("64:ff9b::a9fe:a9fe", .metadata),
+            ("224.0.0.1", .multicast), ("255.255.255.255", .broadcast), ("192.0.2.1", .reserved),
+        ] as [(String, DestinationRefusal?)])
+    func namesOpenPrivateNetworksOnly(address: String, refusal: DestinationRefusal?) throws {
+        let named = DestinationRules.HostMatch(allowed: true)
+        let expected = refusal.map { DestinationRules.Decision.refused($0) } ?? .allowed
+        #expect(try decide(address, rules(), host: named) == expected)
+        #expect(refusal?.isOpenedByHostName != true)
+        // The network named opens it, and so does the address where the request names it.
+        let network = try #require(IPAddress(address))
+        let opened = DestinationRules(allow: [IPNetwork(network)])
+        #expect(try decide(address, opened, host: named) == .allowed)
+        let literal = DestinationRules.HostMatch(allowed: true, isAddress: true)
+        #expect(try decide(address, rules(), host: literal) == .allowed)
     }
 
     @Test("A denied host is refused whatever its address, even if it is allowed too")

@@ -94,7 +94,8 @@ package struct AccessConfiguration: Sendable, Equatable {
     package func hostMatch(host: Span<UInt8>, port: UInt16) -> DestinationRules.HostMatch {
         DestinationRules.HostMatch(
             allowed: allow.contains(host: host, port: port),
-            denied: deny.contains(host: host, port: port))
+            denied: deny.contains(host: host, port: port),
+            isAddress: IPAddress(literal: host) != nil)
     }
 
     /// Whether a client with this address is served.

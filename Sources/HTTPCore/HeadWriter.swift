@@ -115,7 +115,15 @@ package struct HeadWriter {
     package mutating func appendLineEnd() { append("\r\n") }
 
     /// Appends `HTTP/1.1`, the status (three digits) and its standard phrase, and CRLF.
-    package mutating func appendStatusLine(_ status: UInt16) {
+    /// - Parameter phrase: in place of the standard one; it must be of visible ASCII characters.
+    package mutating func appendStatusLine(_ status: UInt16, phrase: String? = nil) {
+        if let phrase {
+            append("HTTP/1.1 ")
+            append(decimal: UInt64(status))
+            append(" ")
+            append(text: phrase)
+            return appendLineEnd()
+        }
         if status == 200 { return append("HTTP/1.1 200 OK\r\n") }
         append("HTTP/1.1 ")
         append(decimal: UInt64(status))

@@ -29,7 +29,7 @@ import Testing
         #expect(first.tls.minimum == .tls13)
         let second = snapshot.hosts.entries[1]
         #expect(!second.upgradesToHTTPS)
-        #expect(second.tunnel == .pass)
+        #expect(second.tunnel == .auto)
         #expect(second.pinsets.isEmpty)
         #expect(second.requestTimeoutMilliseconds == nil)
         #expect(second.cacheStores)
@@ -63,7 +63,7 @@ import Testing
             "1: hosts[0].upgrade: \"http\" is not valid; expected one of https, none"),
         Wrong(
             "hosts: [{ match: [a], tunnel: open }]",
-            "1: hosts[0].tunnel: \"open\" is not valid; expected one of pass, refuse"),
+            "1: hosts[0].tunnel: \"open\" is not valid; expected one of auto, pass, refuse"),
         Wrong(
             "hosts: [{ match: [a], cache: { key: ['a b', A, a] } }]",
             "1: hosts[0].cache.key[0]: \"a b\" is not valid; "

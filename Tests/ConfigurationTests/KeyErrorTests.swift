@@ -200,7 +200,7 @@ private let units = "with ms, s, m, h or d"
         #expect(
             errors(of: "hosts:\n  - match: [a]\n    tunnel: inspect") == [
                 "gateway.yaml:3: hosts[0].tunnel: \"inspect\" is not yet supported; "
-                    + "expected pass or refuse"
+                    + "expected auto, pass or refuse"
             ])
     }
 

@@ -30,7 +30,7 @@ extension ErrorReply {
         #expect(
             reply.text == """
                 403 connect-port-refused
-                CONNECT to port 25 is not allowed
+                CONNECT to port 25 is not allowed: add it to access.connectPorts, as in [443, 25]
                 id: 0123456789abcdef
 
                 """)
@@ -41,7 +41,8 @@ extension ErrorReply {
         #expect("\(reply.contentType)" == "application/json")
         #expect(
             reply.text == #"{"status":403,"reason":"connect-port-refused","#
-                + #""message":"CONNECT to port 25 is not allowed","id":"0123456789abcdef"}"# + "\n")
+                + #""message":"CONNECT to port 25 is not allowed: add it to access.connectPorts, "#
+                + #"as in [443, 25]","id":"0123456789abcdef"}"# + "\n")
     }
 
     @Test(
@@ -49,7 +50,8 @@ extension ErrorReply {
             (
                 .connectPortRefused(25),
                 #"pinfold;error=http_request_denied;details="connect-port-refused: "#
-                    + #"CONNECT to port 25 is not allowed""#
+                    + "CONNECT to port 25 is not allowed: add it to access.connectPorts, "
+                    + #"as in [443, 25]""#
             ),
             (
                 .nameNotResolved(.nxdomain),

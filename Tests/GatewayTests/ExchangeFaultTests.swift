@@ -30,8 +30,11 @@ enum EveryFault {
         case .clientNotAllowed: .connectOnReverseRoute
         case .connectOnReverseRoute: .connectPortRefused(25)
         case .connectPortRefused: .tunnelRefused
-        case .tunnelRefused: .destinationRefused(.loopback)
-        case .destinationRefused: .loopDetected
+        case .tunnelRefused: .clearTextRefused
+        case .clearTextRefused: .pinnedPortRefused
+        case .pinnedPortRefused: .destinationRefused(.loopback)
+        case .destinationRefused: .ownListenerRefused
+        case .ownListenerRefused: .loopDetected
         case .loopDetected: .requestTimeout
         case .requestTimeout: .onlyIfCached
         case .onlyIfCached: .storedBodyUnreadable
@@ -239,19 +242,52 @@ enum EveryFault {
     }
 
     @Test func whatShowsThatAHostCannotBeReached() {
-        let levels = EveryFault.oneOfEach.filter(\.isConnectionLevel).map(\.reason.token)
+        let levels = EveryFault.oneOfEach.filter(\.showsAnUnreachableHost).map(\.reason.token)
         #expect(
             levels == [
                 "dns-nxdomain", "connection-refused", "connect-timeout", "tls-not-tls",
                 "tls-timeout",
             ])
         for error in EveryFault.connectErrors {
-            #expect(ExchangeFault.connectFailed(error).isConnectionLevel)
+            #expect(ExchangeFault.connectFailed(error).showsAnUnreachableHost)
         }
         // What is short on this side says nothing of the host.
         let ours = ResolveFailure.allCases.filter {
-            !ExchangeFault.nameNotResolved($0).isConnectionLevel
+            !ExchangeFault.nameNotResolved($0).showsAnUnreachableHost
         }
         #expect(ours == [.overloaded, .cancelled])
+    }
+
+    @Test func aServerThatIsNotTrustedHasAnswered() {
+        for error in EveryFault.tlsErrors {
+            let hasAnswered = ExchangeFault.tlsFailed(error).reachabilityEvidence
+            let isTrust = if case .trust = error { true } else { false }
+            #expect((hasAnswered == .responseReceived) == isTrust, "\(error)")
+        }
+    }
+
+    @Test(
+        arguments: [
+            (80, "[443, 80]; some clients use CONNECT for http:// URLs too"),
+            (8443, "add it to access.connectPorts, as in [443, 8443]"),
+        ] as [(UInt16, String)])
+    func aRefusedPortOfCONNECTNamesTheKeyToSet(port: UInt16, text: String) {
+        #expect(ExchangeFault.connectPortRefused(port).explanation.contains(text))
+    }
+
+    @Test func aRefusedDestinationSaysWhatOpensIt() {
+        let byName = ExchangeFault.destinationRefused(.privateNetwork).explanation
+        #expect(byName.contains("add its host name, address or network"))
+        for refusal in [DestinationRefusal.loopback, .linkLocal, .metadata] {
+            let text = ExchangeFault.destinationRefused(refusal).explanation
+            #expect(text.contains("add its address or network"))
+            #expect(text.contains("a host name opens private networks only"))
+        }
+    }
+}
+
+extension ExchangeFault {
+    fileprivate var showsAnUnreachableHost: Bool {
+        if case .connectionFailed = reachabilityEvidence { true } else { false }
     }
 }

@@ -160,7 +160,35 @@ extension OriginTable {
                 allow: [10.9.0.0/16]
                 deny: [denied.test, 192.0.2.0/24]
             """)
-        #expect(try table.named(host, under: policy).refusal == refusal)
+        let found = try table.named(host, under: policy).refusal
+        let expected = refusal.map { ExchangeFault.destinationRefused($0) }
+        #expect(found?.explanation == expected?.explanation)
+    }
+
+    @Test(
+        arguments: [
+            ("pinned.test", 80, .http, "clear-text-refused"), ("pinned.test", 443, .https, nil),
+            ("port.test", 80, .http, "pinned-port-refused"), ("port.test", 443, .https, nil),
+            ("port.test", 8443, .https, "pinned-port-refused"), ("up.test", 80, .http, nil),
+            ("open.test", 80, .http, nil), ("other.test", 80, .http, nil),
+        ] as [(String, UInt16, Scheme, String?)])
+    func whatWouldGoAroundPinsetsIsRefused(
+        host: String, port: UInt16, scheme: Scheme, reason: String?
+    ) throws {
+        let policy = try testPolicy(
+            """
+            hosts:
+              - { match: [pinned.test], pinsets: [p] }
+              - { match: ["port.test:443"], pinsets: [p] }
+              - { match: [up.test], upgrade: https, pinsets: [p] }
+              - { match: [open.test], clearText: allow, pinsets: [p] }
+            pinsets: { p: { mode: none } }
+            """)
+        #expect(try table.named(host, port, scheme, under: policy).refusal?.reason.token == reason)
+        let upstream = ReverseUpstream(host: host, port: port, isSecure: scheme == .https)
+        // A reverse listener's upstream is not upgraded.
+        let expected = host == "up.test" ? "clear-text-refused" : reason
+        #expect(table.origin(of: upstream, policy: policy).refusal?.reason.token == expected)
     }
 
     // MARK: Reverse routes
@@ -177,7 +205,7 @@ extension OriginTable {
         // A forward request for the same address is refused: it has an origin of its own.
         let forward = try table.named("127.0.0.1", 8443, .https, under: policy)
         #expect(forward !== origin)
-        #expect(forward.refusal == .loopback)
+        #expect(forward.refusal?.explanation.contains("loopback") == true)
         let clear = ReverseUpstream(host: "127.0.0.1", port: 8443, isSecure: false)
         #expect(table.origin(of: clear, policy: policy) !== origin)
         #expect(table.all.count == 3)

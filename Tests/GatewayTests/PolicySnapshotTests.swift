@@ -92,7 +92,7 @@ private enum PinsetChange: CaseIterable {
     }
 
     @Test func certificatesDoNotRunIntoOneAnother() {
-        // The same bytes in the same order, cut at another place; 0xFF is a byte of DER like others.
+        // The same bytes in the same order, cut at another place; DER may hold 0xFF.
         let (one, two) = (TestRoots.one, TestRoots.two)
         let cuts: [[[UInt8]]] = [
             [one + two], [one, two], [one + [0xFF] + two], [one + [0xFF], two],
@@ -204,13 +204,12 @@ private enum PinsetChange: CaseIterable {
                 tunnel: refuse
               - match: [api.example.com]
             """)
-        let target = policy.resolve(host: "api.example.com", port: 443)
+        let target = policy.target(host: "api.example.com", port: 443, by: .tunnel)
         #expect(target.entryIndex == 0)
-        #expect(!target.allowsTunnel)
-        #expect(target.refusal == nil)
-        let other = policy.resolve(host: "example.com", port: 443)
+        #expect(target.refusal?.reason.token == "tunnel-refused")
+        let other = policy.target(host: "example.com", port: 443, by: .tunnel)
         #expect(other.entryIndex == nil)
-        #expect(other.allowsTunnel)
+        #expect(other.refusal == nil)
     }
 
     @Test func labelsKeepTheirIndexOverReloads() throws {

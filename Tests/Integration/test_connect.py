@@ -115,6 +115,30 @@ def test_only_allowed_ports_are_tunnelled_to(gateway, scripted_origin, ports, al
         assert response.proxy_status["error"] == "http_request_denied"
 
 
+@pytest.mark.parametrize(("port", "words"), [
+    (80, ["access.connectPorts", "[443, 80]", "some clients use CONNECT for http:// URLs too"]),
+    (8443, ["access.connectPorts", "[443, 8443]"])])
+def test_a_refused_port_says_what_to_set(gateway, port, words):
+    running = gateway({"access": {"connectPorts": [443]}})
+    wire, response = running.connect(f"127.0.0.1:{port}")
+    wire.close()
+    assert response.status == 403
+    for word in words:
+        assert word in response.body.decode()
+
+
+def test_why_a_tunnel_is_not_made_stands_in_the_status_line(gateway):
+    """Clients show of a refused or failed CONNECT neither body nor fields."""
+    running = gateway({"access": {"destinations": {"allow": ["127.0.0.1"]}}})
+    for authority, reason in [("10.0.0.1:443", "destination-refused"),
+                              ("127.0.0.1:1", "connection-refused")]:
+        wire, response = running.connect(authority)
+        wire.close()
+        assert response.reason == reason
+    response = running.get("http://10.0.0.1/")
+    assert (response.status, response.reason) == (403, "Forbidden"), "only there"
+
+
 def test_a_listed_port_is_tunnelled_to(gateway, scripted_origin):
     there = scripted_origin(echo)
     running = gateway({"access": {"connectPorts": [443, there.port]}})

@@ -324,6 +324,131 @@ def test_an_origin_by_address_is_verified_by_address(gateway, origin, pki):
     assert wrong.application_bytes == b""
 
 
+# What goes around pins
+
+
+def pinned(there, pki, leaf, **entry) -> dict:
+    """The host pinned by `leaf`, at every port unless `entry` says otherwise."""
+    return {
+        "hosts": [{"match": [HOST], "pinsets": ["wanted"],
+                   "tls": {"roots": [str(pki.root.pem_file)]}, **entry}],
+        "pinsets": {"wanted": {"mode": "publicKey", "pins": [leaf.pin]}}}
+
+
+CLEAR_TEXT_WAYS = {
+    "as it is": {}, "in other letters": {"host": "API.Pinned.TEST"}, "with a final dot":
+    {"host": f"{HOST}."}, "by a pinset of mode none": {"mode": "none"}}
+
+
+@pytest.mark.parametrize("way", CLEAR_TEXT_WAYS)
+def test_a_pinned_host_gets_nothing_in_clear_text(gateway, origin, pki, way):
+    leaf = pki.intermediate.issue(HOST)
+    there = origin(lambda _: reply(b"unjudged"))
+    config = pinned(there, pki, leaf)
+    options = dict(CLEAR_TEXT_WAYS[way])
+    if "mode" in options:
+        config["pinsets"]["wanted"] = {"mode": options.pop("mode")}
+    running = gateway(config)
+    host = options.get("host", HOST)
+    response = running.get(f"http://{host}:{there.port}/", Accept="application/json")
+    assert response.status == 403
+    assert response.json()["reason"] == "clear-text-refused"
+    assert "upgrade: https" in response.json()["message"], "the remedy"
+    assert response.proxy_status["error"] == "http_request_denied"
+    assert there.accepted == 0
+    line = running.wait_access()[0]
+    assert line["reason"] == "clear-text-refused"
+
+
+@pytest.mark.parametrize("host", [HOST, "API.Pinned.TEST", f"{HOST}."])
+def test_a_pinned_host_gets_no_tunnel(gateway, origin, pki, host):
+    leaf = pki.intermediate.issue(HOST)
+    there = serve(origin, leaf)
+    running = gateway(pinned(there, pki, leaf, upgrade="https"))
+    wire, response = running.connect(f"{host}:{there.port}")
+    wire.close()
+    assert response.status == 403
+    assert response.reason == "tunnel-refused", "in the status line, which clients show"
+    assert b"tunnel: pass" in response.body, "the remedy"
+    assert there.accepted == 0
+
+
+def test_unless_the_file_says_so_in_so_many_words(gateway, origin, pki):
+    leaf = pki.intermediate.issue(HOST)
+    plain = origin(lambda _: reply(b"unjudged"))
+    running = gateway(pinned(plain, pki, leaf, clearText="allow", tunnel="pass"))
+    assert running.get(f"http://{HOST}:{plain.port}/").body == b"unjudged"
+    wire, response = running.connect(f"{HOST}:{plain.port}")
+    wire.close()
+    assert response.status == 200
+    log = running.log()
+    assert "requests in clear text go around the pinsets" in log
+    assert "tunnels go around the pinsets" in log
+
+
+@pytest.mark.parametrize("order", ["alone", "before a general entry", "after a general entry"])
+def test_other_ports_of_a_pinned_host_are_no_way_around(gateway, origin, pki, order):
+    leaf = pki.intermediate.issue(HOST)
+    secure = serve(origin, leaf)
+    plain = origin(lambda _: reply(b"unjudged"))
+    config = pinned(plain, pki, leaf, match=[f"{HOST}:{secure.port}"])
+    general = {"match": ["**.pinned.test"]}
+    if order != "alone":
+        config["hosts"].insert(1 if "before" in order else 0, general)
+    running = gateway(config)
+    for url in (f"http://{HOST}:{plain.port}/", f"http://{HOST}:{secure.port}/"):
+        assert running.get(url).status == 403
+    for there in (plain, secure):
+        wire, response = running.connect(f"{HOST}:{there.port}")
+        wire.close()
+        assert response.status == 403
+    if order == "alone":  # no entry says how servers at that port are verified
+        assert running.get(f"https://{HOST}:{plain.port}/").status == 403
+    assert plain.accepted == secure.accepted == 0
+
+
+def test_a_clear_text_reverse_route_to_a_pinned_host_is_refused(gateway, origin, pki):
+    leaf = pki.intermediate.issue(HOST)
+    there = origin(lambda _: reply(b"unjudged"))
+    config = pinned(there, pki, leaf, upgrade="https")
+    config["listeners"] = [{"name": "back", "address": "127.0.0.1:0", "kind": "reverse",
+                            "upstream": f"http://{HOST}:{there.port}"}]
+    running = gateway(config)
+    response = running.get("/", "back")
+    assert response.status == 403
+    assert b"clear-text-refused" in response.body
+    assert there.accepted == 0
+    assert "all requests are refused" in running.log()
+
+
+def test_the_probe_of_a_pinned_host_speaks_tls(gateway, origin, pki):
+    leaf = pki.intermediate.issue(HOST)
+    there = serve(origin, leaf)
+    running = gateway(pinned(there, pki, leaf, match=[f"{HOST}:{there.port}"],
+                             probe={"interval": "50ms"}))
+    until(lambda: there.requests, "the probe has asked")
+    assert there.handshakes >= 1
+    assert there.tls.names[0] == HOST
+    assert running.metric("pinfold_pin_evaluations_total", pinset="wanted", result="passed") >= 1
+
+
+def test_an_untrusted_server_is_reachable(gateway, origin, pki):
+    """It has answered: the alert for hosts that are down is not the one for wrong pins."""
+    leaf = pki.intermediate.issue(HOST)
+    there = serve(origin, leaf)
+    config = pinned(there, pki, leaf, upgrade="https")
+    config["pinsets"]["wanted"]["pins"] = [EMPTY_PIN]
+    running = gateway(config)
+
+    def state(name: str) -> float:
+        return running.metric("pinfold_host_reachability", host=HOST, state=name)
+
+    assert ask(running, "upgrade", there.port).status == 502
+    assert state("not_reachable") == 0
+    assert state("reachable") == 1
+    assert running.metric("pinfold_pin_evaluations_total", result="no_pin_matched") == 1
+
+
 # Versions, ALPN, resumption, pooling
 
 

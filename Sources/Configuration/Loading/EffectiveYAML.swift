@@ -55,7 +55,11 @@ extension ConfigurationSnapshot {
     private func write(_ entry: HostEntry, to yaml: inout YAMLText) {
         yaml.line(1, "- match: \(yaml.list(entry.match.map(\.description)))")
         yaml.line(2, "upgrade: \(entry.upgradesToHTTPS ? "https" : "none")")
-        yaml.line(2, "tunnel: \(entry.tunnel.rawValue)")
+        let pinned = entry.pinsets.isEmpty ? "" : "  # refuse: the entry has pinsets"
+        let tunnelNote = entry.tunnel == .auto ? pinned : ""
+        yaml.line(2, "tunnel: \(entry.tunnel.rawValue)\(tunnelNote)")
+        let clearTextNote = entry.clearText == .auto ? pinned : ""
+        yaml.line(2, "clearText: \(entry.clearText.rawValue)\(clearTextNote)")
         yaml.line(2, "pinsets: \(yaml.list(entry.pinsets.map { pinsets[$0].pinset.name }))")
         yaml.line(2, "tls: \(flow(entry.tls, yaml))")
         if let timeout = entry.requestTimeoutMilliseconds {

@@ -15,7 +15,10 @@ extension SnapshotReader {
     private func host(
         _ field: Field, pinsets: [String], over defaults: UpstreamTLS
     ) -> HostEntry? {
-        let keys = ["match", "upgrade", "tunnel", "pinsets", "tls", "request", "cache", "probe"]
+        let keys = [
+            "match", "upgrade", "tunnel", "clearText", "pinsets", "tls", "request", "cache",
+            "probe",
+        ]
         let later = ["intercept", "tls13Tunnel", "response"]
         guard let section = field.section(keys: keys, later: later) else {
             if case .null = field.node.content {
@@ -30,7 +33,8 @@ extension SnapshotReader {
         return HostEntry(
             match: match,
             upgradesToHTTPS: section["upgrade"]?.choice(Upgrade.self) == .https,
-            tunnel: section["tunnel"].flatMap { tunnel($0) } ?? .pass,
+            tunnel: section["tunnel"].flatMap { tunnel($0) } ?? .auto,
+            clearText: section["clearText"]?.choice() ?? .auto,
             pinsets: references(section["pinsets"], to: pinsets),
             tls: upstreamTLS(
                 section["tls"], over: defaults, later: ["clientCertificate", "clientKey"]),
@@ -63,7 +67,8 @@ extension SnapshotReader {
 
     private func tunnel(_ field: Field) -> TunnelMode? {
         if case .scalar("inspect", _) = field.node.content {
-            field.fail("\(quoted("inspect")) is not yet supported", expected: "pass or refuse")
+            field.fail(
+                "\(quoted("inspect")) is not yet supported", expected: "auto, pass or refuse")
             return nil
         }
         return field.choice()

@@ -30,7 +30,8 @@ struct SnapshotReader {
             adminField: top?["admin"])
         let hosts = hosts(top?["hosts"], pinsets: pinsets, over: defaultTLS)
         warnOfUnusedPinsets(top?["pinsets"], pinsets, hosts)
-        return ConfigurationSnapshot(
+        warnOfShadowedPatterns(top?["hosts"], hosts)
+        let snapshot = ConfigurationSnapshot(
             workers: workers(top?["workers"]),
             listeners: listeners,
             admin: admin,
@@ -44,6 +45,9 @@ struct SnapshotReader {
             limits: limits(top?["limits"]),
             timeouts: timeouts(top?["timeouts"]),
             log: log(top?["log"]))
+        warnOfBypasses(top?["hosts"], snapshot)
+        warnOfRefusedUpstreams(top?["listeners"], snapshot)
+        return snapshot
     }
 
     private func workers(_ field: Field?) -> WorkerCount {

@@ -9,6 +9,8 @@ package struct HostEntry: Sendable, Equatable {
     package var upgradesToHTTPS: Bool
     /// What is done with CONNECT to these hosts.
     package var tunnel: TunnelMode
+    /// What is done with requests that would go out in clear text.
+    package var clearText: ClearTextMode
     /// Indexes into ``ConfigurationSnapshot/pinsets``: all of them must pass.
     package var pinsets: [Int]
     /// How these servers are verified, the defaults of `tls` filled in.
@@ -27,9 +29,21 @@ package struct HostEntry: Sendable, Equatable {
 
 /// What is done with CONNECT.
 package enum TunnelMode: String, Sendable, Equatable, CaseIterable {
+    /// Refused where the host has pinsets, which a tunnel goes around; else passed.
+    case auto
     /// Bytes are relayed unseen.
     case pass
     /// CONNECT is refused.
+    case refuse
+}
+
+/// What is done with requests that would go out in clear text.
+package enum ClearTextMode: String, Sendable, Equatable, CaseIterable {
+    /// Refused where the host has pinsets, which clear text goes around; else sent.
+    case auto
+    /// They are sent.
+    case allow
+    /// They are refused.
     case refuse
 }
 
@@ -82,12 +96,19 @@ package struct HostTable: Sendable, Equatable {
     package let entries: [HostEntry]
     /// The index over all patterns.
     package let index: HostIndex
+    /// The patterns of the entries with pinsets, their ports dropped.
+    private let pinned: HostIndex
 
-    /// Builds the index.
+    /// Builds the indexes.
     package init(entries: [HostEntry]) {
         self.entries = entries
         index = HostIndex(patterns: entries.map(\.match))
+        let pinnedEntries = entries.filter { !$0.pinsets.isEmpty }
+        pinned = HostIndex(patterns: pinnedEntries.map { $0.match.map(\.atEveryPort) })
     }
+
+    /// Whether an entry with pinsets matches a host at some port.
+    func isPinned(_ host: Span<UInt8>) -> Bool { pinned.entry(host: host, port: 0) != nil }
 }
 
 /// Networks and host patterns of `access.destinations`.

@@ -29,7 +29,7 @@ extension Exchange {
         }
         self.origin = renewed
         guard let refusal = renewed.refusal else { return renewed }
-        reply(with: .destinationRefused(refusal), closing: false)
+        reply(with: refusal, closing: false)
         return nil
     }
 

@@ -19,8 +19,12 @@ extension Exchange {
         // What a client sends behind CONNECT is meant for the tunnel, and may come before it has
         // read that there is none: it must never be read as a request.
         let mustClose = closing || fault.leavesNoRoom || request.method == .connect
-        sendLocal(status: fault.status, contentType: reply.contentType, closing: mustClose) {
-            writer in
+        // Clients show of a failed CONNECT the status line at most.
+        let phrase = request.form == .authority ? fault.reason.token : nil
+        sendLocal(
+            status: fault.status, phrase: phrase, contentType: reply.contentType,
+            closing: mustClose
+        ) { writer in
             writer.append("Proxy-Status: ")
             writer.append(reply.proxyStatus.span)
             writer.appendLineEnd()
@@ -38,7 +42,7 @@ extension Exchange {
 
     /// Sends a complete response of the gateway's own.
     func sendLocal(
-        status: UInt16, contentType: StaticString?, closing: Bool,
+        status: UInt16, phrase: String? = nil, contentType: StaticString?, closing: Bool,
         fields: (inout HeadWriter) -> Void = { _ in }, body: () -> [UInt8]
     ) {
         guard let client else { return finish() }
@@ -47,7 +51,7 @@ extension Exchange {
         let content = body()
         let head = worker.loop.buffers.takeSmall()
         var writer = HeadWriter(head.writable)
-        writer.appendStatusLine(status)
+        writer.appendStatusLine(status, phrase: phrase)
         writer.append(field: .date, date: worker.wallSeconds)
         if let contentType {
             writer.append(field: .contentType, contentType)

@@ -60,7 +60,7 @@ extension Exchange {
     private func proceed(to origin: Origin) {
         self.origin = origin
         if let refusal = origin.refusal {
-            return reply(with: .destinationRefused(refusal), closing: false)
+            return reply(with: refusal, closing: false)
         }
         if hasPassedTooOften {
             return reply(with: .loopDetected, closing: false)

@@ -11,11 +11,8 @@ extension Exchange {
             return reply(with: .connectPortRefused(request.port), closing: false)
         }
         let host = withRequestHead { $0.text(at: request.host) }.lowercased()
-        let target = policy.resolve(host: host, port: request.port)
-        guard target.allowsTunnel else { return reply(with: .tunnelRefused, closing: false) }
-        if let refusal = target.refusal {
-            return reply(with: .destinationRefused(refusal), closing: false)
-        }
+        let target = policy.target(host: host, port: request.port, by: .tunnel)
+        if let refusal = target.refusal { return reply(with: refusal, closing: false) }
         guard isAdmitted() else { return }
         phase = .tunnelling
         let reachability = policy.reachability(host: host, port: request.port)
@@ -30,7 +27,7 @@ extension Exchange {
             connectOperation = nil
             switch result {
             case .failure(let fault):
-                if fault.isConnectionLevel { worker.note(reachability, fault) }
+                worker.note(reachability, fault)
                 reply(with: fault, closing: false)
             case .success(let made):
                 worker.note(reachability, nil)

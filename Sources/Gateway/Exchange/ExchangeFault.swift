@@ -1,3 +1,4 @@
+import Activity
 import Addressing
 import EventLoop
 import HTTPCore
@@ -15,7 +16,10 @@ package enum ExchangeFault: Error, Sendable {
     case connectOnReverseRoute
     case connectPortRefused(UInt16)
     case tunnelRefused
+    case clearTextRefused
+    case pinnedPortRefused
     case destinationRefused(DestinationRefusal)
+    case ownListenerRefused
     case loopDetected
     case requestTimeout
     case onlyIfCached
@@ -51,7 +55,10 @@ package enum ExchangeFault: Error, Sendable {
         case .connectOnReverseRoute: .access(.connectOnReverseRoute)
         case .connectPortRefused: .access(.connectPortRefused)
         case .tunnelRefused: .access(.tunnelRefused)
+        case .clearTextRefused: .access(.clearTextRefused)
+        case .pinnedPortRefused: .access(.pinnedPortRefused)
         case .destinationRefused: .access(.destinationRefused)
+        case .ownListenerRefused: .access(.ownListenerRefused)
         case .loopDetected: .access(.loopDetected)
         case .requestTimeout: .gateway(.requestTimeout)
         case .onlyIfCached: .gateway(.onlyIfCached)
@@ -87,19 +94,46 @@ package enum ExchangeFault: Error, Sendable {
         switch self {
         case .request(let error): "the request was refused: \(error.explanation)"
         case .response(let error): "the server's response was refused: \(error.explanation)"
-        case .connectPortRefused(let port): "CONNECT to port \(port) is not allowed"
+        // What to write stands in the reply itself: who meets these has a file to change.
+        case .tunnelRefused:
+            "\(reason.entry.meaning): request it as http:// with upgrade: https in the entry, or "
+                + "write tunnel: pass there"
+        case .clearTextRefused:
+            "\(reason.entry.meaning): write upgrade: https in the entry, https:// in a reverse "
+                + "listener's upstream, or clearText: allow"
+        case .pinnedPortRefused:
+            "\(reason.entry.meaning): write the host without a port in match, or add an entry for "
+                + "this port"
+        case .connectPortRefused(let port): Self.explanation(connectPort: port)
         case .destinationRefused(.deniedHost):
             "the destination is refused: access.destinations.deny names its host"
         case .destinationRefused(.deniedNetwork):
             "the destination is refused: access.destinations.deny names its network"
-        case .destinationRefused(let refusal):
-            "the destination is refused (\(refusal.rawValue)); "
-                + "access.destinations.allow can allow it"
+        case .destinationRefused(let refusal): Self.explanation(of: refusal)
         case .connectFailed(let error): "the connection to the server failed: \(error)"
         case .tlsFailed(let error): "no secure connection to the server: \(error)"
         case .upstreamReset(let error): "the connection to the server broke: \(error)"
         default: reason.entry.meaning
         }
+    }
+}
+
+extension ExchangeFault {
+    private static func explanation(connectPort port: UInt16) -> String {
+        let hint =
+            port == 80
+            ? "; some clients use CONNECT for http:// URLs too, and need port 80 there" : ""
+        return "CONNECT to port \(port) is not allowed: add it to access.connectPorts, as in "
+            + "[443, \(port)]\(hint)"
+    }
+
+    private static func explanation(of refusal: DestinationRefusal) -> String {
+        let named = "the destination is refused (\(refusal.rawValue))"
+        return refusal.isOpenedByHostName
+            ? "\(named): to allow it, add its host name, address or network to "
+                + "access.destinations.allow"
+            : "\(named): to allow it, add its address or network to access.destinations.allow, "
+                + "where a host name opens private networks only"
     }
 }
 
@@ -111,12 +145,17 @@ extension ExchangeFault {
         if case .descriptorsExhausted = self { true } else { false }
     }
 
-    /// Whether the fault shows that the host cannot be reached, as opposed to an answer of it.
-    package var isConnectionLevel: Bool {
+    /// What the fault tells of the host's reachability; nil: nothing, it is the gateway's own. A
+    /// server that is not trusted has answered: that it is the wrong one is told by the metrics of
+    /// trust.
+    package var reachabilityEvidence: ReachabilityEvent? {
         switch self {
-        case .nameNotResolved(.overloaded), .nameNotResolved(.cancelled): false
-        case .nameNotResolved, .connectFailed, .connectTimeout, .tlsFailed, .tlsTimeout: true
-        default: false
+        case .nameNotResolved(.overloaded), .nameNotResolved(.cancelled): nil
+        case .nameNotResolved: .connectionFailed(.nameResolution)
+        case .connectFailed, .connectTimeout: .connectionFailed(.connect)
+        case .tlsFailed(.trust): .responseReceived
+        case .tlsFailed, .tlsTimeout: .connectionFailed(.tls)
+        default: nil
         }
     }
 }

@@ -5,7 +5,10 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
     case connectOnReverseRoute
     case connectPortRefused
     case tunnelRefused
+    case clearTextRefused
+    case pinnedPortRefused
     case destinationRefused
+    case ownListenerRefused
     case loopDetected
 
     /// Everything that is said of it.
@@ -36,15 +39,34 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
         case .tunnelRefused:
             ReasonEntry(
                 "tunnel-refused", .access, 403, .requestDenied,
-                "tunnels to this host are refused by its configuration",
-                remedy: "Ask for the host with `http://` and `upgrade: https`, or set `tunnel: "
+                "tunnels to this host are refused by its entry of hosts, as is the default with "
+                    + "pinsets, which a tunnel goes around",
+                remedy: "Ask for the host with `http://` and `upgrade: https`, or write `tunnel: "
                     + "pass` in its entry of `hosts`.")
+        case .clearTextRefused:
+            ReasonEntry(
+                "clear-text-refused", .access, 403, .requestDenied,
+                "clear text to this host is refused by its entry of hosts, as is the default with "
+                    + "pinsets, which clear text goes around",
+                remedy: "Write `upgrade: https` in the entry (`https://` in a reverse listener's "
+                    + "upstream), or `clearText: allow`.")
+        case .pinnedPortRefused:
+            ReasonEntry(
+                "pinned-port-refused", .access, 403, .requestDenied,
+                "this host has pinsets, but no entry of hosts names them for this port",
+                remedy: "Write the host without a port in `match`, or add an entry for this port.")
         case .destinationRefused:
             ReasonEntry(
                 "destination-refused", .access, 403, .destinationProhibited,
                 "the destination's address is not one that may be connected to",
-                remedy: "Name its network in `access.destinations.allow`, or take it out of "
+                remedy: "Name its network in `access.destinations.allow` (a host name there opens "
+                    + "private networks only), or take it out of "
                     + "`access.destinations.deny`: the reply says which of the two decides.")
+        case .ownListenerRefused:
+            ReasonEntry(
+                "own-listener-refused", .access, 403, .loopDetected,
+                "the destination is this gateway itself: it is one of its own listeners",
+                remedy: "Look for the client, or the DNS name, that leads back to the gateway.")
         case .loopDetected:
             ReasonEntry(
                 "loop-detected", .access, 508, .loopDetected,

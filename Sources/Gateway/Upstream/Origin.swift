@@ -38,8 +38,8 @@ final class Origin {
     private(set) var reachability: HostReachability?
     private(set) var cacheStores = false
     private(set) var firstByteMilliseconds: Int64 = 0
-    /// What was decided about the host by name or, for a literal, by address.
-    let refusal: DestinationRefusal?
+    /// Why it must not be reached, as far as its name, or its address for a literal, tells.
+    let refusal: ExchangeFault?
     /// What the rules' patterns say of the host.
     let match: DestinationRules.HostMatch
     /// The trust and the rules of access under which its responses are obtained; the same over
@@ -62,7 +62,7 @@ final class Origin {
     var isStarved = false
 
     init(
-        key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: DestinationRefusal?,
+        key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: ExchangeFault?,
         match: DestinationRules.HostMatch
     ) {
         self.key = key
@@ -91,8 +91,8 @@ final class Origin {
     ) -> CacheRoute {
         if key.isFixed { return .reverse }
         if key.requestedPort == key.port { return .direct }
-        let direct = policy.resolve(host: key.host, port: key.port)
-        return policy.fingerprint(entryIndex: direct.entryIndex, isFixed: false) == trust
+        let direct = policy.entry(host: key.host, port: key.port)
+        return policy.fingerprint(entryIndex: direct, isFixed: false) == trust
             ? .direct : .upgraded
     }
 

@@ -73,12 +73,14 @@ final class OriginTable {
     /// The origin behind a reverse listener.
     func origin(of upstream: ReverseUpstream, policy: PolicySnapshot) -> Origin {
         if let known = reverse[upstream] { return known }
-        let target = policy.resolve(host: upstream.host, port: upstream.port)
+        let target = policy.target(
+            host: upstream.host, port: upstream.port, by: .fixed(isSecure: upstream.isSecure))
         let origin = Origin(
             key: Origin.Key(
                 host: upstream.host, port: upstream.port, isSecure: upstream.isSecure,
                 requestedPort: upstream.port, isFixed: true),
-            policy: policy, entryIndex: target.entryIndex, refusal: nil, match: target.match)
+            policy: policy, entryIndex: target.entryIndex, refusal: target.refusal,
+            match: target.match)
         reverse[upstream] = origin
         return origin
     }
@@ -86,14 +88,12 @@ final class OriginTable {
     private func make(
         _ host: String, _ port: UInt16, _ scheme: Scheme, _ policy: PolicySnapshot
     ) -> Origin {
-        let target = policy.resolve(host: host, port: port, upgradesHTTP: scheme == .http)
-        let entry = target.entryIndex.map { policy.configuration.hosts.entries[$0] }
-        let upgrades = scheme == .http && (entry?.upgradesToHTTPS ?? false)
-        let isSecure = scheme == .https || upgrades
+        let target = policy.target(
+            host: host, port: port, by: .request(isSecure: scheme == .https))
         return Origin(
             key: Origin.Key(
-                host: host, port: upgrades && port == 80 ? 443 : port, isSecure: isSecure,
-                requestedPort: port, isFixed: false),
+                host: host, port: target.port, isSecure: target.isSecure, requestedPort: port,
+                isFixed: false),
             policy: policy, entryIndex: target.entryIndex, refusal: target.refusal,
             match: target.match)
     }

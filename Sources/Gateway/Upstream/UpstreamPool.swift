@@ -206,7 +206,7 @@ final class UpstreamPool {
     private func failed(_ origin: Origin, _ fault: ExchangeFault) {
         origin.connecting -= 1
         establishing -= 1
-        if fault.isConnectionLevel { worker.note(origin, fault) }
+        worker.note(origin, fault)
         if let consumer = takeWaiter(origin, isFresh: true) {
             consumer.upstreamFailed(fault, responseStarted: false)
         }

@@ -98,44 +98,90 @@ package final class PolicySnapshot: Sendable {
         return match.map { entryReachability[index][$0] }
     }
 
-    private func entry(host: String, port: UInt16) -> Int? {
+    /// The index of the host entry that applies; nil for none.
+    func entry(host: String, port: UInt16) -> Int? {
         configuration.hostEntry(host: host.utf8.span, port: port)
     }
 
     func destinationMatch(host: String, port: UInt16) -> DestinationRules.HostMatch {
-        let bytes = host.utf8.span
-        return DestinationRules.HostMatch(
-            allowed: configuration.access.allow.contains(host: bytes, port: port),
-            denied: configuration.access.deny.contains(host: bytes, port: port))
+        configuration.access.hostMatch(host: host.utf8.span, port: port)
+    }
+
+    /// What a request asks for, as far as it decides how its destination is reached.
+    enum Approach {
+        case tunnel
+        /// An absolute URL; `isSecure`: https.
+        case request(isSecure: Bool)
+        /// A reverse listener's upstream, which no rule of access applies to.
+        case fixed(isSecure: Bool)
     }
 
     /// What is known of a destination before its name is resolved.
     struct Target {
         let entryIndex: Int?
+        /// Connected to: an upgrade may lead to another port than the one requested.
+        let port: UInt16
+        /// TLS is spoken to it.
+        let isSecure: Bool
         let match: DestinationRules.HostMatch
-        /// The name is denied, or it is an address that is.
-        let refusal: DestinationRefusal?
-        let allowsTunnel: Bool
+        /// It must not be reached so: its pinsets would be gone around, its name is denied, or it
+        /// is an address that is.
+        let refusal: ExchangeFault?
     }
 
-    /// - Parameter port: what the request names. An upgrade may connect to another one: then a
-    ///   denial counts at either, and a permission only at the one connected to.
-    func resolve(host: String, port: UInt16, upgradesHTTP: Bool = false) -> Target {
+    /// - Parameter port: what the request names. After an upgrade a denial counts at either port,
+    ///   and a permission only at the one connected to.
+    func target(host: String, port: UInt16, by approach: Approach) -> Target {
         let entryIndex = entry(host: host, port: port)
-        let upgrades =
-            upgradesHTTP && port == 80
-            && entryIndex.map { configuration.hosts.entries[$0].upgradesToHTTPS } ?? false
-        var match = destinationMatch(host: host, port: upgrades ? 443 : port)
-        if upgrades, destinationMatch(host: host, port: port).denied { match.denied = true }
-        var refusal: DestinationRefusal? = match.denied ? .deniedHost : nil
-        if let address = IPAddress(host) ?? IPAddress(host: host.utf8.span),
-            case .refused(let reason) = destinationRules.decide(address, host: match)
-        {
-            refusal = reason
+        var connected = port
+        var isSecure = false
+        switch approach {
+        case .tunnel: break
+        case .fixed(let secure): isSecure = secure
+        case .request(let secure):
+            let upgrades =
+                !secure
+                && (entryIndex.map { configuration.hosts.entries[$0].upgradesToHTTPS } ?? false)
+            isSecure = secure || upgrades
+            if upgrades, port == 80 { connected = 443 }
         }
-        let mode = entryIndex.map { configuration.hosts.entries[$0].tunnel } ?? .pass
+        var match = destinationMatch(host: host, port: connected)
+        if connected != port, destinationMatch(host: host, port: port).denied {
+            match.denied = true
+        }
+        var refusal = bypass(host, port, entryIndex, approach, isSecure ? connected : nil)
+        if refusal == nil { refusal = destinationRefusal(host, match, approach) }
         return Target(
-            entryIndex: entryIndex, match: match, refusal: refusal, allowsTunnel: mode == .pass)
+            entryIndex: entryIndex, port: connected, isSecure: isSecure, match: match,
+            refusal: refusal)
+    }
+
+    /// - Parameter securePort: where TLS is spoken to; nil for clear text.
+    private func bypass(
+        _ host: String, _ port: UInt16, _ entryIndex: Int?, _ approach: Approach,
+        _ securePort: UInt16?
+    ) -> ExchangeFault? {
+        var way = securePort.map { ServerApproach.verifiedTLS(port: $0) } ?? .clearText
+        if case .tunnel = approach { way = .tunnel }
+        let bypass = configuration.pinBypass(
+            host: host.utf8.span, port: port, entry: entryIndex, by: way)
+        switch bypass {
+        case .clearText: return .clearTextRefused
+        case .tunnel: return .tunnelRefused
+        case .port: return .pinnedPortRefused
+        case nil: return nil
+        }
+    }
+
+    private func destinationRefusal(
+        _ host: String, _ match: DestinationRules.HostMatch, _ approach: Approach
+    ) -> ExchangeFault? {
+        if case .fixed = approach { return nil }
+        if match.denied { return .destinationRefused(.deniedHost) }
+        guard let address = IPAddress(literal: host.utf8.span),
+            case .refused(let reason) = destinationRules.decide(address, host: match)
+        else { return nil }
+        return .destinationRefused(reason)
     }
 }
 

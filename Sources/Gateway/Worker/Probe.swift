@@ -33,18 +33,25 @@ final class Probe: EventHandler, UpstreamConsumer {
             guard let configuration = entry.probe else { return [] }
             return entry.match.compactMap { pattern in
                 guard let host = pattern.exactName else { return nil }
-                let isSecure = entry.upgradesToHTTPS || pattern.port == 443
-                let port = pattern.port ?? (isSecure ? 443 : 80)
+                let (scheme, port) = target(pattern, entry)
                 guard let reachability = policy.reachability(host: host, port: port),
                     let origin = worker.origins.origin(
-                        host: host.utf8.span, port: port, scheme: isSecure ? .https : .http,
-                        policy: policy)
+                        host: host.utf8.span, port: port, scheme: scheme, policy: policy)
                 else { return nil }
                 return Probe(
                     worker: worker, origin: origin, reachability: reachability,
                     configuration: configuration)
             }
         }
+    }
+
+    /// What is asked for, as a request of a client would: a pinned host by TLS, unless the entry
+    /// allows clear text and nothing more.
+    private static func target(_ pattern: HostPattern, _ entry: HostEntry) -> (Scheme, UInt16) {
+        if entry.upgradesToHTTPS { return (.http, pattern.port ?? 80) }
+        let isPinned = !entry.pinsets.isEmpty && entry.clearText != .allow
+        let isSecure = isPinned || entry.clearText == .refuse || pattern.port == 443
+        return isSecure ? (.https, pattern.port ?? 443) : (.http, pattern.port ?? 80)
     }
 
     func start() {
@@ -91,7 +98,11 @@ final class Probe: EventHandler, UpstreamConsumer {
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
         isWaiting = false
         upstream = nil
-        worker.note(reachability, .probeFailed)
+        guard let evidence = fault.reachabilityEvidence else {
+            return worker.note(reachability, .probeFailed)
+        }
+        let hasAnswered = evidence == .responseReceived
+        worker.note(reachability, hasAnswered ? .probeSucceeded : .probeFailed)
     }
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {

@@ -8,22 +8,17 @@ import TLS
 
 // What a worker reports: to the operational log, the access log and the states of hosts.
 extension Worker {
-    /// Notes whether an origin could be connected to.
+    /// Notes what a connection attempt tells of an origin's reachability.
     func note(_ origin: Origin, _ fault: ExchangeFault?) {
         note(origin.reachability, fault)
     }
 
-    /// Notes for a configured host whether it could be connected to; `fault` says why not.
+    /// Notes what a connection attempt tells of a configured host's reachability; `fault` is nil
+    /// when it was connected to.
     func note(_ host: HostReachability?, _ fault: ExchangeFault?) {
         guard let host else { return }
-        let event: ReachabilityEvent
-        switch fault {
-        case nil: event = .responseReceived
-        case .nameNotResolved: event = .connectionFailed(.nameResolution)
-        case .tlsFailed, .tlsTimeout: event = .connectionFailed(.tls)
-        case .some: event = .connectionFailed(.connect)
-        }
-        note(host, event)
+        let event = fault.map(\.reachabilityEvidence) ?? .responseReceived
+        if let event { note(host, event) }
     }
 
     func note(_ host: HostReachability, _ event: ReachabilityEvent) {

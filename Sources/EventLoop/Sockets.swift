@@ -196,6 +196,19 @@ package enum Sockets {
         return address.endpoint
     }
 
+    /// Whether the system would deliver a connection to this address to this host, by its routes as
+    /// they are now: it then chooses the address itself as the source. Sends nothing.
+    package static func isLocal(_ address: IPAddress) -> Bool {
+        // Any port will do: connecting a datagram socket only looks for a route.
+        let endpoint = Endpoint(address: address, port: 9)
+        let fd = socket(family(endpoint), Int32(SOCK_DGRAM.rawValue) | flags, 0)
+        guard fd >= 0 else { return false }
+        defer { Descriptors.close(fd) }
+        var target = KernelAddress(endpoint)
+        guard target.withPointer({ CLinux.connect(fd, $0, $1.pointee) }) == 0 else { return false }
+        return localEndpoint(fd)?.address == address
+    }
+
     /// Ends the sending side: the peer reads end of stream after what was already sent.
     package static func shutdownWrite(_ fd: Int32) {
         _ = shutdown(fd, Int32(SHUT_WR))

@@ -61,6 +61,7 @@ package final class GatewayProcess {
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
         let shared = try makeServices(telling: mailboxes[0])
         self.shared = shared
+        tell(shared, of: perWorker)
         publish(configuration, policy)
         log(startWarnings)
         try startWorkers(policy, perWorker, shared)
@@ -183,6 +184,12 @@ package final class GatewayProcess {
         }
     }
 
+    /// The first worker has a socket of each listener.
+    private func tell(_ shared: SharedServices, of perWorker: [[ListenerSocket]]) {
+        let own = OwnListeners(perWorker[0].map(\.endpoint))
+        shared.ownListeners.withLock { $0 = own }
+    }
+
     private func announce(_ perWorker: [[ListenerSocket]]) {
         for socket in perWorker[0] {
             logger.info(
@@ -277,6 +284,7 @@ package final class GatewayProcess {
             let policy = try makePolicy(next, generation: generation)
             let perWorker = try sockets.open(next)
             log(loaded.warnings)
+            if let shared { tell(shared, of: perWorker) }
             warnOfWhatNeedsRestart(next)
             warnOfWhatIsRemoved(next)
             configuration = next

@@ -28,12 +28,13 @@ final class ConnectOperation: EventHandler {
 
     private unowned(unsafe) let worker: Worker
     private let host: String
+    private let port: UInt16
     private let rules: DestinationRules?
     private let hostMatch: DestinationRules.HostMatch
     private let completion: Completion
     private var plan: HappyEyeballs
     private var attempts: [Attempt?] = []
-    private var lastRefusal: DestinationRefusal?
+    private var lastRefusal: ExchangeFault?
     private var lookupFailure: ResolveFailure?
     private var overallDeadline: Int64 = 0
     private var raceTimer = Int64.max
@@ -51,6 +52,7 @@ final class ConnectOperation: EventHandler {
     ) {
         self.worker = worker
         self.host = host
+        self.port = port
         self.rules = rules
         self.hostMatch = hostMatch
         self.completion = completion
@@ -121,18 +123,27 @@ final class ConnectOperation: EventHandler {
     func arrived(_ answer: ResolvedAnswer) {
         guard !finished else { return }
         let allowed = answer.addresses.filter { address in
-            guard let rules else { return true }
-            switch rules.decide(address, host: hostMatch) {
-            case .allowed: return true
-            case .refused(let refusal):
-                lastRefusal = refusal
-                return false
-            }
+            guard let refusal = refusal(of: address) else { return true }
+            lastRefusal = refusal
+            return false
         }
         perform(
             plan.handle(
                 .answersArrived(
                     allowed, isComplete: answer.isComplete, nowMilliseconds: worker.loop.now)))
+    }
+
+    /// Why an address may not be connected to. What the operator named as a reverse listener's
+    /// upstream is not judged, even if it is another listener: a request that comes back to where
+    /// it was is found by its Via field.
+    private func refusal(of address: IPAddress) -> ExchangeFault? {
+        guard let rules else { return nil }
+        if case .refused(let refusal) = rules.decide(address, host: hostMatch) {
+            return .destinationRefused(refusal)
+        }
+        // A copy: the lock is not held while the system is asked for a route.
+        let own = worker.shared.ownListeners.withLock { $0 }
+        return own.contains(address, port: port) ? .ownListenerRefused : nil
     }
 
     private func attemptEnded(_ index: Int, _ error: Errno?) {
@@ -208,7 +219,7 @@ final class ConnectOperation: EventHandler {
             let error = Errno(code: errno)
             return error.isExhaustion ? .descriptorsExhausted : .connectFailed(error)
         case .noAddress:
-            if let lastRefusal { return .destinationRefused(lastRefusal) }
+            if let lastRefusal { return lastRefusal }
             return .nameNotResolved(lookupFailure ?? .noData)
         }
     }

@@ -3,6 +3,7 @@ import Addressing
 import Admin
 import CacheStore
 import EventLoop
+import Locking
 import Logging
 import Metrics
 import Resolver
@@ -20,6 +21,8 @@ package final class SharedServices: Sendable {
     package let labels: RouteLabels
     /// Answers requests to the administrative listener.
     package let administration: @Sendable (AdminRequest) -> AdminResponse
+    /// What the process listens on; changed by a reload, asked once per connection to a server.
+    let ownListeners = Locked(OwnListeners())
     /// Client connections of all workers, for the limit.
     let clientConnections = Atomic<Int>(0)
     /// What each client has open, for the limits of one client.

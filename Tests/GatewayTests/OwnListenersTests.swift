@@ -1,0 +1,62 @@
+import Addressing
+import EventLoop
+import Testing
+
+@testable import Gateway
+
+@Suite struct OwnListenersTests {
+    private struct Case: CustomTestStringConvertible {
+        var listener: String
+        var destination: String
+        var isOwn: Bool
+        var testDescription: String { "\(listener) \(destination)" }
+    }
+
+    /// The only address of this host besides loopback.
+    private static let local = IPAddress("192.0.2.7")
+
+    @Test(arguments: [
+        Case(listener: "127.0.0.1:80", destination: "127.0.0.1:80", isOwn: true),
+        Case(listener: "127.0.0.1:80", destination: "[::ffff:127.0.0.1]:80", isOwn: true),
+        Case(listener: "127.0.0.1:80", destination: "0.0.0.0:80", isOwn: true),
+        Case(listener: "127.0.0.1:80", destination: "127.0.0.1:81", isOwn: false),
+        Case(listener: "127.0.0.1:80", destination: "127.0.0.2:80", isOwn: false),
+        Case(listener: "127.0.0.1:80", destination: "[::1]:80", isOwn: false),
+        Case(listener: "127.0.0.1:80", destination: "192.0.2.7:80", isOwn: false),
+        Case(listener: "[::1]:80", destination: "[::1]:80", isOwn: true),
+        Case(listener: "[::1]:80", destination: "[::]:80", isOwn: true),
+        Case(listener: "[::1]:80", destination: "127.0.0.1:80", isOwn: false),
+        Case(listener: "192.0.2.7:80", destination: "192.0.2.7:80", isOwn: true),
+        Case(listener: "192.0.2.7:80", destination: "127.0.0.1:80", isOwn: false),
+        Case(listener: "0.0.0.0:80", destination: "0.0.0.0:80", isOwn: true),
+        Case(listener: "0.0.0.0:80", destination: "127.0.0.1:80", isOwn: true),
+        Case(listener: "0.0.0.0:80", destination: "127.9.9.9:80", isOwn: true),
+        Case(listener: "0.0.0.0:80", destination: "[::ffff:127.9.9.9]:80", isOwn: true),
+        Case(listener: "0.0.0.0:80", destination: "192.0.2.7:80", isOwn: true),
+        Case(listener: "0.0.0.0:80", destination: "[::ffff:192.0.2.7]:80", isOwn: true),
+        Case(listener: "0.0.0.0:80", destination: "192.0.2.8:80", isOwn: false),
+        Case(listener: "0.0.0.0:80", destination: "192.0.2.7:81", isOwn: false),
+        Case(listener: "0.0.0.0:80", destination: "[::1]:80", isOwn: false),
+        Case(listener: "[::]:80", destination: "[::1]:80", isOwn: true),
+        Case(listener: "[::]:80", destination: "127.0.0.1:80", isOwn: false),
+        Case(listener: "[::]:80", destination: "[2001:db8::8]:80", isOwn: false),
+    ])
+    private func byAnyAddressOfAListener(this: Case) throws {
+        let own = OwnListeners([
+            try #require(Endpoint("203.0.113.9:9")), try #require(Endpoint(this.listener)),
+        ])
+        let destination = try #require(Endpoint(this.destination))
+        let found = own.contains(destination.address, port: destination.port) { $0 == Self.local }
+        #expect(found == this.isOwn)
+    }
+
+    @Test func withoutListenersNothingIsOwn() {
+        #expect(!OwnListeners().contains(.loopbackV4, port: 80))
+    }
+
+    @Test func theSystemKnowsItsOwnAddresses() throws {
+        #expect(Sockets.isLocal(.loopbackV4))
+        // TEST-NET-3 is nobody's, RFC 5737.
+        #expect(!Sockets.isLocal(try #require(IPAddress("203.0.113.77"))))
+    }
+}

@@ -65,8 +65,22 @@ package enum ResolveFailure: String, Error, Sendable, Hashable, CaseIterable {
     case badName = "bad_name"
     /// As many lookups are pending as may be.
     case overloaded = "overloaded"
+    /// The client has its share of the lookups that may be under way.
+    case clientLimit = "client-limit"
+    /// The zone has its share of them, or keeps timing out and has a few that try it.
+    case zoneLimit = "zone-limit"
     /// The resolver was closed.
     case cancelled = "cancelled"
+
+    /// Whether the resolver did not ask, for want of room or because it ends.
+    package var isOwn: Bool {
+        switch self {
+        case .overloaded, .clientLimit, .zoneLimit, .cancelled: true
+        case .nxdomain, .noData, .timeout, .serverFailure, .refused, .unreachable, .badResponse,
+            .badName:
+            false
+        }
+    }
 
     /// The `rcode` parameter of Proxy-Status (RFC 9209 §2.3.2), where a server gave one.
     package var rcode: StaticString? {
@@ -75,7 +89,9 @@ package enum ResolveFailure: String, Error, Sendable, Hashable, CaseIterable {
         case .noData: "NOERROR"
         case .serverFailure: "SERVFAIL"
         case .refused: "REFUSED"
-        case .timeout, .unreachable, .badResponse, .badName, .overloaded, .cancelled: nil
+        case .timeout, .unreachable, .badResponse, .badName, .overloaded, .clientLimit,
+            .zoneLimit, .cancelled:
+            nil
         }
     }
 }
@@ -121,7 +137,8 @@ package struct ResolverOptions: Sendable {
     package var hostsCheckMilliseconds: Int64 = 5000
     /// Names remembered; beyond, the least recently used one is dropped.
     package var maximumEntries = 4096
-    /// Names being looked up; beyond, `overloaded`.
+    /// Names being looked up; beyond, `overloaded`. Once half of these places are taken, one
+    /// client, and one zone, gets at most a quarter of them.
     package var maximumPending = 1024
     /// Callers waiting, over all names; beyond, `overloaded`.
     package var maximumWaiting = 65536

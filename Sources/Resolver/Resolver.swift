@@ -49,11 +49,13 @@ package final class Resolver: Sendable {
     /// Looks a name up, A and AAAA at once. Simultaneous lookups of one name share their queries.
     /// - Parameters:
     ///   - name: As for ``cached(name:nowMilliseconds:)``.
+    ///   - client: For whom; one client gets no more than its share of the lookups under way. nil:
+    ///     for the gateway itself.
     ///   - later: After an answer that was not complete, called once on the resolver's thread with
     ///     the complete one, which may have no further addresses; not if the resolver is closed.
     ///   - completion: Gets the answer.
     package func resolve(
-        name: String, later: (@Sendable (ResolvedAnswer) -> Void)? = nil,
+        name: String, client: IPNetwork? = nil, later: (@Sendable (ResolvedAnswer) -> Void)? = nil,
         completion: @escaping Completion
     ) {
         if let result = cached(name: name, nowMilliseconds: core.options.clock()) {
@@ -63,7 +65,7 @@ package final class Resolver: Sendable {
         // Only names that may be looked up are not answered by now.
         guard let name = DomainName(name) else { return completion(.failed(.badName)) }
         let waiter = ResolverCore.Waiter(completion: completion, later: later)
-        if let result = core.enter(name, waiter) { completion(result) }
+        if let result = core.enter(name, waiter, client: client) { completion(result) }
     }
 
     /// What has been done so far.

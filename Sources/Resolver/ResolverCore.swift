@@ -22,11 +22,13 @@ final class ResolverCore: Sendable {
         /// One family's addresses, handed out while the other's are awaited.
         var part: ResolvedAnswer?
         var startedAtMilliseconds: Int64
+        let ticket: LookupShares.Ticket
     }
 
     private struct State: Sendable {
         var cache: AnswerCache
         var pending: [DomainName: Pending] = [:]
+        var shares: LookupShares
         var work = Work()
         var waiting = 0
         var hostsCheckedAtMilliseconds: Int64
@@ -45,6 +47,7 @@ final class ResolverCore: Sendable {
         state = Locked(
             State(
                 cache: AnswerCache(maximumEntries: options.maximumEntries),
+                shares: LookupShares(places: options.maximumPending),
                 hostsCheckedAtMilliseconds: options.clock()))
         guard wakeDescriptor >= 0 else { throw .system(errno: __errno_location().pointee) }
     }
@@ -82,21 +85,28 @@ final class ResolverCore: Sendable {
     }
 
     /// Joins or starts the lookup of a name. The answer, if it is there at once.
-    func enter(_ name: DomainName, _ waiter: Waiter) -> ResolveResult? {
+    /// - Parameter client: for whom; a lookup that is joined counts for who started it.
+    func enter(_ name: DomainName, _ waiter: Waiter, client: IPNetwork? = nil) -> ResolveResult? {
         let now = options.clock()
         var wakes = false
         let result = state.withLock { state -> ResolveResult? in
             guard !state.work.isClosed else { return .failed(.cancelled) }
             let earlier = state.pending[name]
-            guard state.waiting < options.maximumWaiting,
-                earlier != nil || state.pending.count < options.maximumPending
-            else {
+            guard state.waiting < options.maximumWaiting else {
                 state.statistics.add(failure: .overloaded)
                 return .failed(.overloaded)
             }
             if earlier == nil {
+                let ticket: LookupShares.Ticket
+                switch state.shares.begin(name, client: client, nowMilliseconds: now) {
+                case .success(let made): ticket = made
+                case .failure(let failure):
+                    state.statistics.add(failure: failure)
+                    return .failed(failure)
+                }
                 state.statistics.lookups += 1
-                state.pending[name] = Pending(waiters: [waiter], startedAtMilliseconds: now)
+                state.pending[name] = Pending(
+                    waiters: [waiter], startedAtMilliseconds: now, ticket: ticket)
                 state.waiting += 1
                 state.work.names.append(name)
                 wakes = state.work.names.count == 1
@@ -192,6 +202,8 @@ final class ResolverCore: Sendable {
         let pending = state.withLock { state -> Pending? in
             guard let pending = state.pending.removeValue(forKey: name) else { return nil }
             state.waiting -= pending.waiters.count
+            state.shares.end(
+                pending.ticket, timedOut: result == .failed(.timeout), nowMilliseconds: now)
             let entry = AnswerCache.Entry(result: result, expiresAtMilliseconds: expiresAt)
             state.cache.insert(name, entry, nowMilliseconds: now)
             state.statistics.add(latencyMilliseconds: now - pending.startedAtMilliseconds)
@@ -221,6 +233,7 @@ final class ResolverCore: Sendable {
             let waiters = state.pending.values.flatMap(\.waiters)
             for _ in state.pending { state.statistics.add(failure: .cancelled) }
             state.pending = [:]
+            state.shares.removeAll()
             state.waiting = 0
             return waiters
         }

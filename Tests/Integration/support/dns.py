@@ -22,6 +22,8 @@ class NameServer:
         # (name, type) → (records, seconds to live); None: no answer at all.
         self.records: dict[tuple[str, str], tuple[list[str], int] | None] = {}
         self.failures: dict[str, int] = {}
+        # Names that end so get no answer at all.
+        self.dead_zones: set[str] = set()
         self.questions: Counter[tuple[str, str]] = Counter()
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -38,6 +40,10 @@ class NameServer:
     def silence(self, name: str) -> None:
         """Questions for `name` get no answer."""
         self.records[name, "A"] = self.records[name, "AAAA"] = None
+
+    def silence_zone(self, zone: str) -> None:
+        """Questions for names under `zone` get no answer."""
+        self.dead_zones.add(f".{zone}")
 
     def fail(self, name: str, code: int = RCODE.SERVFAIL) -> None:
         self.failures[name] = code
@@ -62,6 +68,8 @@ class NameServer:
         name = str(query.q.qname).rstrip(".").lower()
         kind = QTYPE[query.q.qtype]
         self.questions[name, kind] += 1
+        if name.endswith(tuple(self.dead_zones)):
+            return None
         answer = query.reply()
         if name in self.failures:
             answer.header.rcode = self.failures[name]

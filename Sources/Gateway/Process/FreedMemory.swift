@@ -1,0 +1,50 @@
+import Admin
+import CLinux
+
+/// Gives memory back to the system that a burst took and that is free now: malloc keeps it for the
+/// next burst, which may never come.
+///
+/// The main thread looks from time to time. Giving back holds malloc's locks for as long as the
+/// kernel needs for the pages (some 20 ms for 500 MiB), so it is done only where much lies free and
+/// has for a while.
+struct FreedMemory {
+    /// How often the main thread looks.
+    static let intervalMilliseconds = 10_000
+
+    private var rule = TrimRule()
+    private let process = ProcessReader()
+
+    /// Looks, and gives back what has been free since the last time.
+    mutating func check() {
+        let heap = mallinfo2()
+        let resident = Int(clamping: process.figures().residentBytes)
+        let isDue = rule.isDue(
+            free: Int(heap.fordblks), resident: resident,
+            inUse: Int(heap.uordblks) + Int(heap.hblkhd))
+        if isDue { malloc_trim(0) }
+    }
+}
+
+/// When free memory is given back to the system.
+struct TrimRule {
+    /// Less than this is kept.
+    static let leastBytes = 32 << 20
+
+    private var previous = 0
+    /// What cannot be given back: it is not malloc's, or in pieces. Known after giving back.
+    private var kept = 0
+    private var hasJustGivenBack = false
+
+    /// - Parameters:
+    ///   - free: bytes that malloc keeps for later, with pages of the system behind them or not.
+    ///   - resident: the process's bytes in RAM.
+    ///   - inUse: bytes that malloc has handed out.
+    mutating func isDue(free: Int, resident: Int, inUse: Int) -> Bool {
+        let held = max(0, min(free, resident - inUse))
+        kept = min(hasJustGivenBack ? held : kept, held)
+        let lasting = min(held, previous)
+        previous = held
+        hasJustGivenBack = lasting - kept >= Self.leastBytes
+        return hasJustGivenBack
+    }
+}

@@ -53,6 +53,10 @@ struct CounterFamily: Sendable {
             "Idle client connections that were closed to make room for another one.",
             .clientConnectionsClosedForRoom),
         CounterFamily(
+            "pinfold_client_heads_evicted",
+            "Requests refused while they arrived because the memory for such requests was full.",
+            .clientHeadsEvicted),
+        CounterFamily(
             "pinfold_accept_pauses",
             "Times that accepting was paused because descriptors had run out.", .acceptPauses),
         CounterFamily(
@@ -189,6 +193,9 @@ struct GaugeFamily: Sendable {
             name: "pinfold_accept_paused",
             help: "Workers whose accepting is paused because descriptors have run out.",
             gauge: .acceptPaused),
+        GaugeFamily(
+            name: "pinfold_client_head_buffer_bytes",
+            help: "Memory of requests whose head has not arrived whole.", gauge: .headBufferBytes),
         GaugeFamily(
             name: "pinfold_http_requests_in_flight", help: "Exchanges that are going on.",
             gauge: .exchangesInFlight),

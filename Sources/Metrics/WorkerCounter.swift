@@ -7,6 +7,8 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case clientConnectionsRefusedByLimit
     /// Closed at once: the client has as many as one client may have.
     case clientConnectionsRefusedByClientLimit
+    /// Refused while its head arrived, for want of memory for such heads.
+    case clientHeadsEvicted
     /// Idle, closed to make room for another connection.
     case clientConnectionsClosedForRoom
     /// Closed at once: the client's address is not in the configured networks.
@@ -76,6 +78,8 @@ package enum WorkerGauge: Int, Sendable, CaseIterable {
     case clientConnectionsOpen
     /// 1 while accepting is paused for want of descriptors.
     case acceptPaused
+    /// Bytes of buffers with heads that have not arrived whole.
+    case headBufferBytes
     case exchangesInFlight
     case upstreamConnectionsOpen
     case upstreamConnectionsIdle

@@ -42,7 +42,7 @@ import Testing
             snapshot.limits
                 == LimitsConfiguration(
                     connections: 20_000, headBytes: 32_768, fields: 128, upstreamPerHost: 256,
-                    pending: 1_024,
+                    pending: 1_024, bufferBytes: 67_108_864,
                     perClient: ClientLimits(connections: 15_000, exchanges: 10_000)))
         #expect(
             snapshot.timeouts

@@ -44,9 +44,25 @@ private let units = "with ms, s, m, h or d"
             "1: limits.upstreamPerHost: 65536 is out of range; "
                 + "expected a whole number from 1 to 65535"),
         Wrong(
+            "limits: { bufferBytes: 1KiB }",
+            "1: limits.bufferBytes: 1KiB is out of range; "
+                + "expected a size from 1MiB to 1024TiB, in bytes or with KB, MB, GB, TB, KiB, "
+                + "MiB, GiB or TiB"),
+        Wrong(
+            "limits: { perClient: { connections: 0 } }",
+            "1: limits.perClient.connections: 0 is out of range; "
+                + "expected a whole number from 1 to 1000000"
+        ),
+        Wrong(
+            "limits: { perClient: { requests: 1 } }",
+            "1: limits.perClient.requests: unknown key (did you mean \"connections\"?); "
+                + "expected one of connections, exchanges"
+        ),
+        Wrong(
             "limits: { headBytes: 1023 }",
             "1: limits.headBytes: 1023 is out of range; "
-                + "expected a size from 1KiB to 1MiB, \(size)"),
+                + "expected a size from 1KiB to 1MiB, \(size)"
+        ),
         Wrong(
             "limits: { headBytes: 2MiB }",
             "1: limits.headBytes: 2MiB is out of range; "

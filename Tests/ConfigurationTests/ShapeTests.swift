@@ -65,7 +65,7 @@ let fullConfiguration = """
     resolver: { servers: ["192.0.2.53", "[2001:db8::53]:5353"], minimumTTL: 1s, maximumTTL: 1h }
     activity: { activationDelay: 1s, completionDelay: 170ms }
     limits: { connections: 20000, headBytes: 32KiB, fields: 128, upstreamPerHost: 256,
-              pending: 1024, perClient: { connections: 50, exchanges: 40 } }
+              pending: 1024, bufferBytes: 2MiB, perClient: { connections: 50, exchanges: 40 } }
     timeouts: { head: 10s, idle: 60s, connect: 5s, firstByte: 60s, body: 60s, grace: 30s }
     log: { level: info, access: { path: access.log, format: combined } }
     """

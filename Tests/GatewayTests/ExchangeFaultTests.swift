@@ -39,7 +39,8 @@ enum EveryFault {
         case .requestTimeout: .onlyIfCached
         case .onlyIfCached: .storedBodyUnreadable
         case .storedBodyUnreadable: .clientExchangeLimit
-        case .clientExchangeLimit: .tooManyPending
+        case .clientExchangeLimit: .headBuffersFull
+        case .headBuffersFull: .tooManyPending
         case .tooManyPending: .poolWaitTimeout
         case .poolWaitTimeout: .nameNotResolved(.nxdomain)
         case .nameNotResolved: .connectFailed(.connectionRefused)
@@ -255,7 +256,7 @@ enum EveryFault {
         let ours = ResolveFailure.allCases.filter {
             !ExchangeFault.nameNotResolved($0).showsAnUnreachableHost
         }
-        #expect(ours == [.overloaded, .cancelled])
+        #expect(ours == [.overloaded, .clientLimit, .zoneLimit, .cancelled])
     }
 
     @Test func aServerThatIsNotTrustedHasAnswered() {

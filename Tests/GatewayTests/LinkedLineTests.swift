@@ -2,23 +2,23 @@ import Testing
 
 @testable import Gateway
 
-private final class Waiter: Follower {
+private final class Waiter: LineMember {
     let name: Int
-    var nextFollower: Waiter?
-    var previousFollower: Waiter?
+    var nextInLine: Waiter?
+    var previousInLine: Waiter?
     init(_ name: Int) { self.name = name }
 }
 
-@Suite("Those who wait for one response")
-struct FollowerLineTests {
-    private func line(_ count: Int) -> (FollowerLine<Waiter>, [Waiter]) {
-        let line = FollowerLine<Waiter>()
+@Suite("A line that one may leave anywhere")
+struct LinkedLineTests {
+    private func line(_ count: Int) -> (LinkedLine<Waiter>, [Waiter]) {
+        let line = LinkedLine<Waiter>()
         let waiters = (0..<count).map { Waiter($0) }
         for waiter in waiters { line.append(waiter) }
         return (line, waiters)
     }
 
-    private func drained(_ line: FollowerLine<Waiter>) -> [Int] {
+    private func drained(_ line: LinkedLine<Waiter>) -> [Int] {
         var names: [Int] = []
         while let waiter = line.popFirst() { names.append(waiter.name) }
         return names

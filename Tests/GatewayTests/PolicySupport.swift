@@ -75,6 +75,7 @@ func testPolicy(_ text: String = "{}") throws -> PolicySnapshot {
 /// A consumer that notes nothing: for queues.
 final class IdleConsumer: UpstreamConsumer {
     var mayBeRepeated: Bool { true }
+    var clientNetwork: IPNetwork? { nil }
     var response = ResponseHead()
     func upstreamReady(_ upstream: UpstreamConnection) {}
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {}

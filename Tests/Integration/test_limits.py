@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 
 import pytest
 from support.gateway import Gateway
 from support.origin import OriginConnection, reply, waiting
-from support.wait import until
+from support.wait import SANITIZER, until
 from support.wire import Closed, Wire, connect, request
 
 NO_CACHE = {"cache": {"enabled": False}}
@@ -145,10 +146,12 @@ def test_idle_connections_make_room_the_longest_idle_first(gateway, origin, work
     with closing(*held):
         for wire in held:
             assert wire.ask(request(there.url("/"))).status == 200
-        newcomers = [wire_from(running, "127.0.0.2") for _ in range(3)]
+        newcomers = []
+        for _ in range(3):
+            newcomers.append(wire_from(running, "127.0.0.2"))
+            answer = newcomers[-1].ask(request(there.url("/")))
+            assert answer.status == 200, "nobody is turned away"
         with closing(*newcomers):
-            for wire in newcomers:
-                assert wire.ask(request(there.url("/"))).status == 200, "nobody is turned away"
             assert running.metric("pinfold_client_connections_evicted_total") == 3
             if workers == 1:
                 for wire in held[:3]:
@@ -231,3 +234,311 @@ def test_thousands_who_wait_for_one_response_are_all_answered(gateway, scripted_
         release.set()
         for wire in wires:
             wire.close()
+
+
+# Connections to an origin
+
+
+def upload_head(url: str, length: int, *fields: str) -> str:
+    lines = [f"PUT {url} HTTP/1.1", f"Host: {url.split('/')[2]}", f"Content-Length: {length}"]
+    return "\r\n".join([*lines, *fields]) + "\r\n\r\n"
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("sent", [10, 70_000])
+def test_uploads_that_trickle_leave_connections_for_others(gateway, scripted_origin, sent):
+    """Whether they have sent a little or more than is gathered."""
+
+    def script(connection: OriginConnection) -> None:
+        while (asked := connection.read_request()) is not None:
+            connection.send(reply(b"got %d" % len(asked.body)))
+
+    there = scripted_origin(script)
+    running = gateway({**NO_CACHE, "limits": {"upstreamPerHost": 16}})
+    uploads = [wire_from(running, "127.0.0.2") for _ in range(40)]
+    with closing(*uploads):
+        for wire in uploads:
+            wire.send(upload_head(there.url("/"), 100_000))
+            wire.send(b"x" * sent)
+        until(lambda: running.metric("pinfold_http_requests_in_flight") >= 40, "all have begun")
+        for _ in range(20):
+            with contextlib.closing(wire_from(running, "127.0.0.3")) as wire:
+                assert wire.ask(request(there.url("/"))).body == b"got 0"
+        if sent == 10:
+            for wire in uploads:
+                wire.send(b"x" * (100_000 - sent))
+            assert {wire.read().body for wire in uploads} == {b"got 100000"}, "all arrive whole"
+
+
+def test_an_upload_streams_while_connections_are_plenty(gateway, scripted_origin):
+    """The origin may answer before the content has ended, and the client may wait for that."""
+
+    def script(connection: OriginConnection) -> None:
+        connection.read_until(b"\r\n\r\n")
+        assert connection.read_exactly(5) == b"first"
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\ngot ")
+        assert connection.read_exactly(6) == b"second"
+        connection.send("both")
+        connection.read_to_end()
+
+    there = scripted_origin(script)
+    running = gateway(NO_CACHE)
+    with running.wire() as wire:
+        wire.send(upload_head(there.url("/"), 11) + "first")
+        head = wire.read_head()
+        assert wire.read_exactly(4) == b"got "
+        wire.send("second")
+        assert head.status == 200 and wire.read_exactly(4) == b"both"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_gathered_content_arrives_as_it_was_sent(gateway, origin, workers):
+    """With one connection to the origin content is gathered before: chunked, empty, long."""
+    there = origin(lambda asked: reply(asked.body[:20] + b"|%d" % len(asked.body)))
+    running = gateway({**NO_CACHE, "workers": workers, "limits": {"upstreamPerHost": 1}})
+    url = there.url("/")
+    chunked_head = (f"POST {url} HTTP/1.1\r\nHost: {there.authority}\r\n"
+                    "Transfer-Encoding: chunked\r\n\r\n")
+    with running.wire() as wire:
+        wire.send(upload_head(url, 6))
+        wire.send("abc")
+        wire.send("def")
+        assert wire.read().body == b"abcdef|6"
+        wire.send(chunked_head)
+        wire.send("3\r\nabc\r\n")
+        wire.send("2\r\nde\r\n0\r\nX-Trailer: yes\r\n\r\n")
+        assert wire.read().body == b"abcde|5"
+        assert there.requests[-1].trailers == [("X-Trailer", "yes")]
+        wire.send(chunked_head)
+        wire.send("0\r\n\r\n")
+        assert wire.read().body == b"|0"
+        wire.send(upload_head(url, 3_000_000))
+        wire.send(b"z" * 3_000_000)
+        assert wire.read().body == b"z" * 20 + b"|3000000"
+        # A request that follows in the same segment is another one.
+        wire.send(upload_head(url, 4))
+        wire.send(b"tail" + request(url))
+        assert [wire.read().body, wire.read().body] == [b"tail|4", b"|0"]
+
+
+def test_gathered_content_that_does_not_come_is_a_408(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({
+        **NO_CACHE, "limits": {"upstreamPerHost": 1}, "timeouts": {"body": "300ms"}})
+    with running.wire() as wire:
+        wire.send(upload_head(there.url("/"), 5) + "ab")
+        assert wire.read().status == 408
+    assert there.accepted == 0
+    assert running.get(there.url("/")).status == 200
+
+
+def test_content_that_is_asked_for_is_not_gathered(gateway, scripted_origin):
+    def script(connection: OriginConnection) -> None:
+        connection.read_until(b"\r\n\r\n")
+        connection.send("HTTP/1.1 100 Continue\r\n\r\n")
+        assert connection.read_exactly(5) == b"hello"
+        connection.send(reply(b"thanks"))
+
+    there = scripted_origin(script)
+    running = gateway({**NO_CACHE, "limits": {"upstreamPerHost": 1}})
+    with running.wire() as wire:
+        wire.send(upload_head(there.url("/"), 5, "Expect: 100-continue"))
+        assert wire.read().status == 100
+        wire.send("hello")
+        assert wire.read().body == b"thanks"
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_one_connection_to_an_origin_is_one_for_all_workers(gateway, scripted_origin, workers):
+    """Workers that want it in turn get it in turn; never are there two at once."""
+    lock = threading.Lock()
+    now, most = 0, 0
+
+    def script(connection: OriginConnection) -> None:
+        nonlocal now, most
+        while connection.read_request() is not None:
+            with lock:
+                now += 1
+                most = max(most, now)
+            time.sleep(0.001)  # long enough for another one to be seen
+            with lock:
+                now -= 1
+            connection.send(reply(b"x"))
+
+    there = scripted_origin(script)
+    running = gateway({**NO_CACHE, "workers": workers, "limits": {"upstreamPerHost": 1}})
+    wires = [running.wire() for _ in range(8)]
+    with closing(*wires):
+        for _ in range(20):  # one after the other: idle at one worker, wanted by another
+            for wire in wires:
+                assert wire.ask(request(there.url("/"))).status == 200
+        for _ in range(20):  # all at once
+            for wire in wires:
+                wire.send(request(there.url("/")))
+            assert [wire.read().status for wire in wires] == [200] * 8
+    assert most == 1, "there is one request at a time"
+    assert running.metric("pinfold_upstream_connections_open") <= 1
+    assert running.metric("pinfold_upstream_pool_waiting") == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_nobody_waits_where_none_may(gateway, scripted_origin, workers):
+    release, arrived = threading.Event(), threading.Event()
+    there = scripted_origin(waiting(release, arrived))
+    running = gateway({
+        **NO_CACHE, "workers": workers, "limits": {"upstreamPerHost": 1, "pending": 0}})
+    wires = [running.wire() for _ in range(8)]
+    try:
+        wires[0].send(request(there.url("/")))
+        assert arrived.wait(10)
+        for wire in wires[1:]:
+            refused = wire.ask(request(there.url("/")))
+            assert refused.status == 503
+            assert b"too-many-pending" in refused.body
+        release.set()
+        assert wires[0].read().status == 200
+        for wire in wires:  # the idle connection is used, whichever worker has it
+            assert wire.ask(request(there.url("/"))).status == 200
+    finally:
+        release.set()
+        for wire in wires:
+            wire.close()
+
+
+def test_the_queue_for_an_origin_is_one_for_all_workers(gateway, scripted_origin):
+    release, arrived = threading.Event(), threading.Event()
+    there = scripted_origin(waiting(release, arrived))
+    running = gateway({
+        **NO_CACHE, "workers": 4, "limits": {"upstreamPerHost": 2, "pending": 3}})
+    wires = [running.wire() for _ in range(5)]
+    try:
+        for wire in wires:
+            wire.send(request(there.url("/")))
+        until(lambda: running.metric("pinfold_upstream_pool_waiting") == 3, "three wait")
+        assert there.accepted == 2
+        for _ in range(5):
+            assert running.get(there.url("/")).status == 503, "no fourth one may"
+        release.set()
+        assert [wire.read().status for wire in wires] == [200] * 5
+    finally:
+        release.set()
+        for wire in wires:
+            wire.close()
+
+
+def test_connections_to_all_origins_are_limited_for_all_workers(gateway, origin):
+    origins = [origin(lambda _: reply(b"x")) for _ in range(6)]
+    running = gateway({**NO_CACHE, "workers": 3, "limits": {"connections": 4}})
+    wires = [running.wire() for _ in range(4)]
+    with closing(*wires):
+        for _ in range(3):
+            for wire in wires:
+                for there in origins:
+                    assert wire.ask(request(there.url("/"))).status == 200
+                    assert running.metric("pinfold_upstream_connections_open") <= 4
+
+
+def test_a_probe_that_finds_no_place_says_nothing_about_the_host(gateway, scripted_origin):
+    release, arrived = threading.Event(), threading.Event()
+
+    def script(connection: OriginConnection) -> None:
+        while (asked := connection.read_request()) is not None:
+            if asked.target == "/slow":
+                arrived.set()
+                release.wait(20)
+            connection.send(reply(b"x"))
+
+    there = scripted_origin(script)
+    running = gateway({
+        **NO_CACHE, "workers": 1, "limits": {"upstreamPerHost": 1, "pending": 0},
+        "hosts": [{"match": [there.authority], "probe": {"interval": "1s"}}]})
+
+    def reachable() -> bool:
+        return running.metric("pinfold_host_reachability", state="reachable") == 1
+
+    until(reachable, "the probe has been answered")
+    with running.wire() as wire:
+        until(lambda: (wire.ask(request(there.url("/"))).status == 200), "it is free")
+        wire.send(request(there.url("/slow")))
+        try:
+            assert arrived.wait(10)
+            until(lambda: running.metric("pinfold_upstream_pool_wait_refusals_total") >= 2,
+                  "probes are refused")
+            assert reachable()
+        finally:
+            release.set()
+        assert wire.read().status == 200
+
+
+# Names
+
+
+@pytest.mark.large
+def test_a_dead_zone_leaves_lookups_for_others(gateway, dns, origin):
+    there = origin(lambda _: reply(b"x"))
+    dns.silence_zone("dead.test")
+    running = gateway({**NO_CACHE, "timeouts": {"connect": "20s"}})
+    flood = [wire_from(running, "127.0.0.2", timeout=60) for _ in range(1200)]
+    with closing(*flood):
+        for number, wire in enumerate(flood):
+            wire.send(request(f"http://h{number}.dead.test:{there.port}/"))
+        until(lambda: running.metric("pinfold_dns_queries_total") >= 1200, "all have been asked for")
+        for number in range(30):
+            with contextlib.closing(wire_from(running, "127.0.0.3")) as wire:
+                answer = wire.ask(request(f"http://n{number}.live{number}.test:{there.port}/"))
+                assert answer.status == 200, answer.body
+        replies = [wire.read() for wire in flood]
+        refused = [one for one in replies if one.status == 503]
+        assert refused, "some of the flood found no place"
+        assert any(b"dns-client-limit" in one.body or b"dns-zone-limit" in one.body
+                   for one in refused)
+
+
+# Memory
+
+
+def unfinished(running: Gateway, count: int, size: int) -> list[Wire]:
+    head = f"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX-Pad: {'x' * size}"
+    wires = [running.wire() for _ in range(count)]
+    for wire in wires:
+        wire.send(head)
+    return wires
+
+
+@pytest.mark.large
+def test_unfinished_heads_share_one_budget_and_the_oldest_goes(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({**NO_CACHE, "workers": 1, "limits": {"bufferBytes": "4MiB"},
+                       "timeouts": {"head": "60s"}})
+    first = unfinished(running, 100, 20_000)
+    until(lambda: running.metric("pinfold_client_head_buffer_bytes") >= 100 * 32_768, "all are there")
+    second = unfinished(running, 100, 20_000)
+    with closing(*first, *second):
+        refused = first[0].read()
+        assert refused.status == 408
+        assert b"head-buffers-full" in refused.body
+        until(lambda: running.metric("pinfold_client_heads_evicted_total") >= 72, "they made room")
+        assert running.metric("pinfold_client_head_buffer_bytes") <= 4 << 20
+        assert running.get(there.url("/")).status == 200
+        url = there.url("/")
+        with running.wire() as wire:  # two segments: unfinished in between
+            whole = request(url)
+            wire.send(whole[:20])
+            until(lambda: running.metric("pinfold_client_heads_evicted_total") >= 73, "one goes")
+            wire.send(whole[20:])
+            assert wire.read().status == 200
+    until(lambda: running.metric("pinfold_client_head_buffer_bytes") == 0, "all is given back")
+
+
+@pytest.mark.large
+@pytest.mark.slow
+def test_what_a_burst_took_is_given_back(gateway):
+    running = gateway({**NO_CACHE, "limits": {"bufferBytes": "1GiB"}, "timeouts": {"head": "60s"}})
+    before = running.rss_bytes
+    wires = unfinished(running, 3000, 31_000)
+    with closing(*wires):
+        until(lambda: running.metric("pinfold_client_head_buffer_bytes") >= 3000 * 32_000, "a burst")
+        burst = running.rss_bytes - before
+        assert burst > 80 << 20
+    if not SANITIZER:  # whose allocator keeps what was freed
+        until(lambda: running.rss_bytes - before < 40 << 20, "it was given back", 60)

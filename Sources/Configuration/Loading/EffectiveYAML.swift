@@ -120,6 +120,7 @@ extension ConfigurationSnapshot {
         yaml.line(1, "fields: \(limits.fields)")
         yaml.line(1, "upstreamPerHost: \(limits.upstreamPerHost)")
         yaml.line(1, "pending: \(limits.pending)")
+        yaml.line(1, "bufferBytes: \(Quantity.text(bytes: limits.bufferBytes))")
         let client = limits.perClient
         yaml.line(
             1,

@@ -124,7 +124,8 @@ extension SnapshotReader {
     func limits(_ field: Field?) -> LimitsConfiguration {
         let section = field?.section(
             keys: [
-                "connections", "headBytes", "fields", "upstreamPerHost", "pending", "perClient",
+                "connections", "headBytes", "fields", "upstreamPerHost", "pending",
+                "bufferBytes", "perClient",
             ])
         let connections = section?["connections"]?.integer(in: 1...1_000_000) ?? 20_000
         return LimitsConfiguration(
@@ -133,6 +134,7 @@ extension SnapshotReader {
             fields: section?["fields"]?.integer(in: 1...10_000) ?? 128,
             upstreamPerHost: section?["upstreamPerHost"]?.integer(in: 1...65_535) ?? 256,
             pending: section?["pending"]?.integer(in: 0...1_000_000) ?? 1_024,
+            bufferBytes: section?["bufferBytes"]?.bytes(in: 1 << 20...1 << 50) ?? 64 << 20,
             perClient: perClient(section?["perClient"], connections: connections))
     }
 

@@ -83,6 +83,8 @@ package struct LimitsConfiguration: Sendable, Equatable {
     package var upstreamPerHost: Int
     /// Exchanges waiting for a connection to one upstream at once; one more is refused.
     package var pending: Int
+    /// Bytes of buffers for requests whose head has not arrived whole, over all workers.
+    package var bufferBytes: Int
     /// What one client may have.
     package var perClient: ClientLimits
 

@@ -36,6 +36,8 @@ extension ClientConnection {
                     headIsTimed = true
                     worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
                 }
+                worker.holdsHead(self, bytes: input.capacity)
+                guard state == .head else { return true }
             } catch {
                 refuse(.request(error))
                 return true
@@ -134,6 +136,7 @@ extension ClientConnection {
         budget.spend(listener.isCounted ? .exchange : .report)
         state = .exchange
         headIsTimed = false
+        worker.releasesHead(self)
         responseBytes = 0
         contentBytes = 0
         responseEnded = false
@@ -153,6 +156,7 @@ extension ClientConnection {
     func refuse(_ fault: ExchangeFault) {
         let exchange = self.exchange ?? worker.takeExchange()
         self.exchange = exchange
+        worker.releasesHead(self)
         state = .exchange
         keepsAlive = false
         body = nil

@@ -14,7 +14,7 @@ import HTTPCore
 ///        │ end of stream, idle time-out ──► closed
 ///
 /// An idle connection holds no buffer and no exchange.
-final class ClientConnection: EventHandler, IdleOrdered {
+final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     /// Room that `sendHead` needs behind the fields.
     static let reservedBytes = 128
     /// Bytes that a closing connection still reads, so that a reset does not destroy the reply
@@ -43,6 +43,10 @@ final class ClientConnection: EventHandler, IdleOrdered {
     var lingered = 0
     private var servedGeneration: UInt64 = 0
     private var mayBeServed = false
+    /// Bytes of the buffer that an unfinished head takes up, and its neighbours among such.
+    var heldHeadBytes = 0
+    var nextInLine: ClientConnection?
+    var previousInLine: ClientConnection?
     /// The deadline of an incomplete head runs: it counts from the head's first byte.
     var headIsTimed = false
 
@@ -201,6 +205,7 @@ final class ClientConnection: EventHandler, IdleOrdered {
     func close(keepingRoom: Bool = false) {
         guard state != .closed else { return }
         state = .closed
+        worker.releasesHead(self)
         if let exchange {
             self.exchange = nil
             worker.recycle(exchange)

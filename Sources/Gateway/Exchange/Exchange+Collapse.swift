@@ -22,7 +22,7 @@ extension Exchange {
         /// Others wait for its response.
         case leads(hash: UInt64)
         /// It waits in this line for the response to another one.
-        case follows(FollowerLine<Exchange>)
+        case follows(FollowerLine)
         /// The response it waited for has come.
         case answered
         /// It has waited long enough.
@@ -37,6 +37,14 @@ extension Exchange {
         case notStored
         /// There is no response, or not all of it.
         case failed
+    }
+
+    /// Those who wait for one response. It outlives the exchange that they wait for, so that they
+    /// can be let go in portions.
+    final class FollowerLine {
+        let waiting = LinkedLine<Exchange>()
+        /// How the flight ended, once it has.
+        var end: FlightEnd?
     }
 
     /// How long misses of a key go alone after one was not helped by another's response.
@@ -72,9 +80,9 @@ extension Exchange {
 
     private func follow(_ leader: Exchange, for milliseconds: Int64) {
         phase = .waiting
-        let line = leader.followers ?? FollowerLine<Exchange>()
+        let line = leader.followers ?? FollowerLine()
         leader.followers = line
-        line.append(self)
+        line.waiting.append(self)
         collapsing = .follows(line)
         stored = nil
         validation = nil
@@ -99,12 +107,12 @@ extension Exchange {
     }
 
     /// Lets those who wait go on, a portion in each turn: there may be thousands.
-    private static func release(_ line: FollowerLine<Exchange>, on loop: EventLoop) {
+    private static func release(_ line: FollowerLine, on loop: EventLoop) {
         for _ in 0..<EventLoop.portion {
-            guard let follower = line.popFirst() else { return }
+            guard let follower = line.waiting.popFirst() else { return }
             follower.flightEnded(line.end ?? .failed)
         }
-        if !line.isEmpty { loop.afterTurn { release(line, on: loop) } }
+        if !line.waiting.isEmpty { loop.afterTurn { release(line, on: loop) } }
     }
 
     private func flightEnded(_ end: FlightEnd) {
@@ -116,7 +124,7 @@ extension Exchange {
     /// It has waited long enough, and goes alone; unless the response is there by now.
     func waitTimedOut() {
         guard case .follows(let line) = collapsing else { return }
-        line.remove(self)
+        line.waiting.remove(self)
         if let end = line.end { return flightEnded(end) }
         collapsing = .gaveUp
         lookUpAgain()
@@ -136,7 +144,7 @@ extension Exchange {
         case .leads: endFlight(.failed)
         case .follows(let line):
             collapsing = .none
-            line.remove(self)
+            line.waiting.remove(self)
         }
     }
 }

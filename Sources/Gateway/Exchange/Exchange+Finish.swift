@@ -31,6 +31,7 @@ extension Exchange {
         abandonStore()
         leaveFlight()
         leaveAccount()
+        uploadEnded()
         if let upstream {
             self.upstream = nil
             upstream.cancel()
@@ -52,7 +53,9 @@ extension Exchange {
 
     /// Nothing moved between the client and the gateway for too long.
     func clientTimedOut() {
-        if responseHeadSent || phase != .forwarding { return finish(cut: true) }
+        if responseHeadSent || phase != .forwarding && phase != .gathering {
+            return finish(cut: true)
+        }
         upstream?.cancel()
         upstream = nil
         reply(with: .requestTimeout, closing: true)

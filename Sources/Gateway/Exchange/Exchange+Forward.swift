@@ -7,6 +7,7 @@ extension Exchange {
     /// Sends the request to its origin.
     func forward(fresh: Bool = false) {
         guard let origin = currentOrigin() else { return }
+        guard fresh || mayConnect(to: origin) else { return }
         phase = .connecting
         worker.upstreams.acquire(origin, for: self, fresh: fresh)
         // Still waiting: the wait has a bound of its own where no connection is being made.
@@ -72,6 +73,7 @@ extension Exchange {
             head: head,
             context: ResponseContext(method: request.method, allowsSwitch: asksForUpgrade))
         if isRetryWithBody { resendBody(upstream) }
+        sendGathered(upstream)
         if requestBodyEnded { upstream.endRequest() }
         let drained = upstream.flush()
         if !requestBodyEnded, drained { client?.resumeRequestBody() }
@@ -175,9 +177,23 @@ extension Exchange {
         switch phase {
         case .forwarding: break
         case .ended, .serving, .replying, .tunnelling: return true  // nobody wants it any more
+        case .gathering: return gather(bytes, isLast: isLast)
         case .routing, .loading, .waiting, .connecting: return false
         }
         guard let upstream else { return true }
+        sendContent(bytes, owner: owner, upstream)
+        if isLast, !upstreamIsChunked {
+            requestBodyEnded = true
+            uploadEnded()
+            upstream.endRequest()
+        }
+        return upstream.flush()
+    }
+
+    /// Queues content in the form that the head has announced.
+    func sendContent(
+        _ bytes: UnsafeRawBufferPointer, owner: Buffer, _ upstream: UpstreamConnection
+    ) {
         sentBodyBytes += UInt64(bytes.count)
         if upstreamIsChunked {
             let frame = worker.loop.buffers.take(bytes: 24)
@@ -191,17 +207,17 @@ extension Exchange {
         } else {
             upstream.send(bytes: bytes, owner: owner)
         }
-        if isLast, !upstreamIsChunked {
-            requestBodyEnded = true
-            upstream.endRequest()
-        }
-        return upstream.flush()
     }
 
     /// The request's body is complete.
     func requestBodyEnded(_ chunked: ChunkedDecoder) {
         let alreadyEnded = requestBodyEnded
         requestBodyEnded = true
+        uploadEnded()
+        if phase == .gathering {
+            gathered?.end = chunked
+            return forward()
+        }
         guard phase == .forwarding, let upstream, !alreadyEnded else {
             return finishIfResponseIsOver()
         }
@@ -210,7 +226,7 @@ extension Exchange {
         _ = upstream.flush()
     }
 
-    private func sendLastChunk(_ chunked: ChunkedDecoder, _ upstream: UpstreamConnection) {
+    func sendLastChunk(_ chunked: ChunkedDecoder, _ upstream: UpstreamConnection) {
         guard !chunked.trailerBytes.isEmpty else {
             return upstream.send("0\r\n\r\n")
         }

@@ -17,8 +17,8 @@ extension Exchange {
         phase = .tunnelling
         let reachability = policy.reachability(host: host, port: request.port)
         let operation = ConnectOperation(
-            worker: worker, host: host, port: request.port, rules: policy.destinationRules,
-            hostMatch: target.match
+            worker: worker, host: host, port: request.port, client: clientNetwork,
+            rules: policy.destinationRules, hostMatch: target.match
         ) { [weak self] result in
             guard let self, phase == .tunnelling else {
                 if case .success(let made) = result { Descriptors.close(made.descriptor) }

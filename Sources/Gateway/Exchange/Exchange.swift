@@ -24,7 +24,7 @@ import Metrics
 ///
 /// It sees heads, body parts and ends; which protocol version carries them is known to the client
 /// stream and the upstream connection only. Objects are used again for other exchanges.
-final class Exchange: EventHandler, UpstreamConsumer, Follower {
+final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// Where the exchange is.
     enum Phase {
         case ended
@@ -33,6 +33,8 @@ final class Exchange: EventHandler, UpstreamConsumer, Follower {
         case loading
         /// The response to another exchange's request is waited for.
         case waiting
+        /// The request's content is taken in before a connection is asked for.
+        case gathering
         /// A connection is waited for.
         case connecting
         case forwarding
@@ -96,15 +98,21 @@ final class Exchange: EventHandler, UpstreamConsumer, Follower {
     /// How it takes part in asking once for many.
     var collapsing = Collapsing.none
     /// Who waits for the response, while it leads; nil: nobody yet.
-    var followers: FollowerLine<Exchange>?
+    var followers: FollowerLine?
     /// Its neighbours in the line in which it waits itself.
-    var nextFollower: Exchange?
-    var previousFollower: Exchange?
+    var nextInLine: Exchange?
+    var previousInLine: Exchange?
     /// Until when it waits for others' responses, in the loop's milliseconds; 0: it has not waited.
     var waitEnds: Int64 = 0
     /// What follows when the origin's 304 has been read to its end.
     var afterValidation = AfterValidation.nothing
 
+    /// Content taken in before there was a connection.
+    var gathered: GatheredContent?
+    /// The limit under which it counts as one whose request is still arriving.
+    var uploadsOf: SharedLimit?
+    /// Until when it waits to be one of those, in the loop's milliseconds; 0: it does not.
+    var uploadWaitEnds: Int64 = 0
     /// The client among whose exchanges it counts.
     var countedFor: ClientAccount?
 
@@ -216,6 +224,8 @@ final class Exchange: EventHandler, UpstreamConsumer, Follower {
         retried = false
         interimCount = 0
         upstreamWasReused = false
+        gathered = nil
+        uploadWaitEnds = 0
         connectOperation = nil
         key = nil
         forwardReason = nil
@@ -260,6 +270,7 @@ final class Exchange: EventHandler, UpstreamConsumer, Follower {
         switch phase {
         case .serving: serving?.proceed()
         case .waiting: waitTimedOut()
+        case .gathering: forward()
         case .forwarding: storeWaitEnded(hasDrained: false)
         case .connecting: connectionWaitTimedOut()
         case .ended, .routing, .loading, .replying, .tunnelling: break

@@ -25,6 +25,7 @@ package enum ExchangeFault: Error, Sendable {
     case onlyIfCached
     case storedBodyUnreadable
     case clientExchangeLimit
+    case headBuffersFull
     // The way upstream.
     case tooManyPending
     case poolWaitTimeout
@@ -68,6 +69,7 @@ package enum ExchangeFault: Error, Sendable {
         case .descriptorsExhausted: .gateway(.descriptorsExhausted)
         case .superseded: .gateway(.superseded)
         case .clientExchangeLimit: .gateway(.clientExchangeLimit)
+        case .headBuffersFull: .gateway(.headBuffersFull)
         case .nameNotResolved(let failure): .name(failure)
         case .connectFailed(.connectionRefused): .server(.connectionRefused)
         case .connectFailed(.timedOut), .connectTimeout: .server(.connectTimeout)
@@ -145,12 +147,24 @@ extension ExchangeFault {
         if case .descriptorsExhausted = self { true } else { false }
     }
 
+    /// Whether the fault is the gateway's: a limit, want of descriptors, a reload. It says nothing
+    /// about the host.
+    package var isOwn: Bool {
+        switch self {
+        case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
+            .headBuffersFull, .superseded:
+            true
+        case .nameNotResolved(let failure): failure.isOwn
+        default: false
+        }
+    }
+
     /// What the fault tells of the host's reachability; nil: nothing, it is the gateway's own. A
     /// server that is not trusted has answered: that it is the wrong one is told by the metrics of
     /// trust.
     package var reachabilityEvidence: ReachabilityEvent? {
         switch self {
-        case .nameNotResolved(.overloaded), .nameNotResolved(.cancelled): nil
+        case .nameNotResolved(let failure) where failure.isOwn: nil
         case .nameNotResolved: .connectionFailed(.nameResolution)
         case .connectFailed, .connectTimeout: .connectionFailed(.connect)
         case .tlsFailed(.trust): .responseReceived

@@ -1,6 +1,11 @@
+import Addressing
+
 // How many exchanges one client may have on their way to origins. What is answered from memory is
 // not counted: it is over at once, and costs nothing that others wait for.
 extension Exchange {
+    /// The client, as far as limits are concerned.
+    var clientNetwork: IPNetwork? { clientReference?.account?.network }
+
     /// Counts the exchange among those of its client, once. False: there are as many as may be, and
     /// it has been answered.
     func isAdmitted() -> Bool {

@@ -1,20 +1,15 @@
-/// What a line keeps with those who stand in it.
-protocol Follower: AnyObject {
-    var nextFollower: Self? { get set }
-    var previousFollower: Self? { get set }
+/// What a line keeps with those who stand in it; in one line at a time.
+protocol LineMember: AnyObject {
+    var nextInLine: Self? { get set }
+    var previousInLine: Self? { get set }
 }
 
-/// Those who wait for one response, in the order in which they came.
-///
-/// Joining and leaving take constant time, wherever one stands: thousands may wait, and all of them
-/// may give up in the same moment. The line outlives the exchange that they wait for, so that they
-/// can be let go in portions.
-final class FollowerLine<Member: Follower> {
-    private var first: Member?
+/// Objects in the order in which they came. Joining and leaving take constant time, wherever one
+/// stands: thousands may wait, and all of them may give up in the same moment.
+final class LinkedLine<Member: LineMember> {
+    private(set) var first: Member?
     private var last: Member?
     private(set) var count = 0
-    /// How the flight ended, once it has.
-    var end: Exchange.FlightEnd?
 
     var isEmpty: Bool { count == 0 }
 
@@ -24,20 +19,20 @@ final class FollowerLine<Member: Follower> {
     }
 
     func append(_ member: Member) {
-        assert(member.nextFollower == nil && member.previousFollower == nil)
-        member.previousFollower = last
-        if let last { last.nextFollower = member } else { first = member }
+        assert(member.nextInLine == nil && member.previousInLine == nil)
+        member.previousInLine = last
+        if let last { last.nextInLine = member } else { first = member }
         last = member
         count += 1
     }
 
     /// Takes out one who stands in this line.
     func remove(_ member: Member) {
-        let (previous, next) = (member.previousFollower, member.nextFollower)
-        if let previous { previous.nextFollower = next } else { first = next }
-        if let next { next.previousFollower = previous } else { last = previous }
-        member.previousFollower = nil
-        member.nextFollower = nil
+        let (previous, next) = (member.previousInLine, member.nextInLine)
+        if let previous { previous.nextInLine = next } else { first = next }
+        if let next { next.previousInLine = previous } else { last = previous }
+        member.previousInLine = nil
+        member.nextInLine = nil
         count -= 1
     }
 

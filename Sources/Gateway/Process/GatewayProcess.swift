@@ -214,12 +214,13 @@ package final class GatewayProcess {
 
     /// Serves until the workers have ended.
     private func control() {
+        var memory = FreedMemory()
         while true {
-            switch signals.wait() {
+            switch signals.wait(milliseconds: FreedMemory.intervalMilliseconds) {
             case .reload: reload()
             case .reopenLogs: shared?.accessLog?.reopen()
             case .terminate, .interrupt: return drain()
-            case .none: continue
+            case .none: memory.check()
             }
         }
     }

@@ -2,6 +2,7 @@
 package enum GatewayReason: UInt8, Sendable, CaseIterable {
     case requestTimeout
     case clientExchangeLimit
+    case headBuffersFull
     case tooManyPending
     case poolWaitTimeout
     case descriptorsExhausted
@@ -24,6 +25,12 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
                 "this client has as many requests under way as limits.perClient.exchanges allows",
                 remedy: "Raise `limits.perClient.exchanges` if one address stands for many "
                     + "clients; else look at what that client does.")
+        case .headBuffersFull:
+            ReasonEntry(
+                "head-buffers-full", .gateway, 408, .requestError,
+                "the memory for unfinished requests is full, and this one was among the oldest",
+                remedy: "Clients begin requests and do not finish them: look at who they are. "
+                    + "`limits.bufferBytes` bounds the memory.")
         case .tooManyPending:
             ReasonEntry(
                 "too-many-pending", .gateway, 503, .connectionLimitReached,

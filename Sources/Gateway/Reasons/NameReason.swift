@@ -41,6 +41,18 @@ extension ResolveFailure {
                 "dns-overloaded", "too many names wait to be looked up",
                 "Name servers are slower than the load, or a client asks for many dead names.",
                 503, .internalError)
+        case .clientLimit:
+            Self.entry(
+                "dns-client-limit",
+                "this client has as many name lookups under way as one client may have",
+                "Look at what the client asks for: many names at once, or names of a dead zone.",
+                503, .internalError)
+        case .zoneLimit:
+            Self.entry(
+                "dns-zone-limit",
+                "too many lookups of names in this zone are under way without an answer",
+                "Check the zone's name servers with `dig`: they answer slowly, or not at all.",
+                503, .internalError)
         case .cancelled:
             Self.entry(
                 "dns-cancelled", "the gateway is stopping",

@@ -29,6 +29,8 @@ final class ConnectOperation: EventHandler {
     private unowned(unsafe) let worker: Worker
     private let host: String
     private let port: UInt16
+    /// For whom; nil: for nobody in particular.
+    private let client: IPNetwork?
     private let rules: DestinationRules?
     private let hostMatch: DestinationRules.HostMatch
     private let completion: Completion
@@ -44,15 +46,17 @@ final class ConnectOperation: EventHandler {
     private var lookupStarted: Int64 = 0
 
     /// - Parameters:
+    ///   - client: whose share of the lookups it counts for.
     ///   - rules: which addresses may be connected to; nil allows all.
     ///   - hostMatch: what the patterns of the configuration say of the name.
     init(
-        worker: Worker, host: String, port: UInt16, rules: DestinationRules?,
+        worker: Worker, host: String, port: UInt16, client: IPNetwork?, rules: DestinationRules?,
         hostMatch: DestinationRules.HostMatch, completion: @escaping Completion
     ) {
         self.worker = worker
         self.host = host
         self.port = port
+        self.client = client
         self.rules = rules
         self.hostMatch = hostMatch
         self.completion = completion
@@ -80,7 +84,7 @@ final class ConnectOperation: EventHandler {
         lookupStarted = Clock.monotonicMicroseconds()
         let (token, mailbox) = (token, worker.mailbox)
         worker.shared.resolver.resolve(
-            name: host, later: { mailbox.post(.resolvedLater(token, $0)) },
+            name: host, client: client, later: { mailbox.post(.resolvedLater(token, $0)) },
             completion: { mailbox.post(.resolved(token, $0)) })
     }
 

@@ -58,8 +58,12 @@ final class Origin {
     var connecting = 0
     /// Connections established: idle and in use.
     var open = 0
-    /// It waits for room under the total limit.
+    /// It waits for a place among all connections.
     var isStarved = false
+    /// The limit of connections to it, of all workers; nil until one is made.
+    var limit: SharedLimit?
+    /// This worker stands in line for a place of the limit.
+    var isInLine = false
 
     init(
         key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: ExchangeFault?,

@@ -51,6 +51,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var emptyLineMayFollow = false
     /// The server ends lines of heads in bare line feeds: its connection is not used again.
     var sendsBareLines = false
+    /// What it takes of the limits.
+    var places: Places = [.origin, .total]
     /// How many exchanges it carried before the current one.
     var uses = 0
     var handshakeStarted: Int64 = 0

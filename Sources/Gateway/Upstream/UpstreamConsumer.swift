@@ -1,3 +1,4 @@
+import Addressing
 import EventLoop
 import HTTPCore
 
@@ -23,6 +24,8 @@ protocol UpstreamConsumer: AnyObject {
     func upstreamDrained()
     /// Sending the request twice would do no harm (RFC 9110 §9.2.2).
     var mayBeRepeated: Bool { get }
+    /// The client that it works for; nil: none.
+    var clientNetwork: IPNetwork? { get }
     /// Where response heads are parsed to.
     var response: ResponseHead { get set }
 }

@@ -4,23 +4,22 @@ import EventLoop
 import TLS
 
 /// A worker's connections to origins: idle ones to use again, new ones within the limits, and who
-/// waits for one.
-///
-/// The limits of the configuration are for the process; each worker has its share of them.
+/// waits for one. The limits are the process's (`UpstreamPool+Places`).
 final class UpstreamPool {
-    private unowned(unsafe) let worker: Worker
+    unowned(unsafe) let worker: Worker
     private var operations: [ObjectIdentifier: ConnectOperation] = [:]
     /// Connections on their way, handshakes included.
-    private var establishing = 0
-    /// Origins that wait for room under the total limit, first come first served.
-    private var starved = FIFO<Origin>()
-    private var open = 0
-    private var idleCount = 0
-    private var idleOrder = IdleOrder<UpstreamConnection>()
+    private(set) var establishing = 0
+    /// Origins that wait for a place among all connections, first come first served.
+    var starved = FIFO<Origin>()
+    private(set) var open = 0
+    var idleOrder = IdleOrder<UpstreamConnection>()
+    /// Origins with connections, or with exchanges that wait for one, by their limit.
+    var byLimit: [ObjectIdentifier: Origin] = [:]
+    /// An idle connection is being closed for another one, which has its places already.
+    var isMakingRoom = false
 
     init(worker: Worker) { self.worker = worker }
-
-    private func share(_ total: Int) -> Int { max(1, total / worker.shared.workerCount) }
 
     /// Gets a connection for the consumer: `upstreamReady` or `upstreamFailed` is called, at once
     /// or later. `fresh`: only one that carried no exchange before.
@@ -31,9 +30,9 @@ final class UpstreamPool {
             consumer.upstreamReady(connection)
             return
         }
-        let limits = origin.policy.configuration.limits
-        let mayConnect = makeRoom(origin, share(limits.upstreamPerHost), share(limits.connections))
-        guard mayConnect || origin.waiters.count - origin.connecting < share(limits.pending) else {
+        let mayConnect = takePlaces(origin)
+        guard mayConnect || mayWait(origin) else {
+            leaveLineIfNobodyWaits(origin)
             worker.metrics.add(.poolWaitRefusals)
             consumer.upstreamFailed(.tooManyPending, responseStarted: false)
             return
@@ -42,29 +41,44 @@ final class UpstreamPool {
             consumer, wantsFresh: fresh, since: mayConnect ? nil : Clock.monotonicMicroseconds())
         worker.metrics.adjust(.poolWaiting, by: 1)
         if mayConnect {
-            connect(origin)
+            connect(origin, for: consumer.clientNetwork)
         } else {
             worker.metrics.add(.poolWaits)
         }
     }
 
+    /// Counts one more exchange that waits; false: there are as many as may.
+    private func mayWait(_ origin: Origin) -> Bool {
+        let limit = limit(of: origin)
+        let pending = origin.policy.configuration.limits.pending
+        if limit.waitingExchanges.add(1, ordering: .relaxed).newValue <= pending { return true }
+        // With none that may wait, the other workers are asked for an idle connection all the same.
+        if pending == 0, origin.isInLine, worker.shared.workerCount > 1 { return true }
+        limit.waitingExchanges.subtract(1, ordering: .relaxed)
+        return false
+    }
+
     /// The consumer no longer waits.
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
-        if let waiter = origin.waiters.remove(consumer) { waitEnded(waiter) }
+        guard let waiter = origin.waiters.remove(consumer) else { return }
+        waitEnded(waiter, origin)
+        leaveLineIfNobodyWaits(origin)
+        forgetIfUnused(origin)
     }
 
     /// Counts a wait that ended, in whatever way: those in vain are the longest.
-    private func waitEnded(_ waiter: WaiterQueue.Waiter) {
+    private func waitEnded(_ waiter: WaiterQueue.Waiter, _ origin: Origin) {
         worker.metrics.adjust(.poolWaiting, by: -1)
         guard let since = waiter.since else { return }
+        limit(of: origin).waitingExchanges.subtract(1, ordering: .relaxed)
         worker.metrics.record(
             .poolWait, microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - since)))
     }
 
     /// The first who would use the connection.
-    private func takeWaiter(_ origin: Origin, isFresh: Bool) -> (any UpstreamConsumer)? {
+    func takeWaiter(_ origin: Origin, isFresh: Bool) -> (any UpstreamConsumer)? {
         guard let waiter = origin.waiters.take(isFresh: isFresh) else { return nil }
-        waitEnded(waiter)
+        waitEnded(waiter, origin)
         return waiter.consumer
     }
 
@@ -90,33 +104,17 @@ final class UpstreamPool {
     }
 
     private func countIdle(_ change: Int) {
-        idleCount += change
         worker.metrics.adjust(.upstreamConnectionsIdle, by: Int64(change))
     }
 
-    /// Whether one more connection may be made; closes an idle one of another origin for it.
-    private func makeRoom(_ origin: Origin, _ perHost: Int, _ total: Int) -> Bool {
-        if origin.open + origin.connecting >= perHost {
-            guard let victim = origin.idle.first else { return false }
-            discardIdle(victim)
-        }
-        guard open + establishing >= total else { return true }
-        guard idleCount > 0, let victim = idleOrder.longestIdle() else {
-            if !origin.isStarved { starved.append(origin) }
-            origin.isStarved = true
-            return false
-        }
-        discardIdle(victim)
-        return true
-    }
-
-    private func connect(_ origin: Origin) {
+    /// - Parameter client: whose request made it necessary, for the shares of name lookups.
+    func connect(_ origin: Origin, for client: IPNetwork? = nil) {
         origin.connecting += 1
         establishing += 1
         let policy = origin.policy
         var operation: ConnectOperation?
         operation = ConnectOperation(
-            worker: worker, host: origin.key.host, port: origin.key.port,
+            worker: worker, host: origin.key.host, port: origin.key.port, client: client,
             rules: origin.key.isFixed ? nil : policy.destinationRules, hostMatch: origin.match
         ) { [unowned self] result in
             if let operation { operations[ObjectIdentifier(operation)] = nil }
@@ -206,11 +204,13 @@ final class UpstreamPool {
     private func failed(_ origin: Origin, _ fault: ExchangeFault) {
         origin.connecting -= 1
         establishing -= 1
+        giveBack([.origin, .total], of: origin)
         worker.note(origin, fault)
         if let consumer = takeWaiter(origin, isFresh: true) {
             consumer.upstreamFailed(fault, responseStarted: false)
         }
         connectForWaiters(origin)
+        forgetIfUnused(origin)
     }
 
     /// Hands a connection to who waits, else keeps it.
@@ -220,21 +220,25 @@ final class UpstreamPool {
             worker.metrics.add(.upstreamConnectionsOutdated)
             return connection.close()
         }
-        if let consumer = takeWaiter(origin, isFresh: isFresh) {
+        // A fresh one was made for who waits here.
+        let isOurs = isFresh || origin.waiters.isEmpty || !givesWay(origin)
+        if isOurs, let consumer = takeWaiter(origin, isFresh: isFresh) {
             connection.begin(consumer)
             consumer.upstreamReady(connection)
             return
         }
-        // Who still waits wants one that carried nothing before, or waits at another origin: then
-        // this one makes room.
-        guard origin.waiters.isEmpty, !worker.isDraining else { return connection.close() }
+        leaveLineIfNobodyWaits(origin)
+        // Who still waits wants one that carried nothing before, or waits elsewhere: at another
+        // origin or on another worker. Then this one makes room.
+        guard origin.waiters.isEmpty, !worker.isDraining, !isWaitedFor(origin) else {
+            return connection.close()
+        }
         origin.idle.append(connection)
         countIdle(1)
         idleOrder.becameIdle(connection, at: worker.loop.now)
         worker.loop.setQuiet(connection, true)
         worker.loop.setDeadline(
             connection, after: origin.policy.configuration.timeouts.idleMilliseconds)
-        connectForStarved()
     }
 
     /// A connection's exchange ended and it can carry another.
@@ -262,12 +266,15 @@ final class UpstreamPool {
         origin.open -= 1
         open -= 1
         worker.metrics.adjust(.upstreamConnectionsOpen, by: -1)
+        giveBack(connection.places, of: origin)
+        forgetIfUnused(origin)
+        guard !isMakingRoom else { return }
         connectForWaiters(origin)
         connectForStarved()
     }
 
     /// Room has come free: who could not connect because of the total limit is next.
-    private func connectForStarved() {
+    func connectForStarved() {
         while let next = starved.popFirst() {
             guard next.isStarved else { continue }
             next.isStarved = false
@@ -278,12 +285,8 @@ final class UpstreamPool {
 
     /// Makes a connection for who waits without one; false: nobody does, or there is no room.
     @discardableResult
-    private func connectForWaiters(_ origin: Origin) -> Bool {
-        guard origin.waiters.count > origin.connecting else { return false }
-        let limits = origin.policy.configuration.limits
-        guard makeRoom(origin, share(limits.upstreamPerHost), share(limits.connections)) else {
-            return false
-        }
+    func connectForWaiters(_ origin: Origin) -> Bool {
+        guard origin.waiters.count > origin.connecting, takePlaces(origin) else { return false }
         connect(origin)
         return true
     }
@@ -298,9 +301,10 @@ final class UpstreamPool {
     func retire(_ origin: Origin) {
         origin.isStarved = false
         for waiter in origin.waiters.takeAll() {
-            waitEnded(waiter)
+            waitEnded(waiter, origin)
             waiter.consumer.upstreamFailed(.superseded, responseStarted: false)
         }
+        leaveLineIfNobodyWaits(origin)
         worker.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
         closeIdle(origin)
     }

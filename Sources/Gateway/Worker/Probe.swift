@@ -1,4 +1,5 @@
 import Activity
+import Addressing
 import Configuration
 import EventLoop
 import HTTPCore
@@ -98,10 +99,9 @@ final class Probe: EventHandler, UpstreamConsumer {
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
         isWaiting = false
         upstream = nil
-        guard let evidence = fault.reachabilityEvidence else {
-            return worker.note(reachability, .probeFailed)
-        }
-        let hasAnswered = evidence == .responseReceived
+        // What this gateway lacks or does says nothing about the host: the next probe will tell.
+        guard !fault.isOwn else { return }
+        let hasAnswered = fault.reachabilityEvidence == .responseReceived
         worker.note(reachability, hasAnswered ? .probeSucceeded : .probeFailed)
     }
 
@@ -115,6 +115,8 @@ final class Probe: EventHandler, UpstreamConsumer {
     }
 
     var mayBeRepeated: Bool { true }
+
+    var clientNetwork: IPNetwork? { nil }
 
     func upstreamHeadWithoutBody() {}
 

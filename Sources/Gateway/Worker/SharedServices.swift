@@ -25,8 +25,14 @@ package final class SharedServices: Sendable {
     let ownListeners = Locked(OwnListeners())
     /// Client connections of all workers, for the limit.
     let clientConnections = Atomic<Int>(0)
+    /// Bytes of buffers with heads that have not arrived whole, for `limits.bufferBytes`.
+    let headBytes = Atomic<Int>(0)
     /// What each client has open, for the limits of one client.
     let clients = ClientAccounts()
+    /// Connections to all origins, for `limits.connections`.
+    let upstreamLimit = SharedLimit()
+    /// Connections to each origin, for `limits.upstreamPerHost`.
+    let originLimits = OriginLimits()
     /// Each worker's mailbox, for what one asks the others.
     let mailboxes: [Mailbox<WorkerMessage>]
     let activity: ActivityMonitor

@@ -32,6 +32,8 @@ final class Worker {
     private var hasDrained = false
     private var clients = 0
     var idleClients = IdleOrder<ClientConnection>()
+    /// Connections with a head that has not arrived whole, the oldest first.
+    let unfinishedHeads = LinkedLine<ClientConnection>()
     /// Accepted at the limit of connections, while other workers are asked for places.
     var newcomers = FIFO<Newcomer>()
     var isAskingForRoom = false
@@ -89,6 +91,9 @@ final class Worker {
         case .activityChanged: activityTimer?.observe()
         case .roomWanted(let request): roomWanted(request)
         case .roomMade(let request): roomMade(request)
+        case .placeGranted(let limit): upstreams.placeGranted(limit)
+        case .connectionWanted(let question): upstreams.connectionWanted(question)
+        case .connectionAnswered(let question): upstreams.connectionAnswered(question)
         case .drain: drain()
         case .stop: loop.stop()
         }

@@ -23,6 +23,12 @@ package enum WorkerMessage: Sendable {
     case roomWanted(RoomRequest)
     /// All workers have answered this one's request for places.
     case roomMade(RoomRequest)
+    /// A place of a limit that this worker stood in line for.
+    case placeGranted(SharedLimit)
+    /// Another worker waits for a connection: an idle one makes way.
+    case connectionWanted(ConnectionQuestion)
+    /// All workers have answered this one's question for an idle connection.
+    case connectionAnswered(ConnectionQuestion)
     /// Accept nothing more, finish what is in flight.
     case drain
     /// End now.

@@ -1,0 +1,81 @@
+import EventLoop
+import HTTPCore
+
+// Before phase 4: content that trickles in does not hold a connection that others could use.
+//
+//     the content is all there ──► connect
+//     fewer than half of the origin's connections carry requests still arriving ──► connect
+//     else ──► gather: all of it, or 64 KiB ──► all there ──► connect
+//                                           └─► more to come ──► connect, up to three quarters
+extension Exchange {
+    /// How long a request that may not connect yet waits before it looks again.
+    private static let uploadRetryMilliseconds: Int64 = 100
+
+    /// Whether a connection may be asked for. False: `forward` is called again when it may.
+    func mayConnect(to origin: Origin) -> Bool {
+        guard hasRequestBody, !requestBodyEnded, replayableBody == nil else { return true }
+        let limit = worker.upstreams.limit(of: origin)
+        if uploadsOf === limit { return true }
+        let limits = origin.policy.configuration.limits
+        let isAskedFor = request.fields.contains(.expect)
+        let step = UploadRule(limit: limits.upstreamPerHost).next(
+            uploads: limit.uploads.load(ordering: .relaxed),
+            mayGather: !isAskedFor && !(gathered?.isFull ?? false))
+        switch step {
+        case .connect:
+            uploadEnded()
+            limit.uploads.add(1, ordering: .relaxed)
+            uploadsOf = limit
+            return true
+        case .gather:
+            phase = .gathering
+            if gathered == nil { gathered = GatheredContent(worker.loop.buffers) }
+            client?.resumeRequestBody()
+        case .wait: waitForUploads(origin)
+        }
+        return false
+    }
+
+    private func waitForUploads(_ origin: Origin) {
+        let now = worker.loop.now
+        phase = .gathering
+        if uploadWaitEnds == 0 {
+            uploadWaitEnds =
+                now + origin.policy.configuration.timeouts.connectMilliseconds * 2 + 1000
+        }
+        guard now < uploadWaitEnds, register() else {
+            worker.metrics.add(.poolWaitTimeouts)
+            return fail(.poolWaitTimeout)
+        }
+        worker.loop.setDeadline(self, after: Self.uploadRetryMilliseconds)
+    }
+
+    /// Takes content while there is no connection. False: as much as may be is there.
+    func gather(_ bytes: UnsafeRawBufferPointer, isLast: Bool) -> Bool {
+        guard let gathered else { return false }
+        gathered.append(bytes)
+        guard gathered.isFull, !isLast else { return true }
+        // On a stack of its own; by then the object may be another exchange.
+        let id = id
+        worker.loop.afterTurn { [self] in
+            if self.id == id, phase == .gathering { forward() }
+        }
+        return false
+    }
+
+    /// Sends what was gathered, behind the head.
+    func sendGathered(_ upstream: UpstreamConnection) {
+        guard let gathered else { return }
+        self.gathered = nil
+        if gathered.count > 0 {
+            sendContent(gathered.content.readable, owner: gathered.content, upstream)
+        }
+        if let end = gathered.end, upstreamIsChunked { sendLastChunk(end, upstream) }
+    }
+
+    /// The request has arrived, or is over.
+    func uploadEnded() {
+        uploadsOf?.uploads.subtract(1, ordering: .relaxed)
+        uploadsOf = nil
+    }
+}

@@ -1,0 +1,153 @@
+import Locking
+import Synchronization
+
+/// A limit of the process that its workers take places of: connections to one origin, or to all.
+///
+/// Who finds no place stands in line, a worker once at most. A place that is given back goes to the
+/// first in the line directly, so that no newcomer takes it meanwhile; a worker that has none while
+/// others have their share comes before the others.
+///
+/// Whether anybody waits can be asked without the lock: that is all that the use of an idle
+/// connection costs.
+package final class SharedLimit: Sendable {
+    /// What became of asking for a place.
+    enum Taking: Equatable {
+        case taken
+        /// The worker stands in line; `isNew`: since now.
+        case waits(isNew: Bool)
+    }
+
+    private struct Waiter {
+        let worker: Int
+        let isStarved: Bool
+    }
+
+    private struct State {
+        var taken = 0
+        var line: [Waiter] = []
+    }
+
+    private let state = Locked(State())
+    private let waiting = Atomic<Int>(0)
+    private let starved = Atomic<Int>(0)
+    /// Exchanges of all workers that wait for a connection.
+    let waitingExchanges = Atomic<Int>(0)
+    /// Connections that carry a request whose content has not all arrived.
+    let uploads = Atomic<Int>(0)
+
+    /// Whether a worker stands in line.
+    var isWaitedFor: Bool { waiting.load(ordering: .relaxed) > 0 }
+
+    /// Whether a worker stands in line that has less than its share.
+    var hasStarved: Bool { starved.load(ordering: .relaxed) > 0 }
+
+    /// Places that are taken, those that were handed over to a worker included.
+    var taken: Int { state.withLock { $0.taken } }
+
+    /// Takes a place if there is one.
+    func take(limit: Int) -> Bool {
+        state.withLock { state in
+            guard state.taken < limit else { return false }
+            state.taken += 1
+            return true
+        }
+    }
+
+    /// Takes a place, or stands in line for one.
+    /// - Parameter isStarved: the worker has less than its share.
+    func take(limit: Int, orWaitAs worker: Int, isStarved: Bool) -> Taking {
+        state.withLock { state in
+            if state.taken < limit {
+                state.taken += 1
+                return .taken
+            }
+            if state.line.contains(where: { $0.worker == worker }) { return .waits(isNew: false) }
+            state.line.append(Waiter(worker: worker, isStarved: isStarved))
+            count(state.line)
+            return .waits(isNew: true)
+        }
+    }
+
+    /// Gives a place back. The worker that it has been handed over to, if any.
+    func giveBack() -> Int? {
+        state.withLock { state in
+            guard !state.line.isEmpty else {
+                state.taken -= 1
+                assert(state.taken >= 0)
+                return nil
+            }
+            let next = state.line.firstIndex(where: \.isStarved) ?? 0
+            let waiter = state.line.remove(at: next)
+            count(state.line)
+            return waiter.worker
+        }
+    }
+
+    /// The worker stands in line no longer.
+    func leave(_ worker: Int) {
+        state.withLock { state in
+            state.line.removeAll { $0.worker == worker }
+            count(state.line)
+        }
+    }
+
+    /// Whether another worker stands in line, with less than its share.
+    func hasStarved(otherThan worker: Int) -> Bool {
+        state.withLock { $0.line.contains { $0.isStarved && $0.worker != worker } }
+    }
+
+    /// What readers without the lock see.
+    private func count(_ line: [Waiter]) {
+        waiting.store(line.count, ordering: .relaxed)
+        starved.store(line.count(where: \.isStarved), ordering: .relaxed)
+    }
+}
+
+/// How the places of a limit are shared among workers that all want them.
+struct FairShare {
+    /// Places in all.
+    let limit: Int
+    let workers: Int
+
+    /// What each worker may count on.
+    var share: Int { max(1, limit / max(1, workers)) }
+
+    /// Whether a worker with so many places has less than it may count on.
+    func isStarved(_ own: Int) -> Bool { own < share }
+
+    /// Whether a worker that needs its connections itself gives one up for a worker that has less
+    /// than its share. With fewer places than workers they take turns.
+    func givesWay(_ own: Int) -> Bool { own > share || limit < workers }
+}
+
+/// The limits of all origins, found by what tells origins apart, whatever policy they are under: a
+/// server sees connections, not policies. Kept as long as an origin uses them.
+final class OriginLimits: Sendable {
+    private struct Entry {
+        weak var limit: SharedLimit?
+    }
+
+    private struct State {
+        var entries: [Origin.Key: Entry] = [:]
+        /// At how many entries those without use are looked for.
+        var sweepAt = 1024
+    }
+
+    private let state = Locked(State())
+
+    func limit(of key: Origin.Key) -> SharedLimit {
+        state.withLock { state in
+            if let known = state.entries[key]?.limit { return known }
+            let made = SharedLimit()
+            state.entries[key] = Entry(limit: made)
+            if state.entries.count >= state.sweepAt {
+                state.entries = state.entries.filter { $0.value.limit != nil }
+                state.sweepAt = max(1024, state.entries.count * 2)
+            }
+            return made
+        }
+    }
+
+    /// How many are remembered.
+    var count: Int { state.withLock { $0.entries.count } }
+}

@@ -1,0 +1,32 @@
+// The memory of heads that have not arrived whole: one budget for the process. Clients that begin
+// requests and do not finish them cost no more than that.
+extension Worker {
+    /// An unfinished head takes up a buffer of so many bytes. When the budget is full the oldest of
+    /// this worker's unfinished requests is refused, which may be this one.
+    func holdsHead(_ client: ClientConnection, bytes: Int) {
+        let change = bytes - client.heldHeadBytes
+        guard change != 0 else { return }
+        if client.heldHeadBytes == 0 { unfinishedHeads.append(client) }
+        client.heldHeadBytes = bytes
+        var held = countHeadBytes(change)
+        while held > policy.configuration.limits.bufferBytes, let oldest = unfinishedHeads.first {
+            metrics.add(.clientHeadsEvicted)
+            held -= oldest.heldHeadBytes
+            oldest.refuse(.headBuffersFull)
+        }
+    }
+
+    /// The head has arrived, or never will.
+    func releasesHead(_ client: ClientConnection) {
+        guard client.heldHeadBytes > 0 else { return }
+        _ = countHeadBytes(-client.heldHeadBytes)
+        client.heldHeadBytes = 0
+        unfinishedHeads.remove(client)
+    }
+
+    /// How many bytes all workers' unfinished heads take up now.
+    private func countHeadBytes(_ change: Int) -> Int {
+        metrics.adjust(.headBufferBytes, by: Int64(change))
+        return shared.headBytes.add(change, ordering: .relaxed).newValue
+    }
+}

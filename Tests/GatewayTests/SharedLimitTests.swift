@@ -1,0 +1,87 @@
+import Testing
+
+@testable import Gateway
+
+@Suite("A limit that workers share")
+struct SharedLimitTests {
+    @Test func `as many places are taken as there are`() {
+        let limit = SharedLimit()
+        #expect(limit.take(limit: 2))
+        #expect(limit.take(limit: 2))
+        #expect(!limit.take(limit: 2))
+        #expect(limit.giveBack() == nil)
+        #expect(limit.take(limit: 2))
+        #expect(limit.taken == 2)
+    }
+
+    @Test func `a worker stands in line once`() {
+        let limit = SharedLimit()
+        #expect(limit.take(limit: 1, orWaitAs: 0, isStarved: true) == .taken)
+        #expect(!limit.isWaitedFor)
+        #expect(limit.take(limit: 1, orWaitAs: 1, isStarved: true) == .waits(isNew: true))
+        #expect(limit.take(limit: 1, orWaitAs: 1, isStarved: true) == .waits(isNew: false))
+        #expect(limit.isWaitedFor)
+        #expect(limit.hasStarved)
+        #expect(limit.hasStarved(otherThan: 0))
+        #expect(!limit.hasStarved(otherThan: 1))
+    }
+
+    @Test func `a place that is given back is the first in the line's at once`() {
+        let limit = SharedLimit()
+        _ = limit.take(limit: 1)
+        _ = limit.take(limit: 1, orWaitAs: 1, isStarved: false)
+        _ = limit.take(limit: 1, orWaitAs: 2, isStarved: false)
+        #expect(limit.giveBack() == 1)
+        #expect(!limit.take(limit: 1), "nobody else gets it")
+        #expect(limit.giveBack() == 2)
+        #expect(limit.giveBack() == nil)
+        #expect(limit.taken == 0)
+    }
+
+    @Test func `a worker with less than its share comes before the others`() {
+        let limit = SharedLimit()
+        _ = limit.take(limit: 1)
+        _ = limit.take(limit: 1, orWaitAs: 1, isStarved: false)
+        _ = limit.take(limit: 1, orWaitAs: 2, isStarved: true)
+        #expect(limit.giveBack() == 2)
+        #expect(!limit.hasStarved)
+        #expect(limit.giveBack() == 1)
+    }
+
+    @Test func `who has left the line gets nothing`() {
+        let limit = SharedLimit()
+        _ = limit.take(limit: 1)
+        _ = limit.take(limit: 1, orWaitAs: 1, isStarved: true)
+        limit.leave(1)
+        #expect(!limit.isWaitedFor)
+        #expect(limit.giveBack() == nil)
+        #expect(limit.taken == 0)
+    }
+
+    @Test(arguments: [
+        // limit, workers, own, starved, gives way
+        (8, 2, 3, true, false), (8, 2, 4, false, false), (8, 2, 5, false, true),
+        (1, 2, 0, true, true), (1, 2, 1, false, true), (1, 1, 1, false, false),
+        (3, 2, 1, false, false), (3, 2, 2, false, true),
+    ])
+    func `shares are equal and with fewer places than workers they take turns`(
+        limit: Int, workers: Int, own: Int, isStarved: Bool, givesWay: Bool
+    ) {
+        let share = FairShare(limit: limit, workers: workers)
+        #expect(share.isStarved(own) == isStarved)
+        #expect(share.givesWay(own) == givesWay)
+    }
+
+    @Test func `an origin's limit is the same for all workers and forgotten without use`() {
+        let limits = OriginLimits()
+        func key(_ number: Int) -> Origin.Key {
+            Origin.Key(
+                host: "h\(number)", port: 80, isSecure: false, requestedPort: 80, isFixed: false)
+        }
+        let one = limits.limit(of: key(0))
+        #expect(limits.limit(of: key(0)) === one)
+        for number in 1...3000 { _ = limits.limit(of: key(number)) }
+        #expect(limits.count < 2000)
+        #expect(limits.limit(of: key(0)) === one)
+    }
+}

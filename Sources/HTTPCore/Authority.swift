@@ -73,18 +73,21 @@ struct Authority {
         var hasFinalDot = false
         while true {
             while index < limit, ByteClass.isHostLabel(bytes[index]) { index &+= 1 }
-            guard index > label, index == limit || endsLabel(bytes[index]) else {
+            guard index > label else {
                 return RegisteredName.scan(bytes, from: start, to: limit)
             }
             guard index < limit, bytes[index] == Byte.dot else { break }
             // A final dot ends a fully qualified name and begins no label of its own.
             let next = index &+ 1
-            if next == limit || bytes[next] != Byte.dot && endsLabel(bytes[next]) {
+            if next == limit || endsHost(bytes[next]) {
                 hasFinalDot = true
                 break
             }
             label = next
             index = next
+        }
+        guard hasFinalDot || index == limit || endsHost(bytes[index]) else {
+            return RegisteredName.scan(bytes, from: start, to: limit)
         }
         guard index &- start <= 253 else { return nil }
         var kind = HostKind.name
@@ -98,11 +101,10 @@ struct Authority {
         return (Authority(host: host, kind: kind, port: nil), hasFinalDot ? index &+ 1 : index)
     }
 
-    /// Whether a byte ends a label of a domain name: a dot, or what follows a host in an authority
-    /// or target.
+    /// Whether a byte is one that follows a host in an authority or target.
     @inline(__always)
-    private static func endsLabel(_ byte: UInt8) -> Bool {
-        byte == Byte.dot || byte == Byte.colon || byte == Byte.slash || byte == Byte.question
+    private static func endsHost(_ byte: UInt8) -> Bool {
+        byte == Byte.colon || byte == Byte.slash || byte == Byte.question
     }
 
     /// Whether a last label is a number to anyone: decimal, octal or hexadecimal digits.

@@ -12,12 +12,22 @@ extension FieldID {
         return count < 14 ? recognise(medium: name, count) : recognise(long: name, count)
     }
 
-    /// As ``recognise(_:from:to:)``, for the rarer caller.
+    /// What the bytes `start..<end`, which are no known name and end before a colon, are: `other`,
+    /// `disguised`, or nil when they are not a token.
+    @inline(never)
+    static func unknown(_ bytes: HeadBytes, from start: Int, to end: Int) -> FieldID? {
+        guard start < end, bytes.endOfToken(from: start) == end else { return nil }
+        return otherOrDisguised(bytes, from: start, to: end)
+    }
+
+    /// As ``recognise(_:from:to:)``, for the rarer caller; and looks whether an unknown name is a
+    /// known one in disguise.
     @inline(never)
     static func recogniseOutOfLine(
         _ bytes: HeadBytes, from start: Int, to end: Int
     ) -> FieldID {
-        recognise(bytes, from: start, to: end)
+        let id = recognise(bytes, from: start, to: end)
+        return id == .other ? otherOrDisguised(bytes, from: start, to: end) : id
     }
 
     @inline(__always)

@@ -43,7 +43,6 @@ struct FieldScanner: Sendable {
         while true {
             switch state {
             case .name:
-                var unknownEnd = -1
                 if position == lineStart, let end = bytes.nearColon(from: lineStart) {
                     // A known name needs no look at its bytes one by one.
                     id = FieldID.recognise(bytes, from: lineStart, to: end)
@@ -53,18 +52,19 @@ struct FieldScanner: Sendable {
                         state = .value
                         continue
                     }
-                    unknownEnd = end
+                    if let unknown = FieldID.unknown(bytes, from: lineStart, to: end) {
+                        id = unknown
+                        nameEnd = end
+                        position = end &+ 1
+                        state = .value
+                        continue
+                    }
                 }
                 position = bytes.endOfToken(from: position)
                 guard position < bytes.count else { return false }
                 if bytes[position] == Byte.colon, position != lineStart {
                     nameEnd = position
-                    if position != unknownEnd {
-                        id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
-                    }
-                    if id == .other {
-                        id = FieldID.otherOrDisguised(bytes, from: lineStart, to: nameEnd)
-                    }
+                    id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
                     position &+= 1
                     state = .value
                 } else {

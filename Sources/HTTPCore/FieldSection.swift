@@ -87,6 +87,7 @@ package struct FieldSection: Sendable, RandomAccessCollection {
     }
 
     /// Adds a field at the end.
+    @inline(__always)
     package mutating func append(_ field: Field) {
         let id = FieldIDSet(field.id)
         repeated.formUnion(present.intersection(id))

@@ -58,10 +58,16 @@ extension RequestHead {
     /// (RFC 9110 §9.3.8).
     private mutating func decideFraming(_ bytes: HeadBytes) throws(WireError) {
         framing = try MessageFraming.read(fields, version, bytes) ?? .none
-        guard method == .connect || method == .trace, framing != .none else { return }
-        guard framing == .length(0) else {
-            throw method == .connect ? .contentInConnect : .contentInTrace
+        switch method {
+        case .connect: try refuseContent(.contentInConnect)
+        case .trace: try refuseContent(.contentInTrace)
+        default: break
         }
+    }
+
+    @inline(never)
+    private mutating func refuseContent(_ fault: WireError) throws(WireError) {
+        guard framing == .none || framing == .length(0) else { throw fault }
         framing = .none
     }
 

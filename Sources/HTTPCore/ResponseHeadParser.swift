@@ -103,12 +103,16 @@ package struct ResponseHeadParser: Sendable {
                 }
                 try head.decide(bytes, context, limits)
                 return true
-            case .bareLines:
-                guard let end = try BareLineHead.end(bytes, from: &position) else { return false }
-                position = end &+ 1
-                return true
+            case .bareLines: return try passBareLines(bytes)
             }
         }
+    }
+
+    @inline(never)
+    private mutating func passBareLines(_ bytes: HeadBytes) throws(WireError) -> Bool {
+        guard let end = try BareLineHead.end(bytes, from: &position) else { return false }
+        position = end &+ 1
+        return true
     }
 
     @inline(__always)
@@ -138,8 +142,8 @@ package struct ResponseHeadParser: Sendable {
     }
 
     /// A space and any text, or nothing, up to CRLF. After a bare line feed the state is
-    /// `bareLines`.
-    @inline(__always)
+    /// `bareLines`. Not inlined: once per head, and the loop over the fields is faster without it.
+    @inline(never)
     private mutating func scanReason(
         _ bytes: HeadBytes, _ head: inout ResponseHead
     ) throws(WireError) -> Bool {

@@ -30,10 +30,12 @@ import Testing
         "HTTP/1.0 404 Not Found\r\nConnection: keep-alive\r\nServer:\r\n\r\n",
         "HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\nConnection: x, close\r\nX: \t1\t\r\n\r\n",
         "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n",
+        "HTTP/1.1 200 OK\nContent-Length: 5\nX: y\n\n", "HTTP/1.0 302\nLocation: /\n\n",
     ]
     private static let bodies = [
         "5\r\nhello\r\n0\r\n\r\n", "5;a=b;c=\"d\\\"e\"\r\nhello\r\n00\r\nX-Sum: 1\r\nY: 2\r\n\r\n",
         "a\r\n0123456789\r\n1\r\nx\r\n0;z\r\nETag: \"q\"\r\n\r\n",
+        "5; a = b ;c\r\nhello\r\n0\t;\td=\t\"e\"\r\nKeep_Alive: x\r\n\r\n",
     ]
     /// Bytes and pieces that grammar turns on.
     private static let pieces = [
@@ -41,6 +43,7 @@ import Testing
         "f", "\u{7F}", "\u{80}", "\u{FF}", "=", "\"", "\\", "%", "*", "\r\n\r\n", "\r\n ",
         "chunked",
         "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", "Host: a\r\n", "HTTP/1.1",
+        "Transfer_Encoding: chunked\r\n", "X: y\n", "\n\n", "%41", "a=b",
         "Connection: host\r\n", "18446744073709551616", "8000000000000000", "://", "0x", "::",
     ].map(latin1)
 

@@ -94,6 +94,10 @@ struct DatabaseFiles {
         return target
     }
 
+    /// Removes the index of the log that earlier releases kept in a file. The database is open, so
+    /// that nobody else has it.
+    func removeSharedMemory() { unlink(database + "-shm") }
+
     /// Removes the database and what belongs to it. false: it is still there.
     func remove() -> Bool {
         for suffix in Self.suffixes.reversed() { unlink(database + suffix) }

@@ -42,6 +42,7 @@ struct WriterOpening {
             case .ready(let from):
                 if let from { onEvent(.migrated(from: from, to: Schema.steps.count)) }
             }
+            files.removeSharedMemory()
             if options.maximumPages > 0 {
                 try database.execute("PRAGMA max_page_count=\(options.maximumPages)")
             }

@@ -175,6 +175,16 @@ package enum Sockets {
         return fd
     }
 
+    /// Lets the kernel ask the peer of a connection that may be quiet for long whether it is still
+    /// there (TCP keep-alive): after a minute of silence, and two minutes later at the latest the
+    /// connection has failed.
+    package static func probePeer(_ fd: Int32) {
+        _ = set(fd, SOL_SOCKET, SO_KEEPALIVE, 1)
+        _ = set(fd, Int32(IPPROTO_TCP), TCP_KEEPIDLE, 60)
+        _ = set(fd, Int32(IPPROTO_TCP), TCP_KEEPINTVL, 20)
+        _ = set(fd, Int32(IPPROTO_TCP), TCP_KEEPCNT, 6)
+    }
+
     /// The pending error of a socket (SO_ERROR), which the call clears; nil when there is none.
     package static func connectionError(_ fd: Int32) -> Errno? {
         var code: Int32 = 0

@@ -9,8 +9,23 @@ final class ResolverThread {
         var number: UInt64
         var v4: FamilyOutcome?
         var v6: FamilyOutcome?
+        /// The number of gaps when each family was asked last.
+        var gapsBefore: (v4: Int, v6: Int)
         /// Whether one family's addresses have been handed out.
         var isPublished = false
+
+        /// Whether a question that has timed out is to be asked again, because the process did not
+        /// run for part of that time: it was not the server who was waited for.
+        mutating func startsAnew(_ family: IPAddress.Family, gaps: Int) -> Bool {
+            switch family {
+            case .v4:
+                defer { gapsBefore.v4 = gaps }
+                return gapsBefore.v4 != gaps
+            case .v6:
+                defer { gapsBefore.v6 = gaps }
+                return gapsBefore.v6 != gaps
+            }
+        }
     }
 
     /// When to stop waiting for a lookup's other family. All delays are equal, so the queue is in
@@ -35,11 +50,18 @@ final class ResolverThread {
     private var lookups: [DomainName: Lookup] = [:]
     private var nextLookupNumber: UInt64 = 0
     private var delays: [Delay] = []
+    /// How often the process did not run for a while (SIGSTOP, a suspended machine), and when the
+    /// last wait ended.
+    private var gaps = 0
+    private var lastTurn: Int64
 
     private static let maximumEvents = 64
+    /// How much longer than asked for a turn may take before it is a gap.
+    private static let gapMilliseconds: Int64 = 1000
 
     init(core: ResolverCore) throws(Resolver.StartError) {
         self.core = core
+        lastTurn = core.options.clock()
         let options = core.options
         let epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         guard epoll >= 0 else { throw .system(errno: __errno_location().pointee) }
@@ -112,7 +134,7 @@ final class ResolverThread {
         }
         let number = nextLookupNumber
         nextLookupNumber += 1
-        lookups[name] = Lookup(number: number)
+        lookups[name] = Lookup(number: number, gapsBefore: (gaps, gaps))
         core.addQueries(2)
         // AAAA first, as RFC 8305 §3 asks.
         asking.ask(name, family: .v6, lookup: number)
@@ -143,6 +165,12 @@ final class ResolverThread {
             core.addQueries(1)
             failover.ask(
                 question.name, family: question.family, lookup: lookup.number, failure: outcome)
+            return
+        }
+        if outcome == .failed(.timeout), lookup.startsAnew(question.family, gaps: gaps) {
+            lookups[question.name] = lookup
+            core.addQueries(1)
+            asking.ask(question.name, family: question.family, lookup: lookup.number)
             return
         }
         switch question.family {
@@ -244,13 +272,30 @@ final class ResolverThread {
         withUnsafeTemporaryAllocation(
             of: epoll_event.self, capacity: ResolverThread.maximumEvents
         ) { events in
-            let count = epoll_wait(
+            var count = epoll_wait(
                 epoll, events.baseAddress, Int32(ResolverThread.maximumEvents), limit)
+            // What was answered in a gap is taken in before its time is found to be over.
+            if noteGap(waited: Int64(limit)), count <= 0 {
+                count = epoll_wait(
+                    epoll, events.baseAddress, Int32(ResolverThread.maximumEvents), 0)
+            }
             // Interrupted by a signal: the loop comes round.
             guard count > 0 else { return }
             for event in events[..<Int(count)] { handle(event) }
         }
         for channel in channels where channel.outstanding > 0 { channel.processTimeouts() }
+    }
+
+    /// Whether the process has not run for a while since the last turn. A wait without limit has no
+    /// question that could time out.
+    private func noteGap(waited limit: Int64) -> Bool {
+        let now = core.options.clock()
+        defer { lastTurn = now }
+        guard limit >= 0, now - lastTurn > limit + ResolverThread.gapMilliseconds else {
+            return false
+        }
+        gaps += 1
+        return true
     }
 
     private func handle(_ event: epoll_event) {

@@ -21,7 +21,7 @@ import Testing
         #expect(first.match.map(\.description) == ["api.example.com", "*.pay.example.com"])
         #expect(first.upgradesToHTTPS)
         #expect(first.tunnel == .refuse)
-        #expect(first.requestTimeoutMilliseconds == 30_000)
+        #expect(first.timeouts.firstByteMilliseconds == 30_000)
         #expect(!first.cacheStores)
         #expect(first.cacheKeyFields == ["accept-language", "x-tenant"])
         #expect(
@@ -31,11 +31,33 @@ import Testing
         #expect(!second.upgradesToHTTPS)
         #expect(second.tunnel == .auto)
         #expect(second.pinsets.isEmpty)
-        #expect(second.requestTimeoutMilliseconds == nil)
+        #expect(second.timeouts == HostTimeouts())
         #expect(second.cacheStores)
         #expect(second.cacheKeyFields.isEmpty)
         #expect(second.probe == nil)
         #expect(second.tls.minimum == .tls12)
+    }
+
+    @Test func theTimesOfAnEntryReplaceThoseOfTheWhole() throws {
+        let snapshot = try load(
+            """
+            timeouts: { body: 7s, tunnel: 1h }
+            hosts:
+              - match: [a]
+                timeouts: { connect: 1s, firstByte: 2s, body: 3s, tunnel: 4s, eventStream: 5s }
+              - match: [b]
+                timeouts: { eventStream: 1d }
+            """)
+        let all = snapshot.timeouts
+        #expect(all.tunnelMilliseconds == 3_600_000 && all.eventStreamMilliseconds == 600_000)
+        let first = all.replaced(by: snapshot.hosts.entries[0].timeouts)
+        #expect(first.connectMilliseconds == 1_000 && first.firstByteMilliseconds == 2_000)
+        #expect(first.bodyMilliseconds == 3_000 && first.tunnelMilliseconds == 4_000)
+        #expect(first.eventStreamMilliseconds == 5_000)
+        #expect(first.headMilliseconds == all.headMilliseconds)
+        let second = all.replaced(by: snapshot.hosts.entries[1].timeouts)
+        #expect(second.bodyMilliseconds == 7_000 && second.tunnelMilliseconds == 3_600_000)
+        #expect(second.eventStreamMilliseconds == 86_400_000)
     }
 
     @Test func aProbeHasDefaults() throws {
@@ -45,6 +67,14 @@ import Testing
 
     @Test(arguments: [
         Wrong("hosts: {}", "1: hosts: is a mapping; expected a list of entries with match"),
+        Wrong(
+            "hosts: [{ match: [a], timeouts: { idle: 1s } }]",
+            "1: hosts[0].timeouts.idle: unknown key (did you mean \"body\"?); "
+                + "expected one of connect, firstByte, body, tunnel, eventStream"),
+        Wrong(
+            "hosts: [{ match: [a], timeouts: { firstByte: 1s }, request: { timeout: 2s } }]",
+            "1: hosts[0].request.timeout: says the same as timeouts.firstByte of this entry; "
+                + "expected one of the two"),
         Wrong("hosts: [~]", "1: hosts[0]: is empty; expected a mapping with match"),
         Wrong(
             "hosts: [{ upgrade: https }]",

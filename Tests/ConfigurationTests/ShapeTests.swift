@@ -35,6 +35,7 @@ let fullConfiguration = """
           minimum: "1.2"
           roots: [system, corp-ca.pem]
         request:  { timeout: 30s }
+        timeouts: { connect: 2s, body: 2m, tunnel: 1h, eventStream: 1d }
         cache: { store: true, key: [Accept-Language] }
         probe: { interval: 30s, path: /health }
       - match: ["[2001:db8::1]:443", 192.0.2.7]
@@ -66,7 +67,8 @@ let fullConfiguration = """
     activity: { activationDelay: 1s, completionDelay: 170ms }
     limits: { connections: 20000, headBytes: 32KiB, fields: 128, upstreamPerHost: 256,
               pending: 1024, bufferBytes: 2MiB, perClient: { connections: 50, exchanges: 40 } }
-    timeouts: { head: 10s, idle: 60s, connect: 5s, firstByte: 60s, body: 60s, grace: 30s }
+    timeouts: { head: 10s, idle: 60s, connect: 5s, firstByte: 60s, body: 60s,
+                tunnel: 20m, eventStream: 30m, grace: 30s }
     log: { level: info, access: { path: access.log, format: combined } }
     """
 

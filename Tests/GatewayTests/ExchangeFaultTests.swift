@@ -56,7 +56,10 @@ enum EveryFault {
         case .upstreamBodyTimeout: .upgradeOverInterimLimit
         case .upgradeOverInterimLimit: .superseded
         case .superseded: .upstreamSpokeUnasked
-        case .upstreamSpokeUnasked: nil
+        case .upstreamSpokeUnasked: .eventStreamTimeout
+        case .eventStreamTimeout: .tunnelIdleTimeout
+        case .tunnelIdleTimeout: .clientTimeout
+        case .clientTimeout: nil
         }
     }
 
@@ -197,6 +200,9 @@ enum EveryFault {
             (.upgradeOverInterimLimit, 502, "too-many-interim", "http_protocol_error"),
             (.superseded, 502, "superseded", "proxy_internal_response"),
             (.upstreamSpokeUnasked, 502, "upstream-spoke-unasked", "http_protocol_error"),
+            (.eventStreamTimeout, 504, "event-stream-timeout", "connection_read_timeout"),
+            (.tunnelIdleTimeout, 504, "tunnel-idle-timeout", "connection_read_timeout"),
+            (.clientTimeout, 504, "client-timeout", "connection_write_timeout"),
         ] as [(ExchangeFault, UInt16, String, String)])
     func aFaultHasItsStatusReasonAndErrorType(
         fault: ExchangeFault, status: UInt16, reason: String, errorType: String

@@ -129,7 +129,7 @@ extension OriginTable {
         let two = try table.named("x.two.test", under: policy)
         let none = try table.named("three.test", under: policy)
         #expect([one, two, none].map(\.entryIndex) == [0, 1, nil])
-        #expect([one, two, none].map(\.firstByteMilliseconds) == [5000, 60_000, 60_000])
+        #expect([one, two, none].map(\.timeouts.firstByteMilliseconds) == [5000, 60_000, 60_000])
         #expect([one, two, none].map(\.cacheStores) == [false, true, true])
         #expect(one.reachability?.host == "one.test")
         #expect(two.reachability?.host == "*.two.test")
@@ -290,7 +290,7 @@ extension OriginTable {
         table.adopt(next)
         #expect(try table.named("h1.test", under: next) === origin)
         #expect(origin.policy === next)
-        #expect(origin.firstByteMilliseconds == 7000)
+        #expect(origin.timeouts.firstByteMilliseconds == 7000)
         #expect(!origin.cacheStores)
         // Its listener may be gone, and nothing uses it: found again if it is not.
         #expect(!table.all.contains { $0 === reverse })

@@ -203,7 +203,7 @@ def test_a_tunnel_ends_with_either_side(shared_gateway, scripted_origin):
 
 def test_an_idle_tunnel_is_closed(gateway, scripted_origin):
     there = scripted_origin(lambda connection: connection.read_to_end())
-    running = gateway({"timeouts": {"idle": "300ms"}})
+    running = gateway({"timeouts": {"tunnel": "300ms"}})
     wire, _ = running.connect(there.authority)
     with wire:
         assert wire.ended()
@@ -219,7 +219,7 @@ def test_traffic_in_one_direction_keeps_a_tunnel_open(gateway, scripted_origin):
             got.append(len(connection.received))
 
     there = scripted_origin(script)
-    running = gateway({"timeouts": {"idle": "500ms"}})
+    running = gateway({"timeouts": {"tunnel": "500ms"}})
     wire, _ = running.connect(there.authority)
     with wire:
         for count in range(1, 21):

@@ -150,6 +150,29 @@ import Testing
         #expect(server.count("www.example/aaaa") == 2)
     }
 
+    @Test("A question whose time passed while the process did not run is asked again, once")
+    func gap() async throws {
+        let clock = ManualClock()
+        let server = try DNSServer { query in
+            // The first question of each family is lost in a stop of ten seconds.
+            guard query.name != "lost.example" || clock.now >= 2_000_000 else {
+                clock.advance(milliseconds: 500_000)
+                return .silence
+            }
+            return query.name == "dead.example"
+                ? .silence : query.address(v4: "192.0.2.1", v6: "2001:db8::1")
+        }
+        let fixture = try ResolverFixture(servers: [server]) {
+            $0.clock = { clock.now }
+            $0.timeoutMilliseconds = 200
+            $0.tries = 1
+        }
+        #expect(await fixture.resolve("lost.example").addresses?.count == 2)
+        #expect(server.total == 4)
+        #expect(await fixture.resolve("dead.example") == .failed(.timeout))
+        #expect(server.count("dead.example/a") == 1)
+    }
+
     @Test("A server whose port is closed is unreachable")
     func unreachable() async throws {
         let closed = try DNSServer { _ in .silence }.endpoint

@@ -62,15 +62,27 @@ extension ConfigurationSnapshot {
         yaml.line(2, "clearText: \(entry.clearText.rawValue)\(clearTextNote)")
         yaml.line(2, "pinsets: \(yaml.list(entry.pinsets.map { pinsets[$0].pinset.name }))")
         yaml.line(2, "tls: \(flow(entry.tls, yaml))")
-        if let timeout = entry.requestTimeoutMilliseconds {
-            yaml.line(2, "request: { timeout: \(Quantity.text(milliseconds: timeout)) }")
-        }
+        write(entry.timeouts, to: &yaml)
         let key = yaml.list(entry.cacheKeyFields)
         yaml.line(2, "cache: { store: \(entry.cacheStores), key: \(key) }")
         if let probe = entry.probe {
             let interval = Quantity.text(milliseconds: probe.intervalMilliseconds)
             yaml.line(2, "probe: { interval: \(interval), path: \(yaml.quoted(probe.path)) }")
         }
+    }
+
+    private func write(_ timeouts: HostTimeouts, to yaml: inout YAMLText) {
+        let times: [(String, Int64?)] = [
+            ("connect", timeouts.connectMilliseconds),
+            ("firstByte", timeouts.firstByteMilliseconds),
+            ("body", timeouts.bodyMilliseconds), ("tunnel", timeouts.tunnelMilliseconds),
+            ("eventStream", timeouts.eventStreamMilliseconds),
+        ]
+        let set = times.compactMap { key, time in
+            time.map { "\(key): \(Quantity.text(milliseconds: $0))" }
+        }
+        guard !set.isEmpty else { return }
+        yaml.line(2, "timeouts: { \(set.joined(separator: ", ")) }")
     }
 
     private func write(_ entry: PinsetEntry, to yaml: inout YAMLText) {
@@ -131,6 +143,8 @@ extension ConfigurationSnapshot {
         yaml.duration(1, "connect", timeouts.connectMilliseconds)
         yaml.duration(1, "firstByte", timeouts.firstByteMilliseconds)
         yaml.duration(1, "body", timeouts.bodyMilliseconds)
+        yaml.duration(1, "tunnel", timeouts.tunnelMilliseconds)
+        yaml.duration(1, "eventStream", timeouts.eventStreamMilliseconds)
         yaml.duration(1, "collapse", timeouts.collapseMilliseconds)
         yaml.duration(1, "grace", timeouts.graceMilliseconds)
         yaml.line(0, "log:")

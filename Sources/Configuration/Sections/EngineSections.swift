@@ -153,7 +153,10 @@ extension SnapshotReader {
     /// The times that nothing may exceed.
     func timeouts(_ field: Field?) -> TimeoutsConfiguration {
         let section = field?.section(
-            keys: ["head", "idle", "connect", "firstByte", "body", "collapse", "grace"])
+            keys: [
+                "head", "idle", "connect", "firstByte", "body", "tunnel", "eventStream",
+                "collapse", "grace",
+            ])
         func time(_ key: String, least: Int64 = 1, seconds: Int64) -> Int64 {
             section?[key]?.milliseconds(in: least...Self.day) ?? seconds * 1_000
         }
@@ -163,8 +166,33 @@ extension SnapshotReader {
             connectMilliseconds: time("connect", seconds: 5),
             firstByteMilliseconds: time("firstByte", seconds: 60),
             bodyMilliseconds: time("body", seconds: 60),
+            tunnelMilliseconds: time("tunnel", seconds: 600),
+            eventStreamMilliseconds: time("eventStream", seconds: 600),
             collapseMilliseconds: time("collapse", least: 0, seconds: 5),
             graceMilliseconds: time("grace", least: 0, seconds: 30))
+    }
+
+    /// The times of one host entry. `request.timeout` is the older name of `firstByte`.
+    func hostTimeouts(_ field: Field?, request: Field?) -> HostTimeouts {
+        let section = field?.section(
+            keys: ["connect", "firstByte", "body", "tunnel", "eventStream"])
+        func time(_ key: String) -> Int64? { section?[key]?.milliseconds(in: 1...Self.day) }
+        var times = HostTimeouts()
+        times.connectMilliseconds = time("connect")
+        times.firstByteMilliseconds = time("firstByte")
+        times.bodyMilliseconds = time("body")
+        times.tunnelMilliseconds = time("tunnel")
+        times.eventStreamMilliseconds = time("eventStream")
+        if let request {
+            let time = request.milliseconds(in: 1...Self.day)
+            if section?["firstByte"] != nil {
+                request.fail(
+                    "says the same as timeouts.firstByte of this entry",
+                    expected: "one of the two")
+            }
+            times.firstByteMilliseconds = times.firstByteMilliseconds ?? time
+        }
+        return times
     }
 
     /// What is logged.

@@ -16,8 +16,8 @@ extension SnapshotReader {
         _ field: Field, pinsets: [String], over defaults: UpstreamTLS
     ) -> HostEntry? {
         let keys = [
-            "match", "upgrade", "tunnel", "clearText", "pinsets", "tls", "request", "cache",
-            "probe",
+            "match", "upgrade", "tunnel", "clearText", "pinsets", "tls", "request", "timeouts",
+            "cache", "probe",
         ]
         let later = ["intercept", "tls13Tunnel", "response"]
         guard let section = field.section(keys: keys, later: later) else {
@@ -38,8 +38,7 @@ extension SnapshotReader {
             pinsets: references(section["pinsets"], to: pinsets),
             tls: upstreamTLS(
                 section["tls"], over: defaults, later: ["clientCertificate", "clientKey"]),
-            requestTimeoutMilliseconds:
-                request?["timeout"]?.milliseconds(in: 1...86_400_000),
+            timeouts: hostTimeouts(section["timeouts"], request: request?["timeout"]),
             cacheStores: cache?["store"]?.boolean() ?? true,
             cacheKeyFields: cache?["key"].flatMap { fieldNames($0) } ?? [],
             probe: probe(section["probe"], match: match))

@@ -15,8 +15,8 @@ package struct HostEntry: Sendable, Equatable {
     package var pinsets: [Int]
     /// How these servers are verified, the defaults of `tls` filled in.
     package var tls: UpstreamTLS
-    /// Replaces `timeouts.firstByte` for these hosts; nil leaves it.
-    package var requestTimeoutMilliseconds: Int64?
+    /// Replaces some of `timeouts` for these hosts.
+    package var timeouts: HostTimeouts
     /// Whether responses of these hosts may be stored.
     package var cacheStores: Bool
     /// Request header fields, in lower case, whose values are part of the cache key of these

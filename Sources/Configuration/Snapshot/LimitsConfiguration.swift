@@ -98,7 +98,7 @@ package struct LimitsConfiguration: Sendable, Equatable {
 package struct TimeoutsConfiguration: Sendable, Equatable {
     /// From a request's first byte (or the connection's accept) to the end of its head.
     package var headMilliseconds: Int64
-    /// A kept-alive connection or a tunnel with nothing moving.
+    /// A kept-alive connection between two requests.
     package var idleMilliseconds: Int64
     /// From the first connection attempt to an established connection, TLS included.
     package var connectMilliseconds: Int64
@@ -106,10 +106,38 @@ package struct TimeoutsConfiguration: Sendable, Equatable {
     package var firstByteMilliseconds: Int64
     /// Between two reads or writes of a body, on either side.
     package var bodyMilliseconds: Int64
+    /// A tunnel or an upgraded connection with nothing moving in either direction.
+    package var tunnelMilliseconds: Int64
+    /// Between two parts of a response of type `text/event-stream`, in place of `body`.
+    package var eventStreamMilliseconds: Int64
     /// How long a request waits for the response to another one for the same; 0: none waits.
     package var collapseMilliseconds: Int64
     /// How long exchanges in flight may go on after SIGTERM; 0 closes at once.
     package var graceMilliseconds: Int64
+}
+
+/// What a host entry has in place of `timeouts`; nil leaves a time as it is there.
+package struct HostTimeouts: Sendable, Equatable {
+    package var connectMilliseconds: Int64?
+    package var firstByteMilliseconds: Int64?
+    package var bodyMilliseconds: Int64?
+    package var tunnelMilliseconds: Int64?
+    package var eventStreamMilliseconds: Int64?
+
+    package init() {}
+}
+
+extension TimeoutsConfiguration {
+    /// The times of a host, those of its entry in place of these.
+    package func replaced(by host: HostTimeouts) -> TimeoutsConfiguration {
+        var times = self
+        times.connectMilliseconds = host.connectMilliseconds ?? connectMilliseconds
+        times.firstByteMilliseconds = host.firstByteMilliseconds ?? firstByteMilliseconds
+        times.bodyMilliseconds = host.bodyMilliseconds ?? bodyMilliseconds
+        times.tunnelMilliseconds = host.tunnelMilliseconds ?? tunnelMilliseconds
+        times.eventStreamMilliseconds = host.eventStreamMilliseconds ?? eventStreamMilliseconds
+        return times
+    }
 }
 
 /// What is logged.

@@ -140,6 +140,8 @@ extension ClientConnection: ClientStream {
         updateExchangeDeadline(progress: false)
     }
 
+    func expectPauses() { Sockets.probePeer(descriptor) }
+
     var isFlushed: Bool { output.isEmpty }
 
     func exchangeEnded(cut: Bool) {
@@ -184,7 +186,8 @@ extension ClientConnection: ClientStream {
         if !waits {
             worker.loop.setDeadline(self, after: nil)
         } else if progress || deadline == .max {
-            worker.loop.setDeadline(self, after: timeouts.bodyMilliseconds)
+            let times = exchange?.origin?.timeouts ?? timeouts
+            worker.loop.setDeadline(self, after: times.bodyMilliseconds)
         }
     }
 }

@@ -45,6 +45,8 @@ protocol ClientStream: AnyObject {
     func resumeRequestBody()
     /// The exchange takes no more of it for now.
     func pauseRequestBody()
+    /// Long pauses are usual in what follows: that the client is gone must be noticed in them.
+    func expectPauses()
     /// Everything that was queued has been written.
     var isFlushed: Bool { get }
     /// The exchange is over. `cut`: the response is not complete, and the client must notice.

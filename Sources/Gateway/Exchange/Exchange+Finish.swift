@@ -54,6 +54,7 @@ extension Exchange {
     /// Nothing moved between the client and the gateway for too long.
     func clientTimedOut() {
         if responseHeadSent || phase != .forwarding && phase != .gathering {
+            fault = .clientTimeout
             return finish(cut: true)
         }
         upstream?.cancel()

@@ -12,7 +12,7 @@ extension Exchange {
         worker.upstreams.acquire(origin, for: self, fresh: fresh)
         // Still waiting: the wait has a bound of its own where no connection is being made.
         if phase == .connecting, register() {
-            let timeouts = origin.policy.configuration.timeouts
+            let timeouts = origin.timeouts
             worker.loop.setDeadline(self, after: timeouts.connectMilliseconds * 2 + 1000)
         }
     }

@@ -78,6 +78,7 @@ extension Exchange {
         status = response.status
         responseHeadSent = true
         phase = .forwarding
+        if upstream?.isEventStream ?? false { client.expectPauses() }
         // Not flushed: a body that is there already leaves in the same write as its head.
         client.sendHead(head, framing: framing, closing: false)
     }

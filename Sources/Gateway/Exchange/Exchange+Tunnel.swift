@@ -1,4 +1,5 @@
 import Addressing
+import Configuration
 import EventLoop
 import HTTPCore
 
@@ -16,6 +17,7 @@ extension Exchange {
         guard isAdmitted() else { return }
         phase = .tunnelling
         let reachability = policy.reachability(host: host, port: request.port)
+        let timeouts = policy.timeouts(entryIndex: target.entryIndex)
         let operation = ConnectOperation(
             worker: worker, host: host, port: request.port, client: clientNetwork,
             rules: policy.destinationRules, hostMatch: target.match
@@ -32,14 +34,14 @@ extension Exchange {
             case .success(let made):
                 worker.note(reachability, nil)
                 upstreamEndpoint = made.endpoint
-                established(Transport(descriptor: made.descriptor, tls: nil))
+                established(Transport(descriptor: made.descriptor, tls: nil), timeouts)
             }
         }
         connectOperation = operation
-        operation.start(timeoutMilliseconds: policy.configuration.timeouts.connectMilliseconds)
+        operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
     }
 
-    private func established(_ transport: Transport) {
+    private func established(_ transport: Transport, _ timeouts: TimeoutsConfiguration) {
         guard let client else { return Descriptors.close(transport.descriptor) }
         status = 200
         responseHeadSent = true
@@ -49,7 +51,7 @@ extension Exchange {
         head.end = writer.count
         client.sendInterim(head)
         worker.metrics.add(.tunnelsOpened)
-        relay(transport, earlyFromUpstream: nil)
+        relay(transport, earlyFromUpstream: nil, timeouts)
     }
 
     /// 101: the upstream has agreed to the protocol that the client asked for.
@@ -79,7 +81,9 @@ extension Exchange {
         worker.metrics.add(.upgrades)
         let detached = upstream.detach()
         self.upstream = nil
-        relay(detached.transport, earlyFromUpstream: detached.leftover)
+        relay(
+            detached.transport, earlyFromUpstream: detached.leftover,
+            origin?.timeouts ?? worker.policy.timeouts)
     }
 
     /// A server may switch only to protocols that the request names (RFC 9110 §7.8).
@@ -101,7 +105,9 @@ extension Exchange {
         }
     }
 
-    private func relay(_ transport: Transport, earlyFromUpstream: Buffer?) {
+    private func relay(
+        _ transport: Transport, earlyFromUpstream: Buffer?, _ timeouts: TimeoutsConfiguration
+    ) {
         phase = .tunnelling
         let account = clientReference?.account
         guard let detached = client?.detach() else {
@@ -114,8 +120,9 @@ extension Exchange {
         // Counted when it was read, before there was a relay.
         let early = UInt64(detached.leftover?.count ?? 0)
         let relay = Relay(
-            worker: worker, idleMilliseconds: worker.policy.timeouts.idleMilliseconds
-        ) { [self] toUpstream, toClient in
+            worker: worker, idleMilliseconds: timeouts.tunnelMilliseconds
+        ) { [self] toUpstream, toClient, wasIdle in
+            if wasIdle { fault = .tunnelIdleTimeout }
             worker.metrics.adjust(.tunnelsOpen, by: -1)
             worker.clientLeft(account)
             worker.metrics.add(.tunnelBytesToUpstream, toUpstream)

@@ -42,6 +42,9 @@ package enum ExchangeFault: Error, Sendable {
     case upstreamReset(Errno)
     case firstByteTimeout
     case upstreamBodyTimeout
+    case eventStreamTimeout
+    case tunnelIdleTimeout
+    case clientTimeout
     case upgradeOverInterimLimit
     // The gateway.
     case superseded
@@ -83,6 +86,9 @@ package enum ExchangeFault: Error, Sendable {
         case .upstreamReset: .server(.upstreamReset)
         case .firstByteTimeout: .server(.firstByteTimeout)
         case .upstreamBodyTimeout: .server(.upstreamBodyTimeout)
+        case .eventStreamTimeout: .server(.eventStreamTimeout)
+        case .tunnelIdleTimeout: .gateway(.tunnelIdleTimeout)
+        case .clientTimeout: .gateway(.clientTimeout)
         case .upgradeOverInterimLimit: .server(.tooManyInterim)
         }
     }

@@ -1,6 +1,8 @@
 /// Limits and states of the gateway that end an exchange. The order is that of the documentation.
 package enum GatewayReason: UInt8, Sendable, CaseIterable {
     case requestTimeout
+    case clientTimeout
+    case tunnelIdleTimeout
     case clientExchangeLimit
     case headBuffersFull
     case tooManyPending
@@ -19,6 +21,18 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
                 "the request did not arrive in time",
                 remedy: "The client or its network is slow: `timeouts.head` bounds the head, "
                     + "`timeouts.body` a pause within the body.")
+        case .clientTimeout:
+            ReasonEntry(
+                "client-timeout", .gateway, 504, .connectionWriteTimeout,
+                "the client took nothing of its response for timeouts.body",
+                remedy: "The client or its network is gone or stands still. If such pauses are "
+                    + "meant, raise `timeouts.body`.")
+        case .tunnelIdleTimeout:
+            ReasonEntry(
+                "tunnel-idle-timeout", .gateway, 504, .connectionReadTimeout,
+                "neither side of the tunnel took anything for timeouts.tunnel",
+                remedy: "If such pauses are meant, raise `timeouts.tunnel`, for one host alone in "
+                    + "its entry of `hosts`, or have the client or the server send pings.")
         case .clientExchangeLimit:
             ReasonEntry(
                 "client-exchange-limit", .gateway, 503, .connectionLimitReached,

@@ -127,6 +127,7 @@ package enum ProxyErrorType: String, Sendable, CaseIterable {
     case connectionTerminated = "connection_terminated"
     case connectionTimeout = "connection_timeout"
     case connectionReadTimeout = "connection_read_timeout"
+    case connectionWriteTimeout = "connection_write_timeout"
     case connectionLimitReached = "connection_limit_reached"
     case tlsProtocolError = "tls_protocol_error"
     case tlsCertificateError = "tls_certificate_error"

@@ -11,6 +11,7 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
     case upstreamReset
     case firstByteTimeout
     case upstreamBodyTimeout
+    case eventStreamTimeout
     case tooManyInterim
 
     /// Everything that is said of it.
@@ -57,13 +58,19 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
             ReasonEntry(
                 "first-byte-timeout", .response, 504, .responseTimeout,
                 "the server did not begin to answer in time",
-                remedy: "If it needs that long, raise `timeouts.firstByte`, or `request: { "
-                    + "timeout: … }` in the host's entry.")
+                remedy: "If it needs that long, raise `timeouts.firstByte`, for its host alone in "
+                    + "the entry of `hosts`.")
         case .upstreamBodyTimeout:
             ReasonEntry(
                 "upstream-body-timeout", .response, 504, .connectionReadTimeout,
                 "the server stopped sending within its response",
                 remedy: "If such pauses are meant, raise `timeouts.body`.")
+        case .eventStreamTimeout:
+            ReasonEntry(
+                "event-stream-timeout", .response, 504, .connectionReadTimeout,
+                "the server sent nothing in its event stream for timeouts.eventStream",
+                remedy: "Have the server send a comment line now and then, or raise "
+                    + "`timeouts.eventStream`, for its host alone in the entry of `hosts`.")
         case .tooManyInterim:
             ReasonEntry(
                 "too-many-interim", .response, 502, .protocolError,

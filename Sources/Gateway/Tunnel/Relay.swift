@@ -56,7 +56,7 @@ final class Relay {
 
     private unowned(unsafe) let worker: Worker
     private let idleMilliseconds: Int64
-    private let ended: (_ toUpstream: UInt64, _ toClient: UInt64) -> Void
+    private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
     private var client: End?
     private var upstream: End?
     private var toUpstream = Direction()
@@ -65,10 +65,12 @@ final class Relay {
     /// What it may still do in this turn, in both directions together.
     private var budget = TurnBudget()
 
-    /// - Parameter ended: told once how many bytes went each way.
+    /// - Parameters:
+    ///   - idleMilliseconds: how long neither side may take anything.
+    ///   - ended: told once how many bytes went each way, and whether that time was up.
     init(
         worker: Worker, idleMilliseconds: Int64,
-        ended: @escaping (_ toUpstream: UInt64, _ toClient: UInt64) -> Void
+        ended: @escaping (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
     ) {
         self.worker = worker
         self.idleMilliseconds = idleMilliseconds
@@ -92,6 +94,8 @@ final class Relay {
         }
         self.client = clientEnd
         self.upstream = upstreamEnd
+        Sockets.probePeer(client)
+        Sockets.probePeer(upstream.descriptor)
         toClient.queue = pendingForClient
         Self.add(earlyFromClient, to: &toUpstream)
         Self.add(earlyFromUpstream, to: &toClient)
@@ -238,12 +242,12 @@ final class Relay {
         let isMoving =
             !toUpstream.isEmpty && toUpstream.progress.isMade(on: upstream.transport.descriptor)
             || !toClient.isEmpty && toClient.progress.isMade(on: client.transport.descriptor)
-        guard isMoving else { return close(broken: false) }
+        guard isMoving else { return close(broken: false, wasIdle: true) }
         worker.loop.setDeadline(client, after: idleMilliseconds)
     }
 
     /// Ends both connections.
-    func close(broken: Bool) {
+    func close(broken: Bool, wasIdle: Bool = false) {
         guard let client, let upstream else { return }
         self.client = nil
         self.upstream = nil
@@ -257,7 +261,7 @@ final class Relay {
         toUpstream.queue.discard()
         toClient.queue.discard()
         worker.unregister(self)
-        ended(toUpstream.total, toClient.total)
+        ended(toUpstream.total, toClient.total, wasIdle)
     }
 }
 

@@ -37,7 +37,7 @@ final class Origin {
     let tls: TLSClientContext?
     private(set) var reachability: HostReachability?
     private(set) var cacheStores = false
-    private(set) var firstByteMilliseconds: Int64 = 0
+    private(set) var timeouts: TimeoutsConfiguration
     /// Why it must not be reached, as far as its name, or its address for a literal, tells.
     let refusal: ExchangeFault?
     /// What the rules' patterns say of the host.
@@ -71,6 +71,7 @@ final class Origin {
     ) {
         self.key = key
         self.policy = policy
+        timeouts = policy.timeouts
         self.entryIndex = entryIndex
         self.refusal = refusal
         self.match = match
@@ -113,9 +114,7 @@ final class Origin {
         cacheOptions = options
         bypassFields = BypassFields(
             policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])
-        firstByteMilliseconds =
-            entry?.requestTimeoutMilliseconds
-            ?? policy.configuration.timeouts.firstByteMilliseconds
+        timeouts = policy.timeouts(entryIndex: entryIndex)
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }
 

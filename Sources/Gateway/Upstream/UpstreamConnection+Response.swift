@@ -53,6 +53,10 @@ extension UpstreamConnection {
         part = .body
         decoder = BodyDecoder(parsed.framing)
         keepAlive = parsed.keepAlive && !sendsBareLines
+        if parsed.isEventStream {
+            isEventStream = true
+            Sockets.probePeer(transport.descriptor)
+        }
         armBodyDeadline()
         consumer.upstreamHead(head)
         guard state == .active else { return false }
@@ -73,6 +77,7 @@ extension UpstreamConnection {
         var isInterim: Bool
         var framing: BodyFraming
         var keepAlive: Bool
+        var isEventStream: Bool
     }
 
     /// Parses in place: reading the consumer's head through the protocol would copy it each time.
@@ -94,7 +99,11 @@ extension UpstreamConnection {
         }
         return ParsedHead(
             bytes: received, rewritten: rewritten, isInterim: head.isInterim,
-            framing: head.framing, keepAlive: head.keepAlive)
+            framing: head.framing, keepAlive: head.keepAlive,
+            isEventStream: head.isEventStream(
+                in: Span(
+                    _unsafeElements: (rewritten?.readable ?? bytes)
+                        .bindMemory(to: UInt8.self))))
     }
 
     /// Writes a head of bare lines anew, and parses that.

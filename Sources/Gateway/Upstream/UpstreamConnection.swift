@@ -45,6 +45,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var budget = TurnBudget()
     var wantsLargeBuffer = false
     var progress = SendProgress()
+    /// The current response is of type `text/event-stream`: long pauses are expected.
+    var isEventStream = false
     /// Some byte of the current response was received.
     var responseStarted = false
     /// An interim response has just ended: an empty line may follow it.
@@ -127,6 +129,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         part = .head
         responseStarted = false
         emptyLineMayFollow = false
+        isEventStream = false
         requestEnded = false
         paused = false
         keepAlive = true
@@ -194,13 +197,15 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var requestIsSent: Bool { requestEnded && output.isEmpty }
 
     func armBodyDeadline() {
+        let timeouts = origin.timeouts
         worker.loop.setDeadline(
-            self, after: origin.policy.configuration.timeouts.bodyMilliseconds)
+            self,
+            after: isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds)
     }
 
     func armResponseDeadline() {
         guard state == .active, requestEnded, part == .head else { return }
-        worker.loop.setDeadline(self, after: origin.firstByteMilliseconds)
+        worker.loop.setDeadline(self, after: origin.timeouts.firstByteMilliseconds)
     }
 
     /// The consumer takes content again.
@@ -285,7 +290,15 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             if !output.isEmpty, progress.isMade(on: transport.descriptor) {
                 return armBodyDeadline()
             }
-            fail(part == .head ? .firstByteTimeout : .upstreamBodyTimeout)
+            fail(timeoutFault)
+        }
+    }
+
+    /// Which time has passed while the server was waited for.
+    private var timeoutFault: ExchangeFault {
+        switch part {
+        case .head: .firstByteTimeout
+        case .body, .ended: isEventStream ? .eventStreamTimeout : .upstreamBodyTimeout
         }
     }
 

@@ -124,7 +124,7 @@ final class UpstreamPool {
         guard let operation else { return }
         operations[ObjectIdentifier(operation)] = operation
         operation.start(
-            timeoutMilliseconds: policy.configuration.timeouts.connectMilliseconds)
+            timeoutMilliseconds: origin.timeouts.connectMilliseconds)
     }
 
     private func connected(
@@ -168,7 +168,7 @@ final class UpstreamPool {
             ready(connection)
         } else {
             connection.beginHandshake(
-                timeoutMilliseconds: origin.policy.configuration.timeouts.connectMilliseconds)
+                timeoutMilliseconds: origin.timeouts.connectMilliseconds)
         }
     }
 

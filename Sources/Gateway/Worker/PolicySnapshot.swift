@@ -25,6 +25,7 @@ package final class PolicySnapshot: Sendable {
     private let entryRoutes: [Int]
     let defaultRoute: Int
     private let entryPinsets: [[Int]]
+    private let entryTimeouts: [TimeoutsConfiguration]
     private let entryReachability: [[HostReachability]]
     private let fingerprints: TrustFingerprints
 
@@ -64,6 +65,9 @@ package final class PolicySnapshot: Sendable {
         entryPinsets = configuration.hosts.entries.map { entry in
             entry.pinsets.map { labels.pinsetIndex(configuration.pinsets[$0].pinset.name) }
         }
+        entryTimeouts = configuration.hosts.entries.map {
+            configuration.timeouts.replaced(by: $0.timeouts)
+        }
         entryReachability = configuration.hosts.entries.map { entry in
             entry.match.map { reachability("\($0)") }
         }
@@ -78,6 +82,11 @@ package final class PolicySnapshot: Sendable {
 
     func tls(entryIndex: Int?) -> TLSClientContext {
         entryIndex.map { entryTLS[$0] } ?? defaultTLS
+    }
+
+    /// The times of a host entry, or of hosts that no entry matches.
+    func timeouts(entryIndex: Int?) -> TimeoutsConfiguration {
+        entryIndex.map { entryTimeouts[$0] } ?? timeouts
     }
 
     /// The labels' indexes of the pinsets that apply, in the order of evaluation.

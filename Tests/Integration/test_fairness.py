@@ -34,7 +34,8 @@ def p99(sorted_values: list[float]) -> float:
 
 FLOODS = [
     ("upload", 1), ("upload", 8), ("response", 1), ("response", 8), ("stream", 4), ("tunnel", 4),
-    ("pipeline", 4), ("metrics", 2),
+    ("pipeline", 4), ("metrics", 2), ("frames", 8), ("extensions", 4), ("interim", 4),
+    ("refused", 4),
 ]
 
 

@@ -29,6 +29,15 @@ def _chunk_source(sock: socket.socket) -> None:
             sock.sendall(CHUNKS)
 
 
+def _interim_source(sock: socket.socket) -> None:
+    """As many interim responses as the gateway takes, then an empty answer."""
+    one = b"HTTP/1.1 102 Processing\r\nX-Pad: " + b"x" * 1000 + b"\r\n\r\n"
+    with contextlib.suppress(OSError), sock:
+        while data := sock.recv(1 << 16):
+            answer = one * 32 + b"HTTP/1.1 204 No Content\r\n\r\n"
+            sock.sendall(answer * max(1, data.count(b"\r\n\r\n")))
+
+
 def _pour(sock: socket.socket, data: bytes, end: float) -> None:
     with contextlib.suppress(OSError):
         while time.monotonic() < end:
@@ -43,7 +52,7 @@ class Flood:
         self.end = time.monotonic() + seconds
         self.origin = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.authority = f"127.0.0.1:{self.origin.getsockname()[1]}"
-        serve = _chunk_source if kind == "response" else _sink
+        serve = {"response": _chunk_source, "interim": _interim_source}.get(kind, _sink)
         threading.Thread(target=self._accept, args=(serve,), daemon=True).start()
 
     def _accept(self, serve) -> None:
@@ -77,6 +86,31 @@ class Flood:
             f"CONNECT {self.authority} HTTP/1.1\r\nHost: {self.authority}\r\n\r\n".encode())
         sock.recv(1 << 16)
         _pour(sock, bytes(1 << 20), self.end)
+
+    def _frames(self, sock: socket.socket) -> None:
+        """A tunnel in segments of one byte."""
+        sock.sendall(
+            f"CONNECT {self.authority} HTTP/1.1\r\nHost: {self.authority}\r\n\r\n".encode())
+        sock.recv(1 << 16)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _pour(sock, b"x", self.end)
+
+    def _extensions(self, sock: socket.socket) -> None:
+        """The most that chunk extensions may have, then empty lines' worth of chunks."""
+        sock.sendall(self._head("POST", "Transfer-Encoding: chunked"))
+        sock.sendall(b"1;" + b"a" * 4000 + b"\r\nx\r\n")
+        _pour(sock, b"00000000000001\r\nx\r\n" * 10_000, self.end)
+
+    def _interim(self, sock: socket.socket) -> None:
+        threading.Thread(target=_sink, args=(sock.dup(),), daemon=True).start()
+        _pour(sock, self._head("GET") * 500, self.end)
+
+    def _refused(self, sock: socket.socket) -> None:
+        """One connection after the other, each refused at its first line."""
+        while time.monotonic() < self.end:
+            with socket.create_connection(self.gateway) as one:
+                one.sendall(b"GARBAGE\r\n\r\n" * 1000)
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0] + [0] * 4))
 
     def _pipeline(self, sock: socket.socket) -> None:
         threading.Thread(target=_sink, args=(sock.dup(),), daemon=True).start()

@@ -7,8 +7,9 @@ import time
 
 import pytest
 from support.flood import flooding
+from support.keyupdates import KeyUpdateServer
 from support.origin import reply
-from support.wait import SLOWDOWN
+from support.wait import SLOWDOWN, until
 from support.wire import request
 
 # A quiet machine does with 50 ms; what is bounded here is a stall, which lasts for seconds.
@@ -101,3 +102,29 @@ def test_chunks_of_one_byte_are_passed_on_in_few_writes(gateway, scripted_origin
     received = there.connections[0].received.partition(b"\r\n\r\n")[2]
     # Each chunk costs a line and an end; gathered, few are left of the five thousand.
     assert len(received) < count + 20 * 100, len(received)
+
+
+def test_a_flood_of_key_updates_is_cut_off_while_others_are_served(gateway, origin, pki):
+    there = origin(lambda _: reply(b"hello", "200 OK", "Cache-Control: max-age=600"))
+    leaf = pki.intermediate.issue("localhost")
+    server = KeyUpdateServer(leaf.chain_file(), leaf.key_file, 3_000_000)
+    running = gateway({
+        "workers": 1, "tls": {"roots": [str(pki.root.pem_file)]},
+        "listeners": [
+            {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
+            {"name": "tls", "address": "127.0.0.1:0", "kind": "reverse",
+             "upstream": f"https://localhost:{server.port}"}]})
+    hit = request(there.url("/"))
+    try:
+        with running.wire(timeout=30) as client, running.wire("tls", timeout=30) as flooded:
+            idle = p99(latencies(client, hit, 100, 5))
+            flooded.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+            hits = latencies(client, hit, 100, 15)
+            answer = flooded.read()
+        assert answer.status == 502
+        assert b"tls-too-many-messages" in answer.body
+        assert p99(hits) < max(STALL, 10 * idle), (hits[-5:], idle)
+        until(server.finished.is_set, "the server has noticed")
+        assert server.sent < server.count
+    finally:
+        server.close()

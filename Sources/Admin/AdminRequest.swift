@@ -10,15 +10,22 @@ package struct AdminRequest: Sendable {
     package var accept: String?
     /// The value of `Authorization`; `nil` if there is none.
     package var authorization: String?
+    /// Whether it names a host that is not the administrative address's own.
+    package var isMisdirected: Bool
+    /// Who may read which page.
+    package var access: AdminAccess
 
     /// A request of these parts.
     package init(
-        method: Method, target: String, accept: String? = nil, authorization: String? = nil
+        method: Method, target: String, accept: String? = nil, authorization: String? = nil,
+        isMisdirected: Bool = false, access: AdminAccess = .open
     ) {
         self.method = method
         self.target = target
         self.accept = accept
         self.authorization = authorization
+        self.isMisdirected = isMisdirected
+        self.access = access
     }
 
     /// The path without the query.

@@ -21,8 +21,9 @@ package struct AdminSource: Sendable {
 
 /// The admin listener's pages: a request in, an answer out, without a socket.
 ///
-/// Every page is read-only, and open to whoever reaches the listener: it is on the loopback address
-/// unless configured otherwise.
+/// Every page is read-only. A request for another host is refused: a page of the web could else
+/// have a browser read them under a name of its own that it lets resolve to this address (DNS
+/// rebinding).
 package struct AdminSite: Sendable {
     private let source: AdminSource
     private let version: String
@@ -74,6 +75,11 @@ package struct AdminSite: Sendable {
     }
 
     private func answer(to request: AdminRequest) -> AdminResponse {
+        guard !request.isMisdirected else {
+            return message(
+                421, "misdirected_request",
+                "the request is for another host; admin.hosts can name it as this one", request)
+        }
         guard let page = Page(path: request.path) else {
             return message(404, "not_found", "no such page; see /", request)
         }
@@ -81,6 +87,12 @@ package struct AdminSite: Sendable {
             let allow = AdminResponse.Field("Allow", "GET, HEAD")
             return message(
                 405, "method_not_allowed", "\(page.path) takes GET and HEAD", request, [allow])
+        }
+        guard request.access.allows(page, request.authorization) else {
+            let challenge = AdminResponse.Field("WWW-Authenticate", "Bearer realm=pinfold")
+            return message(
+                401, "unauthorized", "\(page.path) needs the token of admin.tokenFile", request,
+                [challenge, Self.noStore])
         }
         switch page {
         case .index: return index(request)
@@ -103,7 +115,7 @@ package struct AdminSite: Sendable {
     private func readiness(_ request: AdminRequest) -> AdminResponse {
         let readiness = source.readiness()
         return message(
-            readiness == .ready ? 200 : 503, readiness.label, readiness.explanation, request,
+            readiness.isReady ? 200 : 503, readiness.label, readiness.explanation, request,
             [Self.noStore])
     }
 

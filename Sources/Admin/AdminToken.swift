@@ -1,32 +1,11 @@
-/// The secret that requests which change something must show (`admin.tokenFile`).
+/// The secret that opens the pages which are not open to everyone (`admin.tokenFile`).
 package struct AdminToken: Sendable {
-    /// The fewest bytes that a token may have.
-    package static let minimumBytes = 16
-    /// The most bytes that a token may have.
-    package static let maximumBytes = 1024
-
     private let bytes: [UInt8]
 
-    /// Why the content of a token file is no token.
-    package enum Rejection: Error, Sendable, Equatable {
-        /// Fewer bytes than `minimumBytes`.
-        case tooShort
-        /// More bytes than `maximumBytes`.
-        case tooLong
-        /// A byte that a bearer token cannot have (RFC 6750 section 2.1).
-        case badByte
-    }
-
-    /// The token of a file's content: its bytes without the white space at both ends.
-    package init(file content: [UInt8]) throws(Rejection) {
-        let isSpace: (UInt8) -> Bool = { $0 == 0x20 || ($0 >= 0x09 && $0 <= 0x0d) }
-        let start = content.firstIndex { !isSpace($0) } ?? content.endIndex
-        let end = content.lastIndex { !isSpace($0) }.map { $0 + 1 } ?? start
-        let token = Array(content[start..<end])
-        guard token.count >= AdminToken.minimumBytes else { throw .tooShort }
-        guard token.count <= AdminToken.maximumBytes else { throw .tooLong }
-        guard token.allSatisfy(AdminToken.isTokenByte) else { throw .badByte }
-        bytes = token
+    /// The token of these bytes, at least one.
+    package init(_ bytes: [UInt8]) {
+        precondition(!bytes.isEmpty)
+        self.bytes = bytes
     }
 
     /// Whether an `Authorization` value is `Bearer` and this token. Takes the same time whatever
@@ -41,17 +20,29 @@ package struct AdminToken: Sendable {
         for (one, other) in zip(given, bytes) { difference |= one ^ other }
         return difference == 0
     }
+}
 
-    /// `b64token`, and `=` anywhere (RFC 6750 section 2.1).
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"),
-            UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="):
-            true
-        default: false
+/// Who may read which page.
+package struct AdminAccess: Sendable {
+    /// Everyone may read every page.
+    package static let open = AdminAccess(needsToken: false, token: nil)
+
+    private let needsToken: Bool
+    private let token: AdminToken?
+
+    /// - Parameters:
+    ///   - needsToken: the metrics and the index page are for those who present the token.
+    ///   - token: nil: nobody can.
+    package init(needsToken: Bool, token: AdminToken?) {
+        self.needsToken = needsToken
+        self.token = token
+    }
+
+    /// Whether a page may be read with this `Authorization` value.
+    func allows(_ page: AdminSite.Page, _ authorization: String?) -> Bool {
+        switch page {
+        case .health, .readiness: true
+        case .index, .metrics: !needsToken || token?.authorizes(authorization) ?? false
         }
     }
 }

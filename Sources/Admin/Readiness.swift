@@ -2,6 +2,8 @@
 package enum Readiness: Sendable, Equatable {
     /// Every listener is up.
     case ready
+    /// The same, but the cache's disk tier is off for this reason, a token.
+    case readyWithoutDisk(String)
     /// Some listeners are not up yet.
     case starting(listenersUp: Int, listenersConfigured: Int)
     /// The gateway is shutting down and finishes what is in flight.
@@ -18,10 +20,18 @@ package enum Readiness: Sendable, Equatable {
         }
     }
 
+    /// Whether new work is taken.
+    package var isReady: Bool {
+        switch self {
+        case .ready, .readyWithoutDisk: true
+        case .starting, .draining: false
+        }
+    }
+
     /// The state's name: `ready`, `starting`, `draining`.
     package var label: StaticString {
         switch self {
-        case .ready: "ready"
+        case .ready, .readyWithoutDisk: "ready"
         case .starting: "starting"
         case .draining: "draining"
         }
@@ -31,6 +41,8 @@ package enum Readiness: Sendable, Equatable {
     package var explanation: String {
         switch self {
         case .ready: "ready"
+        case .readyWithoutDisk(let reason):
+            "ready, but the cache's disk tier is off (\(reason)): nothing is kept over a restart"
         case .starting(let up, let configured): "starting: \(up) of \(configured) listeners are up"
         case .draining: "draining: no new connections are accepted"
         }

@@ -28,6 +28,9 @@ package struct PolicyOptions: Sendable, Equatable {
     /// Request fields, in lower case, that every response of the route varies by, besides what its
     /// Vary nominates. At most `VaryKey.maximumNameBytes` each.
     package var nominatedFields: [[UInt8]] = []
+    /// Request fields, in lower case, that the gateway itself writes for each client: a response
+    /// that varies by one cannot be matched by what the client sent, and is not stored.
+    package var fieldsOfOurs: [[UInt8]] = []
     /// How long past its freshness a response may be served when the origin cannot be reached and
     /// neither the origin nor the client said anything about it, in seconds (RFC 9111 §4.2.4).
     ///

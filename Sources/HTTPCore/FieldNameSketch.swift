@@ -9,6 +9,11 @@ package struct FieldNameSketch: Sendable, Equatable {
     /// The sketch of no name.
     package init() {}
 
+    /// The sketch of these names.
+    package init(_ names: [[UInt8]]) {
+        for name in names { insert(name) }
+    }
+
     /// Adds a name in lower or upper case; an empty one adds nothing.
     package mutating func insert(_ name: [UInt8]) {
         guard let last = name.last else { return }

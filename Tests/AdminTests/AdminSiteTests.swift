@@ -54,8 +54,34 @@ struct AdminSiteTests {
         #expect(field(response, "Cache-Control") == "no-store")
     }
 
+    @Test("a page that is not open is refused with a challenge")
+    func unauthorized() {
+        let access = AdminAccess(needsToken: true, token: AdminToken(Array("secret".utf8)))
+        var request = AdminRequest(method: .get, target: "/metrics", access: access)
+        let refused = site().respond(to: request)
+        #expect(refused.status == 401)
+        #expect(field(refused, "WWW-Authenticate") == "Bearer realm=pinfold")
+        #expect(body(refused) == "/metrics needs the token of admin.tokenFile\n")
+        request.authorization = "Bearer secret"
+        #expect(site().respond(to: request).status == 200)
+    }
+
+    @Test("a request for another host is refused on every page", arguments: AdminSite.Page.allCases)
+    func misdirected(page: AdminSite.Page) {
+        let request = AdminRequest(method: .get, target: page.path, isMisdirected: true)
+        let refused = site().respond(to: request)
+        #expect(refused.status == 421)
+        #expect(
+            body(refused)
+                == "the request is for another host; admin.hosts can name it as this one\n")
+    }
+
     static let readinesses: [(Readiness, UInt16, String, String)] = [
         (.ready, 200, "ready", "ready"),
+        (
+            .readyWithoutDisk("full"), 200, "ready",
+            "ready, but the cache's disk tier is off (full): nothing is kept over a restart"
+        ),
         (
             .starting(listenersUp: 1, listenersConfigured: 2), 503, "starting",
             "starting: 1 of 2 listeners are up"
@@ -174,12 +200,6 @@ struct AdminSiteTests {
 struct AdminTokenTests {
     static let secret = "0123456789abcdef"
 
-    @Test("a token file's white space is no part of the token")
-    func file() throws {
-        let token = try AdminToken(file: Array(" \t\(Self.secret)\r\n\n".utf8))
-        #expect(token.authorizes("Bearer \(Self.secret)"))
-    }
-
     static let given: [(String?, Bool)] = [
         ("Bearer 0123456789abcdef", true), ("bearer 0123456789abcdef", true),
         ("BEARER   0123456789abcdef", true), (nil, false), ("", false), ("Bearer", false),
@@ -190,27 +210,23 @@ struct AdminTokenTests {
     ]
 
     @Test("only the token itself, as a bearer token, is let through", arguments: given)
-    func authorizes(given: String?, expected: Bool) throws {
-        let token = try AdminToken(file: Array(Self.secret.utf8))
+    func authorizes(given: String?, expected: Bool) {
+        let token = AdminToken(Array(Self.secret.utf8))
         #expect(token.authorizes(given) == expected)
     }
 
-    static let rejected: [([UInt8], AdminToken.Rejection)] = [
-        ([], .tooShort), (Array(repeating: 0x0a, count: 100), .tooShort),
-        (Array(repeating: UInt8(ascii: "a"), count: 15), .tooShort),
-        (Array(repeating: UInt8(ascii: "a"), count: 1025), .tooLong),
-        (Array("0123456789 abcdef".utf8), .badByte), (Array("0123456789abcdé".utf8), .badByte),
-        (Array("0123456789abcde\"".utf8), .badByte),
-    ]
-
-    @Test("what is no token is rejected with the reason", arguments: rejected)
-    func rejection(content: [UInt8], reason: AdminToken.Rejection) {
-        #expect(throws: reason) { _ = try AdminToken(file: content) }
-    }
-
-    @Test("tokens of the least and the greatest length are taken", arguments: [16, 1024])
-    func lengths(count: Int) throws {
-        _ = try AdminToken(file: Array(repeating: UInt8(ascii: "~"), count: count))
+    @Test(
+        "with a token wanted, metrics and index need it; health and readiness never do",
+        arguments: AdminSite.Page.allCases)
+    func pages(page: AdminSite.Page) {
+        let isOpen = page == .health || page == .readiness
+        let token = AdminToken(Array(Self.secret.utf8))
+        let right = "Bearer \(Self.secret)"
+        #expect(AdminAccess(needsToken: true, token: token).allows(page, right))
+        #expect(AdminAccess(needsToken: true, token: token).allows(page, nil) == isOpen)
+        #expect(AdminAccess(needsToken: true, token: token).allows(page, "Bearer x") == isOpen)
+        #expect(AdminAccess(needsToken: true, token: nil).allows(page, right) == isOpen)
+        #expect(AdminAccess(needsToken: false, token: token).allows(page, nil))
     }
 }
 

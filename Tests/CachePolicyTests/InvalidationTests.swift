@@ -33,7 +33,7 @@ struct InvalidationTests {
 
     @Test(
         "the URI is the same whichever route the unsafe request took",
-        arguments: CacheRoute.allCases)
+        arguments: CacheRoute.all)
     func routes(route: CacheRoute) {
         let base = "http://a.example/dir/x"
         let routed = "\(route.prefix)\(base)"

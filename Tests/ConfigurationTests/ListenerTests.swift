@@ -160,7 +160,8 @@ import Testing
         #expect(
             errors(of: "admin: { address: '0.0.0.0:9090' }") == [
                 "gateway.yaml:1: admin.address: 0.0.0.0:9090 is not a loopback address and "
-                    + "admin.tokenFile is missing; expected admin.tokenFile, or a loopback address"
+                    + "admin.tokenFile is missing; expected admin.tokenFile, "
+                    + "admin.metrics: open, or a loopback address"
             ])
         try withTemporaryFolder { folder in
             try write(" s3cret.~\n", to: "admin.token", in: folder)

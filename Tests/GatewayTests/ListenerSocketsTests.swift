@@ -93,7 +93,8 @@ extension [ListenerSocket] {
         #expect(opened.prefix(2).map(\.logIndex) == [0, 1])
         #expect(opened.prefix(2).map { routes.snapshot[$0.route] } == ["proxy", "payments"])
         guard case .forward = opened[0].role,
-            case .reverse("api.test", 8443, isSecure: true) = opened[1].role
+            case .reverse(let upstream) = opened[1].role,
+            upstream == ReverseUpstream(host: "api.test", port: 8443, isSecure: true)
         else {
             Issue.record("other roles")
             return

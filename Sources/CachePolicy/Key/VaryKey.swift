@@ -149,6 +149,9 @@ struct VaryNames {
         var nominated = names.map { range in
             range.indices.map { Bytes.lowercased(bytes[$0]) }
         }
+        guard !nominated.contains(where: { options.fieldsOfOurs.contains($0) }) else {
+            throw .varyAny
+        }
         for name in options.nominatedFields where !nominated.contains(name) {
             nominated.append(name)
         }

@@ -88,6 +88,8 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     package var workingFolder: String
     /// The number of online cores, for `workers: auto`.
     package var onlineCores: Int
+    /// Whether it is looked at whether the paths that will be written can be.
+    package var looksAtPaths = false
 
     /// The given surroundings.
     package init(
@@ -110,8 +112,10 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
         let folder = withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) { buffer in
             getcwd(buffer.baseAddress, size).map { String(cString: $0) }
         }
-        return ConfigurationEnvironment(
+        var environment = ConfigurationEnvironment(
             homeFolder: variable("HOME"), stateFolder: variable("XDG_STATE_HOME"),
             workingFolder: folder ?? "/", onlineCores: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        environment.looksAtPaths = true
+        return environment
     }
 }

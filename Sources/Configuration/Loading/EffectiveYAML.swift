@@ -15,6 +15,8 @@ extension ConfigurationSnapshot {
         yaml.line(0, "admin:")
         yaml.line(1, "address: \(yaml.quoted(admin.address.description))")
         if let token = admin.token { yaml.line(1, "tokenFile: \(yaml.quoted(token.path))") }
+        yaml.line(1, "metrics: \(admin.metrics.rawValue)")
+        yaml.line(1, "hosts: \(yaml.list(admin.hosts.map(\.description)))")
         writeAccess(to: &yaml)
         yaml.line(0, hosts.entries.isEmpty ? "hosts: []" : "hosts:")
         for entry in hosts.entries { write(entry, to: &yaml) }
@@ -32,8 +34,13 @@ extension ConfigurationSnapshot {
         case .forward:
             yaml.line(2, "kind: forward")
         case .reverse(let upstream):
+            let forwarding = listener.forwarding
             yaml.line(2, "kind: reverse")
             yaml.line(2, "upstream: \(yaml.quoted(upstream.url))")
+            yaml.line(2, "forwarded: \(forwarding.mode.rawValue)")
+            yaml.line(2, "host: \(forwarding.keepsHost ? "keep" : "rewrite")")
+            let proxies = forwarding.trustedProxies.map(\.description)
+            yaml.line(2, "trustedProxies: \(yaml.list(proxies))")
         }
     }
 

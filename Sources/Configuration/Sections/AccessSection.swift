@@ -28,7 +28,8 @@ extension SnapshotReader {
             deny: self.destinations(destinations?["deny"]))
     }
 
-    private func network(_ field: Field) -> IPNetwork? {
+    /// A network or an address.
+    func network(_ field: Field) -> IPNetwork? {
         let expected = "a network or an address, as in 10.0.0.0/8, fc00::/7 or 192.0.2.1"
         guard let text = field.text(expected: expected) else { return nil }
         do {

@@ -13,7 +13,7 @@ extension SnapshotReader {
             ])
         let most = 1 << 50
         let diskBytes = disk(section?["disk"], most: most)
-        return CacheConfiguration(
+        let configuration = CacheConfiguration(
             isEnabled: section?["enabled"]?.boolean() ?? true,
             memoryBytes: section?["memory"]?.bytes(in: 0...most) ?? 64 << 20,
             diskBytes: diskBytes,
@@ -23,6 +23,18 @@ extension SnapshotReader {
             maximumObjectBytes: section?["maximumObject"]?.bytes(in: 1...most) ?? 256 << 20,
             bypassFields: section?["bypassFields"].flatMap { fieldNames($0) }
                 ?? CacheConfiguration.defaultBypassFields)
+        warnOfCachePath(configuration, section)
+        return configuration
+    }
+
+    /// Without its folder the cache works in memory alone, so that this is no error.
+    private func warnOfCachePath(_ cache: CacheConfiguration, _ section: Section?) {
+        guard validation.environment.looksAtPaths, cache.isEnabled, cache.diskBytes > 0,
+            let problem = PathAccess.problemMaking(folder: cache.path)
+        else { return }
+        validation.warn(
+            section?["path"]?.node.origin ?? .builtIn, "cache.path",
+            "\(quoted(cache.path)) \(problem): the cache keeps nothing on disk")
     }
 
     /// 0 is no disk tier; a tier has room for at least a few responses.
@@ -207,6 +219,12 @@ extension SnapshotReader {
         if case .scalar("none", _) = field.node.content { return nil }
         guard let section = field.section(keys: ["path", "format"]) else { return nil }
         let path = section.required("path", expected: "the path of the access log")?.filePath()
+        if validation.environment.looksAtPaths, let path,
+            let problem = PathAccess.problemAppending(to: path)
+        {
+            section["path"]?.fail(
+                "\(quoted(path)) \(problem)", expected: "a file in a folder that can be written")
+        }
         let format: AccessLogConfiguration.Format = section["format"]?.choice() ?? .json
         return path.map { AccessLogConfiguration(path: $0, format: format) }
     }

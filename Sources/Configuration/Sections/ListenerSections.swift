@@ -38,7 +38,10 @@ extension SnapshotReader {
         return elements.compactMap { element in
             guard
                 let section = element.section(
-                    keys: ["name", "address", "kind", "upstream"],
+                    keys: [
+                        "name", "address", "kind", "upstream", "forwarded", "host",
+                        "trustedProxies",
+                    ],
                     later: ["tls", "credentials", "proxyProtocol"])
             else {
                 if case .null = element.node.content {
@@ -59,7 +62,8 @@ extension SnapshotReader {
                     expected: "an address of its own")
             }
             return ListenerConfiguration(
-                name: name, address: address ?? Self.defaultListener.address, kind: kind)
+                name: name, address: address ?? Self.defaultListener.address, kind: kind,
+                forwarding: isReverse(kind) ? forwarding(section) : ForwardingConfiguration())
         }
     }
 
@@ -110,11 +114,12 @@ extension SnapshotReader {
 
     private func kind(_ section: Section) -> ListenerConfiguration.Kind {
         let kind = section["kind"].map { $0.choice(KindName.self) } ?? .forward
-        let upstream = section["upstream"]
         switch kind {
         case .forward:
-            upstream?.fail(
-                "stands at a forward listener", expected: "kind: reverse, or no upstream")
+            for key in ["upstream", "forwarded", "host", "trustedProxies"] {
+                section[key]?.fail(
+                    "stands at a forward listener", expected: "kind: reverse, or no \(key)")
+            }
             return .forward
         case .reverse:
             let expected = "http://host[:port] or https://host[:port], without a path"
@@ -126,19 +131,58 @@ extension SnapshotReader {
         }
     }
 
+    private func isReverse(_ kind: ListenerConfiguration.Kind) -> Bool {
+        if case .reverse = kind { true } else { false }
+    }
+
+    private enum HostName: String, CaseIterable {
+        case rewrite
+        case keep
+    }
+
+    /// What a reverse listener tells its upstream. Who names trusted proxies wants what they say
+    /// to be kept.
+    private func forwarding(_ section: Section) -> ForwardingConfiguration {
+        var forwarding = ForwardingConfiguration()
+        let proxies = section["trustedProxies"]
+        forwarding.trustedProxies =
+            proxies?.boundedList(of: "networks")?.compactMap { network($0) } ?? []
+        let byDefault: ForwardingConfiguration.Mode =
+            forwarding.trustedProxies.isEmpty ? .set : .append
+        forwarding.mode = section["forwarded"]?.choice() ?? byDefault
+        forwarding.keepsHost = section["host"]?.choice(HostName.self) == .keep
+        if !forwarding.trustedProxies.isEmpty, forwarding.mode != .append {
+            proxies?.fail(
+                "is of no use with forwarded: \(forwarding.mode.rawValue)",
+                expected: "forwarded: append, or no trustedProxies")
+        }
+        return forwarding
+    }
+
     /// The administrative listener.
     func admin(_ field: Field?) -> AdminConfiguration {
-        let section = field?.section(keys: ["address", "tokenFile"])
+        let section = field?.section(keys: ["address", "tokenFile", "metrics", "hosts"])
         let addressField = section?["address"]
         let address = addressField.flatMap { endpoint($0) } ?? Self.defaultAdmin
         let tokenField = section?["tokenFile"]
         let token = tokenField.flatMap { adminToken($0) }
-        if address.address.scope != .loopback, tokenField == nil {
-            addressField?.fail(
-                "\(address) is not a loopback address and admin.tokenFile is missing",
-                expected: "admin.tokenFile, or a loopback address")
+        let isLoopback = address.address.scope == .loopback
+        let metrics: AdminConfiguration.Metrics =
+            section?["metrics"]?.choice() ?? (isLoopback ? .open : .token)
+        if metrics == .token, tokenField == nil {
+            if isLoopback {
+                section?["metrics"]?.fail(
+                    "wants a token and admin.tokenFile is missing", expected: "admin.tokenFile")
+            } else {
+                addressField?.fail(
+                    "\(address) is not a loopback address and admin.tokenFile is missing",
+                    expected: "admin.tokenFile, admin.metrics: open, or a loopback address")
+            }
         }
-        return AdminConfiguration(address: address, token: token)
+        let hosts = section?["hosts"]?.boundedList(of: "host patterns") ?? []
+        return AdminConfiguration(
+            address: address, token: token, metrics: metrics,
+            hosts: hosts.compactMap { hostPattern($0) })
     }
 
     private func adminToken(_ field: Field) -> AdminToken? {

@@ -1,4 +1,5 @@
 import Addressing
+import Pinning
 
 /// One listening socket for clients.
 package struct ListenerConfiguration: Sendable, Equatable {
@@ -18,6 +19,40 @@ package struct ListenerConfiguration: Sendable, Equatable {
     package var address: Endpoint
     /// What it does.
     package var kind: Kind
+    /// What a reverse listener tells its upstream about the client's side.
+    package var forwarding = ForwardingConfiguration()
+}
+
+/// What a reverse route tells its upstream about the client's side.
+package struct ForwardingConfiguration: Sendable, Hashable {
+    /// What becomes of X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded
+    /// (RFC 7239).
+    package enum Mode: String, Sendable, Hashable, CaseIterable {
+        /// The gateway's own values alone reach the upstream.
+        case set
+        /// The same; but what a trusted proxy sent is kept, and added to.
+        case append
+        /// None of these fields reaches the upstream.
+        case none
+    }
+
+    /// What becomes of the fields.
+    package var mode = Mode.set
+    /// Whether the upstream gets the client's Host instead of its own name.
+    package var keepsHost = false
+    /// The clients whose fields are believed, with `append`.
+    package var trustedProxies: [IPNetwork] = []
+
+    /// The default: the gateway's own fields and the upstream's name.
+    package init() {}
+
+    /// Whether anybody's fields are believed.
+    package var trustsSomebody: Bool { mode == .append && !trustedProxies.isEmpty }
+
+    /// Whether the fields of this client are believed.
+    package func trusts(_ client: IPAddress) -> Bool {
+        trustsSomebody && trustedProxies.contains { $0.contains(client) }
+    }
 }
 
 /// The fixed upstream of a reverse route.
@@ -58,9 +93,20 @@ package struct UpstreamOrigin: Sendable, Equatable {
 package struct AdminConfiguration: Sendable, Equatable {
     /// The local address and port; port 0 lets the system choose.
     package var address: Endpoint
-    /// The bearer token that anything which changes state must present, or nil: then nothing that
-    /// changes state is offered.
+    /// The bearer token that opens what is not open to everyone, or nil without one.
     package var token: AdminToken?
+    /// Who may read the metrics and the index page; health and readiness are open to everyone.
+    package var metrics = Metrics.open
+    /// The names that requests may carry besides the loopback names and the address itself.
+    package var hosts: [HostPattern] = []
+
+    /// Who may read the metrics.
+    package enum Metrics: String, Sendable, Equatable, CaseIterable {
+        /// Whoever reaches the address.
+        case open
+        /// Who presents the token.
+        case token
+    }
 }
 
 /// The administrative token and the file it was read from.

@@ -1,4 +1,5 @@
 import Addressing
+import CLinux
 import CachePolicy
 import HTTPCore
 import Metrics
@@ -169,6 +170,20 @@ package enum AccessLogError: Error, Sendable, Equatable {
     case open(path: String, code: Int32)
     /// The thread or its wake-up descriptor could not be created; `code` is the errno.
     case thread(code: Int32)
+}
+
+extension AccessLogError: CustomStringConvertible {
+    /// What is wrong, with the key that it is about.
+    package var description: String {
+        func text(_ code: Int32) -> String {
+            strerror(code).map { String(cString: $0) } ?? "error \(code)"
+        }
+        return switch self {
+        case .open(let path, let code):
+            "log.access.path: \"\(path)\" cannot be written: \(text(code))"
+        case .thread(let code): "log.access: its thread cannot be started: \(text(code))"
+        }
+    }
 }
 
 /// What the log's thread reports for the operational log.

@@ -31,6 +31,7 @@ extension Exchange {
         phase = .routing
         listener = nil
         peer = nil
+        onBehalfOf = other.peer
         started = Clock.monotonicMicroseconds()
         id = worker.nextExchangeID()
         hasRequestBody = false

@@ -93,7 +93,11 @@ extension Exchange {
 
     private func makeRequestHead() -> Buffer? {
         guard let origin else { return nil }
-        let needed = request.length + origin.authority.count + 512 + storedValidatorBytes
+        let forwarded = forwardedFields
+        let forwardedBytes =
+            forwarded == nil ? 0 : ForwardedFields.reservedBytes + 2 * Int(request.authority.count)
+        let needed =
+            request.length + origin.authority.count + 512 + storedValidatorBytes + forwardedBytes
         let buffers = worker.loop.buffers
         let head =
             needed <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: needed)
@@ -104,9 +108,9 @@ extension Exchange {
             writer.append(byte: 0x20)
             writer.appendOriginForm(of: request, in: bytes)
             writer.append(" HTTP/1.1\r\nHost: ")
-            writer.append(authority.span)
-            writer.appendLineEnd()
+            appendHost(authority, bytes, to: &writer)
             writer.appendForwardedFields(request.fields, of: bytes, omitting: omittedFields)
+            forwarded?.append(for: request, in: bytes, to: &writer)
             appendConditions(bytes, to: &writer)
             appendUpgrade(bytes, to: &writer)
             if let left = request.maxForwards(in: bytes)?.forwarded {
@@ -121,6 +125,20 @@ extension Exchange {
         return head
     }
 
+    /// Host's value: the origin's own, or where a reverse route keeps it, what the client sent.
+    private func appendHost(_ authority: [UInt8], _ bytes: Span<UInt8>, to writer: inout HeadWriter)
+    {
+        if let forwarding = origin?.key.forwarding, forwarding.keepsHost {
+            let host = ForwardedFields.host(of: request, in: bytes)
+            if !host.isEmpty {
+                writer.append(host, of: bytes)
+                return writer.appendLineEnd()
+            }
+        }
+        writer.append(authority.span)
+        writer.appendLineEnd()
+    }
+
     private var storedValidatorBytes: Int {
         guard let validation else { return 0 }
         return Int(validation.entityTag.count) + Int(validation.lastModified.count)
@@ -129,6 +147,7 @@ extension Exchange {
     private var omittedFields: FieldIDSet {
         var omitted = Self.replacedFields
         if validation != nil { omitted.formUnion(Validation.replacedFields) }
+        if origin?.key.isFixed ?? false { omitted.formUnion(.forwarding) }
         if request.version == .http10 { omitted.insert(.expect) }
         if MaxForwards.counts(request.method) { omitted.insert(.maxForwards) }
         return omitted

@@ -13,9 +13,7 @@ extension Exchange {
             return missed(reason)
         }
         guard origin.cacheStores, let store = worker.shared.store else { return missed(.bypass) }
-        if withRequestHead({ origin.bypassFields.occur(in: request.fields, of: $0) }) {
-            return missed(.bypassField)
-        }
+        if staysOutOfCache(origin) { return missed(.bypassField) }
         withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
             guard let view = writeKey(origin, into: memory) else { return missed(.keyTooLong) }
             let match = store.lookup(view)
@@ -35,6 +33,12 @@ extension Exchange {
                 missed(reason(of: match))
             }
         }
+    }
+
+    /// Whether something in the request may change the response that is no part of the key.
+    private func staysOutOfCache(_ origin: Origin) -> Bool {
+        if let forwardedFields, forwardedFields.keepsOutOfCache(request) { return true }
+        return withRequestHead { origin.bypassFields.occur(in: request.fields, of: $0) }
     }
 
     /// The stored response that may answer this request.

@@ -139,11 +139,19 @@ extension Exchange {
                 accept: request.fields.first(.accept).map { bytes.text(at: $0.value) },
                 authorization: request.fields.first(.authorization).map {
                     bytes.text(at: $0.value)
-                })
+                }, isMisdirected: !namesAdministration(bytes), access: worker.policy.adminAccess)
         }
         let answer = worker.shared.administration(question)
         status = answer.status
         sendAdministration(answer)
+    }
+
+    /// Whether the request is for a host that is the administration's own.
+    private func namesAdministration(_ bytes: Span<UInt8>) -> Bool {
+        AdminHost.isOwn(
+            bytes.text(at: request.host), port: request.port,
+            at: clientReference.flatMap { Sockets.localEndpoint($0.descriptor)?.address },
+            named: worker.policy.configuration.admin.hosts)
     }
 
     private func sendAdministration(_ answer: AdminResponse) {

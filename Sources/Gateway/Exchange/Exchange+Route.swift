@@ -36,7 +36,15 @@ extension Exchange {
         guard request.form != .authority else {
             return reply(with: .connectOnReverseRoute, closing: true)
         }
+        let head = requestHead
+        request.endForwardingAliases(
+            in: Span(_unsafeElements: head.bindMemory(to: UInt8.self)))
         proceed(to: worker.origins.origin(of: upstream, policy: worker.policy))
+    }
+
+    /// What a reverse route's upstream is told about the client's side.
+    var forwardedFields: ForwardedFields? {
+        (origin?.key.forwarding).map { ForwardedFields($0, peer: (peer ?? onBehalfOf)?.address) }
     }
 
     /// The origin of the request under the configuration in force.

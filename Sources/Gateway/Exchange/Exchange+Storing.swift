@@ -157,7 +157,7 @@ extension Exchange {
     func invalidate(_ bytes: Span<UInt8>) {
         guard !request.method.isSafe, let key, let store = worker.shared.store else { return }
         for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
-            for route in CacheRoute.allCases {
+            for route in CacheRoute.all {
                 outdated.along(route).withView { store.invalidate($0) }
             }
             worker.metrics.add(.cacheInvalidations)

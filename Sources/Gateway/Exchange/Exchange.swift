@@ -58,6 +58,8 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var hasRequestBody = false
     var listener: Listener?
     var peer: Endpoint?
+    /// The client whose request made an exchange in the background necessary.
+    var onBehalfOf: Endpoint?
     /// The request's body, if all of it came with the head and it could be sent again: where it
     /// is in the head's buffer.
     var replayableBody: Range<Int>?
@@ -215,6 +217,7 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         if token != .none { worker.loop.remove(self) }
         clientReference = nil
         requestBuffer = nil
+        onBehalfOf = nil
         replayableBody = nil
         sentBodyBytes = 0
         receivedBodyBytes = 0

@@ -55,7 +55,7 @@ final class ListenerSockets {
         do throws(ListenError) {
             for (index, listener) in configuration.listeners.enumerated() {
                 let socket = ListenerSocket(
-                    name: listener.name, endpoint: listener.address, role: Self.role(listener.kind),
+                    name: listener.name, endpoint: listener.address, role: Self.role(listener),
                     route: routes.index(listener.name), logIndex: UInt16(clamping: index),
                     descriptor: -1)
                 try open(socket, on: workers, &perWorker, &now, &opened)
@@ -72,12 +72,14 @@ final class ListenerSockets {
         return perWorker
     }
 
-    private static func role(_ kind: ListenerConfiguration.Kind) -> ListenerSocket.Role {
-        switch kind {
+    private static func role(_ listener: ListenerConfiguration) -> ListenerSocket.Role {
+        switch listener.kind {
         case .forward: .forward
         case .reverse(let upstream):
             .reverse(
-                host: upstream.host, port: upstream.port, isSecure: upstream.scheme == .https)
+                ReverseUpstream(
+                    host: upstream.host, port: upstream.port,
+                    isSecure: upstream.scheme == .https, forwarding: listener.forwarding))
         }
     }
 

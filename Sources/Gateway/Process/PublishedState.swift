@@ -40,9 +40,13 @@ final class PublishedState: Sendable {
         guard let services = services.withLock({ $0 }) else {
             return Readiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)
         }
-        return Readiness(
+        let readiness = Readiness(
             listenersUp: 1, listenersConfigured: 1,
             isDraining: services.shared.isDraining.load(ordering: .relaxed))
+        guard readiness == .ready, let store = services.shared.store,
+            case .off(let reason) = store.statistics().diskState, reason != .disabled
+        else { return readiness }
+        return .readyWithoutDisk(reason.rawValue)
     }
 
     func metrics() -> MetricsSnapshot {
@@ -65,7 +69,7 @@ final class PublishedState: Sendable {
         service.configurationGeneration = reload.generation
         service.lastReloadSucceeded = reload.lastSucceeded
         service.configurationLoadedMilliseconds = reload.loadedMilliseconds
-        service.isReady = readiness() == .ready
+        service.isReady = readiness().isReady
         return service
     }
 

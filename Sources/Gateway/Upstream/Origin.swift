@@ -19,7 +19,10 @@ final class Origin {
         /// port 80 goes to 443.
         var requestedPort: UInt16
         /// The operator named it as a reverse route's upstream.
-        var isFixed: Bool
+        var isFixed: Bool { forwarding != nil }
+        /// What a reverse route's upstream is told about the client's side; nil for a forward
+        /// proxy's destination.
+        var forwarding: ForwardingConfiguration?
     }
 
     let key: Key
@@ -94,7 +97,7 @@ final class Origin {
     private static func cacheRoute(
         _ key: Key, _ trust: TrustFingerprint, _ policy: PolicySnapshot
     ) -> CacheRoute {
-        if key.isFixed { return .reverse }
+        if let forwarding = key.forwarding { return .reverse(forwarding.traits) }
         if key.requestedPort == key.port { return .direct }
         let direct = policy.entry(host: key.host, port: key.port)
         return policy.fingerprint(entryIndex: direct, isFixed: false) == trust
@@ -108,16 +111,34 @@ final class Origin {
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
         cacheStores = policy.configuration.cache.isEnabled && (entry?.cacheStores ?? true)
         var options = policy.cacheOptions
-        options.nominatedFields = (entry?.cacheKeyFields ?? []).map { Array($0.utf8) }
+        let nominated =
+            (entry?.cacheKeyFields ?? []) + (key.forwarding?.traits.nominatedFields ?? [])
+        options.nominatedFields = nominated.map { Array($0.utf8) }
             .filter { $0.count <= VaryKey.maximumNameBytes }
         options.honoursCDNCacheControl = key.isFixed
+        if let forwarding = key.forwarding, forwarding.mode != .none {
+            options.fieldsOfOurs = [Array("x-forwarded-for".utf8), Array("forwarded".utf8)]
+        }
         cacheOptions = options
-        bypassFields = BypassFields(
+        let bypass = BypassFields(
             policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])
+        // A reverse route's upstream gets the gateway's own.
+        bypassFields = key.isFixed ? bypass.removing(.forwarding) : bypass
         timeouts = policy.timeouts(entryIndex: entryIndex)
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }
 
     /// Nothing refers to it but the table.
     var isUnused: Bool { open == 0 && connecting == 0 && waiters.isEmpty }
+}
+
+extension ForwardingConfiguration {
+    /// What of it the cache's key has to tell.
+    var traits: ReverseTraits {
+        var traits: ReverseTraits = []
+        if mode != .none { traits.insert(.tellsHost) }
+        if keepsHost { traits.insert(.keepsHost) }
+        if trustsSomebody { traits.insert(.trustsProxies) }
+        return traits
+    }
 }

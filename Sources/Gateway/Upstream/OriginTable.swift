@@ -78,7 +78,7 @@ final class OriginTable {
         let origin = Origin(
             key: Origin.Key(
                 host: upstream.host, port: upstream.port, isSecure: upstream.isSecure,
-                requestedPort: upstream.port, isFixed: true),
+                requestedPort: upstream.port, forwarding: upstream.forwarding),
             policy: policy, entryIndex: target.entryIndex, refusal: target.refusal,
             match: target.match)
         reverse[upstream] = origin
@@ -92,8 +92,7 @@ final class OriginTable {
             host: host, port: port, by: .request(isSecure: scheme == .https))
         return Origin(
             key: Origin.Key(
-                host: host, port: target.port, isSecure: target.isSecure, requestedPort: port,
-                isFixed: false),
+                host: host, port: target.port, isSecure: target.isSecure, requestedPort: port),
             policy: policy, entryIndex: target.entryIndex, refusal: target.refusal,
             match: target.match)
     }

@@ -3,10 +3,12 @@ import Configuration
 import EventLoop
 
 /// The fixed upstream of a reverse listener.
-struct ReverseUpstream: Hashable {
+package struct ReverseUpstream: Sendable, Hashable {
     let host: String
     let port: UInt16
     let isSecure: Bool
+    /// What it is told about the client's side.
+    var forwarding = ForwardingConfiguration()
 }
 
 /// One worker's listening socket.

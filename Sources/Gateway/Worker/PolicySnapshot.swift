@@ -1,5 +1,6 @@
 import Activity
 import Addressing
+import Admin
 import CachePolicy
 import Configuration
 import HTTPCore
@@ -16,6 +17,8 @@ package final class PolicySnapshot: Sendable {
     let trustGeneration: UInt64
     package let configuration: ConfigurationSnapshot
     let headLimits: HeadLimits
+    /// Who may read which of the administration's pages.
+    let adminAccess: AdminAccess
     private let systemRoots: SystemRootsVersion
     let cacheOptions: PolicyOptions
     let destinationRules: DestinationRules
@@ -43,6 +46,9 @@ package final class PolicySnapshot: Sendable {
         self.generation = generation
         self.configuration = configuration
         headLimits = configuration.limits.headLimits
+        adminAccess = AdminAccess(
+            needsToken: configuration.admin.metrics == .token,
+            token: configuration.admin.token.map { Admin.AdminToken($0.bytes) })
         var options = PolicyOptions()
         options.maximumObjectBytes = UInt64(configuration.cache.maximumObjectBytes)
         cacheOptions = options

@@ -121,8 +121,7 @@ final class Worker {
             let role: Listener.Role
             switch socket.role {
             case .forward: role = .forward
-            case .reverse(let host, let port, let isSecure):
-                role = .reverse(ReverseUpstream(host: host, port: port, isSecure: isSecure))
+            case .reverse(let upstream): role = .reverse(upstream)
             case .admin: role = .admin
             }
             let listener = Listener(

@@ -39,7 +39,7 @@ package enum WorkerMessage: Sendable {
 package struct ListenerSocket: Sendable {
     package enum Role: Sendable {
         case forward
-        case reverse(host: String, port: UInt16, isSecure: Bool)
+        case reverse(ReverseUpstream)
         case admin
     }
 

@@ -1,0 +1,135 @@
+import Addressing
+import Configuration
+import HTTPCore
+import Testing
+
+@testable import Gateway
+
+@Suite("What a reverse route's upstream is told about the client's side")
+struct ForwardedFieldsTests {
+    private func parsed(_ lines: [String]) -> (RequestHead, [UInt8]) {
+        let bytes = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+        var head = RequestHead()
+        var parser = RequestHeadParser()
+        guard (try? parser.parse(bytes.span, into: &head)) == .complete(headBytes: bytes.count)
+        else { fatalError("not a request: \(lines)") }
+        return (head, bytes)
+    }
+
+    private func fields(_ mode: ForwardingConfiguration.Mode, _ peer: String) -> ForwardedFields {
+        var forwarding = ForwardingConfiguration()
+        forwarding.mode = mode
+        forwarding.trustedProxies = ["10.0.0.0/8", "2001:db8::/32"].compactMap { IPNetwork($0) }
+        return ForwardedFields(forwarding, peer: IPAddress(peer))
+    }
+
+    private func written(
+        _ mode: ForwardingConfiguration.Mode, _ peer: String, _ lines: [String],
+        start: String = "GET /x HTTP/1.1", host: String? = "a.example:8080"
+    ) -> [String] {
+        let (head, bytes) = parsed([start] + (host.map { ["Host: \($0)"] } ?? []) + lines)
+        var memory = [UInt8](repeating: 0, count: 2048)
+        let count = memory.withUnsafeMutableBytes { buffer in
+            var writer = HeadWriter(buffer)
+            fields(mode, peer).append(for: head, in: bytes.span, to: &writer)
+            return writer.overflowed ? 0 : writer.count
+        }
+        return String(decoding: memory[..<count], as: UTF8.self)
+            .split(separator: "\r\n").map(String.init)
+    }
+
+    private let spoofed = [
+        "X-Forwarded-For: 1.1.1.1", "X-Forwarded-Host: evil", "X-Forwarded-Proto: https",
+        "Forwarded: for=1.1.1.1;host=evil",
+    ]
+
+    @Test("set: the gateway's own, whoever asks", arguments: ["192.0.2.7", "10.1.2.3"])
+    func set(peer: String) {
+        #expect(
+            written(.set, peer, spoofed) == [
+                "X-Forwarded-For: \(peer)", "X-Forwarded-Host: a.example:8080",
+                "X-Forwarded-Proto: http",
+                "Forwarded: for=\(peer);host=\"a.example:8080\";proto=http",
+            ])
+    }
+
+    @Test("append: an untrusted client's are replaced")
+    func untrusted() {
+        #expect(written(.append, "192.0.2.7", spoofed) == written(.set, "192.0.2.7", []))
+    }
+
+    @Test("append: a trusted proxy's are kept and added to")
+    func trusted() {
+        let lines = [
+            "X-Forwarded-For: 1.1.1.1, 2.2.2.2", "X-Forwarded-For: 3.3.3.3",
+            "X-Forwarded-Host: public.example", "X-Forwarded-Proto: https",
+            "Forwarded: for=1.1.1.1;proto=https",
+        ]
+        #expect(
+            written(.append, "10.1.2.3", lines) == [
+                "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 10.1.2.3",
+                "X-Forwarded-Host: public.example", "X-Forwarded-Proto: https",
+                "Forwarded: for=1.1.1.1;proto=https, "
+                    + "for=10.1.2.3;host=\"a.example:8080\";proto=http",
+            ])
+        #expect(written(.append, "10.1.2.3", []) == written(.set, "10.1.2.3", []))
+    }
+
+    @Test("IPv6 is in brackets and quoted (RFC 7239 §6); a mapped address is IPv4")
+    func families() {
+        #expect(
+            written(.set, "2001:db8::7", [], host: "[::1]:8081") == [
+                "X-Forwarded-For: 2001:db8::7", "X-Forwarded-Host: [::1]:8081",
+                "X-Forwarded-Proto: http",
+                "Forwarded: for=\"[2001:db8::7]\";host=\"[::1]:8081\";proto=http",
+            ])
+        #expect(written(.set, "::ffff:192.0.2.7", []) == written(.set, "192.0.2.7", []))
+    }
+
+    @Test("none: nothing; without Host: no host")
+    func others() {
+        #expect(written(.none, "192.0.2.7", spoofed) == [])
+        #expect(
+            written(.set, "192.0.2.7", [], start: "GET / HTTP/1.0", host: nil) == [
+                "X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: http",
+                "Forwarded: for=192.0.2.7;proto=http",
+            ])
+    }
+
+    @Test(
+        "what the key does not tell keeps out of the cache",
+        arguments: [
+            ("192.0.2.7", "X-Forwarded-Proto: https", true),
+            ("192.0.2.7", "X-Forwarded-Host: evil", true),
+            ("192.0.2.7", "X-Forwarded-For: 1.1.1.1", false),
+            ("192.0.2.7", "Forwarded: host=evil", false),
+            ("10.1.2.3", "X-Forwarded-Proto: https", false),
+            ("10.1.2.3", "Forwarded: host=evil", true),
+        ])
+    func cache(peer: String, line: String, keepsOut: Bool) {
+        let (head, _) = parsed(["GET /x HTTP/1.1", "Host: a", line])
+        #expect(fields(.append, peer).keepsOutOfCache(head) == keepsOut)
+        #expect(!fields(.set, peer).keepsOutOfCache(head))
+        let (conflict, _) = parsed(["GET http://b/ HTTP/1.1", "Host: a"])
+        #expect(fields(.set, peer).keepsOutOfCache(conflict))
+    }
+
+    @Test("the fields spelled with _ end here")
+    func aliases() {
+        var (head, bytes) = parsed([
+            "GET /x HTTP/1.1", "Host: a", "X_Forwarded_For: 1", "x-forwarded_proto: 2",
+            "X_FORWARDED_HOST: 3", "X_Forwarded_Fox: 4", "X-Forwarded-Port: 5",
+        ])
+        head.endForwardingAliases(in: bytes.span)
+        #expect(head.fields.filter { $0.isNominated }.count == 3)
+        var memory = [UInt8](repeating: 0, count: 512)
+        let count = memory.withUnsafeMutableBytes { buffer in
+            var writer = HeadWriter(buffer)
+            writer.appendForwardedFields(head.fields, of: bytes.span, omitting: [])
+            return writer.count
+        }
+        #expect(
+            String(decoding: memory[..<count], as: UTF8.self)
+                == "Host: a\r\nX_Forwarded_Fox: 4\r\nX-Forwarded-Port: 5\r\n")
+    }
+}

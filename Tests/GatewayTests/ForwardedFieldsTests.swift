@@ -116,10 +116,11 @@ struct ForwardedFieldsTests {
 
     @Test("the fields spelled with _ end here")
     func aliases() {
-        var (head, bytes) = parsed([
+        let (parsedHead, bytes) = parsed([
             "GET /x HTTP/1.1", "Host: a", "X_Forwarded_For: 1", "x-forwarded_proto: 2",
             "X_FORWARDED_HOST: 3", "X_Forwarded_Fox: 4", "X-Forwarded-Port: 5",
         ])
+        var head = parsedHead
         head.endForwardingAliases(in: bytes.span)
         #expect(head.fields.filter { $0.isNominated }.count == 3)
         var memory = [UInt8](repeating: 0, count: 512)

@@ -76,7 +76,7 @@ struct SharedLimitTests {
         let limits = OriginLimits()
         func key(_ number: Int) -> Origin.Key {
             Origin.Key(
-                host: "h\(number)", port: 80, isSecure: false, requestedPort: 80, isFixed: false)
+                host: "h\(number)", port: 80, isSecure: false, requestedPort: 80)
         }
         let one = limits.limit(of: key(0))
         #expect(limits.limit(of: key(0)) === one)

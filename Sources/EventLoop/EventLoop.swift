@@ -35,8 +35,8 @@ package final class EventLoop {
     /// What one connection may do in this turn (`TurnBudget`), in bytes.
     package private(set) final var turnShare = TurnShare.share(among: 1)
 
-    /// Milliseconds of the loop's clock (`LoopClock`), read twice a turn: for deadlines, and for how
-    /// long something took. Time in which the process did not run is not in it.
+    /// Milliseconds of the loop's clock (`LoopClock`), read twice a turn: for deadlines, and for
+    /// how long something took. Time in which the process did not run is not in it.
     package private(set) final var now: Int64
     /// Milliseconds of the monotonic clock when `now` was read: for what grows old even while the
     /// process does not run.

@@ -5,8 +5,8 @@ package struct LoopClock {
     /// How much longer than asked for a wait, or the work between two readings, may take before the
     /// rest is left out.
     package static let allowanceMilliseconds: Int64 = 1000
-    /// The longest wait to ask for while there is a deadline: a gap in the middle of a wait can only
-    /// be seen at its end, and counts up to the time that was asked for.
+    /// The longest wait to ask for while there is a deadline: a gap in the middle of a wait can
+    /// only be seen at its end, and counts up to the time that was asked for.
     package static let longestWaitMilliseconds: Int32 = 1000
 
     /// Milliseconds of this clock; never goes back.
@@ -24,8 +24,8 @@ package struct LoopClock {
     package var skippedMilliseconds: Int64 { monotonic - now }
 
     /// Goes on to a reading of the monotonic clock.
-    /// - Parameter waited: for how long a wait since the last reading was allowed to take; negative:
-    ///   without bound, when there was no deadline to be missed.
+    /// - Parameter waited: for how long a wait since the last reading was allowed to take;
+    ///   negative: without bound, when there was no deadline to be missed.
     @inline(__always)
     package mutating func advance(to reading: Int64, waited: Int32 = 0) {
         let elapsed = max(0, reading &- monotonic)

@@ -8,9 +8,9 @@ package struct GatheredStep: Sendable, Equatable {
 
 extension BodyDecoder {
     /// Reads on like ``decode(_:)``, but takes all the content that is at hand as one part: what
-    /// lies between two runs of content (chunk sizes, line ends) is dropped, and the later run moved
-    /// down to the earlier one. A body in chunks of one byte is thus passed on in as few writes as
-    /// one without chunks.
+    /// lies between two runs of content (chunk sizes, line ends) is dropped, and the later run
+    /// moved down to the earlier one. A body in chunks of one byte is thus passed on in as few
+    /// writes as one without chunks.
     ///
     /// - Parameters:
     ///   - bytes: what was received; those that are consumed may change.

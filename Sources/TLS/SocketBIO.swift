@@ -19,8 +19,9 @@ struct SocketState {
 
     /// Receives of one operation: more than a full buffer of content needs.
     static let receivesPerOperation = 8
-    /// Handshake messages that a server may send after the handshake, over the life of a connection:
-    /// session tickets and key updates, of which each costs as much as many records of content.
+    /// Handshake messages that a server may send after the handshake, over the life of a
+    /// connection: session tickets and key updates, of which each costs as much as many records of
+    /// content.
     static let lateMessageLimit = 256
 
     var hasTooManyMessages: Bool { lateMessages > Self.lateMessageLimit }

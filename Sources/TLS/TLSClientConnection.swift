@@ -11,8 +11,8 @@ package enum TLSHandshakeResult: Hashable, Sendable {
     case wantRead
     /// Call again when the socket becomes writable.
     case wantWrite
-    /// Call again in another turn of the loop, without waiting for the socket: the server sends more
-    /// than one call reads.
+    /// Call again in another turn of the loop, without waiting for the socket: the server sends
+    /// more than one call reads.
     case turnIsOver
     case failed(TLSError)
 }

@@ -10,9 +10,6 @@ extension Exchange {
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
         let bytes = Span<UInt8>(_unsafeElements: head.bindMemory(to: UInt8.self))
-        if firstByteMicroseconds == nil {
-            firstByteMicroseconds = UInt64(max(0, Clock.monotonicMicroseconds() - sentAt))
-        }
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
         if stored != nil, conclude(bytes) { return }
@@ -59,7 +56,6 @@ extension Exchange {
         if clientReference == nil, response.status >= 500 { return finish() }
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
-        debugStore(isStored)
         if !isStored { endFlight(.notStored) }
         guard let client else {
             // Asked in the background: what is not stored is of use only if it tells, by arriving
@@ -82,8 +78,7 @@ extension Exchange {
         status = response.status
         responseHeadSent = true
         phase = .forwarding
-        isEventStream = upstream?.isEventStream ?? false
-        if isEventStream { client.expectPauses() }
+        if upstream?.isEventStream ?? false { client.expectPauses() }
         // Not flushed: a body that is there already leaves in the same write as its head.
         client.sendHead(head, framing: framing, closing: false)
     }

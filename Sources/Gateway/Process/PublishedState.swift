@@ -1,8 +1,6 @@
 import Activity
 import Admin
-import CachePolicy
 import CacheStore
-import EventLoop
 import Locking
 import Metrics
 import Synchronization
@@ -17,8 +15,6 @@ final class PublishedState: Sendable {
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
         var hosts: [HostReachability] = []
-        var connectionLimit: UInt64?
-        var waitingLimit: UInt64?
     }
 
     let reload = Locked(Reload())
@@ -28,12 +24,7 @@ final class PublishedState: Sendable {
 
     var version: String { build.version }
 
-    private let log: OperationalLog
-
-    init(version: String, revision: String, log: OperationalLog) {
-        build = BuildFigures(version: version, revision: revision)
-        self.log = log
-    }
+    init(version: String) { build = BuildFigures(version: version) }
 
     func start(_ shared: SharedServices, _ workers: [WorkerMetrics]) {
         services.withLock { $0 = (shared, workers) }
@@ -45,11 +36,11 @@ final class PublishedState: Sendable {
         _ = services.withLock { $0.take() }
     }
 
-    func readiness() -> Admin.Readiness {
+    func readiness() -> Readiness {
         guard let services = services.withLock({ $0 }) else {
-            return Admin.Readiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)
+            return Readiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)
         }
-        let readiness = Admin.Readiness(
+        let readiness = Readiness(
             listenersUp: 1, listenersConfigured: 1,
             isDraining: services.shared.isDraining.load(ordering: .relaxed))
         guard readiness == .ready, let store = services.shared.store,
@@ -63,10 +54,9 @@ final class PublishedState: Sendable {
         let reload = reload.withLock { $0 }
         return MetricsSnapshot(
             workers: services?.workers ?? [],
-            routes: services?.shared.labels.pairSnapshot ?? LabelTable(),
+            routes: services?.shared.labels.snapshot ?? LabelTable(),
             pinsets: services?.shared.labels.pinsetSnapshot ?? LabelTable(),
-            reasons: Reason.tokens, notStored: NotStoredReason.allCases.map { "\($0.token)" },
-            hosts: services?.shared.labels.snapshot ?? LabelTable(),
+            reasons: Reason.tokens,
             service: figures(services?.shared, reload), process: process.figures(), build: build)
     }
 
@@ -74,10 +64,6 @@ final class PublishedState: Sendable {
         var service = ServiceFigures()
         if let store = shared?.store { Self.describe(store.statistics(), reload, &service) }
         if let log = shared?.accessLog { service.accessLog = log.figures }
-        service.operationalLog = log.figures
-        service.wallSeconds = Clock.wallMilliseconds() / 1000
-        service.connectionLimit = reload.connectionLimit
-        service.waitingLimit = reload.waitingLimit
         if let activity = shared?.activity { service.activity = StateFigure(activity.snapshot) }
         service.reachability = reload.hosts.map { LabelledState($0) }
         service.configurationGeneration = reload.generation

@@ -29,20 +29,23 @@ final class Listener: EventHandler {
     let name: String
     let endpoint: Endpoint
     let role: Role
-    /// The index of its name in metrics and the access log (`RouteLabels`).
-    let label: Int
+    /// The label of its requests that reach no origin.
+    let route: Int
+    /// Its index among the listeners' labels of the access log.
+    let logIndex: UInt16
     let descriptor: Int32
     private var isPaused = false
 
     init(
-        worker: Worker, name: String, endpoint: Endpoint, role: Role, label: Int,
-        descriptor: Int32
+        worker: Worker, name: String, endpoint: Endpoint, role: Role, route: Int,
+        logIndex: UInt16, descriptor: Int32
     ) {
         self.worker = worker
         self.name = name
         self.endpoint = endpoint
         self.role = role
-        self.label = label
+        self.route = route
+        self.logIndex = logIndex
         self.descriptor = descriptor
     }
 

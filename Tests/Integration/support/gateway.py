@@ -173,7 +173,7 @@ class Gateway:
         return connect(self.proxy, authority, **options)
 
     def admin_get(self, path: str, **fields: str) -> Response:
-        lines = [f"GET {path} HTTP/1.1", "Host: admin", "Connection: close"]
+        lines = [f"GET {path} HTTP/1.1", "Host: localhost", "Connection: close"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
         return ask(self.admin, "\r\n".join(lines) + "\r\n\r\n")
 

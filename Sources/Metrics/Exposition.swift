@@ -1,14 +1,13 @@
 extension ExpositionWriter {
-    /// The metrics of exchanges: requests and the three histograms by route, failures by reason,
-    /// and pin evaluations.
+    /// The metrics of exchanges by listener and host entry, and pin evaluations.
     ///
     /// A request series appears with its first exchange: all combinations of the labels would be
-    /// several hundred series per route, most of them forever zero.
+    /// several hundred series per route, most of them forever zero. So does one of a reason.
     mutating func writeExchanges(_ snapshot: MetricsSnapshot) {
         let routes = snapshot.routeSeries()
         family(
             "pinfold_http_requests", .counter,
-            help: "Exchanges that ended, by route, method, status class and cache result.")
+            help: "Exchanges that ended, by method, status class and cache result.")
         for route in routes { writeRequests(route) }
 
         for one in RouteHistogram.all {
@@ -19,8 +18,41 @@ extension ExpositionWriter {
                     inMillionths: one.inMillionths)
             }
         }
-        writeFailures(snapshot)
+        writeStreams(routes)
+        writeCacheBytes(routes)
+        writeReasons(routes, snapshot)
         writePinEvaluations(snapshot)
+    }
+
+    private mutating func writeStreams(_ routes: [RouteSeries]) {
+        family(
+            "pinfold_http_stream_duration_seconds", .histogram,
+            help: "How long tunnels, upgraded connections and event streams lasted, by kind.",
+            unit: "seconds")
+        for route in routes {
+            for kind in ExchangeKind.allCases where kind != .request {
+                let totals = route.totals(at: RouteLayout.stream(kind))
+                guard totals.count > 0 else { continue }
+                var labels = route.labels
+                labels.append("kind", kind.label)
+                histogram(labels, totals, .streams, inMillionths: true)
+            }
+        }
+    }
+
+    private mutating func writeCacheBytes(_ routes: [RouteSeries]) {
+        family(
+            "pinfold_http_response_content_bytes", .counter,
+            help: "Bytes of response content sent to clients, by cache result.", unit: "bytes")
+        for route in routes {
+            for cache in CacheResult.allCases {
+                let bytes = route.total(at: RouteLayout.cacheBytes(cache))
+                guard bytes > 0 else { continue }
+                var labels = route.labels
+                labels.append("cache", cache.label)
+                sample(labels, bytes)
+            }
+        }
     }
 
     private mutating func writeRequests(_ route: RouteSeries) {
@@ -39,15 +71,28 @@ extension ExpositionWriter {
         }
     }
 
-    private mutating func writeFailures(_ snapshot: MetricsSnapshot) {
+    private mutating func writeReasons(_ routes: [RouteSeries], _ snapshot: MetricsSnapshot) {
         family(
             "pinfold_http_request_failures", .counter,
-            help: "Exchanges that were refused or failed, by the reason given to the client.")
-        for (index, reason) in snapshot.reasons.enumerated() {
-            let total = snapshot.workers.reduce(UInt64(0)) { sum, worker in
-                index < worker.dimensions.reasons ? sum &+ worker.failures(reason: index) : sum
+            help: "Exchanges that were refused, failed or cut off, by reason.")
+        writeReasons(routes, snapshot.reasons, at: RouteLayout.failures)
+        family(
+            "pinfold_cache_not_stored", .counter,
+            help: "Responses that were not stored, by reason.")
+        writeReasons(routes, snapshot.notStored, at: RouteLayout.notStored)
+    }
+
+    private mutating func writeReasons(
+        _ routes: [RouteSeries], _ reasons: [String], at start: Int
+    ) {
+        for route in routes {
+            for (index, reason) in reasons.enumerated() {
+                let count = route.total(at: start + index)
+                guard count > 0 else { continue }
+                var labels = route.labels
+                labels.append("reason", reason)
+                sample(labels, count)
             }
-            sample(LabelText("reason", reason), total)
         }
     }
 
@@ -110,15 +155,19 @@ private struct RouteHistogram {
         [
             RouteHistogram(
                 name: "pinfold_http_request_duration_seconds", unit: "seconds",
-                help: "From a request's first byte to its response's last, by route.",
+                help: "From a request's first byte to its response's last; not of streams.",
                 offset: RouteLayout.duration, buckets: .durations, inMillionths: true),
             RouteHistogram(
+                name: "pinfold_upstream_first_byte_seconds", unit: "seconds",
+                help: "From the request's head sent to the server to its response's head.",
+                offset: RouteLayout.firstByte, buckets: .durations, inMillionths: true),
+            RouteHistogram(
                 name: "pinfold_http_request_size_bytes", unit: "bytes",
-                help: "Sizes of request bodies, by route.", offset: RouteLayout.requestSize,
+                help: "Sizes of request bodies.", offset: RouteLayout.requestSize,
                 buckets: .sizes),
             RouteHistogram(
                 name: "pinfold_http_response_size_bytes", unit: "bytes",
-                help: "Sizes of response bodies, by route.", offset: RouteLayout.responseSize,
+                help: "Sizes of response bodies.", offset: RouteLayout.responseSize,
                 buckets: .sizes),
         ]
     }
@@ -149,7 +198,8 @@ extension MetricsSnapshot {
         for index in Array(routes.labels.indices) + [routes.overflowIndex] {
             let blocks = workers.compactMap { $0.block(route: index) }
             guard !blocks.isEmpty else { continue }
-            series.append(RouteSeries(labels: LabelText("route", routes[index]), blocks: blocks))
+            series.append(
+                RouteSeries(labels: ExchangeLabels.labels(routes[index]), blocks: blocks))
         }
         return series
     }

@@ -57,6 +57,10 @@ package struct HistogramBuckets: Sendable {
         1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
     ])
 
+    /// Durations in microseconds of what may last for hours: 1 s to a day.
+    package static let streams = HistogramBuckets(
+        [1, 5, 15, 60, 300, 900, 3600, 14_400, 43_200, 86_400].map { $0 * 1_000_000 })
+
     /// Sizes in bytes: 256 B to 1 GiB, by factors of four.
     package static let sizes = HistogramBuckets((4...15).map { UInt64(1) << UInt64(2 * $0) })
 }

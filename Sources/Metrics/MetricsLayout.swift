@@ -7,14 +7,14 @@ enum PlainLayout {
     @inlinable static var gauges: Int { 0 }
     @inlinable static var counters: Int { 16 }
     static var histograms: Int { 96 }
-    static var reasons: Int { histograms + 8 * HistogramBuckets.cells }
+    static var pinsets: Int { histograms + 8 * HistogramBuckets.cells }
 
     static func histogram(_ histogram: WorkerHistogram) -> Int {
         histograms + histogram.rawValue * HistogramBuckets.cells
     }
 
     static func pinset(_ index: Int, _ dimensions: MetricsDimensions) -> Int {
-        reasons + dimensions.reasons + index * pinResults
+        pinsets + index * pinResults
     }
 
     /// Cells per pinset: room for every `PinResult`.
@@ -25,7 +25,8 @@ enum PlainLayout {
     }
 }
 
-/// Where what lies in a route's block: the request series, then three histograms.
+/// Where what lies in a route's block: the request series, the histograms, and what is counted by
+/// cache result and by reason.
 enum RouteLayout {
     /// Room for every `MetricMethod`, `CodeClass` and `CacheResult`.
     static var methods: Int { 10 }
@@ -35,7 +36,22 @@ enum RouteLayout {
     static var duration: Int { methods * codes * caches }
     static var requestSize: Int { duration + HistogramBuckets.cells }
     static var responseSize: Int { requestSize + HistogramBuckets.cells }
-    static var count: Int { responseSize + HistogramBuckets.cells }
+    static var firstByte: Int { responseSize + HistogramBuckets.cells }
+    static var streams: Int { firstByte + HistogramBuckets.cells }
+    static var cacheBytes: Int { streams + 3 * HistogramBuckets.cells }
+    static var notStored: Int { cacheBytes + caches }
+    /// Room for every reason not to store.
+    static var notStoredReasons: Int { 40 }
+    static var failures: Int { notStored + notStoredReasons }
+
+    static func count(_ dimensions: MetricsDimensions) -> Int { failures + dimensions.reasons }
+
+    /// The histogram of a kind that is not a plain request.
+    static func stream(_ kind: ExchangeKind) -> Int {
+        streams + (Int(kind.rawValue) - 1) * HistogramBuckets.cells
+    }
+
+    static func cacheBytes(_ cache: CacheResult) -> Int { cacheBytes + Int(cache.rawValue) }
 
     static func series(_ method: MetricMethod, _ code: CodeClass, _ cache: CacheResult) -> Int {
         (Int(method.rawValue) * codes + Int(code.rawValue)) * caches + Int(cache.rawValue)
@@ -48,9 +64,12 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
     private typealias Cell = Atomic<UInt64>
     private let slots: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
     private let count: Int
+    /// Cells of a block.
+    private let cells: Int
 
-    init(count: Int) {
+    init(count: Int, cells: Int) {
         self.count = count
+        self.cells = cells
         slots = .allocate(capacity: count)
         for index in 0..<count { (slots + index).initialize(to: Atomic(nil)) }
     }
@@ -66,8 +85,8 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
     func blockForWriting(_ route: Int) -> CounterCells {
         precondition(route >= 0 && route < count, "a route beyond the dimension")
         // The writing thread reads back its own store, so that no ordering is needed.
-        if let known = slots[route].load(ordering: .relaxed) { return cells(known) }
-        let fresh = CounterCells.allocate(count: RouteLayout.count)
+        if let known = slots[route].load(ordering: .relaxed) { return block(at: known) }
+        let fresh = CounterCells.allocate(count: cells)
         // Readers must see the zeros before they see the block.
         slots[route].store(UnsafeMutableRawPointer(fresh.cells), ordering: .releasing)
         return fresh
@@ -76,13 +95,12 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
     /// A route's block if it has one; for any thread.
     func block(_ route: Int) -> CounterCells? {
         guard route >= 0 && route < count else { return nil }
-        return slots[route].load(ordering: .acquiring).map { cells($0) }
+        return slots[route].load(ordering: .acquiring).map { block(at: $0) }
     }
 
-    private func cells(_ memory: UnsafeMutableRawPointer) -> CounterCells {
+    private func block(at memory: UnsafeMutableRawPointer) -> CounterCells {
         // Bound to `Cell` by `allocate`.
-        let cells = memory.assumingMemoryBound(to: Cell.self)
-        return CounterCells(cells: cells, count: RouteLayout.count)
+        CounterCells(cells: memory.assumingMemoryBound(to: Cell.self), count: cells)
     }
 }
 
@@ -96,6 +114,10 @@ struct HistogramTotals {
 
     /// The values in the first buckets up to and with `bucket`.
     func count(bucket: Int) -> UInt64 { cells[bucket] }
+    /// How many values there are.
+    var count: UInt64 {
+        (0..<HistogramBuckets.sumCell).reduce(0) { $0 &+ cells[$1] }
+    }
     /// The sum of all values.
     var sum: UInt64 { cells[HistogramBuckets.sumCell] }
 }

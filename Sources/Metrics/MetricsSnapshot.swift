@@ -2,12 +2,16 @@
 package struct MetricsSnapshot: Sendable {
     /// The counters of every thread that counts.
     package var workers: [WorkerMetrics]
-    /// Route labels: listeners' and hosts' names.
+    /// Pairs of a listener's and a host entry's name (`ExchangeLabels`).
     package var routes: LabelTable
+    /// Names of host entries.
+    package var hosts: LabelTable
     /// Pinset labels.
     package var pinsets: LabelTable
     /// The tokens of the reasons, by index: those of the error body and the access log.
     package var reasons: [String]
+    /// The tokens of the reasons not to store, by index.
+    package var notStored: [String]
     /// Figures of the whole gateway.
     package var service: ServiceFigures
     /// Figures of the process; `nil` where they cannot be read.
@@ -18,12 +22,15 @@ package struct MetricsSnapshot: Sendable {
     /// A snapshot of these parts.
     package init(
         workers: [WorkerMetrics], routes: LabelTable, pinsets: LabelTable, reasons: [String],
-        service: ServiceFigures, process: ProcessFigures?, build: BuildFigures
+        notStored: [String] = [], hosts: LabelTable = LabelTable(), service: ServiceFigures,
+        process: ProcessFigures?, build: BuildFigures
     ) {
         self.workers = workers
         self.routes = routes
         self.pinsets = pinsets
         self.reasons = reasons
+        self.notStored = notStored
+        self.hosts = hosts
         self.service = service
         self.process = process
         self.build = build
@@ -34,6 +41,7 @@ package struct MetricsSnapshot: Sendable {
         var writer = ExpositionWriter(format: format)
         writer.writeExchanges(self)
         writer.writeWorkerFamilies(self)
+        writer.writeHosts(self)
         writer.writeService(service)
         writer.writeBuild(build)
         if let process { writer.writeProcess(process) }

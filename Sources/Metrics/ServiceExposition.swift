@@ -10,8 +10,36 @@ extension ExpositionWriter {
             "pinfold_access_log_dropped_lines", .counter,
             help: "Access log lines dropped because the queue was full or writing failed.")
         sample(service.accessLog.dropped)
+        writeOperationalLog(service.operationalLog)
+        writeLimits(service)
         writeStates(service)
         writeConfiguration(service)
+    }
+
+    private mutating func writeLimits(_ service: ServiceFigures) {
+        guard let connections = service.connectionLimit, let waiting = service.waitingLimit
+        else { return }
+        family(
+            "pinfold_origin_connections_limit", .gauge,
+            help: "Connections that there may be to one server (limits.upstreamPerHost).")
+        sample(connections)
+        family(
+            "pinfold_origin_waiting_limit", .gauge,
+            help: "Exchanges that may wait for a connection to one server (limits.pending).")
+        sample(waiting)
+    }
+
+    private mutating func writeOperationalLog(_ log: OperationalLogFigures) {
+        family("pinfold_log_lines", .counter, help: "Lines of the operational log written.")
+        sample(log.written)
+        family(
+            "pinfold_log_dropped_lines", .counter,
+            help: "Lines of the operational log dropped because nobody read it.")
+        sample(log.dropped)
+        family(
+            "pinfold_log_suppressed_lines", .counter,
+            help: "Messages counted and not written because there were too many like them.")
+        sample(log.suppressed)
     }
 
     private mutating func writeTiers(_ service: ServiceFigures) {

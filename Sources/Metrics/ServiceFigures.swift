@@ -13,6 +13,8 @@ package struct ServiceFigures: Sendable {
     package var diskState: DiskTierState = .off
     /// Lines of the access log.
     package var accessLog = AccessLogFigures()
+    /// Lines of the operational log.
+    package var operationalLog = OperationalLogFigures()
     /// The activity indicator's state and transitions.
     package var activity: StateFigure?
     /// Each configured host's reachability.
@@ -23,6 +25,12 @@ package struct ServiceFigures: Sendable {
     package var lastReloadSucceeded = true
     /// When the configuration in force was taken over, in milliseconds since 1970.
     package var configurationLoadedMilliseconds: UInt64 = 0
+    /// The moment of the scrape, in seconds since 1970.
+    package var wallSeconds: Int64 = 0
+    /// `limits.upstreamPerHost`: connections to one server at most; nil before the start.
+    package var connectionLimit: UInt64?
+    /// `limits.pending`: exchanges that may wait for a connection to one server.
+    package var waitingLimit: UInt64?
     /// Whether the gateway takes new work: its listeners are up and it is not draining.
     package var isReady = true
 
@@ -128,6 +136,23 @@ package struct AccessLogFigures: Sendable, Equatable {
     package init(written: UInt64 = 0, dropped: UInt64 = 0) {
         self.written = written
         self.dropped = dropped
+    }
+}
+
+/// What became of the operational log's lines, since the start.
+package struct OperationalLogFigures: Sendable, Equatable {
+    /// Lines written.
+    package var written: UInt64 = 0
+    /// Lines dropped: the queue was full, or writing failed.
+    package var dropped: UInt64 = 0
+    /// Messages not written because there were too many like them; their number was written.
+    package var suppressed: UInt64 = 0
+
+    /// These numbers of lines.
+    package init(written: UInt64 = 0, dropped: UInt64 = 0, suppressed: UInt64 = 0) {
+        self.written = written
+        self.dropped = dropped
+        self.suppressed = suppressed
     }
 }
 

@@ -1,6 +1,7 @@
 /// One finished exchange, reduced to what is counted.
 package struct ExchangeRecord: Sendable, Equatable {
-    /// The index of the route's label; indexes without a label count as `other`.
+    /// The index of the pair of listener and host entry (`ExchangeLabels`); indexes without a
+    /// label count as `other`.
     package var route: Int
     /// The request's method.
     package var method: MetricMethod
@@ -14,6 +15,16 @@ package struct ExchangeRecord: Sendable, Equatable {
     package var requestBytes: UInt64
     /// The response body's bytes, as content (without chunk framing).
     package var responseBytes: UInt64
+    /// What it was.
+    package var kind = ExchangeKind.request
+    /// From the request's head sent to the response's head received, in microseconds; nil: no
+    /// server was asked, or none answered.
+    package var firstByteMicroseconds: UInt64?
+    /// Why it was refused or failed, by the index of the reason; nil if it was not.
+    package var failure: Int?
+    /// Why the response was not stored, by the index of the reason; nil if it was, or if there was
+    /// none to store.
+    package var notStored: Int?
 
     /// A record of these values.
     @inlinable
@@ -37,17 +48,20 @@ package struct MetricsDimensions: Sendable, Equatable {
     package var routes: Int
     /// Series of the pinset dimension, `other` included (`LabelTable.seriesCapacity`).
     package var pinsets: Int
+    /// Series of the host dimension, `other` included (`LabelTable.seriesCapacity`).
+    package var hosts: Int
     /// How many failure reasons there are.
     package var reasons: Int
 
     /// Dimensions of at least one series each.
     package init(
-        routes: Int = LabelTable.defaultCapacity + 1,
+        routes: Int = ExchangeLabels.capacity + 1,
         pinsets: Int = LabelTable.defaultCapacity + 1,
-        reasons: Int
+        hosts: Int = LabelTable.defaultCapacity + 1, reasons: Int
     ) {
         self.routes = max(1, routes)
         self.pinsets = max(1, pinsets)
+        self.hosts = max(1, hosts)
         self.reasons = max(1, reasons)
     }
 }
@@ -56,11 +70,12 @@ package struct MetricsDimensions: Sendable, Equatable {
 ///
 /// Every thread that counts (each worker, the resolver, the store) has one of its own; the scrape
 /// adds them up. Nothing here locks or allocates, but for the first exchange on a route, which
-/// allocates that route's block (about 5 KiB).
+/// allocates that route's block (about 7 KiB).
 package final class WorkerMetrics: Sendable {
     /// The sizes of the dimensions.
     package let dimensions: MetricsDimensions
     @usableFromInline let plain: CounterCells
+    let hosts: CounterCells
     private let routes: RouteBlocks
     private let durations = HistogramBuckets.durations
     private let sizes = HistogramBuckets.sizes
@@ -69,14 +84,19 @@ package final class WorkerMetrics: Sendable {
     package init(dimensions: MetricsDimensions) {
         self.dimensions = dimensions
         plain = .allocate(count: PlainLayout.count(dimensions))
-        routes = RouteBlocks(count: dimensions.routes)
+        hosts = .allocate(count: dimensions.hosts * HostLayout.cells)
+        routes = RouteBlocks(
+            count: dimensions.routes, cells: RouteLayout.count(dimensions))
     }
 
-    deinit { plain.deallocate() }
+    deinit {
+        plain.deallocate()
+        hosts.deallocate()
+    }
 
     // MARK: Writing, on the owning thread only
 
-    /// Counts a finished exchange: its request series and the route's three histograms.
+    /// Counts a finished exchange: its request series, the route's histograms, and its reasons.
     package func recordExchange(_ exchange: ExchangeRecord) {
         let last = dimensions.routes - 1
         let route = exchange.route >= 0 && exchange.route < last ? exchange.route : last
@@ -84,12 +104,29 @@ package final class WorkerMetrics: Sendable {
         let code = CodeClass(status: exchange.status)
         block.add(1, to: RouteLayout.series(exchange.method, code, exchange.cache))
         let duration = exchange.durationMicroseconds
-        block.add(1, to: RouteLayout.duration + durations.bucket(of: duration))
-        block.add(duration, to: RouteLayout.duration + HistogramBuckets.sumCell)
+        if exchange.kind == .request {
+            block.add(1, to: RouteLayout.duration + durations.bucket(of: duration))
+            block.add(duration, to: RouteLayout.duration + HistogramBuckets.sumCell)
+        } else {
+            let start = RouteLayout.stream(exchange.kind)
+            block.add(1, to: start + HistogramBuckets.streams.bucket(of: duration))
+            block.add(duration, to: start + HistogramBuckets.sumCell)
+        }
         block.add(1, to: RouteLayout.requestSize + sizes.bucket(of: exchange.requestBytes))
         block.add(exchange.requestBytes, to: RouteLayout.requestSize + HistogramBuckets.sumCell)
         block.add(1, to: RouteLayout.responseSize + sizes.bucket(of: exchange.responseBytes))
         block.add(exchange.responseBytes, to: RouteLayout.responseSize + HistogramBuckets.sumCell)
+        block.add(exchange.responseBytes, to: RouteLayout.cacheBytes(exchange.cache))
+        if let time = exchange.firstByteMicroseconds {
+            block.add(1, to: RouteLayout.firstByte + durations.bucket(of: time))
+            block.add(time, to: RouteLayout.firstByte + HistogramBuckets.sumCell)
+        }
+        if let reason = exchange.notStored {
+            block.add(1, to: RouteLayout.notStored + min(reason, RouteLayout.notStoredReasons - 1))
+        }
+        if let reason = exchange.failure {
+            block.add(1, to: RouteLayout.failures + min(reason, dimensions.reasons - 1))
+        }
     }
 
     /// Adds to a counter.
@@ -117,14 +154,6 @@ package final class WorkerMetrics: Sendable {
         plain.add(microseconds, to: start + HistogramBuckets.sumCell)
     }
 
-    /// Counts an exchange that failed or was refused, by the index of its reason. An index that is
-    /// out of range is a programming error; it counts as the last reason.
-    package func recordFailure(reason: Int) {
-        assert(reason >= 0 && reason < dimensions.reasons)
-        let index = reason >= 0 && reason < dimensions.reasons ? reason : dimensions.reasons - 1
-        plain.add(1, to: PlainLayout.reasons + index)
-    }
-
     /// Counts a pinset's verdict, by the index of the pinset's label; indexes without a label count
     /// as `other`.
     package func recordPinEvaluation(pinset: Int, result: PinResult) {
@@ -144,9 +173,6 @@ package final class WorkerMetrics: Sendable {
     package func value(_ gauge: WorkerGauge) -> Int64 {
         Int64(bitPattern: plain[PlainLayout.gauges + gauge.rawValue])
     }
-
-    /// How many exchanges ended for a reason.
-    package func failures(reason: Int) -> UInt64 { plain[PlainLayout.reasons + reason] }
 
     /// How many verdicts a pinset gave.
     package func pinEvaluations(pinset: Int, result: PinResult) -> UInt64 {

@@ -67,6 +67,11 @@ package final class TLSClientConnection {
 
     /// What was found about the server; nil until the handshake has judged it.
     package private(set) var facts: TrustFacts?
+    /// When the server's certificate ends, in seconds since 1970; nil before the handshake.
+    package var certificateEnd: Int64? {
+        SSL_get0_peer_certificate(ssl).map { X509View($0).notAfter }
+    }
+
     /// Why the connection is broken; nil while it is not.
     package private(set) var failure: TLSError? {
         didSet { isBroken = failure != nil }

@@ -89,9 +89,10 @@ struct ConfigurationSource: Sendable {
     }
 }
 
-/// Writes a text to standard error, all of it.
+/// Writes a text to standard error, all of it if somebody reads it: with a pipe that nobody reads
+/// the program must still come to its end.
 func writeToStandardError(_ text: String) {
-    write(text, to: STDERR_FILENO)
+    write(text, to: STDERR_FILENO, patienceMilliseconds: 1000)
 }
 
 /// Writes a text to standard output, all of it.
@@ -99,10 +100,20 @@ func writeToStandardOutput(_ text: String) {
     write(text, to: STDOUT_FILENO)
 }
 
-private func write(_ text: String, to descriptor: Int32) {
+/// What a pipe that is writable takes without blocking (pipe(7), PIPE_BUF).
+private let pipeBytes = 4096
+
+/// - Parameter patienceMilliseconds: how long the text may wait for its reader; nil: for ever.
+private func write(_ text: String, to descriptor: Int32, patienceMilliseconds: Int32? = nil) {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
-        let written = rest.withUnsafeBytes { CLinux.write(descriptor, $0.baseAddress, $0.count) }
+        if let patienceMilliseconds {
+            var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            guard poll(&state, 1, patienceMilliseconds) > 0 else { return }
+        }
+        let written = rest.withUnsafeBytes {
+            CLinux.write(descriptor, $0.baseAddress, min($0.count, pipeBytes))
+        }
         if written < 0, __errno_location().pointee == EINTR { continue }
         // Nobody reads: there is nobody left to tell.
         guard written > 0 else { return }

@@ -19,7 +19,7 @@ struct Run: ParsableCommand {
         let loaded = try options.loadOrExit()
         let source = options.source
         let gateway = GatewayProcess(
-            loaded: loaded, version: pinfoldVersion,
+            loaded: loaded, version: pinfoldVersion, revision: Revision.commit,
             load: { () throws(ConfigurationErrors) in try source.load() })
         do {
             let code = try gateway.run()

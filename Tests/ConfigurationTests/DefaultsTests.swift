@@ -51,7 +51,7 @@ import Testing
                     connectMilliseconds: 5_000, firstByteMilliseconds: 60_000,
                     bodyMilliseconds: 60_000, tunnelMilliseconds: 600_000,
                     eventStreamMilliseconds: 600_000, collapseMilliseconds: 5_000,
-                    graceMilliseconds: 30_000))
+                    drainDelayMilliseconds: 0, graceMilliseconds: 30_000))
         #expect(snapshot.log == LogConfiguration(level: .info, access: nil))
         #expect(snapshot.limits.headLimits.headBytes == 32_768)
         #expect(snapshot.limits.headLimits.fields == 128)

@@ -28,6 +28,7 @@ let fullConfiguration = """
 
     hosts:
       - match: ["api.example.com", "*.pay.example.com", "**.corp.example.com:8443"]
+        name: payments-api
         upgrade: https
         tunnel: pass
         pinsets: [payments, "own-ca"]

@@ -45,7 +45,7 @@ struct AccessLogFormatterTests {
         #expect(
             line(.json, request, full) == """
                 {"time":"2026-11-21T04:40:13.123Z","id":"0000000000000abc",\
-                "client":"127.0.0.1:5000","listener":"proxy","route":"api","method":"POST",\
+                "client":"127.0.0.1:5000","listener":"proxy","host":"api","method":"POST",\
                 "target":"http://***@h/x?\\"q\\"","version":"HTTP/1.1","status":502,\
                 "duration_us":789,"request_bytes":12,"response_bytes":3456,"cache":"hit_stale",\
                 "forwarded":"vary-miss","not_stored":"no-store",\
@@ -62,12 +62,12 @@ struct AccessLogFormatterTests {
             record.status = 0
             record.version = nil
             record.listener = 1
-            record.route = 1
+            record.host = 1
         }
         #expect(
             text == """
                 {"time":"2026-11-21T04:40:13.123Z","id":"0000000000000abc",\
-                "client":"127.0.0.1:5000","listener":"pay\\"ments","route":"other","method":"",\
+                "client":"127.0.0.1:5000","listener":"pay\\"ments","host":"other","method":"",\
                 "target":"","version":"","status":null,"duration_us":0,"request_bytes":0,\
                 "response_bytes":0,"cache":"none"}
 

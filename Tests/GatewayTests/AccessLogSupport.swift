@@ -37,7 +37,7 @@ struct LoggedRequest {
     }
 
     static let labels = AccessLogLabels(
-        listeners: LabelTable(["proxy", "pay\"ments"]), routes: LabelTable(["api"]),
+        listeners: LabelTable(["proxy", "pay\"ments"]), hosts: LabelTable(["api"]),
         reasons: ["pin_mismatch", "upstream_timeout"])
 }
 

@@ -136,15 +136,15 @@ struct AccessLogTests {
         log.producers[0].log(LoggedRequest.record())
         eventually("the line is written") { log.figures.written == 1 }
         var labels = LoggedRequest.labels
-        let added = labels.routes.index(for: "added")
+        let added = labels.hosts.index(for: "added")
         log.reconfigure(path: folder.file("b.log"), format: .json, labels: labels)
         var record = LoggedRequest.record()
-        record.route = UInt16(added)
+        record.host = UInt16(added)
         log.producers[0].log(record)
         #expect(log.close(withinMilliseconds: 10_000))
         #expect(folder.lines("a.log").count == 1)
         #expect(folder.lines("b.log").count == 1)
-        #expect(folder.lines("b.log").first?.contains("\"route\":\"added\"") ?? false)
+        #expect(folder.lines("b.log").first?.contains("\"host\":\"added\"") ?? false)
     }
 
     @Test("a file that cannot be opened is an error at the start")

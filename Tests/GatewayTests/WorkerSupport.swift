@@ -37,7 +37,7 @@ final class StillWorker {
             mailbox: mailbox)
         listener = Listener(
             worker: worker, name: "test", endpoint: try #require(Endpoint("127.0.0.1:0")),
-            role: .forward, route: 0, logIndex: 0, descriptor: -1)
+            role: .forward, label: 0, descriptor: -1)
     }
 
     deinit { resolver.close() }

@@ -20,9 +20,13 @@ enum Sample {
         _ route: Int, _ cache: CacheResult = .miss, _ status: UInt16 = 200,
         _ method: MetricMethod = .get
     ) -> ExchangeRecord {
-        ExchangeRecord(
+        var record = ExchangeRecord(
             route: route, method: method, status: status, cache: cache,
             durationMicroseconds: 1500, requestBytes: 10, responseBytes: 5000)
+        record.failure = status >= 500 ? 1 : nil
+        record.notStored = cache == .uncacheable ? 0 : nil
+        record.firstByteMicroseconds = 700
+        return record
     }
 
     static func snapshot(
@@ -30,13 +34,14 @@ enum Sample {
         service: ServiceFigures = ServiceFigures(), process: ProcessFigures? = nil
     ) -> MetricsSnapshot {
         MetricsSnapshot(
-            workers: workers, routes: routes, pinsets: pinsets, reasons: reasons, service: service,
+            workers: workers, routes: routes, pinsets: pinsets, reasons: reasons,
+            notStored: ["no-store"], service: service,
             process: process, build: BuildFigures(version: "1.2.3"))
     }
 
     /// Everything that can be shown is there.
     static func full(routes count: Int = 3) -> MetricsSnapshot {
-        let routes = LabelTable((0..<count).map { "route \"\($0)\"" })
+        let routes = LabelTable((0..<count).map { "l/route \"\($0)\"" })
         let pinsets = LabelTable(["payments"])
         let workers = (0..<2).map { _ in worker(routes, pinsets) }
         for worker in workers {
@@ -51,7 +56,6 @@ enum Sample {
             for histogram in WorkerHistogram.allCases {
                 worker.record(histogram, microseconds: 123_456)
             }
-            worker.recordFailure(reason: 1)
             worker.recordPinEvaluation(pinset: 0, result: .noPinMatched)
             worker.recordPinEvaluation(pinset: 500, result: .passed)
         }
@@ -61,6 +65,7 @@ enum Sample {
         service.storeQueue = StoreQueueFigures(bytes: 9, operations: 10, dropped: 11, damaged: 12)
         service.diskState = .on
         service.accessLog = AccessLogFigures(written: 13, dropped: 14)
+        service.operationalLog = OperationalLogFigures(written: 21, dropped: 22, suppressed: 23)
         let states = [
             StateFigure.Entry(label: "off", transitions: 15),
             StateFigure.Entry(label: "on", transitions: 16),
@@ -114,17 +119,23 @@ struct ExpositionTests {
     func sums() throws {
         let parsed = try parse(Sample.full())
         let labels = [
-            "route": "route \"1\"", "method": "GET", "code_class": "2xx", "cache": "hit",
+            "listener": "l", "host": "route \"1\"", "method": "GET", "code_class": "2xx",
+            "cache": "hit",
         ]
         #expect(parsed.value("pinfold_http_requests_total", labels) == 2)
         #expect(parsed.value("pinfold_upstream_retries_total") == 6)
         #expect(parsed.value("pinfold_tunnels_open") == 4)
         #expect(parsed.value("pinfold_dns_query_duration_seconds_count") == 2)
         #expect(parsed.value("pinfold_dns_query_duration_seconds_sum") == 0.246912)
-        #expect(
-            parsed.value("pinfold_http_request_failures_total", ["reason": "pin_mismatch"]) == 2)
-        #expect(
-            parsed.value("pinfold_http_request_failures_total", ["reason": "bad_request"]) == 0)
+        let of = ["listener": "l", "host": "route \"1\""]
+        func value(_ name: String, _ more: [String: String]) -> Double? {
+            parsed.value(name, of.merging(more) { $1 })
+        }
+        #expect(value("pinfold_http_request_failures_total", ["reason": "pin_mismatch"]) == 16)
+        #expect(value("pinfold_http_request_failures_total", ["reason": "bad_request"]) == nil)
+        #expect(value("pinfold_cache_not_stored_total", ["reason": "no-store"]) == 4)
+        #expect(value("pinfold_upstream_first_byte_seconds_count", [:]) == 32)
+        #expect(value("pinfold_http_response_content_bytes_total", ["cache": "hit"]) == 20_000)
         let evaluations = "pinfold_pin_evaluations_total"
         #expect(
             parsed.value(evaluations, ["pinset": "payments", "result": "no_pin_matched"]) == 2)
@@ -137,7 +148,7 @@ struct ExpositionTests {
         "a route's histograms count its exchanges", arguments: ["duration", "request", "response"])
     func histograms(which: String) throws {
         let parsed = try parse(Sample.full())
-        let route = ["route": "route \"2\""]
+        let route = ["listener": "l", "host": "route \"2\""]
         switch which {
         case "duration":
             let name = "pinfold_http_request_duration_seconds"
@@ -158,10 +169,10 @@ struct ExpositionTests {
     func routeCap() throws {
         let parsed = try parse(Sample.full(routes: 130))
         let samples = try #require(parsed["pinfold_http_requests_total"]?.samples)
-        let routes = Set(samples.compactMap { $0.labels["route"] })
+        let routes = Set(samples.compactMap { $0.labels["host"] })
         #expect(routes.count == 101)
         #expect(routes.contains("other"))
-        let other = samples.filter { $0.labels["route"] == "other" }
+        let other = samples.filter { $0.labels["host"] == "other" }
         // 30 routes beyond the cap and the index 1000, 16 exchanges each, two workers.
         #expect(other.reduce(0) { $0 + $1.value } == 31 * 16 * 2)
     }
@@ -173,8 +184,8 @@ struct ExpositionTests {
         worker.recordExchange(Sample.exchange(0))
         let parsed = try parse(Sample.snapshot([worker], routes))
         let samples = parsed.families.flatMap(\.samples)
-        #expect(samples.contains { $0.labels["route"] == "busy" })
-        #expect(!samples.contains { $0.labels["route"] == "quiet" })
+        #expect(samples.contains { $0.labels["host"] == "busy" })
+        #expect(!samples.contains { $0.labels["host"] == "quiet" })
     }
 
     @Test("a reload that adds a route keeps the others' counters")
@@ -187,8 +198,8 @@ struct ExpositionTests {
         worker.recordExchange(Sample.exchange(added))
         let parsed = try parse(Sample.snapshot([worker], routes))
         let name = "pinfold_http_request_duration_seconds_count"
-        #expect(parsed.value(name, ["route": "a"]) == 2)
-        #expect(parsed.value(name, ["route": "b"]) == 1)
+        #expect(parsed.value(name, ["listener": "a", "host": "a"]) == 2)
+        #expect(parsed.value(name, ["listener": "b", "host": "b"]) == 1)
     }
 
     @Test("figures of the gateway and the process appear under their names")

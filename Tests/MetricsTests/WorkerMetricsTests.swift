@@ -90,9 +90,6 @@ struct WorkerMetricsTests {
         for gauge in WorkerGauge.allCases {
             metrics.adjust(gauge, by: Int64(gauge.rawValue) - 3)
         }
-        for reason in 0..<5 {
-            for _ in 0...reason { metrics.recordFailure(reason: reason) }
-        }
         for pinset in 0..<3 {
             for result in PinResult.allCases {
                 for _ in 0...pinset { metrics.recordPinEvaluation(pinset: pinset, result: result) }
@@ -107,7 +104,6 @@ struct WorkerMetricsTests {
         for gauge in WorkerGauge.allCases {
             #expect(metrics.value(gauge) == Int64(gauge.rawValue) - 3)
         }
-        for reason in 0..<5 { #expect(metrics.failures(reason: reason) == UInt64(reason) + 1) }
         for pinset in 0..<3 {
             for result in PinResult.allCases {
                 let count = metrics.pinEvaluations(pinset: pinset, result: result)
@@ -152,12 +148,38 @@ struct WorkerMetricsTests {
         #expect(metrics.pinEvaluations(pinset: 2, result: .noPinMatched) == 1)
     }
 
+    @Test("every reason and every kind of stream has a place of its own in a route's block")
+    func placesOfReasons() throws {
+        let metrics = WorkerMetrics(dimensions: Self.dimensions)
+        for reason in 0..<5 {
+            for _ in 0...reason {
+                var record = exchange(route: 0)
+                record.failure = reason
+                record.notStored = reason
+                record.kind = .tunnel
+                metrics.recordExchange(record)
+            }
+        }
+        let block = try #require(metrics.block(route: 0))
+        for reason in 0..<5 {
+            #expect(block[RouteLayout.failures + reason] == UInt64(reason) + 1)
+            #expect(block[RouteLayout.notStored + reason] == UInt64(reason) + 1)
+        }
+        func count(_ start: Int) -> UInt64 {
+            (0..<HistogramBuckets.sumCell).reduce(0) { $0 + block[start + $1] }
+        }
+        #expect(count(RouteLayout.stream(.tunnel)) == 15)
+        #expect(count(RouteLayout.stream(.upgrade)) == 0)
+        #expect(count(RouteLayout.stream(.eventStream)) == 0)
+        #expect(count(RouteLayout.duration) == 0)
+        #expect(block.count == RouteLayout.count(Self.dimensions))
+    }
+
     @Test("dimensions have at least one series each")
     func smallestDimensions() {
         let metrics = WorkerMetrics(
             dimensions: MetricsDimensions(routes: 0, pinsets: -1, reasons: 0))
         metrics.recordExchange(exchange(route: 0))
-        metrics.recordFailure(reason: 0)
         metrics.recordPinEvaluation(pinset: 0, result: .passed)
         #expect(metrics.block(route: 0) != nil)
     }

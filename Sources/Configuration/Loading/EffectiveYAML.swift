@@ -61,6 +61,7 @@ extension ConfigurationSnapshot {
 
     private func write(_ entry: HostEntry, to yaml: inout YAMLText) {
         yaml.line(1, "- match: \(yaml.list(entry.match.map(\.description)))")
+        if let name = entry.name { yaml.line(2, "name: \(yaml.quoted(name))") }
         yaml.line(2, "upgrade: \(entry.upgradesToHTTPS ? "https" : "none")")
         let pinned = entry.pinsets.isEmpty ? "" : "  # refuse: the entry has pinsets"
         let tunnelNote = entry.tunnel == .auto ? pinned : ""
@@ -153,6 +154,7 @@ extension ConfigurationSnapshot {
         yaml.duration(1, "tunnel", timeouts.tunnelMilliseconds)
         yaml.duration(1, "eventStream", timeouts.eventStreamMilliseconds)
         yaml.duration(1, "collapse", timeouts.collapseMilliseconds)
+        yaml.duration(1, "drainDelay", timeouts.drainDelayMilliseconds)
         yaml.duration(1, "grace", timeouts.graceMilliseconds)
         yaml.line(0, "log:")
         yaml.line(1, "level: \(log.level.rawValue)")

@@ -167,7 +167,7 @@ extension SnapshotReader {
         let section = field?.section(
             keys: [
                 "head", "idle", "connect", "firstByte", "body", "tunnel", "eventStream",
-                "collapse", "grace",
+                "collapse", "drainDelay", "grace",
             ])
         func time(_ key: String, least: Int64 = 1, seconds: Int64) -> Int64 {
             section?[key]?.milliseconds(in: least...Self.day) ?? seconds * 1_000
@@ -181,6 +181,7 @@ extension SnapshotReader {
             tunnelMilliseconds: time("tunnel", seconds: 600),
             eventStreamMilliseconds: time("eventStream", seconds: 600),
             collapseMilliseconds: time("collapse", least: 0, seconds: 5),
+            drainDelayMilliseconds: time("drainDelay", least: 0, seconds: 0),
             graceMilliseconds: time("grace", least: 0, seconds: 30))
     }
 

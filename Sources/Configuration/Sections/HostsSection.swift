@@ -16,8 +16,8 @@ extension SnapshotReader {
         _ field: Field, pinsets: [String], over defaults: UpstreamTLS
     ) -> HostEntry? {
         let keys = [
-            "match", "upgrade", "tunnel", "clearText", "pinsets", "tls", "request", "timeouts",
-            "cache", "probe",
+            "match", "name", "upgrade", "tunnel", "clearText", "pinsets", "tls", "request",
+            "timeouts", "cache", "probe",
         ]
         let later = ["intercept", "tls13Tunnel", "response"]
         guard let section = field.section(keys: keys, later: later) else {
@@ -30,8 +30,11 @@ extension SnapshotReader {
         let request = section["request"]?.section(
             keys: ["timeout"], later: ["headers", "cachePolicy"])
         let cache = section["cache"]?.section(keys: ["store", "key"])
+        let name = section["name"]?.parsed(
+            expected: "1 to \(maximumNameBytes) letters, digits, `.`, `_` and `-`"
+        ) { isName($0) ? $0 : nil }
         return HostEntry(
-            match: match,
+            match: match, name: name,
             upgradesToHTTPS: section["upgrade"]?.choice(Upgrade.self) == .https,
             tunnel: section["tunnel"].flatMap { tunnel($0) } ?? .auto,
             clearText: section["clearText"]?.choice() ?? .auto,

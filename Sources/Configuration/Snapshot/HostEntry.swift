@@ -5,6 +5,8 @@ import Pinning
 package struct HostEntry: Sendable, Equatable {
     /// The patterns, at least one; the entry applies when one of them matches.
     package var match: [HostPattern]
+    /// What metrics and the access log call it; nil: its first pattern.
+    package var name: String?
     /// Whether clear-text requests go out as verified TLS.
     package var upgradesToHTTPS: Bool
     /// What is done with CONNECT to these hosts.
@@ -25,6 +27,9 @@ package struct HostEntry: Sendable, Equatable {
     package var cacheKeyFields: [String]
     /// The periodic reachability probe, or nil: reachability is learned from traffic alone.
     package var probe: ProbeConfiguration?
+
+    /// What metrics and the access log call it.
+    package var label: String { name ?? match.first?.description ?? "" }
 }
 
 /// What is done with CONNECT.

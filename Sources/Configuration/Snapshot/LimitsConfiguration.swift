@@ -112,7 +112,9 @@ package struct TimeoutsConfiguration: Sendable, Equatable {
     package var eventStreamMilliseconds: Int64
     /// How long a request waits for the response to another one for the same; 0: none waits.
     package var collapseMilliseconds: Int64
-    /// How long exchanges in flight may go on after SIGTERM; 0 closes at once.
+    /// How long listeners still accept after SIGTERM, while /readyz already says no.
+    package var drainDelayMilliseconds: Int64
+    /// How long exchanges in flight may go on after that; 0 closes at once.
     package var graceMilliseconds: Int64
 }
 

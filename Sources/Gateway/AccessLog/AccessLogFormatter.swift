@@ -4,7 +4,7 @@ import Metrics
 
 /// Makes lines of the access log's records.
 ///
-/// JSON keys, in order: `time` (RFC 3339, UTC, milliseconds), `id`, `client`, `listener`, `route`,
+/// JSON keys, in order: `time` (RFC 3339, UTC, milliseconds), `id`, `client`, `listener`, `host`,
 /// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, `request_bytes`,
 /// `response_bytes`, `cache`, and, where there is one, `forwarded` (why the server was asked),
 /// `not_stored` (why its response was not stored), `upstream`, `upstream_tls`, `reason` (why the
@@ -13,14 +13,14 @@ struct AccessLogFormatter {
     private let format: AccessLogFormat
     /// Label values, already escaped for the format, and the one for indexes without a label.
     private let listeners: [[UInt8]]
-    private let routes: [[UInt8]]
+    private let hosts: [[UInt8]]
     private let reasons: [[UInt8]]
     private var clock = LogClock()
 
     init(format: AccessLogFormat, labels: AccessLogLabels) {
         self.format = format
         listeners = labels.listeners.labels.map { AccessLogFormatter.escaped($0) }
-        routes = labels.routes.labels.map { AccessLogFormatter.escaped($0) }
+        hosts = labels.hosts.labels.map { AccessLogFormatter.escaped($0) }
         reasons = labels.reasons.map { Array($0.utf8) }
     }
 
@@ -49,8 +49,8 @@ struct AccessLogFormatter {
         client.text.withUnsafeBytes { output.append($0) }
         output.append("\",\"listener\":\"")
         append(label: record.listener, of: listeners, to: &output)
-        output.append("\",\"route\":\"")
-        append(label: record.route, of: routes, to: &output)
+        output.append("\",\"host\":\"")
+        append(label: record.host, of: hosts, to: &output)
         output.append("\",\"method\":\"")
         JSONText.append(entry.method, to: &output)
         output.append("\",\"target\":\"")

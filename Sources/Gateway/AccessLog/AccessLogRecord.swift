@@ -49,8 +49,8 @@ package struct AccessLogRecord: Sendable {
     package var clientPort: UInt16
     /// The listener, by the index of its label (`AccessLogLabels.listeners`).
     package var listener: UInt16 = 0
-    /// The route, by the index of its label (`AccessLogLabels.routes`).
-    package var route: UInt16 = 0
+    /// The host entry, by the index of its name (`AccessLogLabels.hosts`).
+    package var host: UInt16 = 0
     /// The status that the client was sent; 0 if none was.
     package var status: UInt16 = 0
     /// The request's version; `nil` if the request line was not understood.
@@ -122,15 +122,15 @@ package struct AccessLogTexts: Sendable {
 package struct AccessLogLabels: Sendable {
     /// Listener names.
     package var listeners: LabelTable
-    /// Route names, the same table as the metrics'.
-    package var routes: LabelTable
+    /// Names of host entries, the same table as the metrics'.
+    package var hosts: LabelTable
     /// Reason tokens, the same list as the metrics'.
     package var reasons: [String]
 
     /// These names.
-    package init(listeners: LabelTable, routes: LabelTable, reasons: [String]) {
+    package init(listeners: LabelTable, hosts: LabelTable, reasons: [String]) {
         self.listeners = listeners
-        self.routes = routes
+        self.hosts = hosts
         self.reasons = reasons
     }
 }

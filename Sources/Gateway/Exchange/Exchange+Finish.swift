@@ -65,20 +65,37 @@ extension Exchange {
     private func report() {
         let now = Clock.monotonicMicroseconds()
         let duration = UInt64(max(0, now - started))
+        debugEnd(duration)
         let sent = (clientReference?.responseBytes ?? 0) + relayedBytes.toClient
         if let listener, listener.isCounted {
-            worker.metrics.recordExchange(
-                ExchangeRecord(
-                    route: origin?.route ?? listener.route,
-                    method: MetricMethod(rawValue: request.method.rawValue) ?? .other,
-                    status: status, cache: cacheResult, durationMicroseconds: duration,
-                    requestBytes: receivedBodyBytes + relayedBytes.fromClient,
-                    responseBytes: (clientReference?.contentBytes ?? 0) + relayedBytes.toClient))
+            worker.metrics.recordExchange(record(on: listener, duration))
             worker.metrics.add(.clientBytesSent, sent)
             if let log = worker.shared.accessLog {
                 worker.write(self, to: log, durationMicroseconds: duration)
             }
         }
         if listener?.isCounted ?? false { worker.exchangeEnded() }
+    }
+
+    private func record(on listener: Listener, _ duration: UInt64) -> ExchangeRecord {
+        var record = ExchangeRecord(
+            route: worker.routes.index(
+                listener: listener.label, host: hostLabel, labels: worker.shared.labels),
+            method: MetricMethod(rawValue: request.method.rawValue) ?? .other,
+            status: status, cache: cacheResult, durationMicroseconds: duration,
+            requestBytes: receivedBodyBytes + relayedBytes.fromClient,
+            responseBytes: (clientReference?.contentBytes ?? 0) + relayedBytes.toClient)
+        record.kind = kind
+        record.firstByteMicroseconds = firstByteMicroseconds
+        record.failure = fault?.reason.index
+        record.notStored = notStoredReason.map { Int($0.rawValue) }
+        return record
+    }
+
+    /// Exchanges that last as long as their two ends wish are timed apart from requests.
+    private var kind: ExchangeKind {
+        if status == 101 { return .upgrade }
+        if isEventStream { return .eventStream }
+        return request.method == .connect && status == 200 ? .tunnel : .request
     }
 }

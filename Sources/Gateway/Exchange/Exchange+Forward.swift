@@ -56,9 +56,13 @@ extension Exchange {
         self.upstream = upstream
         upstreamWasReused = upstream.uses > 0
         upstreamEndpoint = upstream.endpoint
+        debug(
+            "connection",
+            ["server": "\(upstream.endpoint)", "reused": "\(upstreamWasReused)"])
         if worker.shared.accessLog != nil { upstreamVersion = upstream.transport.version }
         phase = .forwarding
         requestTime = worker.wallSeconds
+        sentAt = Clock.monotonicMicroseconds()
         if let store = worker.shared.store {
             storeGeneration = key?.withView { store.generation(of: $0) }
         }

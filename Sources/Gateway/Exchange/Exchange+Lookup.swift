@@ -149,6 +149,7 @@ extension Exchange {
                 storedHead: Span(_unsafeElements: response.head.bindMemory(to: UInt8.self)),
                 now: worker.wallSeconds, options: cacheOptions)
         }
+        debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {
         case .hit(let hit):
             cacheResult = hit.stale == nil ? .hit : .hitStale
@@ -185,6 +186,7 @@ extension Exchange {
     /// Nothing that is stored answers the request.
     func missed(_ reason: ForwardReason) {
         forwardReason = reason
+        debug("looked up", ["decision": "\(reason.token)"])
         switch withRequestHead({ CacheDecision.missing(reason, for: request, in: $0) }) {
         case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
         case .hit, .validate, .forward:

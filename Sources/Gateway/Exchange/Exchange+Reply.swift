@@ -9,7 +9,6 @@ extension Exchange {
     /// Answers with the reason why not. `closing`: the connection cannot go on afterwards.
     func reply(with fault: ExchangeFault, closing: Bool) {
         self.fault = fault
-        worker.metrics.recordFailure(reason: fault.reason.index)
         worker.log(fault, of: self)
         let wantsJSON =
             refusedWantsJSON

@@ -10,6 +10,9 @@ extension Exchange {
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
         let bytes = Span<UInt8>(_unsafeElements: head.bindMemory(to: UInt8.self))
+        if firstByteMicroseconds == nil {
+            firstByteMicroseconds = UInt64(max(0, Clock.monotonicMicroseconds() - sentAt))
+        }
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
         if stored != nil, conclude(bytes) { return }
@@ -56,6 +59,7 @@ extension Exchange {
         if clientReference == nil, response.status >= 500 { return finish() }
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
+        debugStore(isStored)
         if !isStored { endFlight(.notStored) }
         guard let client else {
             // Asked in the background: what is not stored is of use only if it tells, by arriving
@@ -78,7 +82,8 @@ extension Exchange {
         status = response.status
         responseHeadSent = true
         phase = .forwarding
-        if upstream?.isEventStream ?? false { client.expectPauses() }
+        isEventStream = upstream?.isEventStream ?? false
+        if isEventStream { client.expectPauses() }
         // Not flushed: a body that is there already leaves in the same write as its head.
         client.sendHead(head, framing: framing, closing: false)
     }

@@ -67,6 +67,8 @@ extension Exchange {
 
     private func proceed(to origin: Origin) {
         self.origin = origin
+        hostLabel = origin.route
+        debugRoute()
         if let refusal = origin.refusal {
             return reply(with: refusal, closing: false)
         }

@@ -13,6 +13,7 @@ extension Exchange {
         }
         let host = withRequestHead { $0.text(at: request.host) }.lowercased()
         let target = policy.target(host: host, port: request.port, by: .tunnel)
+        hostLabel = policy.route(entryIndex: target.entryIndex)
         if let refusal = target.refusal { return reply(with: refusal, closing: false) }
         guard isAdmitted() else { return }
         phase = .tunnelling

@@ -78,6 +78,15 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var upstreamWasReused = false
     var connectOperation: ConnectOperation?
 
+    /// The index of the name of the host entry that applies (`RouteLabels`).
+    var hostLabel = RouteLabels.noHost
+    /// When the request's head was sent to the server, by the monotonic clock in microseconds; 0:
+    /// it was not.
+    var sentAt: Int64 = 0
+    /// How long the head of the response took; nil: there was none.
+    var firstByteMicroseconds: UInt64?
+    var isEventStream = false
+
     // The cache.
     var key: CacheKey?
     var forwardReason: ForwardReason?
@@ -223,6 +232,10 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         receivedBodyBytes = 0
         upstreamIsChunked = false
         origin = nil
+        hostLabel = RouteLabels.noHost
+        sentAt = 0
+        firstByteMicroseconds = nil
+        isEventStream = false
         upstream = nil
         retried = false
         interimCount = 0

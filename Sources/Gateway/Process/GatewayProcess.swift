@@ -18,7 +18,8 @@ package final class GatewayProcess {
 
     private let load: Load
     private let signals = SignalSet()
-    private var logger: Logger
+    private let operationalLog: OperationalLog
+    private let logger: Logger
     private var configuration: ConfigurationSnapshot
     private let startWarnings: [ConfigurationWarning]
     /// What was made from `configuration`; nil before the start.
@@ -33,27 +34,35 @@ package final class GatewayProcess {
     private var mailboxes: [Mailbox<WorkerMessage>] = []
     private var shared: SharedServices?
 
+    /// How long the end may take to write what is left of the operational log.
+    private static let logFlushMilliseconds: Int64 = 1000
     /// Hosts whose reachability is told.
     private static let hostLimit = 1000
 
     /// - Parameters:
     ///   - loaded: what to run, and the warnings about it.
     ///   - version: of the program, for the build's metric.
+    ///   - revision: the commit it was built from, likewise.
     ///   - load: reads the configuration again, at SIGHUP.
-    package init(loaded: LoadedConfiguration, version: String, load: @escaping Load) {
+    package init(
+        loaded: LoadedConfiguration, version: String, revision: String, load: @escaping Load
+    ) {
         let configuration = loaded.snapshot
         self.configuration = configuration
         startWarnings = loaded.warnings
         self.load = load
-        published = PublishedState(version: version)
-        logger = Logger(label: "pinfold") { StreamLogHandler.standardError(label: $0) }
-        logger.logLevel = Logger.Level(configuration.log.level)
+        operationalLog = OperationalLog(level: Logger.Level(configuration.log.level))
+        logger = operationalLog.logger(label: "pinfold")
+        published = PublishedState(
+            version: version, revision: revision, log: operationalLog)
         workerCount = configuration.workers.count
         sockets = ListenerSockets(workers: workerCount, routes: labels)
     }
 
     /// Runs until a signal ends the gateway; returns the process's exit code.
     package func run() throws -> Int32 {
+        try operationalLog.start()
+        defer { operationalLog.close(withinMilliseconds: Self.logFlushMilliseconds) }
         Descriptors.raiseLimit()
         let policy = try makePolicy(configuration, generation: 1)
         self.policy = policy
@@ -152,7 +161,7 @@ package final class GatewayProcess {
 
     private func accessLogLabels(_ configuration: ConfigurationSnapshot) -> AccessLogLabels {
         AccessLogLabels(
-            listeners: LabelTable(ListenerSockets.names(configuration)), routes: labels.snapshot,
+            listeners: labels.listenerSnapshot, hosts: labels.snapshot,
             reasons: Reason.tokens)
     }
 
@@ -207,6 +216,8 @@ package final class GatewayProcess {
             reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
             reload.diskLimit = UInt64(configuration.cache.diskBytes)
             reload.hosts = hosts
+            reload.connectionLimit = UInt64(configuration.limits.upstreamPerHost)
+            reload.waitingLimit = UInt64(configuration.limits.pending)
         }
     }
 
@@ -233,9 +244,12 @@ package final class GatewayProcess {
     private static let stopAtOnceMilliseconds: Int64 = 100
 
     private func drain() {
+        let delay = configuration.timeouts.drainDelayMilliseconds
         let grace = configuration.timeouts.graceMilliseconds
-        logger.info("draining", metadata: ["grace": "\(grace)ms"])
+        logger.info("draining", metadata: ["delay": "\(delay)ms", "grace": "\(grace)ms"])
+        // Balancers look at /readyz now and then: until they have, connections are still accepted.
         shared?.isDraining.store(true, ordering: .relaxed)
+        if wait(atMost: delay, until: { running.count == 0 }) { stopAtOnce() }
         for mailbox in mailboxes { mailbox.post(.drain) }
         if wait(atMost: grace, until: { running.count == 0 || hasDrained }) { stopAtOnce() }
         for mailbox in mailboxes { mailbox.post(.stop) }
@@ -270,6 +284,7 @@ package final class GatewayProcess {
             logger.critical("workers did not stop in time", metadata: ["workers": "\(hung)"])
         }
         shared?.accessLog?.close(withinMilliseconds: Int(Self.stopAtOnceMilliseconds))
+        operationalLog.close(withinMilliseconds: Self.stopAtOnceMilliseconds)
         _exit(hung == 0 ? 0 : 1)
     }
 
@@ -290,7 +305,7 @@ package final class GatewayProcess {
             warnOfWhatIsRemoved(next)
             configuration = next
             self.policy = policy
-            logger.logLevel = Logger.Level(next.log.level)
+            operationalLog.logLevel = Logger.Level(next.log.level)
             if let access = next.log.access {
                 shared?.accessLog?.reconfigure(
                     path: access.path, format: access.format == .json ? .json : .combined,

@@ -41,11 +41,6 @@ final class ListenerSockets {
         self.routes = routes
     }
 
-    /// The names that the access log knows listeners by, in the order of `logIndex`.
-    static func names(_ configuration: ConfigurationSnapshot) -> [String] {
-        configuration.listeners.map(\.name)
-    }
-
     /// Opens what the configuration asks for and is not open yet. The answer has one list per
     /// worker; a descriptor of -1 stands for a socket that the worker has already.
     func open(_ configuration: ConfigurationSnapshot) throws(ListenError) -> [[ListenerSocket]] {
@@ -53,16 +48,15 @@ final class ListenerSockets {
         var now: [Bound] = []
         var opened: [Int32] = []
         do throws(ListenError) {
-            for (index, listener) in configuration.listeners.enumerated() {
+            for listener in configuration.listeners {
                 let socket = ListenerSocket(
                     name: listener.name, endpoint: listener.address, role: Self.role(listener),
-                    route: routes.index(listener.name), logIndex: UInt16(clamping: index),
-                    descriptor: -1)
+                    label: routes.listenerIndex(listener.name), descriptor: -1)
                 try open(socket, on: workers, &perWorker, &now, &opened)
             }
             let admin = ListenerSocket(
                 name: Self.adminName, endpoint: configuration.admin.address, role: .admin,
-                route: 0, logIndex: 0, descriptor: -1)
+                label: 0, descriptor: -1)
             try open(admin, on: 1, &perWorker, &now, &opened)
         } catch {
             for descriptor in opened { Descriptors.close(descriptor) }

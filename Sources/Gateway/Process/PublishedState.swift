@@ -1,6 +1,8 @@
 import Activity
 import Admin
+import CachePolicy
 import CacheStore
+import EventLoop
 import Locking
 import Metrics
 import Synchronization
@@ -15,6 +17,8 @@ final class PublishedState: Sendable {
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
         var hosts: [HostReachability] = []
+        var connectionLimit: UInt64?
+        var waitingLimit: UInt64?
     }
 
     let reload = Locked(Reload())
@@ -24,7 +28,12 @@ final class PublishedState: Sendable {
 
     var version: String { build.version }
 
-    init(version: String) { build = BuildFigures(version: version) }
+    private let log: OperationalLog
+
+    init(version: String, revision: String, log: OperationalLog) {
+        build = BuildFigures(version: version, revision: revision)
+        self.log = log
+    }
 
     func start(_ shared: SharedServices, _ workers: [WorkerMetrics]) {
         services.withLock { $0 = (shared, workers) }
@@ -36,11 +45,11 @@ final class PublishedState: Sendable {
         _ = services.withLock { $0.take() }
     }
 
-    func readiness() -> Readiness {
+    func readiness() -> Admin.Readiness {
         guard let services = services.withLock({ $0 }) else {
-            return Readiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)
+            return Admin.Readiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)
         }
-        let readiness = Readiness(
+        let readiness = Admin.Readiness(
             listenersUp: 1, listenersConfigured: 1,
             isDraining: services.shared.isDraining.load(ordering: .relaxed))
         guard readiness == .ready, let store = services.shared.store,
@@ -54,9 +63,10 @@ final class PublishedState: Sendable {
         let reload = reload.withLock { $0 }
         return MetricsSnapshot(
             workers: services?.workers ?? [],
-            routes: services?.shared.labels.snapshot ?? LabelTable(),
+            routes: services?.shared.labels.pairSnapshot ?? LabelTable(),
             pinsets: services?.shared.labels.pinsetSnapshot ?? LabelTable(),
-            reasons: Reason.tokens,
+            reasons: Reason.tokens, notStored: NotStoredReason.allCases.map { "\($0.token)" },
+            hosts: services?.shared.labels.snapshot ?? LabelTable(),
             service: figures(services?.shared, reload), process: process.figures(), build: build)
     }
 
@@ -64,6 +74,10 @@ final class PublishedState: Sendable {
         var service = ServiceFigures()
         if let store = shared?.store { Self.describe(store.statistics(), reload, &service) }
         if let log = shared?.accessLog { service.accessLog = log.figures }
+        service.operationalLog = log.figures
+        service.wallSeconds = Clock.wallMilliseconds() / 1000
+        service.connectionLimit = reload.connectionLimit
+        service.waitingLimit = reload.waitingLimit
         if let activity = shared?.activity { service.activity = StateFigure(activity.snapshot) }
         service.reachability = reload.hosts.map { LabelledState($0) }
         service.configurationGeneration = reload.generation

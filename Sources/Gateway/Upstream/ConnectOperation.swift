@@ -153,6 +153,7 @@ final class ConnectOperation: EventHandler {
     private func attemptEnded(_ index: Int, _ error: Errno?) {
         guard !finished else { return }
         if let error {
+            worker.trace("connection failed", ["host": "\(host)", "error": "\(error)"])
             drop(index)
             perform(
                 plan.handle(
@@ -181,6 +182,7 @@ final class ConnectOperation: EventHandler {
 
     private func connect(_ endpoint: Endpoint, _ index: Int) {
         while attempts.count <= index { attempts.append(nil) }
+        worker.trace("connecting", ["host": "\(host)", "server": "\(endpoint)"])
         do throws(Errno) {
             let descriptor = try Sockets.connect(to: endpoint)
             let attempt = Attempt(descriptor, index: index, operation: self)

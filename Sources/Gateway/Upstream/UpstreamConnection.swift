@@ -97,6 +97,10 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
                 .tlsHandshake,
                 microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted)))
             worker.countPins(origin, failure: nil)
+            if let end = tls.certificateEnd {
+                worker.metrics.noteCertificate(host: origin.route, notAfter: end)
+            }
+            if worker.debugs { worker.debugTrusted(origin, endpoint) }
             worker.upstreams.handshakeEnded(self, nil)
         case .failed(let error):
             worker.countHandshakeFailure(error, origin)
@@ -305,6 +309,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     func close() {
         guard state != .closed else { return }
         let wasEstablished = state != .handshaking
+        worker.trace("closed", ["host": "\(origin.key.host)", "server": "\(endpoint)"])
         state = .closed
         input = nil
         output.discard()

@@ -39,7 +39,7 @@ final class UpstreamPool {
         }
         origin.waiters.append(
             consumer, wantsFresh: fresh, since: mayConnect ? nil : Clock.monotonicMicroseconds())
-        worker.metrics.adjust(.poolWaiting, by: 1)
+        worker.metrics.adjust(.waiting, host: origin.route, by: 1)
         if mayConnect {
             connect(origin, for: consumer.clientNetwork)
         } else {
@@ -68,7 +68,7 @@ final class UpstreamPool {
 
     /// Counts a wait that ended, in whatever way: those in vain are the longest.
     private func waitEnded(_ waiter: WaiterQueue.Waiter, _ origin: Origin) {
-        worker.metrics.adjust(.poolWaiting, by: -1)
+        worker.metrics.adjust(.waiting, host: origin.route, by: -1)
         guard let since = waiter.since else { return }
         limit(of: origin).waitingExchanges.subtract(1, ordering: .relaxed)
         worker.metrics.record(
@@ -93,7 +93,7 @@ final class UpstreamPool {
     private func takeIdle(_ origin: Origin, checked: Bool) -> UpstreamConnection? {
         let checked = checked || worker.loop.mayHaveMoreEvents
         while let connection = origin.idle.popLast() {
-            countIdle(-1)
+            countIdle(-1, origin)
             guard connection.state == .idle else { continue }
             if !checked || Transfers.isQuiet(connection.transport.descriptor) {
                 return connection
@@ -103,8 +103,8 @@ final class UpstreamPool {
         return nil
     }
 
-    private func countIdle(_ change: Int) {
-        worker.metrics.adjust(.upstreamConnectionsIdle, by: Int64(change))
+    private func countIdle(_ change: Int, _ origin: Origin) {
+        worker.metrics.adjust(.idle, host: origin.route, by: Int64(change))
     }
 
     /// - Parameter client: whose request made it necessary, for the shares of name lookups.
@@ -187,7 +187,7 @@ final class UpstreamPool {
         establishing -= 1
         origin.open += 1
         open += 1
-        worker.metrics.adjust(.upstreamConnectionsOpen, by: 1)
+        worker.metrics.adjust(.open, host: origin.route, by: 1)
         worker.note(origin, nil)
         if connection.hasSpokenUnasked() { return refuse(connection) }
         offer(connection, isFresh: true)
@@ -234,7 +234,7 @@ final class UpstreamPool {
             return connection.close()
         }
         origin.idle.append(connection)
-        countIdle(1)
+        countIdle(1, origin)
         idleOrder.becameIdle(connection, at: worker.loop.now)
         worker.loop.setQuiet(connection, true)
         worker.loop.setDeadline(
@@ -254,7 +254,7 @@ final class UpstreamPool {
     func discardIdle(_ connection: UpstreamConnection) {
         if let index = connection.origin.idle.firstIndex(where: { $0 === connection }) {
             connection.origin.idle.remove(at: index)
-            countIdle(-1)
+            countIdle(-1, connection.origin)
         }
         connection.close()
     }
@@ -265,7 +265,7 @@ final class UpstreamPool {
         idleOrder.closed(connection)
         origin.open -= 1
         open -= 1
-        worker.metrics.adjust(.upstreamConnectionsOpen, by: -1)
+        worker.metrics.adjust(.open, host: origin.route, by: -1)
         giveBack(connection.places, of: origin)
         forgetIfUnused(origin)
         guard !isMakingRoom else { return }
@@ -313,7 +313,7 @@ final class UpstreamPool {
     func closeIdle(_ origin: Origin) {
         let idle = origin.idle
         origin.idle = []
-        countIdle(-idle.count)
+        countIdle(-idle.count, origin)
         for connection in idle { connection.close() }
     }
 }

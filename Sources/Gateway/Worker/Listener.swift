@@ -29,23 +29,20 @@ final class Listener: EventHandler {
     let name: String
     let endpoint: Endpoint
     let role: Role
-    /// The label of its requests that reach no origin.
-    let route: Int
-    /// Its index among the listeners' labels of the access log.
-    let logIndex: UInt16
+    /// The index of its name in metrics and the access log (`RouteLabels`).
+    let label: Int
     let descriptor: Int32
     private var isPaused = false
 
     init(
-        worker: Worker, name: String, endpoint: Endpoint, role: Role, route: Int,
-        logIndex: UInt16, descriptor: Int32
+        worker: Worker, name: String, endpoint: Endpoint, role: Role, label: Int,
+        descriptor: Int32
     ) {
         self.worker = worker
         self.name = name
         self.endpoint = endpoint
         self.role = role
-        self.route = route
-        self.logIndex = logIndex
+        self.label = label
         self.descriptor = descriptor
     }
 

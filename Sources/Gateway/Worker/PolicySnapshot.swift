@@ -67,7 +67,7 @@ package final class PolicySnapshot: Sendable {
             entryTLS = try contexts.make(configuration.hosts.entries, configuration.pinsets)
         }
         defaultRoute = labels.index("default")
-        entryRoutes = configuration.hosts.entries.map { labels.index("\($0.match[0])") }
+        entryRoutes = configuration.hosts.entries.map { labels.index($0.label) }
         entryPinsets = configuration.hosts.entries.map { entry in
             entry.pinsets.map { labels.pinsetIndex(configuration.pinsets[$0].pinset.name) }
         }

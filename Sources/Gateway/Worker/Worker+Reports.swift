@@ -53,6 +53,7 @@ extension Worker {
         shared.logger.warning(
             "server refused",
             metadata: [
+                "entry": "\(shared.labels.name(host: origin.route))",
                 "host": "\(origin.key.host)", "port": "\(origin.key.port)",
                 "reason": "\(Reason.trust(TrustReason(failure)).token)", "detail": "\(failure)",
             ])
@@ -67,6 +68,8 @@ extension Worker {
             "detail": "\(fault.explanation)",
         ]
         if let peer = exchange.peer { metadata["client"] = "\(peer)" }
+        metadata["entry"] = "\(shared.labels.name(host: exchange.hostLabel))"
+        if let listener = exchange.listener { metadata["listener"] = "\(listener.name)" }
         if let origin = exchange.origin {
             metadata["host"] = "\(String(decoding: origin.authority, as: UTF8.self))"
         }
@@ -81,8 +84,8 @@ extension Worker {
         var record = AccessLogRecord(client: peer)
         record.timeMilliseconds = wallMilliseconds
         record.exchange = exchange.id
-        record.listener = exchange.listener?.logIndex ?? 0
-        record.route = UInt16(clamping: exchange.origin?.route ?? exchange.listener?.route ?? 0)
+        record.listener = UInt16(clamping: exchange.listener?.label ?? 0)
+        record.host = UInt16(clamping: exchange.hostLabel)
         record.status = exchange.status
         record.version = exchange.request.length > 0 ? exchange.request.version : nil
         record.cache = exchange.cacheResult

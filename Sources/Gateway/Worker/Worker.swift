@@ -20,6 +20,10 @@ final class Worker {
     let origins = OriginTable()
     private(set) var upstreams: UpstreamPool!
     var flights = FlightTable<Exchange>()
+    var routes = RouteIndexes()
+    /// Whether decisions are logged, and events of connections.
+    private(set) var debugs = false
+    private(set) var traces = false
     let pipes = PipePool()
     private var listeners: [Listener] = []
     private var freeExchanges: [Exchange] = []
@@ -52,6 +56,8 @@ final class Worker {
         self.index = index
         self.policy = policy
         self.shared = shared
+        debugs = shared.logger.logLevel <= .debug
+        traces = shared.logger.logLevel <= .trace
         self.metrics = metrics
         self.mailbox = mailbox
         loop = try EventLoop()
@@ -126,7 +132,7 @@ final class Worker {
             }
             let listener = Listener(
                 worker: self, name: socket.name, endpoint: socket.endpoint, role: role,
-                route: socket.route, logIndex: socket.logIndex, descriptor: socket.descriptor)
+                label: socket.label, descriptor: socket.descriptor)
             do {
                 try listener.start()
                 listeners.append(listener)
@@ -152,6 +158,7 @@ final class Worker {
             return Descriptors.close(descriptor)
         }
         if listener.isCounted { clients += 1 }
+        trace("accepted", ["listener": "\(listener.name)", "client": "\(peer)"])
         metrics.add(.clientConnectionsAccepted)
         metrics.adjust(.clientConnectionsOpen, by: 1)
         client.start()
@@ -233,6 +240,8 @@ final class Worker {
     private func configure(_ policy: PolicySnapshot, _ sockets: [ListenerSocket]) {
         let goesOn = policy.trustGeneration == self.policy.trustGeneration
         self.policy = policy
+        debugs = shared.logger.logLevel <= .debug
+        traces = shared.logger.logLevel <= .trace
         if goesOn {
             origins.adopt(policy)
             for origin in origins.all { upstreams.limitsChanged(origin) }

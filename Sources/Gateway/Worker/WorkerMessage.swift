@@ -46,7 +46,7 @@ package struct ListenerSocket: Sendable {
     package var name: String
     package var endpoint: Endpoint
     package var role: Role
-    package var route: Int
-    package var logIndex: UInt16
+    /// The index of its name (`RouteLabels`).
+    package var label: Int
     package var descriptor: Int32
 }

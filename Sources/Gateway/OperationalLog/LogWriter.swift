@@ -1,0 +1,50 @@
+import CLinux
+
+/// The operational log's thread: writes what is queued, as fast as the file takes it.
+struct LogWriter: ~Copyable {
+    /// How long it waits at a time for a file that takes nothing: closing is noticed then.
+    private static var patienceMilliseconds: Int64 { 100 }
+
+    private let log: OperationalLog
+    private let file: AccessLogFile
+
+    init(log: OperationalLog, file: consuming AccessLogFile) {
+        self.log = log
+        self.file = file
+    }
+
+    /// Runs until the log is closed.
+    consuming func run() {
+        blockSignals()
+        while let batch = log.next() {
+            let lines = batch.bytes.withUnsafeBytes { write($0) }
+            log.countWritten(lines)
+            log.drop(batch.lineCount - min(lines, batch.lineCount))
+        }
+    }
+
+    /// Signals are for the main thread; a closed pipe is the error EPIPE here, no SIGPIPE.
+    private func blockSignals() {
+        var all = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_BLOCK, &all, nil)
+    }
+
+    /// Writes the bytes until it is done, fails, or the log's time is up; returns how many lines
+    /// were written.
+    private func write(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var start = 0
+        loop: while start < bytes.count {
+            switch file.write(UnsafeRawBufferPointer(rebasing: bytes[start...])) {
+            case .wrote(let count): start += count
+            case .failed: break loop
+            case .wouldBlock:
+                let left = log.millisecondsLeft ?? Self.patienceMilliseconds
+                guard left > 0 else { break loop }
+                var state = pollfd(fd: file.descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&state, 1, Int32(clamping: min(left, Self.patienceMilliseconds)))
+            }
+        }
+        return UInt64(bytes[..<start].count(where: { $0 == UInt8(ascii: "\n") }))
+    }
+}

@@ -1,0 +1,218 @@
+import CLinux
+import EventLoop
+import Locking
+import Logging
+import Metrics
+import Synchronization
+
+/// The operational log: lines for the operator on standard error, written by a thread of its own.
+///
+/// A line is made on the thread that has something to say and put into a queue of at most
+/// `queueBytes`; the thread `log` writes it. When nobody reads (a pipe whose collector hangs, a
+/// stopped terminal) the queue fills up, and further lines are dropped and counted: neither a
+/// request nor a signal waits for the log. At most a few lines per second are written of the same
+/// message from the same cause (`LogLimiter`), below the level debug without limit.
+package final class OperationalLog: Sendable {
+    /// Bytes of lines that wait to be written.
+    static let queueBytes = 1 << 20
+    /// How much longer than the given time closing may take: for the thread to be scheduled.
+    private static let closingSlackMilliseconds: Int64 = 200
+
+    private struct State {
+        var lines: [UInt8] = []
+        var lineCount: UInt64 = 0
+        var limiter = LogLimiter()
+        var format = LogLine()
+        /// Lines dropped since the last one that was queued.
+        var lost: UInt64 = 0
+        /// When closing must be over, by the monotonic clock; nil while not closing.
+        var deadline: Int64?
+        var isClosed = false
+    }
+
+    /// Lines that the thread writes together.
+    struct Batch {
+        var bytes: [UInt8]
+        var lineCount: UInt64
+    }
+
+    private let state = Monitor(State())
+    private let level: Atomic<Int>
+    private let written = Atomic<UInt64>(0)
+    private let dropped = Atomic<UInt64>(0)
+    private let suppressed = Atomic<UInt64>(0)
+    private let thread = Locked<WorkerThread?>(nil)
+    /// What is written: standard error.
+    private let path: String
+
+    /// - Parameter path: a file, `stdout` or `stderr`.
+    package init(level: Logger.Level, path: String = "stderr") {
+        self.level = Atomic(level.index)
+        self.path = path
+    }
+
+    /// Starts the thread. What was logged before is written now.
+    package func start() throws(AccessLogError) {
+        let file = Locked<AccessLogFile?>(try AccessLogFile(path: path))
+        do {
+            var started: WorkerThread? = try WorkerThread(name: "log") {
+                guard let file = file.withLock({ $0.take() }) else { return }
+                LogWriter(log: self, file: file).run()
+                self.ended()
+            }
+            thread.withLock { $0 = started.take() }
+        } catch {
+            throw .thread(code: error.code)
+        }
+    }
+
+    /// A logger that writes here.
+    package func logger(label: String) -> Logger {
+        Logger(label: label) { _ in OperationalLogHandler(log: self) }
+    }
+
+    /// What is less than this is not logged; from any thread, in force at once.
+    package var logLevel: Logger.Level {
+        get { Logger.Level.allCases[level.load(ordering: .relaxed)] }
+        set { level.store(newValue.index, ordering: .relaxed) }
+    }
+
+    /// Lines written, dropped and held back since the start.
+    package var figures: OperationalLogFigures {
+        OperationalLogFigures(
+            written: written.load(ordering: .relaxed), dropped: dropped.load(ordering: .relaxed),
+            suppressed: suppressed.load(ordering: .relaxed))
+    }
+
+    /// Queues a line, unless there were too many like it or there is no room. Never waits.
+    /// `metadata` is asked for only if the line is written.
+    package func write(
+        _ message: String, level: Logger.Level, reason: String = "", subject: String = "",
+        metadata: () -> Logger.Metadata
+    ) {
+        guard level >= logLevel else { return }
+        let cause = LogLimiter.Cause(message: message, reason: reason, subject: subject)
+        let now = monotonicMilliseconds()
+        let isAdmitted = level <= .debug || admits(cause, level: level, now: now)
+        guard isAdmitted else { return }
+        let metadata = metadata()
+        let wall = Clock.wallMilliseconds()
+        state.withLock { state in
+            guard !state.isClosed else { return drop(1) }
+            enqueue(message, level: level, metadata: metadata, wall: wall, &state)
+        }
+        state.signal()
+    }
+
+    private func admits(_ cause: LogLimiter.Cause, level: Logger.Level, now: Int64) -> Bool {
+        state.withLock { state in
+            report(state.limiter.ended(at: now), &state)
+            let isAdmitted = state.limiter.admits(cause, level: level, now: now)
+            if !isAdmitted { suppressed.wrappingAdd(1, ordering: .relaxed) }
+            return isAdmitted
+        }
+    }
+
+    private func report(_ ended: [LogLimiter.Suppressed], _ state: inout State) {
+        guard !ended.isEmpty else { return }
+        let wall = Clock.wallMilliseconds()
+        for one in ended {
+            var metadata: Logger.Metadata = [:]
+            if !one.cause.reason.isEmpty { metadata["reason"] = "\(one.cause.reason)" }
+            if !one.cause.subject.isEmpty { metadata["subject"] = "\(one.cause.subject)" }
+            enqueue(
+                "\(one.cause.message) … and \(Self.grouped(one.count)) more", level: one.level,
+                metadata: metadata, wall: wall, &state)
+        }
+    }
+
+    /// Appends a line to the queue, or drops it.
+    private func enqueue(
+        _ message: String, level: Logger.Level, metadata: Logger.Metadata, wall: Int64,
+        _ state: inout State
+    ) {
+        guard state.lines.count + LogLine.maximumBytes <= Self.queueBytes else {
+            state.lost += 1
+            return drop(1)
+        }
+        if state.lost > 0 {
+            let lost = state.lost
+            state.lost = 0
+            state.format.append(
+                "log lines were dropped", level: .warning, metadata: ["lines": "\(lost)"],
+                wallMilliseconds: wall, to: &state.lines)
+            state.lineCount += 1
+        }
+        state.format.append(
+            message, level: level, metadata: metadata, wallMilliseconds: wall, to: &state.lines)
+        state.lineCount += 1
+    }
+
+    /// `12345` as `12,345`.
+    static func grouped(_ number: UInt64) -> String {
+        var text = ""
+        for (index, digit) in "\(number)".reversed().enumerated() {
+            if index > 0, index % 3 == 0 { text.append(",") }
+            text.append(digit)
+        }
+        return String(text.reversed())
+    }
+
+    // MARK: For the thread
+
+    /// The lines that are queued, once there are some; nil when the log is closed and empty.
+    func next() -> Batch? {
+        state.wait { state in
+            if state.lines.isEmpty {
+                report(state.limiter.ended(at: monotonicMilliseconds()), &state)
+            }
+            if !state.lines.isEmpty {
+                let batch = Batch(bytes: state.lines, lineCount: state.lineCount)
+                state.lines = []
+                state.lineCount = 0
+                return .done(batch)
+            }
+            if state.deadline != nil { return .done(nil) }
+            let end = state.limiter.nextEnd
+            return end == .max ? .signal : .until(end * 1_000_000)
+        }
+    }
+
+    /// How long the thread may still wait for the file; nil: as long as it takes.
+    var millisecondsLeft: Int64? {
+        state.withLock { $0.deadline }.map { max(0, $0 - monotonicMilliseconds()) }
+    }
+
+    func countWritten(_ lines: UInt64) { written.wrappingAdd(lines, ordering: .relaxed) }
+
+    func drop(_ lines: UInt64) { dropped.wrappingAdd(lines, ordering: .relaxed) }
+
+    private func ended() {
+        state.withLock { $0.isClosed = true }
+        state.broadcast()
+    }
+
+    // MARK: The end
+
+    /// Writes what is queued in at most so long, and ends the thread. What cannot be written by
+    /// then is dropped.
+    package func close(withinMilliseconds milliseconds: Int64) {
+        guard let thread = thread.withLock({ $0.take() }) else { return }
+        let deadline = monotonicMilliseconds() + max(0, milliseconds)
+        state.withLock { $0.deadline = deadline }
+        state.broadcast()
+        let end = deadline + Self.closingSlackMilliseconds
+        let hasEnded = state.wait { state in
+            if state.isClosed { return .done(true) }
+            return monotonicMilliseconds() >= end ? .done(false) : .until(end * 1_000_000)
+        }
+        // Else it hangs in a write that the kernel does not return from, and the process goes on
+        // without it.
+        if hasEnded { thread.join() }
+    }
+}
+
+extension Logger.Level {
+    /// Its place among all levels, the least first.
+    fileprivate var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}

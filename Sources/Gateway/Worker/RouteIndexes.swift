@@ -1,0 +1,20 @@
+import Metrics
+
+/// One worker's memory of which series a listener's exchanges with a host entry count in, so that
+/// an exchange finds its series by one look into an array.
+struct RouteIndexes {
+    /// Listeners and host entries, the shared ones included.
+    private static let stride = LabelTable.defaultCapacity + 1
+
+    private var indexes = [Int16](repeating: -1, count: Self.stride * Self.stride)
+
+    /// The index of the pair's series; by the indexes of the names.
+    mutating func index(listener: Int, host: Int, labels: RouteLabels) -> Int {
+        let place = min(listener, Self.stride - 1) * Self.stride + min(host, Self.stride - 1)
+        let known = indexes[place]
+        if known >= 0 { return Int(known) }
+        let index = labels.pairIndex(listener: listener, host: host)
+        indexes[place] = Int16(clamping: index)
+        return index
+    }
+}

@@ -1,0 +1,98 @@
+/// What a worker holds for one host entry at a time.
+package enum HostGauge: Int, Sendable, CaseIterable {
+    /// Connections to its servers.
+    case open
+    /// Those of them that no exchange uses.
+    case idle
+    /// Exchanges that wait for one.
+    case waiting
+
+    /// The gauge of all host entries together.
+    var total: WorkerGauge {
+        switch self {
+        case .open: .upstreamConnectionsOpen
+        case .idle: .upstreamConnectionsIdle
+        case .waiting: .poolWaiting
+        }
+    }
+}
+
+/// Where what lies in a worker's cells of host entries.
+enum HostLayout {
+    /// Cells of a host entry: its gauges, then the end of its latest server certificate.
+    static var cells: Int { 4 }
+    static var notAfter: Int { 3 }
+}
+
+extension WorkerMetrics {
+    private func place(host: Int, _ cell: Int) -> Int {
+        let last = dimensions.hosts - 1
+        return (host >= 0 && host < last ? host : last) * HostLayout.cells + cell
+    }
+
+    /// Adds to a gauge of a host entry, by the index of its name, and to that of all together.
+    package func adjust(_ gauge: HostGauge, host: Int, by change: Int64) {
+        adjust(gauge.total, by: change)
+        hosts.add(UInt64(bitPattern: change), to: place(host: host, gauge.rawValue))
+    }
+
+    /// Notes when the certificate that a server of a host entry presented ends, in seconds since
+    /// 1970.
+    package func noteCertificate(host: Int, notAfter: Int64) {
+        hosts.set(UInt64(max(0, notAfter)), at: place(host: host, HostLayout.notAfter))
+    }
+
+    /// A gauge's value for a host entry, from any thread.
+    package func value(_ gauge: HostGauge, host: Int) -> Int64 {
+        Int64(bitPattern: hosts[place(host: host, gauge.rawValue)])
+    }
+
+    /// When the latest certificate ends, in seconds since 1970; nil: none was seen. From any
+    /// thread.
+    package func certificateEnd(host: Int) -> Int64? {
+        let end = hosts[place(host: host, HostLayout.notAfter)]
+        return end > 0 ? Int64(end) : nil
+    }
+}
+
+extension ExpositionWriter {
+    /// The pool and the certificates by host entry.
+    mutating func writeHosts(_ snapshot: MetricsSnapshot) {
+        let hosts = Array(snapshot.hosts.labels.indices) + [snapshot.hosts.overflowIndex]
+        func sum(_ gauge: HostGauge, _ host: Int) -> Int64 {
+            snapshot.workers.reduce(0) { $0 &+ $1.value(gauge, host: host) }
+        }
+        family(
+            "pinfold_host_connections", .gauge,
+            help: "Connections to the servers of a host entry, in use and idle.")
+        for host in hosts {
+            let idle = sum(.idle, host)
+            for (state, count) in [("in_use", sum(.open, host) &- idle), ("idle", idle)] {
+                var labels = LabelText("host", snapshot.hosts[host])
+                labels.append("state", state)
+                sample(labels, signed: count)
+            }
+        }
+        family(
+            "pinfold_host_waiting", .gauge,
+            help: "Exchanges that wait for a connection to a server of a host entry.")
+        for host in hosts {
+            sample(LabelText("host", snapshot.hosts[host]), signed: sum(.waiting, host))
+        }
+        writeCertificates(hosts, snapshot)
+    }
+
+    private mutating func writeCertificates(_ hosts: [Int], _ snapshot: MetricsSnapshot) {
+        family(
+            "pinfold_host_certificate_expiry_seconds", .gauge,
+            help: "Time left for the latest certificate that a server of a host entry presented.",
+            unit: "seconds")
+        for host in hosts {
+            // Of several workers' the one that ends last is the latest.
+            let ends = snapshot.workers.compactMap { $0.certificateEnd(host: host) }
+            guard let end = ends.max() else { continue }
+            sample(
+                LabelText("host", snapshot.hosts[host]), signed: end - snapshot.service.wallSeconds)
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import Testing
+
+@testable import Metrics
+
+@Suite("Figures of host entries")
+struct HostFiguresTests {
+    private let dimensions = MetricsDimensions(routes: 2, pinsets: 2, hosts: 3, reasons: 1)
+
+    private func parsed(_ workers: [WorkerMetrics]) throws -> ParsedExposition {
+        var service = ServiceFigures()
+        service.wallSeconds = 1000
+        service.connectionLimit = 256
+        service.waitingLimit = 1024
+        let snapshot = MetricsSnapshot(
+            workers: workers, routes: LabelTable(), pinsets: LabelTable(), reasons: [],
+            hosts: LabelTable(["none", "api"], capacity: 2), service: service, process: nil,
+            build: BuildFigures(version: "1"))
+        return try ParsedExposition(
+            String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
+    }
+
+    @Test("connections are in use or idle, and all together are the total")
+    func connections() throws {
+        let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
+        for worker in workers {
+            for _ in 0..<3 { worker.adjust(.open, host: 1, by: 1) }
+            worker.adjust(.idle, host: 1, by: 1)
+            worker.adjust(.waiting, host: 1, by: 7)
+            worker.adjust(.waiting, host: 1, by: -2)
+        }
+        // A host entry beyond the table shares the last cells.
+        workers[0].adjust(.open, host: 1000, by: 1)
+        let parsed = try parsed(workers)
+        let name = "pinfold_host_connections"
+        #expect(parsed.value(name, ["host": "api", "state": "in_use"]) == 4)
+        #expect(parsed.value(name, ["host": "api", "state": "idle"]) == 2)
+        #expect(parsed.value(name, ["host": "other", "state": "in_use"]) == 1)
+        #expect(parsed.value(name, ["host": "none", "state": "in_use"]) == 0)
+        #expect(parsed.value("pinfold_host_waiting", ["host": "api"]) == 10)
+        #expect(parsed.value("pinfold_upstream_connections_open") == 7)
+        #expect(parsed.value("pinfold_origin_connections_limit") == 256)
+        #expect(parsed.value("pinfold_origin_waiting_limit") == 1024)
+    }
+
+    @Test("the certificate that ends last is the latest, and one that has ended is below zero")
+    func certificates() throws {
+        let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
+        workers[0].noteCertificate(host: 1, notAfter: 1500)
+        workers[1].noteCertificate(host: 1, notAfter: 4600)
+        workers[1].noteCertificate(host: 2, notAfter: 400)
+        let parsed = try parsed(workers)
+        let name = "pinfold_host_certificate_expiry_seconds"
+        #expect(parsed.value(name, ["host": "api"]) == 3600)
+        #expect(parsed.value(name, ["host": "other"]) == -600)
+        #expect(parsed.value(name, ["host": "none"]) == nil)
+    }
+}

@@ -146,6 +146,7 @@ def test_after_the_drain_delay_listeners_close_and_the_gateway_ends(gateway, scr
         # The administration answers until the last exchange has ended.
         assert running.admin_get("/readyz").status == 503
         assert running.process.poll() is None
+        held.reset()
     assert running.wait_exit() == 0
 
 

@@ -81,7 +81,7 @@ def test_a_tunnel_counts_for_its_host_and_not_as_a_slow_request(gateway, scripte
 def test_a_response_that_is_cut_off_counts_as_a_failure(gateway, scripted_origin):
     def truncated(connection) -> None:
         connection.read_request()
-        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50_000)
+        connection.send(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50_000)
 
     there = scripted_origin(truncated)
     running = gateway()

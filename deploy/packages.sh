@@ -91,9 +91,9 @@ require_packages() {
     for package in "${missing[@]}"; do
         # Not started now, and not at the next start of the machine either.
         case "$package" in
-            nginx | prometheus)
+            haproxy | nginx | prometheus | squid-openssl | trafficserver)
                 if [ -d /run/systemd/system ]; then
-                    as_root systemctl disable --quiet "$package" >&2 || true
+                    as_root systemctl disable --quiet "${package%-openssl}" >&2 || true
                 fi
                 ;;
         esac

@@ -1,0 +1,140 @@
+"""What README shows works as printed: its configurations, its demonstration, its links."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from support.gateway import BINARY, ROOT, free_port
+from support.wait import until
+
+README = (ROOT / "README.md").read_text()
+PAGES = ROOT / "Sources/Gateway/Gateway.docc"
+
+
+def blocks() -> list[str]:
+    """The indented blocks, without their indentation."""
+    found = re.findall(r"(?:^(?:    .*)?\n)+", README, re.MULTILINE)
+    return [re.sub(r"^    ", "", one, flags=re.MULTILINE).strip("\n") for one in found if one.strip()]
+
+
+def commands(start: str) -> list[str]:
+    """All lines of the blocks that begin with a text."""
+    return [line for block in blocks() for line in block.splitlines() if line.startswith(start)]
+
+
+def configurations() -> list[str]:
+    """The blocks that are a part of a configuration file."""
+    keys = yaml.safe_load((ROOT / "config/pinfold.yaml").read_text()).keys()
+
+    def is_configuration(text: str) -> bool:
+        first = re.match(r"([a-z]+):", text)
+        return first is not None and first[1] in keys
+
+    return [block for block in blocks() if is_configuration(block)]
+
+
+def test_there_are_configurations() -> None:
+    assert len(configurations()) >= 5
+
+
+@pytest.mark.parametrize("text", configurations(), ids=lambda text: text.split("\n")[0])
+def test_a_configuration_checks_as_printed_without_a_warning(
+    text: str, tmp_path: Path, authority_file: Path
+) -> None:
+    (tmp_path / "corp-ca.pem").write_bytes(authority_file.read_bytes())
+    file = tmp_path / "pinfold.yaml"
+    file.write_text(text)
+    checked = subprocess.run(
+        [BINARY, "check", "--config", file], capture_output=True, text=True, timeout=30)
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stderr == ""
+    effective = yaml.safe_load(checked.stdout)
+    for key, value in yaml.safe_load(text).items():
+        if isinstance(value, list):
+            assert len(effective[key]) == len(value)
+
+
+@pytest.fixture(scope="module")
+def authority_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("readme") / "ca.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-keyout", os.devnull, "-out", file, "-subj", "/CN=Corp CA", "-days", "2"],
+        check=True, capture_output=True)
+    return file
+
+
+@pytest.fixture(scope="module")
+def demonstration() -> Iterator[dict[str, str]]:
+    """`deploy/demo` on free ports; yields what replaces the ports that README prints."""
+    proxy, server = free_port(), free_port()
+    process = subprocess.Popen(
+        [ROOT / "deploy/demo"], start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "PINFOLD_BINARY": str(BINARY), "PROXY_PORT": str(proxy),
+             "SERVER_PORT": str(server)})
+
+    def answers() -> bool:
+        assert process.poll() is None, process.stdout and process.stdout.read().decode()
+        url = f"http://right.localhost:{server}/hello"
+        asked = subprocess.run(
+            ["curl", "-s", "-o", os.devnull, "-w", "%{http_code}",
+             "-x", f"http://127.0.0.1:{proxy}", url], capture_output=True, text=True, timeout=20)
+        return asked.stdout == "200"
+
+    try:
+        until(answers, "the demonstration serves", 30)
+        yield {":8080": f":{proxy}", ":8443": f":{server}"}
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(20)
+
+
+def test_the_demonstration_shows_a_right_pin_a_wrong_one_and_a_refused_tunnel(
+    demonstration: dict[str, str]
+) -> None:
+    outputs = []
+    for command in [line for line in commands("curl -x") if ".localhost:8443/" in line]:
+        for printed, actual in demonstration.items():
+            command = command.replace(printed, actual)
+        outputs.append(subprocess.run(
+            command, shell=True, capture_output=True, text=True, timeout=30))
+    assert len(outputs) == 3
+    right, wrong, tunnel = outputs
+    assert right.stdout == "hello from a server whose key is pinned\n"
+    assert wrong.stdout.startswith("502 tls-no-pin-matches\n")
+    assert "the server's chain has sha256/" in wrong.stdout
+    assert tunnel.returncode == 56
+    assert "CONNECT tunnel failed, response 403" in tunnel.stderr
+
+
+def test_the_demonstration_leaves_nothing_behind(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [ROOT / "deploy/demo"], start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PINFOLD_BINARY": str(BINARY), "TMPDIR": str(tmp_path),
+             "PROXY_PORT": str(free_port()), "SERVER_PORT": str(free_port())})
+    assert process.stderr is not None
+    assert any("listening" in line for line in process.stderr)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(PAGES.glob("*.md"))], ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+    for name in re.findall(r"<doc:([A-Za-z-]+)>", page.read_text()):
+        assert (PAGES / f"{name}.md").exists(), name

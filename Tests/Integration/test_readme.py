@@ -138,3 +138,23 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
     for name in re.findall(r"<doc:([A-Za-z-]+)>", page.read_text()):
         assert (PAGES / f"{name}.md").exists(), name
+
+
+def keys_of(value: object) -> set[str]:
+    """All keys of a configuration, however deep; not the names of pinsets, which are free."""
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values())) if value else set()
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+def test_the_configuration_page_explains_every_key() -> None:
+    sample = (ROOT / "config/pinfold.yaml").read_text()
+    # What is commented out is shown as well, except for what is not there yet.
+    lines = [line for line in sample.splitlines() if "not yet supported" not in line]
+    names = set(re.findall(r"(?:^|[{,]|\s-)[#\s]*([a-z]+(?:[A-Z][A-Za-z]+)*):(?=\s|$)",
+                           "\n".join(lines), re.MULTILINE))
+    names = {name for name in names if name not in {"payments", "not"}}
+    assert {"workers", "match", "pins", "bypassFields", "drainDelay"} <= names
+    page = (PAGES / "Configuration.md").read_text()
+    explained = set(re.findall(r"[A-Za-z]+", " ".join(re.findall(r"`([^`\n]+)`", page))))
+    assert names - explained == set()

@@ -140,13 +140,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (PAGES / f"{name}.md").exists(), name
 
 
-def keys_of(value: object) -> set[str]:
-    """All keys of a configuration, however deep; not the names of pinsets, which are free."""
-    if isinstance(value, dict):
-        return set(value).union(*map(keys_of, value.values())) if value else set()
-    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
-
-
 def test_the_configuration_page_explains_every_key() -> None:
     sample = (ROOT / "config/pinfold.yaml").read_text()
     # What is commented out is shown as well, except for what is not there yet.

@@ -92,7 +92,7 @@ struct CounterFamily: Sendable {
             .poolWaits),
         CounterFamily(
             "pinfold_upstream_pool_wait_timeouts",
-            "Exchanges that waited for an upstream connection in vain.", .poolWaitTimeouts),
+            "Exchanges that gave up waiting for an upstream connection.", .poolWaitTimeouts),
         CounterFamily(
             "pinfold_upstream_pool_wait_refusals",
             "Exchanges refused because the queue for an upstream connection was full.",
@@ -197,7 +197,7 @@ struct GaugeFamily: Sendable {
             name: "pinfold_client_head_buffer_bytes",
             help: "Memory of requests whose head has not arrived whole.", gauge: .headBufferBytes),
         GaugeFamily(
-            name: "pinfold_http_requests_in_flight", help: "Exchanges that are going on.",
+            name: "pinfold_http_requests_in_flight", help: "Exchanges in progress.",
             gauge: .exchangesInFlight),
         GaugeFamily(
             name: "pinfold_upstream_connections_open",
@@ -209,7 +209,7 @@ struct GaugeFamily: Sendable {
             gauge: .upstreamConnectionsIdle),
         GaugeFamily(
             name: "pinfold_upstream_pool_waiting",
-            help: "Exchanges that wait for an upstream connection.", gauge: .poolWaiting),
+            help: "Exchanges waiting for an upstream connection.", gauge: .poolWaiting),
         GaugeFamily(
             name: "pinfold_tunnels_open", help: "Tunnels that are open.", gauge: .tunnelsOpen),
     ]

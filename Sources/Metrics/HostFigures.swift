@@ -75,7 +75,7 @@ extension ExpositionWriter {
         }
         family(
             "pinfold_host_waiting", .gauge,
-            help: "Exchanges that wait for a connection to a server of a host entry.")
+            help: "Exchanges waiting for a connection to a server of a host entry.")
         for host in hosts {
             sample(LabelText("host", snapshot.hosts[host]), signed: sum(.waiting, host))
         }

@@ -71,11 +71,11 @@ extension ExpositionWriter {
         guard let queue = service.storeQueue else { return }
         family(
             "pinfold_cache_store_queue_bytes", .gauge,
-            help: "Bytes that wait to be written to the disk tier.", unit: "bytes")
+            help: "Bytes waiting to be written to the disk tier.", unit: "bytes")
         sample(queue.bytes)
         family(
             "pinfold_cache_store_queue_operations", .gauge,
-            help: "Operations that wait for the disk tier.")
+            help: "Operations waiting for the disk tier.")
         sample(queue.operations)
         family(
             "pinfold_cache_store_dropped", .counter,

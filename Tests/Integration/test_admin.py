@@ -192,7 +192,7 @@ def test_the_combined_format(gateway, origin):
     text = until(lambda: running.access_file.exists() and running.access_file.read_text(), "a line")
     assert re.fullmatch(
         r'127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] "GET http://\S+ HTTP/1\.1" '
-        r'200 5 "http://from\.test/" "agent"\n', text), text
+        r'200 5 "http://from\.test/" "agent" [0-9a-f]{16} -\n', text), text
 
 
 def test_sigusr1_reopens_the_access_log(gateway, origin):

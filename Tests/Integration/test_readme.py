@@ -143,6 +143,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_configuration_page_explains_every_key() -> None:
     sample = (ROOT / "config/pinfold.yaml").read_text()
     # What is commented out is shown as well, except for what is not there yet.
+    sample = re.sub(r"^# interception:.*\n(?:#   .*\n)+", "", sample, flags=re.MULTILINE)
     lines = [line for line in sample.splitlines() if "not yet supported" not in line]
     names = set(re.findall(r"(?:^|[{,]|\s-)[#\s]*([a-z]+(?:[A-Z][A-Za-z]+)*):(?=\s|$)",
                            "\n".join(lines), re.MULTILINE))
@@ -151,3 +152,29 @@ def test_the_configuration_page_explains_every_key() -> None:
     page = (PAGES / "Configuration.md").read_text()
     explained = set(re.findall(r"[A-Za-z]+", " ".join(re.findall(r"`([^`\n]+)`", page))))
     assert names - explained == set()
+
+
+def test_the_metrics_page_lists_exactly_the_metrics(gateway) -> None:
+    running = gateway({"hosts": [{"match": ["a.example"], "upgrade": "https"}]})
+    text = running.admin_get("/metrics").body.decode()
+    exposed = set(re.findall(r"^# HELP (\S+)", text, re.MULTILINE))
+    page = (PAGES / "Metrics.md").read_text()
+    assert exposed == set(re.findall(r"^\| `([a-z_]+)` \| (?:counter|gauge|histogram) ", page, re.MULTILINE))
+
+
+def test_the_queries_of_the_metrics_page_are_valid_and_name_real_metrics(tmp_path: Path) -> None:
+    page = (PAGES / "Metrics.md").read_text()
+    listed = set(re.findall(r"^\| `([a-z_]+)` \| ", page, re.MULTILINE))
+    rows = re.search(r"## Questions and queries\n+(.*?)\n\n## ", page, re.DOTALL)
+    assert rows is not None
+    queries = [query.replace("\\|", "|") for query in re.findall(r"\| `(.*)` \|$", rows[1], re.MULTILINE)]
+    assert len(queries) >= 12
+    for query in queries:
+        for name in re.findall(r"pinfold_[a-z_]+", query):
+            assert name.removesuffix("_bucket") in listed, query
+    rules = [{"record": f"question:{index}", "expr": query} for index, query in enumerate(queries)]
+    file = tmp_path / "rules.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "questions", "rules": rules}]}))
+    checked = subprocess.run(
+        ["promtool", "check", "rules", file], capture_output=True, text=True, timeout=30)
+    assert checked.returncode == 0, checked.stdout + checked.stderr

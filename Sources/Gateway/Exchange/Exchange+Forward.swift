@@ -165,7 +165,7 @@ extension Exchange {
             to: &writer)
     }
 
-    /// An upgrade is passed on only without a body: where the new protocol begins would else depend
+    /// An upgrade is passed on only without a body: otherwise where the new protocol begins would depend
     /// on when the server answers.
     private var asksForUpgrade: Bool { request.wantsUpgrade && !hasRequestBody }
 

@@ -34,7 +34,7 @@ package final class GatewayProcess {
     private var mailboxes: [Mailbox<WorkerMessage>] = []
     private var shared: SharedServices?
 
-    /// How long the end may take to write what is left of the operational log.
+    /// How long writing the rest of the operational log may take at the end.
     private static let logFlushMilliseconds: Int64 = 1000
     /// Hosts whose reachability is told.
     private static let hostLimit = 1000
@@ -183,7 +183,7 @@ package final class GatewayProcess {
                         mailbox: mailbox)
                     try worker.run(sockets)
                 } catch {
-                    // Its share of the connections would else wait in its sockets for ever.
+                    // Otherwise its share of the connections would wait in its sockets for ever.
                     for socket in sockets where socket.descriptor >= 0 {
                         Descriptors.close(socket.descriptor)
                     }

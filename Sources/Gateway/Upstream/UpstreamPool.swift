@@ -213,14 +213,14 @@ final class UpstreamPool {
         forgetIfUnused(origin)
     }
 
-    /// Hands a connection to who waits, else keeps it.
+    /// Hands a connection to a waiting exchange, or keeps it.
     private func offer(_ connection: UpstreamConnection, isFresh: Bool) {
         let origin = connection.origin
         guard origin.policy.trustGeneration == worker.policy.trustGeneration else {
             worker.metrics.add(.upstreamConnectionsOutdated)
             return connection.close()
         }
-        // A fresh one was made for who waits here.
+        // A new one was made for an exchange that waits here.
         let isOurs = isFresh || origin.waiters.isEmpty || !givesWay(origin)
         if isOurs, let consumer = takeWaiter(origin, isFresh: isFresh) {
             connection.begin(consumer)
@@ -283,7 +283,8 @@ final class UpstreamPool {
         }
     }
 
-    /// Makes a connection for who waits without one; false: nobody does, or there is no room.
+    /// Makes a connection for a waiting exchange that has none coming; false: there is no such
+    /// exchange, or no room.
     @discardableResult
     func connectForWaiters(_ origin: Origin) -> Bool {
         guard origin.waiters.count > origin.connecting, takePlaces(origin) else { return false }

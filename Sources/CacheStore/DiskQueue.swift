@@ -58,7 +58,8 @@ final class StoreBudget: Sendable {
     }
 
     /// Calls `completion` once, when at least three quarters of the budget are free; at once if
-    /// they are. Later than `isCongested` ends, so that a waiting exchange does not stop again at once.
+    /// they are. Later than `isCongested` ends, so that a waiting exchange does not stop again at
+    /// once.
     func whenMostlyFree(_ completion: @escaping @Sendable () -> Void) {
         waiters.withLock { $0.append(completion) }
         hasWaiters.store(true, ordering: .sequentiallyConsistent)

@@ -165,8 +165,8 @@ extension Exchange {
             to: &writer)
     }
 
-    /// An upgrade is passed on only without a body: otherwise where the new protocol begins would depend
-    /// on when the server answers.
+    /// An upgrade is passed on only without a body: otherwise it would depend on the moment of the
+    /// server's answer where the new protocol begins.
     private var asksForUpgrade: Bool { request.wantsUpgrade && !hasRequestBody }
 
     private func appendUpgrade(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {

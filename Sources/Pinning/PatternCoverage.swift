@@ -55,3 +55,28 @@ package struct PatternCoverage<Owner: Sendable>: Sendable {
         return String(name[name.utf8.index(after: dot)...])
     }
 }
+
+extension HostPattern {
+    /// Whether some host is matched by both patterns, at whatever port.
+    package func sharesNames(with other: HostPattern) -> Bool {
+        switch (reach, other.reach) {
+        case (.exact(let one), .exact(let two)), (.oneLabel(let one), .oneLabel(let two)):
+            one == two
+        case (.exact(let name), .oneLabel(let parent)), (.oneLabel(let parent), .exact(let name)):
+            name.drop(while: { $0 != "." }) == "." + parent
+        case (.exact(let name), .anyDepth(let domain)), (.anyDepth(let domain), .exact(let name)):
+            name.isWithin(domain)
+        case (.oneLabel(let parent), .anyDepth(let domain)),
+            (.anyDepth(let domain), .oneLabel(let parent)):
+            parent.isWithin(domain) || domain.drop(while: { $0 != "." }) == "." + parent
+        case (.anyDepth(let one), .anyDepth(let two)):
+            one.isWithin(two) || two.isWithin(one)
+        }
+    }
+}
+
+extension String {
+    fileprivate func isWithin(_ domain: String) -> Bool {
+        self == domain || hasSuffix("." + domain)
+    }
+}

@@ -10,19 +10,17 @@ import Testing
         var clearText: PinBypass?
         var tunnel: PinBypass?
         var secure: PinBypass?
-        var connected: UInt16?
         var testDescription: String { "\(hosts) | \(target)" }
 
         init(
             _ hosts: String, _ target: String, clearText: PinBypass? = nil,
-            tunnel: PinBypass? = nil, secure: PinBypass? = nil, connected: UInt16? = nil
+            tunnel: PinBypass? = nil, secure: PinBypass? = nil
         ) {
             self.hosts = hosts
             self.target = target
             self.clearText = clearText
             self.tunnel = tunnel
             self.secure = secure
-            self.connected = connected
         }
     }
 
@@ -71,25 +69,34 @@ import Testing
         // And with one, before it or after it, that does not name the pinsets.
         Case(
             "- { match: ['a.test:443'], pinsets: [p] }\n- { match: [a.test] }", "a.test:80",
-            clearText: .clearText, tunnel: .tunnel),
+            clearText: .port, tunnel: .port, secure: .port),
         Case(
             "- { match: ['a.test:80'] }\n- { match: [a.test], pinsets: [p] }", "a.test:80",
-            clearText: .clearText, tunnel: .tunnel),
+            clearText: .port, tunnel: .port, secure: .port),
+        Case(
+            "- { match: ['a.test:443'], pinsets: [p] }\n- { match: ['**.test'] }", "a.test:8443",
+            clearText: .port, tunnel: .port, secure: .port),
+        Case(
+            "- { match: ['a.test:443'], pinsets: [p] }\n- { match: ['**.test'] }", "b.test:8443"),
         Case(
             "- { match: ['a.test:443'], pinsets: [p] }\n"
-                + "- { match: [a.test], clearText: allow, tunnel: pass }", "a.test:80"),
-        // An earlier entry without pinsets shadows the pinned one: only verified TLS goes by it.
+                + "- { match: [a.test], clearText: allow, tunnel: pass }", "a.test:80",
+            secure: .port),
+        // An earlier entry without pinsets is no exemption; one with a pinset of mode none is.
         Case(
             "- { match: [a.test] }\n- { match: ['**.test'], pinsets: [p] }", "a.test:80",
-            clearText: .clearText, tunnel: .tunnel),
+            clearText: .port, tunnel: .port, secure: .port),
+        Case(
+            "- { match: [a.test], pinsets: [none] }\n- { match: ['**.test'], pinsets: [p] }",
+            "a.test:80", clearText: .clearText, tunnel: .tunnel),
         // An upgrade leads to a port that another entry pins.
         Case(
             "- { match: ['a.test:80'], upgrade: https }\n- { match: [a.test], pinsets: [p] }",
-            "a.test:80", clearText: .clearText, tunnel: .tunnel, secure: .port, connected: 443),
+            "a.test:80", clearText: .port, tunnel: .port, secure: .port),
         Case(
             "- { match: ['a.test:80'], upgrade: https, pinsets: [p] }\n"
                 + "- { match: ['a.test:443'], pinsets: [none] }",
-            "a.test:80", clearText: .clearText, tunnel: .tunnel, connected: 443),
+            "a.test:80", clearText: .clearText, tunnel: .tunnel),
     ])
     private func whatGoesAroundPinsetsIsHeldBack(this: Case) throws {
         let snapshot = try load(
@@ -105,10 +112,10 @@ import Testing
         let port = try #require(UInt16(this.target[this.target.index(after: colon)...]))
         let entry = snapshot.hostEntry(host: host.utf8.span, port: port)
         func bypass(_ approach: ServerApproach) -> PinBypass? {
-            snapshot.pinBypass(host: host.utf8.span, port: port, entry: entry, by: approach)
+            snapshot.pinBypass(host: host.utf8.span, entry: entry, by: approach)
         }
         #expect(bypass(.clearText) == this.clearText)
         #expect(bypass(.tunnel) == this.tunnel)
-        #expect(bypass(.verifiedTLS(port: this.connected ?? port)) == this.secure)
+        #expect(bypass(.verifiedTLS) == this.secure)
     }
 }

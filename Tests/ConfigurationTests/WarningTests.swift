@@ -56,10 +56,12 @@ import Testing
         let found = try hostWarnings(
             "- { match: [\(quote(earlier))], upgrade: https }\n"
                 + "- { match: [x.example, \(quote(later))], upgrade: https, pinsets: [p] }")
-        try #require(found.count == 1)
-        #expect(found[0].hasPrefix("gateway.yaml:3: hosts[1].match[1]: never applies: an earlier"))
-        #expect(found[0].contains("(hosts[0], line 2)"))
-        #expect(found[0].contains("so the pinsets of this one are not applied"))
+        let shadowed = try #require(found.first { $0.contains("never applies") })
+        #expect(shadowed.hasPrefix("gateway.yaml:3: hosts[1].match[1]: never applies: an earlier"))
+        #expect(shadowed.contains("(hosts[0], line 2)"))
+        #expect(shadowed.contains("so the pinsets of this one are not applied"))
+        // And the earlier one, which names no pinsets, refuses what it was to let through.
+        #expect(found.filter { $0 != shadowed } == ["gateway.yaml:2: hosts[0]\(refuses(1))"])
     }
 
     @Test(arguments: [
@@ -109,12 +111,25 @@ import Testing
         ),
         (
             "{ match: ['used.example:80'], upgrade: https }",
-            ".upgrade: requests to used.example:80 are refused: they would go to port 443, whose "
-                + "pinsets (hosts[1]) this entry does not name; name them here too"
+            refuses(1)
         ),
+        ("{ match: ['**.example:8443'], upgrade: https }", refuses(1)),
+        ("{ match: ['*.example:8443'] }", refuses(1)),
     ])
     func whatGoesAroundPinsetsOrReachesNothing(entry: String, warning: String) throws {
         #expect(try hostWarnings("- \(entry)") == ["gateway.yaml:2: hosts[0]\(warning)"])
+    }
+
+    @Test func whatAnotherEntryLetsThroughToPinnedHosts() throws {
+        let found = try hostWarnings(
+            "- { match: ['**.example:8443'], tunnel: pass, clearText: allow }")
+        let way = "hosts that hosts[1] pins go around their pinsets"
+        #expect(
+            found == [
+                "gateway.yaml:2: hosts[0].tunnel: lets tunnels to \(way)",
+                "gateway.yaml:2: hosts[0].clearText: lets clear text to \(way)",
+                "gateway.yaml:2: hosts[0]\(refuses(1))",
+            ])
     }
 
     @Test(arguments: [
@@ -136,7 +151,7 @@ import Testing
             ("https://ports.test", nil),
             (
                 "https://ports.test:8443",
-                "this port of the host is not covered by the entry with its "
+                "the entry that applies to this port does not name them"
             ),
         ] as [(String, String?)])
     func aReverseListenerWhoseRequestsAreAllRefused(upstream: String, reason: String?) throws {
@@ -159,4 +174,10 @@ import Testing
                 listeners: "listeners:\n- { address: '127.0.0.1:8081', kind: reverse, "
                     + "upstream: 'https://a.test' }") == [])
     }
+}
+
+/// What is warned of an entry without pinsets for hosts that another entry pins.
+private func refuses(_ pinning: Int) -> String {
+    ": refuses requests for https to hosts that hosts[\(pinning)] pins, since it names no "
+        + "pinsets; name them here too, or a pinset of mode: none to exempt these hosts"
 }

@@ -303,15 +303,18 @@ def test_a_pattern_with_a_port_applies_to_that_port_only(gateway, origin, pki):
     assert running.get(f"http://{HOST}:{plain.port}/").body == b"plain"
 
 
-def test_the_first_matching_entry_applies(gateway, origin, pki):
+@pytest.mark.parametrize("pinsets, status", [(["exempt"], 200), ([], 403)])
+def test_the_first_matching_entry_applies(gateway, origin, pki, pinsets, status):
+    """Which exempts a host from the pins of a later entry only in so many words."""
     leaf = pki.intermediate.issue(HOST)
     there = serve(origin, leaf)
     roots = {"roots": [str(pki.root.pem_file)]}
     running = gateway({
-        "hosts": [{"match": [HOST], "upgrade": "https", "tls": roots},
+        "hosts": [{"match": [HOST], "upgrade": "https", "tls": roots, "pinsets": pinsets},
                   {"match": ["**.test"], "upgrade": "https", "tls": roots, "pinsets": ["no"]}],
-        "pinsets": {"no": {"mode": "publicKey", "pins": [EMPTY_PIN]}}})
-    assert ask(running, "upgrade", there.port).status == 200
+        "pinsets": {"no": {"mode": "publicKey", "pins": [EMPTY_PIN]}, "exempt": {"mode": "none"}}})
+    assert ask(running, "upgrade", there.port).status == status
+    assert there.accepted == (status == 200)
 
 
 def test_an_origin_by_address_is_verified_by_address(gateway, origin, pki):
@@ -402,8 +405,9 @@ def test_other_ports_of_a_pinned_host_are_no_way_around(gateway, origin, pki, or
         wire, response = running.connect(f"{HOST}:{there.port}")
         wire.close()
         assert response.status == 403
-    if order == "alone":  # no entry says how servers at that port are verified
-        assert running.get(f"https://{HOST}:{plain.port}/").status == 403
+    # Verified TLS alone is not enough either: whatever entry applies to that port names no pinsets.
+    refused = running.get(f"https://{HOST}:{plain.port}/")
+    assert (refused.status, b"pinned-port-refused" in refused.body) == (403, True)
     assert plain.accepted == secure.accepted == 0
 
 

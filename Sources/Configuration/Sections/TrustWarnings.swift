@@ -68,7 +68,7 @@ extension SnapshotReader {
             if entry.tunnel == .pass, !entry.pinsets.isEmpty {
                 element.key("tunnel")?.warn("tunnels go around the pinsets of this entry")
             }
-            warnOfUpgrade(past: snapshot, element, entry)
+            if entry.pinsets.isEmpty { warnOfPinsElsewhere(hosts, element, index) }
             // Who says anything of it has thought of it.
             guard !entry.pinsets.isEmpty, !upstreams.contains(where: { $0.entry == index }),
                 ["upgrade", "tunnel", "clearText"].allSatisfy({ element.key($0) == nil })
@@ -80,20 +80,31 @@ extension SnapshotReader {
         }
     }
 
-    /// An upgrade to a port for which another entry names pinsets is refused.
-    private func warnOfUpgrade(
-        past snapshot: ConfigurationSnapshot, _ element: Field, _ entry: HostEntry
-    ) {
-        guard entry.upgradesToHTTPS, entry.pinsets.isEmpty else { return }
-        for pattern in entry.match where pattern.port == nil || pattern.port == 80 {
-            guard let name = pattern.exactName,
-                let other = snapshot.hostEntry(host: name.utf8.span, port: 443),
-                !snapshot.hosts.entries[other].pinsets.isEmpty
-            else { continue }
-            element.key("upgrade")?.warn(
-                "requests to \(pattern) are refused: they would go to port 443, whose pinsets "
-                    + "(hosts[\(other)]) this entry does not name; name them here too")
+    /// An entry without pinsets that requests to hosts meet which another entry pins: what it lets
+    /// through goes around those pinsets, and everything else is refused.
+    private func warnOfPinsElsewhere(_ hosts: [HostEntry], _ element: Field, _ index: Int) {
+        let entry = hosts[index]
+        func pinsHosts(_ other: Int) -> Bool {
+            !hosts[other].pinsets.isEmpty
+                && hosts[other].match.contains { pin in
+                    // What an earlier pattern matches does not get here.
+                    entry.match.contains {
+                        $0.sharesNames(with: pin)
+                            && (other > index || pin.port != nil && pin.port != $0.port)
+                    }
+                }
         }
+        guard let other = hosts.indices.first(where: pinsHosts) else { return }
+        let pinned = "hosts that hosts[\(other)] pins"
+        if entry.tunnel == .pass {
+            element.key("tunnel")?.warn("lets tunnels to \(pinned) go around their pinsets")
+        }
+        if entry.clearText == .allow, !entry.upgradesToHTTPS {
+            element.key("clearText")?.warn("lets clear text to \(pinned) go around their pinsets")
+        }
+        element.warn(
+            "refuses requests for https to \(pinned), since it names no pinsets; name them here "
+                + "too, or a pinset of mode: none to exempt these hosts")
     }
 
     /// A reverse listener whose requests are all refused.
@@ -104,14 +115,14 @@ extension SnapshotReader {
         for upstream in snapshot.reverseUpstreams {
             let origin = upstream.origin
             let approach: ServerApproach =
-                origin.scheme == .https ? .verifiedTLS(port: origin.port) : .clearText
+                origin.scheme == .https ? .verifiedTLS : .clearText
             let bypass = snapshot.pinBypass(
-                host: origin.host.utf8.span, port: origin.port, entry: upstream.entry, by: approach)
+                host: origin.host.utf8.span, entry: upstream.entry, by: approach)
             let remedy: String
             switch bypass {
             case .clearText: remedy = "clear text to this host is refused; write https://"
             case .port:
-                remedy = "this port of the host is not covered by the entry with its pinsets"
+                remedy = "the entry that applies to this port does not name them"
             case .tunnel, nil: continue
             }
             (elements[upstream.listener].key("upstream") ?? elements[upstream.listener])

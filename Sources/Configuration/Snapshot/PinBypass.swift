@@ -6,8 +6,7 @@ package enum PinBypass: Sendable, Equatable, CaseIterable {
     case clearText
     /// What goes through a tunnel cannot be judged.
     case tunnel
-    /// The host has pinsets, but the entry for this port, or for the port that an upgrade leads to,
-    /// does not name them.
+    /// The host has pinsets in another entry than the one for this port, which names none.
     case port
 }
 
@@ -17,8 +16,8 @@ package enum ServerApproach: Sendable, Equatable {
     case clearText
     /// CONNECT: the client's own bytes.
     case tunnel
-    /// Verified TLS to this port, which differs from the one requested after an upgrade.
-    case verifiedTLS(port: UInt16)
+    /// Verified TLS, after an upgrade or as requested.
+    case verifiedTLS
 }
 
 extension ConfigurationSnapshot {
@@ -26,14 +25,15 @@ extension ConfigurationSnapshot {
     ///
     /// A host that a pattern of an entry with pinsets matches, whatever the pattern's port, is
     /// *pinned*. A pinned host is reached in clear text or by a tunnel only if the entry that
-    /// applies says so in words (`clearText: allow`, `tunnel: pass`).
+    /// applies says so in words (`clearText: allow`, `tunnel: pass`), and by verified TLS only if
+    /// that entry names pinsets: an entry that says nothing, before the pinned one or for another
+    /// port, exempts no host. One that is meant to names a pinset of `mode: none`.
     ///
     /// - Parameters:
     ///   - host: The host name in lower case, or the address without brackets; no port.
-    ///   - port: The port of the request's target.
     ///   - index: The entry that applies to host and port.
     package func pinBypass(
-        host: Span<UInt8>, port: UInt16, entry index: Int?, by approach: ServerApproach
+        host: Span<UInt8>, entry index: Int?, by approach: ServerApproach
     ) -> PinBypass? {
         let entry = index.map { hosts.entries[$0] }
         switch approach {
@@ -49,16 +49,16 @@ extension ConfigurationSnapshot {
             case .refuse: return .tunnel
             case .auto: return hosts.isPinned(host) ? refusal(.tunnel, entry) : nil
             }
-        case .verifiedTLS(let connected):
-            guard let entry else { return hosts.isPinned(host) ? .port : nil }
-            guard entry.pinsets.isEmpty, connected != port,
-                let other = hostEntry(host: host, port: connected)
-            else { return nil }
-            return hosts.entries[other].pinsets.isEmpty ? nil : .port
+        case .verifiedTLS:
+            return entry.namesPinsets || !hosts.isPinned(host) ? nil : .port
         }
     }
 
     private func refusal(_ bypass: PinBypass, _ entry: HostEntry?) -> PinBypass {
-        entry == nil ? .port : bypass
+        entry.namesPinsets ? bypass : .port
     }
+}
+
+extension HostEntry? {
+    fileprivate var namesPinsets: Bool { !(self?.pinsets.isEmpty ?? true) }
 }

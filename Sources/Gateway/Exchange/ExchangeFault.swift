@@ -110,8 +110,8 @@ package enum ExchangeFault: Error, Sendable {
             "\(reason.entry.meaning): write upgrade: https in the entry, https:// in a reverse "
                 + "listener's upstream, or clearText: allow"
         case .pinnedPortRefused:
-            "\(reason.entry.meaning): write the host without a port in match, or add an entry for "
-                + "this port"
+            "\(reason.entry.meaning): name the pinsets there too, or a pinset of mode: none to "
+                + "exempt it"
         case .connectPortRefused(let port): Self.explanation(connectPort: port)
         case .destinationRefused(.deniedHost):
             "the destination is refused: access.destinations.deny names its host"

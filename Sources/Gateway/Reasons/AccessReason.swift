@@ -53,8 +53,10 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
         case .pinnedPortRefused:
             ReasonEntry(
                 "pinned-port-refused", .access, 403, .requestDenied,
-                "this host has pinsets, but no entry of hosts names them for this port",
-                remedy: "Write the host without a port in `match`, or add an entry for this port.")
+                "this host has pinsets, but not in the entry of hosts that applies to this port",
+                remedy: "Name the pinsets in the entry that applies (the first that matches), or "
+                    + "write the pinned host without a port in `match`. To exempt a host or port, "
+                    + "name a pinset of `mode: none` there.")
         case .destinationRefused:
             ReasonEntry(
                 "destination-refused", .access, 403, .destinationProhibited,

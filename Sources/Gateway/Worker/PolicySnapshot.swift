@@ -164,22 +164,20 @@ package final class PolicySnapshot: Sendable {
         if connected != port, destinationMatch(host: host, port: port).denied {
             match.denied = true
         }
-        var refusal = bypass(host, port, entryIndex, approach, isSecure ? connected : nil)
+        var refusal = bypass(host, entryIndex, approach, isSecure: isSecure)
         if refusal == nil { refusal = destinationRefusal(host, match, approach) }
         return Target(
             entryIndex: entryIndex, port: connected, isSecure: isSecure, match: match,
             refusal: refusal)
     }
 
-    /// - Parameter securePort: where TLS is spoken to; nil for clear text.
     private func bypass(
-        _ host: String, _ port: UInt16, _ entryIndex: Int?, _ approach: Approach,
-        _ securePort: UInt16?
+        _ host: String, _ entryIndex: Int?, _ approach: Approach, isSecure: Bool
     ) -> ExchangeFault? {
-        var way = securePort.map { ServerApproach.verifiedTLS(port: $0) } ?? .clearText
+        var way: ServerApproach = isSecure ? .verifiedTLS : .clearText
         if case .tunnel = approach { way = .tunnel }
         let bypass = configuration.pinBypass(
-            host: host.utf8.span, port: port, entry: entryIndex, by: way)
+            host: host.utf8.span, entry: entryIndex, by: way)
         switch bypass {
         case .clearText: return .clearTextRefused
         case .tunnel: return .tunnelRefused

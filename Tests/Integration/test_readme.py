@@ -131,6 +131,14 @@ def test_the_demonstration_leaves_nothing_behind(tmp_path: Path) -> None:
         os.killpg(process.pid, 0)
 
 
+def test_the_refusal_reads_as_printed(gateway) -> None:
+    printed = next(block for block in blocks() if "403 destination-refused" in block).splitlines()
+    assert printed[0].endswith(" http://10.0.0.1/")
+    shown = gateway().get("http://10.0.0.1/").body.decode().splitlines()
+    assert shown[:2] == printed[1:3]
+    assert re.fullmatch(r"id: [0-9a-f]{16}", shown[2]) and re.fullmatch(r"id: [0-9a-f]{16}", printed[3])
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(PAGES.glob("*.md"))], ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text()):

@@ -48,6 +48,14 @@ enum {
     PINFOLD_MFD_CLOEXEC = 1
 };
 
+/* The version of the Swift compiler, 60301 for 6.3.1: it defines this for the C headers that it
+ * imports, and nothing like it in Swift. */
+#ifdef __swift__
+enum { PINFOLD_SWIFT_COMPILER = __swift__ };
+#else
+enum { PINFOLD_SWIFT_COMPILER = 0 };
+#endif
+
 /* Variadic calls, which Swift does not import. */
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);

@@ -224,7 +224,7 @@ package struct BuildFigures: Sendable, Equatable {
     package var version: String
     /// The commit, or `unknown`.
     package var revision: String
-    /// The compiler's version.
+    /// The compiler's version, or `unknown`.
     package var swiftVersion: String
 
     /// A build of these names.

@@ -92,6 +92,14 @@ def test_what_is_counted(busy):
     assert any(name.startswith("pinfold_build_info{") for name in busy.metrics())
 
 
+def test_the_build_says_which_compiler_made_it(busy):
+    built = next(name for name in busy.metrics() if name.startswith("pinfold_build_info{"))
+    version = re.search(r'swift_version="([^"]*)"', built)[1]
+    assert re.fullmatch(r"\d+\.\d+(\.\d+)?", version)
+    said = subprocess.run(["swift", "--version"], capture_output=True, text=True, timeout=60)
+    assert f"Swift version {version} " in said.stdout
+
+
 def test_labels_never_come_from_traffic(gateway, origin):
     there = origin(lambda _: reply())
     running = gateway()

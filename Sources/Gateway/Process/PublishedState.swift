@@ -31,7 +31,8 @@ final class PublishedState: Sendable {
     private let log: OperationalLog
 
     init(version: String, revision: String, log: OperationalLog) {
-        build = BuildFigures(version: version, revision: revision)
+        build = BuildFigures(
+            version: version, revision: revision, swiftVersion: SwiftCompiler.version)
         self.log = log
     }
 

@@ -6,6 +6,7 @@ Each failure is shown for every way by which a clear-text request becomes TLS: a
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import ssl
@@ -103,7 +104,7 @@ class TestFailures:
         assert other.spki_sha256 in text, "the expected pin"
         for link in (leaf, pki.intermediate, pki.root):
             assert link.spki_sha256 in text, "the chain's pins, ready to paste"
-        assert leaf.spki_sha256 in running.log()
+        running.wait_log(re.escape(leaf.spki_sha256))
         assert running.metric(
             "pinfold_pin_evaluations_total", pinset="wanted", result="no_pin_matched") == 1
 

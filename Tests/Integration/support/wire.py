@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
+import struct
+import termios
 import time
 from dataclasses import dataclass, field
 
 import http_sfv
+
+from .wait import until
 
 Address = tuple[str, int]
 
@@ -213,6 +218,12 @@ def connect(address: Address, authority: str, **options: float) -> tuple[Wire, R
     if head.status // 100 != 2:
         wire.read_body(head)
     return wire, head
+
+
+def until_sent(sock: socket.socket) -> None:
+    """Until the peer's kernel has acknowledged all that was sent."""
+    until(lambda: struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, b"\0" * 4))[0] == 0,
+          "what was sent has arrived")
 
 
 def drip(wire: Wire, data: bytes, pause: float) -> None:

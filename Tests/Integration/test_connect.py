@@ -256,7 +256,7 @@ def test_a_slow_reader_holds_the_sender_back(gateway, scripted_origin):
         def stalled() -> bool:
             nonlocal last
             previous, last = last, sent
-            threading.Event().wait(0.3)
+            threading.Event().wait(0.3)  # that nothing moves shows in time only
             return last == previous
 
         until(stalled, "the sender is held back", 20)

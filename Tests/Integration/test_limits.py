@@ -360,7 +360,7 @@ def test_one_connection_to_an_origin_is_one_for_all_workers(gateway, scripted_or
             with lock:
                 now += 1
                 most = max(most, now)
-            time.sleep(0.001)  # long enough for another one to be seen
+            time.sleep(0.001)  # the time in which a second one, if there were one, is seen
             with lock:
                 now -= 1
             connection.send(reply(b"x"))

@@ -79,7 +79,7 @@ def test_running_out_of_descriptors_is_survived(gateway, origin):
         for _ in range(20):
             assert existing.ask(request(url)).body == b"x", "existing connections go on"
         used = running.cpu_seconds()
-        time.sleep(0.5)  # the measured span
+        time.sleep(0.5)  # the span itself: what is measured is the CPU's time in it
         assert running.cpu_seconds() - used < 0.25, "it does not spin meanwhile"
         assert existing.ask(request(url)).body == b"x"
     finally:
@@ -283,7 +283,7 @@ def test_a_slow_origin_does_not_slow_others(gateway, scripted_origin):
         connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
         for _ in range(100_000):
             connection.send(b".")
-            time.sleep(0.01)
+            time.sleep(0.01)  # the server's pace
 
     there = scripted_origin(script)
     running = gateway({"workers": 1, "cache": {"enabled": False}})

@@ -11,7 +11,7 @@ import time
 import pytest
 from support.origin import reply
 from support.wait import SLOWDOWN, until
-from support.wire import request
+from support.wire import request, until_sent
 
 NO_CACHE = {"cache": {"enabled": False}}
 UPGRADE = ("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
@@ -125,7 +125,7 @@ def test_an_event_stream_may_pause_longer_than_a_body(gateway, scripted_origin):
         wire.read_until(b"first\n")
         mine = wire.socket.getsockname()[1]
         until(lambda: keepalives(running.pid, mine), "the client's socket has a timer")
-        time.sleep(1)  # the pause itself
+        time.sleep(1)  # the pause itself: five times what a body may take
         paused.set()
         wire.read_until(b"late")
 
@@ -208,18 +208,23 @@ def test_a_client_that_does_not_read_its_response_is_cut_off_with_the_reason(
 
 def test_a_stopped_process_does_not_let_its_deadlines_pass(gateway, scripted_origin, origin):
     """Both sides are well: it is the gateway that was stopped, for longer than any time allows."""
-    release = threading.Event()
+    release, sent = threading.Event(), threading.Semaphore(0)
+
+    def send(connection, data):
+        release.wait(60)
+        connection.send(data)
+        until_sent(connection.socket)
+        sent.release()
 
     def script(connection):
         connection.read_request()
         connection.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
-        release.wait(60)
-        connection.send("half")
+        send(connection, "half")
         connection.read_to_end()
 
     there = scripted_origin(script)
-    slow = scripted_origin(lambda connection: (
-        connection.read_request(), release.wait(60), connection.send(reply(b"late"))))
+    slow = scripted_origin(
+        lambda connection: connection.read_request() and send(connection, reply(b"late")))
     plain = origin(lambda _: reply(b"plain"))
     times = {"head": "5s", "firstByte": "5s", "body": "5s", "tunnel": "5s", "idle": "5s"}
     running = gateway({**NO_CACHE, "timeouts": times})
@@ -232,9 +237,10 @@ def test_a_stopped_process_does_not_let_its_deadlines_pass(gateway, scripted_ori
         tunnel, _ = running.connect(slow.authority)
         until(lambda: slow.accepted == 2, "both are at the server")
         running.pause()
-        time.sleep(8)
+        time.sleep(8)  # the time itself that must not count
         release.set()
-        time.sleep(0.2)  # what the servers send meanwhile is in the gateway's sockets
+        for _ in range(2):
+            assert sent.acquire(timeout=20), "what the servers send is in the gateway's sockets"
         running.signal(signal.SIGCONT)
         body.read_until(b"half")
         assert first.read().body == b"late"

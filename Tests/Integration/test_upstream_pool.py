@@ -33,7 +33,7 @@ def test_the_time_in_the_queue_is_observed_and_nothing_else(gateway, scripted_or
             second.send(request(there.url("/")))
             until(lambda: running.metric("pinfold_upstream_pool_waiting") == 1, "it waits")
             waited = time.monotonic()
-            time.sleep(0.3)  # the wait itself
+            time.sleep(0.3)  # the wait itself, which is measured
             held = time.monotonic() - waited
             release.set()
             assert [first.read().body, second.read().body] == [b"late"] * 2
@@ -75,7 +75,7 @@ def test_the_connection_idle_the_longest_makes_room(gateway, origin):
     with running.wire() as wire:
         for there in origins[:3]:
             assert wire.ask(request(there.url("/"))).status == 200
-            time.sleep(0.01)  # their order is by the millisecond
+            time.sleep(0.01)  # the time between them itself: their order is by the millisecond
         assert wire.ask(request(origins[0].url("/"))).status == 200
         assert wire.ask(request(origins[3].url("/"))).status == 200
         origins[1].wait_finished()

@@ -38,17 +38,15 @@ def _interim_source(sock: socket.socket) -> None:
             sock.sendall(answer * max(1, data.count(b"\r\n\r\n")))
 
 
-def _pour(sock: socket.socket, data: bytes, end: float) -> None:
-    with contextlib.suppress(OSError):
-        while time.monotonic() < end:
-            sock.sendall(data)
-
-
 class Flood:
+    """The attackers of one kind and the server that they ask for. Each of them says in `begun` when
+    its traffic flows."""
+
     def __init__(self, kind: str, gateway: tuple[str, int], seconds: float, target: str):
         self.kind = kind
         self.gateway = gateway
         self.target = target
+        self.begun = threading.Semaphore(0)
         self.end = time.monotonic() + seconds
         self.origin = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.authority = f"127.0.0.1:{self.origin.getsockname()[1]}"
@@ -64,20 +62,28 @@ class Flood:
         with contextlib.suppress(OSError), socket.create_connection(self.gateway) as sock:
             getattr(self, f"_{self.kind}")(sock)
 
+    def _pour(self, sock: socket.socket, data: bytes) -> None:
+        sock.sendall(data)
+        self.begun.release()
+        while time.monotonic() < self.end:
+            sock.sendall(data)
+
     def _head(self, method: str, *fields: str) -> bytes:
         lines = [f"{method} http://{self.authority}/ HTTP/1.1", f"Host: {self.authority}", *fields]
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
     def _upload(self, sock: socket.socket) -> None:
         sock.sendall(self._head("POST", "Transfer-Encoding: chunked"))
-        _pour(sock, CHUNKS, self.end)
+        self._pour(sock, CHUNKS)
 
     def _stream(self, sock: socket.socket) -> None:
         sock.sendall(self._head("POST", f"Content-Length: {1 << 50}"))
-        _pour(sock, bytes(1 << 20), self.end)
+        self._pour(sock, bytes(1 << 20))
 
     def _response(self, sock: socket.socket) -> None:
         sock.sendall(self._head("GET"))
+        sock.recv(1)
+        self.begun.release()
         while time.monotonic() < self.end and sock.recv(1 << 20):
             pass
 
@@ -85,7 +91,7 @@ class Flood:
         sock.sendall(
             f"CONNECT {self.authority} HTTP/1.1\r\nHost: {self.authority}\r\n\r\n".encode())
         sock.recv(1 << 16)
-        _pour(sock, bytes(1 << 20), self.end)
+        self._pour(sock, bytes(1 << 20))
 
     def _frames(self, sock: socket.socket) -> None:
         """A tunnel in segments of one byte."""
@@ -93,32 +99,37 @@ class Flood:
             f"CONNECT {self.authority} HTTP/1.1\r\nHost: {self.authority}\r\n\r\n".encode())
         sock.recv(1 << 16)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _pour(sock, b"x", self.end)
+        self._pour(sock, b"x")
 
     def _extensions(self, sock: socket.socket) -> None:
         """The most that chunk extensions may have, then empty lines' worth of chunks."""
         sock.sendall(self._head("POST", "Transfer-Encoding: chunked"))
         sock.sendall(b"1;" + b"a" * 4000 + b"\r\nx\r\n")
-        _pour(sock, b"00000000000001\r\nx\r\n" * 10_000, self.end)
+        self._pour(sock, b"00000000000001\r\nx\r\n" * 10_000)
 
     def _interim(self, sock: socket.socket) -> None:
         threading.Thread(target=_sink, args=(sock.dup(),), daemon=True).start()
-        _pour(sock, self._head("GET") * 500, self.end)
+        self._pour(sock, self._head("GET") * 500)
 
     def _refused(self, sock: socket.socket) -> None:
         """One connection after the other, each refused at its first line."""
+        self._refuse_one()
+        self.begun.release()
         while time.monotonic() < self.end:
-            with socket.create_connection(self.gateway) as one:
-                one.sendall(b"GARBAGE\r\n\r\n" * 1000)
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0] + [0] * 4))
+            self._refuse_one()
+
+    def _refuse_one(self) -> None:
+        with contextlib.suppress(ConnectionError), socket.create_connection(self.gateway) as one:
+            one.sendall(b"GARBAGE\r\n\r\n" * 1000)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0] + [0] * 4))
 
     def _pipeline(self, sock: socket.socket) -> None:
         threading.Thread(target=_sink, args=(sock.dup(),), daemon=True).start()
-        _pour(sock, self._request("HEAD") * 1000, self.end)
+        self._pour(sock, self._request("HEAD") * 1000)
 
     def _metrics(self, sock: socket.socket) -> None:
         threading.Thread(target=_sink, args=(sock.dup(),), daemon=True).start()
-        _pour(sock, self._request("GET") * 1000, self.end)
+        self._pour(sock, self._request("GET") * 1000)
 
     def _request(self, method: str) -> bytes:
         return f"{method} {self.target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
@@ -147,7 +158,9 @@ def main() -> None:
     threads = [threading.Thread(target=flood.attack, daemon=True) for _ in range(int(connections))]
     for thread in threads:
         thread.start()
-    time.sleep(0.3)  # for the connections to be under way; what is measured waits for the line
+    # What is measured waits for the line.
+    if not all(flood.begun.acquire(timeout=30) for _ in threads):
+        os._exit(1)
     print("begun", flush=True)
     for thread in threads:
         thread.join(max(0.0, flood.end - time.monotonic()))

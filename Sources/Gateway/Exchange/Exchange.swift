@@ -9,18 +9,21 @@ import Metrics
 ///
 /// The phases are in the files beside this one, in the order in which a request passes them:
 /// `Exchange+Route` (who is asked, may they be), `Exchange+Lookup` (what the cache says),
-/// `Exchange+Collapse` (waiting for another's response), `Exchange+Forward` (the way upstream, the
-/// request's body, the one retry), `Exchange+Response` (the answer), `Exchange+Storing` (stored
-/// while it streams), `Exchange+Validation` (what it means for what is stored), `Exchange+Stored`
-/// (answers from the cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish`
-/// (metrics and log).
+/// `Exchange+Collapse` (waiting for another's response), `Exchange+Gather` (content that trickles
+/// in), `Exchange+Forward` (the way upstream, the request's body, the one retry),
+/// `Exchange+Response` (the answer), `Exchange+Storing` (stored while it streams),
+/// `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
+/// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
 /// One without a client asks about a stored response in the background (`Exchange+Background`).
 ///
-///     routing ──► loading ──► waiting ──► connecting ──► forwarding ──► ended
-///        │           └─► serving ◄──┴──────────────────────┘ (304)  ▲
-///        ├─► serving (hit) ─────────────────────────────────────────┤
-///        ├─► replying ──────────────────────────────────────────────┤
-///        └─► tunnelling ──► relay                                    │
+///     routing ──► loading ──► waiting ──► gathering ──► connecting ──► forwarding ──► ended
+///        │           └─► serving ◄──┴───────────────────────────────────────┘ (304)     ▲
+///        ├─► serving (hit) ─────────────────────────────────────────────────────────────┤
+///        ├─► replying ──────────────────────────────────────────────────────────────────┤
+///        └─► tunnelling ──► relay ──────────────────────────────────────────────────────┘
+///
+/// Steps on the way to the right may be passed over: few requests wait for another's response, and
+/// only one whose content trickles in is gathered.
 ///
 /// It sees heads, body parts and ends; which protocol version carries them is known to the client
 /// stream and the upstream connection only. Objects are used again for other exchanges.

@@ -58,12 +58,12 @@ package enum TLSWriteResult: Hashable, Sendable {
 /// it is done, the socket says EAGAIN, or it has done as much as one call does, and its result says
 /// which.
 package final class TLSClientConnection {
-    private let context: TLSClientContext
-    private let ssl: OpaquePointer
+    let context: TLSClientContext
+    let ssl: OpaquePointer
     private let socket: UnsafeMutablePointer<SocketState>
     private let sessionKey: TLSSessionCache.Key
     /// What the offered session's full handshake found.
-    private let offeredFacts: TrustFacts?
+    let offeredFacts: TrustFacts?
 
     /// What was found about the server; nil until the handshake has judged it.
     package private(set) var facts: TrustFacts?
@@ -79,7 +79,9 @@ package final class TLSClientConnection {
     /// Whether there is a `failure`, for reads and writes to look at without touching it.
     private var isBroken = false
     private var refusal: TrustFailure?
-    private var isOpen = false
+    private(set) var isOpen = false
+    /// The fatal alert that was sent to the server; nil for none.
+    package private(set) var sentAlert: TLSAlert?
     /// Whether close_notify is on its way: the library would take another try as a wish to wait for
     /// the server's.
     private var isShutDown = false
@@ -224,31 +226,10 @@ extension TLSClientConnection {
         if isOpen { socket.pointee.lateMessages += 1 }
     }
 
-    /// Whether the handshake resumed a session.
-    package var isResumed: Bool { pinfold_SSL_session_reused(ssl) == 1 }
-
-    /// The version in use; nil before the handshake.
-    package var version: TLSVersion? {
-        guard isOpen else { return nil }
-        return TLSVersion.allCases.first { $0.number == SSL_version(ssl) }
-    }
-
-    /// The cipher suite's name; nil before the handshake.
-    package var cipherSuite: String? {
-        guard isOpen, let name = SSL_CIPHER_get_name(SSL_get_current_cipher(ssl)) else {
-            return nil
-        }
-        return String(cString: name)
-    }
-
-    /// What ALPN selected; nil if the server selected nothing.
-    package var applicationProtocol: String? {
-        var start: UnsafePointer<UInt8>?
-        var count: UInt32 = 0
-        SSL_get0_alpn_selected(ssl, &start, &count)
-        guard let start, count > 0 else { return nil }
-        let name = UnsafeBufferPointer(start: start, count: Int(count))
-        return String(decoding: name, as: UTF8.self)
+    /// Notes an alert that is sent, as the library gives it. Called by the library.
+    func noteSentAlert(_ value: Int32) {
+        let alert = TLSAlert(code: UInt8(truncatingIfNeeded: value))
+        if value >> 8 == SSL3_AL_FATAL { sentAlert = alert }
     }
 }
 

@@ -78,9 +78,12 @@ package final class TLSClientContext: @unchecked Sendable {
         self.roots = roots
         self.sessions = sessions
         identity = TLSClientContext.identities.wrappingAdd(1, ordering: .relaxed).newValue
-        SSL_CTX_set_info_callback(context) { ssl, event, _ in
-            guard event & SSL_CB_LOOP != 0 else { return }
-            TLSClientConnection.from(ssl)?.noteHandshakeMessage()
+        SSL_CTX_set_info_callback(context) { ssl, event, value in
+            if event & SSL_CB_LOOP != 0 {
+                TLSClientConnection.from(ssl)?.noteHandshakeMessage()
+            } else if event & SSL_CB_WRITE_ALERT == SSL_CB_WRITE_ALERT {
+                TLSClientConnection.from(ssl)?.noteSentAlert(value)
+            }
         }
         guard sessions != nil else { return }
         let mode = SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL

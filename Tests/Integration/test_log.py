@@ -177,9 +177,10 @@ def test_at_level_trace_connections_are_told(gateway, origin):
     running.wait_log(rf" trace connecting .*server=127.0.0.1:{there.port}")
 
 
-def test_at_level_info_nothing_of_it_is_written(gateway, origin):
+@pytest.mark.parametrize("level, quiet", [("info", "debug|trace"), ("debug", "trace")])
+def test_nothing_of_a_level_that_is_off_is_written(gateway, origin, level, quiet):
     there = origin(lambda _: reply(b"x"))
-    running = gateway({"workers": 1})
+    running = gateway({"workers": 1, "log": {"level": level}})
     assert running.get(f"http://127.0.0.1:{there.port}/").status == 200
     running.wait_access(1)
-    assert not re.search(r"^\S+ (debug|trace) ", running.log(), re.MULTILINE)
+    assert not re.search(rf"^\S+ ({quiet}) ", running.log(), re.MULTILINE)

@@ -206,6 +206,7 @@ final class ConnectOperation: EventHandler {
         worker.loop.remove(attempt, keepingOpen: attempt.descriptor)
         let endpoint = plan.attempts[index]
         for other in attempts.indices { drop(other) }
+        worker.trace("connected", ["host": "\(host)", "server": "\(endpoint)"])
         worker.metrics.record(
             .upstreamConnect,
             microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - started)))

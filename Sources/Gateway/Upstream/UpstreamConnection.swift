@@ -81,6 +81,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     func beginHandshake(timeoutMilliseconds: Int64) {
         handshakeStarted = Clock.monotonicMicroseconds()
         worker.loop.setDeadline(self, after: timeoutMilliseconds)
+        if worker.traces, let tls = transport.tls { traceHandshakeStart(tls) }
         continueHandshake()
     }
 
@@ -93,17 +94,18 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             worker.loop.setDeadline(self, after: nil)
             state = .idle
             worker.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
-            worker.metrics.record(
-                .tlsHandshake,
-                microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted)))
+            let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
+            worker.metrics.record(.tlsHandshake, microseconds: duration)
             worker.countPins(origin, failure: nil)
             if let end = tls.certificateEnd {
                 worker.metrics.noteCertificate(host: origin.route, notAfter: end)
             }
             if worker.debugs { worker.debugTrusted(origin, endpoint) }
+            if worker.traces { traceHandshakeEnd(tls, microseconds: duration) }
             worker.upstreams.handshakeEnded(self, nil)
         case .failed(let error):
             worker.countHandshakeFailure(error, origin)
+            if worker.traces { traceHandshakeFailure(.tlsFailed(error)) }
             close()
             worker.upstreams.handshakeEnded(self, .tlsFailed(error))
         }
@@ -285,9 +287,10 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     override func deadlineReached() {
         switch state {
         case .closed: return
-        case .idle: worker.upstreams.discardIdle(self)
+        case .idle: worker.upstreams.discardIdle(self, .idleTimeout)
         case .handshaking:
             worker.metrics.add(.tlsHandshakesTimeout)
+            if worker.traces { traceHandshakeFailure(.tlsTimeout) }
             close()
             worker.upstreams.handshakeEnded(self, .tlsTimeout)
         case .active:
@@ -309,7 +312,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     func close() {
         guard state != .closed else { return }
         let wasEstablished = state != .handshaking
-        worker.trace("closed", ["host": "\(origin.key.host)", "server": "\(endpoint)"])
+        if worker.traces { traceEnd() }
         state = .closed
         input = nil
         output.discard()

@@ -61,7 +61,7 @@ extension UpstreamPool {
     private func takeOver(_ places: Places, of victim: UpstreamConnection) {
         isMakingRoom = true
         victim.places.subtract(places)
-        discardIdle(victim)
+        discardIdle(victim, .makesRoom)
         isMakingRoom = false
     }
 
@@ -114,6 +114,7 @@ extension UpstreamPool {
             return forgetIfUnused(origin)
         }
         guard takePlaces(origin, holding: .origin) else { return }
+        if worker.traces { tracePlace(origin, .origin) }
         connect(origin)
         if origin.waiters.count > origin.connecting {
             connectForWaiters(origin)
@@ -127,7 +128,10 @@ extension UpstreamPool {
             guard next.isStarved else { continue }
             next.isStarved = false
             guard next.waiters.count > next.connecting else { continue }
-            if takePlaces(next, holding: .total) { connect(next) }
+            if takePlaces(next, holding: .total) {
+                if worker.traces { tracePlace(next, .total) }
+                connect(next)
+            }
             return connectForStarved()
         }
         total.leave(worker.index)
@@ -189,7 +193,7 @@ extension UpstreamPool {
             let idle =
                 limit === total
                 ? idleOrder.longestIdle() : byLimit[ObjectIdentifier(limit)]?.idle.first
-            if let idle { discardIdle(idle) }
+            if let idle { discardIdle(idle, .waitedForElsewhere) }
         }
         if question.answer() {
             worker.shared.mailboxes[question.asker].post(.connectionAnswered(question))
@@ -203,7 +207,7 @@ extension UpstreamPool {
             origin.policy.configuration.limits.pending == 0
         else { return }
         while origin.waiters.count > origin.connecting,
-            let consumer = takeWaiter(origin, isFresh: true)
+            let consumer = takeWaiter(origin, isFresh: true, .refused)
         {
             worker.metrics.add(.poolWaitRefusals)
             consumer.upstreamFailed(.tooManyPending, responseStarted: false)

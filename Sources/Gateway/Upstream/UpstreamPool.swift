@@ -26,6 +26,7 @@ final class UpstreamPool {
     func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool = false) {
         if !fresh, let connection = takeIdle(origin, checked: !consumer.mayBeRepeated) {
             worker.metrics.add(.upstreamConnectionsReused)
+            if worker.traces { traceReuse(connection, consumer, idleSince: connection.idleSince) }
             connection.begin(consumer)
             consumer.upstreamReady(connection)
             return
@@ -34,6 +35,7 @@ final class UpstreamPool {
         guard mayConnect || mayWait(origin) else {
             leaveLineIfNobodyWaits(origin)
             worker.metrics.add(.poolWaitRefusals)
+            if worker.traces { traceRefusal(origin, consumer) }
             consumer.upstreamFailed(.tooManyPending, responseStarted: false)
             return
         }
@@ -44,6 +46,7 @@ final class UpstreamPool {
             connect(origin, for: consumer.clientNetwork)
         } else {
             worker.metrics.add(.poolWaits)
+            if worker.traces { traceWait(origin, consumer) }
         }
     }
 
@@ -61,24 +64,29 @@ final class UpstreamPool {
     /// The consumer no longer waits.
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
         guard let waiter = origin.waiters.remove(consumer) else { return }
-        waitEnded(waiter, origin)
+        waitEnded(waiter, origin, .abandoned)
         leaveLineIfNobodyWaits(origin)
         forgetIfUnused(origin)
     }
 
     /// Counts a wait that ended, in whatever way: those in vain are the longest.
-    private func waitEnded(_ waiter: WaiterQueue.Waiter, _ origin: Origin) {
+    private func waitEnded(
+        _ waiter: WaiterQueue.Waiter, _ origin: Origin, _ end: PoolWaitEnd
+    ) {
         worker.metrics.adjust(.waiting, host: origin.route, by: -1)
         guard let since = waiter.since else { return }
         limit(of: origin).waitingExchanges.subtract(1, ordering: .relaxed)
-        worker.metrics.record(
-            .poolWait, microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - since)))
+        let microseconds = UInt64(max(0, Clock.monotonicMicroseconds() - since))
+        worker.metrics.record(.poolWait, microseconds: microseconds)
+        if worker.traces { traceWaitEnd(waiter, origin, end, microseconds: microseconds) }
     }
 
-    /// The first who would use the connection.
-    func takeWaiter(_ origin: Origin, isFresh: Bool) -> (any UpstreamConsumer)? {
+    /// The first who would use the connection; `end` is what its wait ends with.
+    func takeWaiter(
+        _ origin: Origin, isFresh: Bool, _ end: PoolWaitEnd
+    ) -> (any UpstreamConsumer)? {
         guard let waiter = origin.waiters.take(isFresh: isFresh) else { return nil }
-        waitEnded(waiter, origin)
+        waitEnded(waiter, origin, end)
         return waiter.consumer
     }
 
@@ -98,6 +106,7 @@ final class UpstreamPool {
             if !checked || Transfers.isQuiet(connection.transport.descriptor) {
                 return connection
             }
+            if worker.traces { traceEvicted(connection, .serverEndedOrSpoke) }
             connection.close()
         }
         return nil
@@ -196,7 +205,8 @@ final class UpstreamPool {
     /// A server that speaks before it was asked is no HTTP server, or somebody else speaks in its
     /// place: what it sent must not be taken for the answer to the first request.
     private func refuse(_ connection: UpstreamConnection) {
-        let consumer = takeWaiter(connection.origin, isFresh: true)
+        let consumer = takeWaiter(connection.origin, isFresh: true, .failed)
+        if worker.traces { traceNotKept(connection, .serverEndedOrSpoke) }
         connection.close()
         consumer?.upstreamFailed(.upstreamSpokeUnasked, responseStarted: false)
     }
@@ -206,7 +216,7 @@ final class UpstreamPool {
         establishing -= 1
         giveBack([.origin, .total], of: origin)
         worker.note(origin, fault)
-        if let consumer = takeWaiter(origin, isFresh: true) {
+        if let consumer = takeWaiter(origin, isFresh: true, .failed) {
             consumer.upstreamFailed(fault, responseStarted: false)
         }
         connectForWaiters(origin)
@@ -218,11 +228,13 @@ final class UpstreamPool {
         let origin = connection.origin
         guard origin.policy.trustGeneration == worker.policy.trustGeneration else {
             worker.metrics.add(.upstreamConnectionsOutdated)
+            if worker.traces { traceNotKept(connection, .outdated) }
             return connection.close()
         }
         // A new one was made for an exchange that waits here.
         let isOurs = isFresh || origin.waiters.isEmpty || !givesWay(origin)
-        if isOurs, let consumer = takeWaiter(origin, isFresh: isFresh) {
+        if isOurs, let consumer = takeWaiter(origin, isFresh: isFresh, .connection) {
+            if worker.traces, !isFresh { traceReuse(connection, consumer) }
             connection.begin(consumer)
             consumer.upstreamReady(connection)
             return
@@ -231,6 +243,9 @@ final class UpstreamPool {
         // Who still waits wants one that carried nothing before, or waits elsewhere: at another
         // origin or on another worker. Then this one makes room.
         guard origin.waiters.isEmpty, !worker.isDraining, !isWaitedFor(origin) else {
+            if worker.traces {
+                traceNotKept(connection, worker.isDraining ? .draining : .waitedForElsewhere)
+            }
             return connection.close()
         }
         origin.idle.append(connection)
@@ -239,6 +254,7 @@ final class UpstreamPool {
         worker.loop.setQuiet(connection, true)
         worker.loop.setDeadline(
             connection, after: origin.policy.configuration.timeouts.idleMilliseconds)
+        if worker.traces { traceKept(connection) }
     }
 
     /// A connection's exchange ended and it can carry another.
@@ -250,9 +266,15 @@ final class UpstreamPool {
         offer(connection, isFresh: false)
     }
 
-    /// Closes a connection that is idle.
-    func discardIdle(_ connection: UpstreamConnection) {
-        if let index = connection.origin.idle.firstIndex(where: { $0 === connection }) {
+    /// Closes a connection that is idle; by default for what the connection itself has found.
+    func discardIdle(
+        _ connection: UpstreamConnection, _ reason: PoolClosing = .serverEndedOrSpoke
+    ) {
+        let index = connection.origin.idle.firstIndex { $0 === connection }
+        if worker.traces {
+            index == nil ? traceNotKept(connection, reason) : traceEvicted(connection, reason)
+        }
+        if let index {
             connection.origin.idle.remove(at: index)
             countIdle(-1, connection.origin)
         }
@@ -288,6 +310,7 @@ final class UpstreamPool {
     @discardableResult
     func connectForWaiters(_ origin: Origin) -> Bool {
         guard origin.waiters.count > origin.connecting, takePlaces(origin) else { return false }
+        if worker.traces { tracePlace(origin, .origin) }
         connect(origin)
         return true
     }
@@ -302,19 +325,22 @@ final class UpstreamPool {
     func retire(_ origin: Origin) {
         origin.isStarved = false
         for waiter in origin.waiters.takeAll() {
-            waitEnded(waiter, origin)
+            waitEnded(waiter, origin, .superseded)
             waiter.consumer.upstreamFailed(.superseded, responseStarted: false)
         }
         leaveLineIfNobodyWaits(origin)
         worker.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
-        closeIdle(origin)
+        closeIdle(origin, .outdated)
     }
 
     /// Closes the idle connections of an origin, which hold it as it holds them.
-    func closeIdle(_ origin: Origin) {
+    func closeIdle(_ origin: Origin, _ reason: PoolClosing) {
         let idle = origin.idle
         origin.idle = []
         countIdle(-idle.count, origin)
-        for connection in idle { connection.close() }
+        for connection in idle {
+            if worker.traces { traceEvicted(connection, reason) }
+            connection.close()
+        }
     }
 }

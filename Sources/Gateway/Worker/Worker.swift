@@ -322,6 +322,6 @@ final class Worker {
             (handler as? ClientConnection)?.cutOff()
             (handler as? UpstreamConnection)?.close()
         }
-        for origin in origins.removeAll() { upstreams.closeIdle(origin) }
+        for origin in origins.removeAll() { upstreams.closeIdle(origin, .draining) }
     }
 }

@@ -223,3 +223,30 @@ def test_at_level_trace_a_place_that_is_handed_on_is_told(gateway, scripted_orig
     wait_event(running, "connection not kept", reason="not-persistent")
     wait_event(running, "place granted", port=str(there.port), limit="limits.upstreamPerHost")
     wait_event(running, "wait ended", id=waits["id"], end="connection")
+
+
+def test_at_level_trace_a_wait_in_vain_is_told(gateway, scripted_origin):
+    release, arrived = threading.Event(), threading.Event()
+    there = scripted_origin(waiting(release, arrived))
+    running = gateway({**TRACED_POOL, "limits": {"upstreamPerHost": 1}})
+    try:
+        with running.wire() as first, running.wire() as second, running.wire() as third:
+            first.send(request(there.url()))
+            assert arrived.wait(10)
+            third.send(request(there.url()))
+            waits = wait_event(running, "waits for a place", waiting="1")
+            third.reset()
+            wait_event(running, "wait ended", id=waits["id"], end="abandoned")
+            second.send(request(there.url()))
+            waits = wait_event(running, "waits for a place", 2, waiting="1")
+            # The same server under new rules: the request waits there anew.
+            running.write_config(merged(running.config, {"hosts": [{"match": ["new.test"]}]}))
+            running.signal(signal.SIGHUP)
+            wait_event(running, "wait ended", id=waits["id"], end="superseded")
+            wait_event(running, "waits for a place", 2, id=waits["id"], waiting="1")
+            release.set()
+            assert [first.read().status, second.read().status] == [200, 200]
+    finally:
+        release.set()
+    wait_event(running, "connection not kept", reason="outdated")
+    wait_event(running, "wait ended", id=waits["id"], end="connection")

@@ -235,6 +235,28 @@ def test_who_waits_for_a_connection_gets_it_under_a_raised_limit(gateway, script
             wire.close()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_waits_for_a_connection_while_the_policy_changes_gets_the_next_place(
+        gateway, scripted_origin, workers):
+    """The connection under the old policy ends with its exchange, and others wait for its place."""
+    release, arrived = threading.Event(), threading.Event()
+    there = scripted_origin(waiting(release, arrived))
+    running = gateway(
+        {"workers": workers, "limits": {"upstreamPerHost": 1}, "cache": {"enabled": False}})
+    wires = [running.wire() for _ in range(4)]
+    try:
+        for wire in wires:
+            wire.send(request(there.url("/")))
+        until(lambda: running.metric("pinfold_upstream_pool_waiting") == 3, "the others wait")
+        reload(running, {"hosts": [{"match": ["new.test"]}]})
+        release.set()
+        assert [wire.read().body for wire in wires] == [b"late"] * 4
+    finally:
+        release.set()
+        for wire in wires:
+            wire.close()
+
+
 # Listeners
 
 

@@ -324,11 +324,14 @@ final class UpstreamPool {
     /// waits there back to find its origin anew.
     func retire(_ origin: Origin) {
         origin.isStarved = false
-        for waiter in origin.waiters.takeAll() {
+        let waiters = origin.waiters.takeAll()
+        // Before they go on: this worker stands in the same line again then, for the origin's
+        // successor.
+        leaveLineIfNobodyWaits(origin)
+        for waiter in waiters {
             waitEnded(waiter, origin, .superseded)
             waiter.consumer.upstreamFailed(.superseded, responseStarted: false)
         }
-        leaveLineIfNobodyWaits(origin)
         worker.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
         closeIdle(origin, .outdated)
     }

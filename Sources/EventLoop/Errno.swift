@@ -26,6 +26,9 @@ package struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
         code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM
     }
 
+    /// True when the process or the system has no descriptor left: closing one helps.
+    package var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
+
     package var description: String { "\(String(cString: strerror(code))) (errno \(code))" }
 }
 

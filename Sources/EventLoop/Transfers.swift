@@ -73,6 +73,12 @@ package enum Transfers {
         }
     }
 
+    /// Whether there is something to read, or, on a listening socket, to accept.
+    package static func isReadable(_ fd: Int32) -> Bool {
+        var asked = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
+        return poll(&asked, 1, 0) > 0
+    }
+
     /// Whether bytes have arrived at a socket that nobody has read yet.
     package static func hasUnreadBytes(_ fd: Int32) -> Bool {
         var byte: UInt8 = 0

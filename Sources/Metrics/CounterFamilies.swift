@@ -50,8 +50,14 @@ struct CounterFamily: Sendable {
             ]),
         CounterFamily(
             "pinfold_client_connections_evicted",
-            "Idle client connections that were closed to make room for another one.",
-            .clientConnectionsClosedForRoom),
+            "Client connections that were closed to make room for others, by reason and state.",
+            [
+                Series("reason=\"limit\",state=\"idle\"", .clientsEvictedByLimit),
+                Series("reason=\"limit\",state=\"head\"", .slowHeadsEvicted),
+                Series("reason=\"limit\",state=\"lingering\"", .lingeringClientsEvicted),
+                Series("reason=\"client_limit\",state=\"idle\"", .clientsEvictedByClientLimit),
+                Series("reason=\"descriptors\",state=\"idle\"", .clientsEvictedForDescriptors),
+            ]),
         CounterFamily(
             "pinfold_client_heads_evicted",
             "Requests refused while they arrived because the memory for such requests was full.",

@@ -9,8 +9,15 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case clientConnectionsRefusedByClientLimit
     /// Refused while its head arrived, for want of memory for such heads.
     case clientHeadsEvicted
-    /// Idle, closed to make room for another connection.
-    case clientConnectionsClosedForRoom
+    /// Idle, closed for another connection at the limit of all, or of its client.
+    case clientsEvictedByLimit
+    case clientsEvictedByClientLimit
+    /// Idle, closed because descriptors had run out.
+    case clientsEvictedForDescriptors
+    /// Closed for another connection at the limit of all: the head did not arrive, or only the
+    /// client's end was waited for.
+    case slowHeadsEvicted
+    case lingeringClientsEvicted
     /// Closed at once: the client's address is not in the configured networks.
     case clientConnectionsRefusedByAddress
     /// Accepting was paused for want of descriptors (EMFILE, ENFILE).

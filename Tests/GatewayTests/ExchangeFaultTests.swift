@@ -40,7 +40,8 @@ enum EveryFault {
         case .onlyIfCached: .storedBodyUnreadable
         case .storedBodyUnreadable: .clientExchangeLimit
         case .clientExchangeLimit: .headBuffersFull
-        case .headBuffersFull: .tooManyPending
+        case .headBuffersFull: .connectionsFull
+        case .connectionsFull: .tooManyPending
         case .tooManyPending: .poolWaitTimeout
         case .poolWaitTimeout: .nameNotResolved(.nxdomain)
         case .nameNotResolved: .connectFailed(.connectionRefused)
@@ -203,6 +204,7 @@ enum EveryFault {
             (.eventStreamTimeout, 504, "event-stream-timeout", "connection_read_timeout"),
             (.tunnelIdleTimeout, 504, "tunnel-idle-timeout", "connection_read_timeout"),
             (.clientTimeout, 504, "client-timeout", "connection_write_timeout"),
+            (.connectionsFull, 408, "connections-full", "http_request_error"),
         ] as [(ExchangeFault, UInt16, String, String)])
     func aFaultHasItsStatusReasonAndErrorType(
         fault: ExchangeFault, status: UInt16, reason: String, errorType: String

@@ -9,7 +9,7 @@ struct SharedLimitTests {
         #expect(limit.take(limit: 2))
         #expect(limit.take(limit: 2))
         #expect(!limit.take(limit: 2))
-        #expect(limit.giveBack() == nil)
+        #expect(limit.giveBack(limit: 2) == nil)
         #expect(limit.take(limit: 2))
         #expect(limit.taken == 2)
     }
@@ -31,11 +31,37 @@ struct SharedLimitTests {
         _ = limit.take(limit: 1)
         _ = limit.take(limit: 1, orWaitAs: 1, isStarved: false)
         _ = limit.take(limit: 1, orWaitAs: 2, isStarved: false)
-        #expect(limit.giveBack() == 1)
+        #expect(limit.giveBack(limit: 1) == 1)
         #expect(!limit.take(limit: 1), "nobody else gets it")
-        #expect(limit.giveBack() == 2)
-        #expect(limit.giveBack() == nil)
+        #expect(limit.giveBack(limit: 1) == 2)
+        #expect(limit.giveBack(limit: 1) == nil)
         #expect(limit.taken == 0)
+    }
+
+    @Test func `while more are taken than there may be nobody gets what is given back`() {
+        let limit = SharedLimit()
+        for _ in 0..<4 { _ = limit.take(limit: 4) }
+        _ = limit.take(limit: 4, orWaitAs: 1, isStarved: false)
+        #expect(!limit.isOver)
+        limit.adapt(to: 2)
+        #expect(limit.isOver)
+        #expect(limit.giveBack(limit: 2) == nil)
+        #expect(limit.isOver)
+        #expect(limit.giveBack(limit: 2) == nil)
+        #expect(!limit.isOver, "as many are taken as there may be")
+        #expect(limit.isWaitedFor, "the worker in line is still there")
+        #expect(limit.giveBack(limit: 2) == 1)
+        #expect(limit.taken == 2)
+    }
+
+    @Test func `unused places are wanted while there are too many`() {
+        let limit = SharedLimit()
+        for _ in 0..<2 { _ = limit.take(limit: 2) }
+        limit.adapt(to: 1)
+        #expect(limit.isWaitedFor, "an idle connection is not kept")
+        limit.adapt(to: 2)
+        #expect(!limit.isWaitedFor)
+        #expect(!limit.isOver)
     }
 
     @Test func `a worker with less than its share comes before the others`() {
@@ -43,9 +69,9 @@ struct SharedLimitTests {
         _ = limit.take(limit: 1)
         _ = limit.take(limit: 1, orWaitAs: 1, isStarved: false)
         _ = limit.take(limit: 1, orWaitAs: 2, isStarved: true)
-        #expect(limit.giveBack() == 2)
+        #expect(limit.giveBack(limit: 1) == 2)
         #expect(!limit.hasStarved)
-        #expect(limit.giveBack() == 1)
+        #expect(limit.giveBack(limit: 1) == 1)
     }
 
     @Test func `who has left the line gets nothing`() {
@@ -54,7 +80,7 @@ struct SharedLimitTests {
         _ = limit.take(limit: 1, orWaitAs: 1, isStarved: true)
         limit.leave(1)
         #expect(!limit.isWaitedFor)
-        #expect(limit.giveBack() == nil)
+        #expect(limit.giveBack(limit: 1) == nil)
         #expect(limit.taken == 0)
     }
 

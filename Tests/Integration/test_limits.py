@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import resource
+import signal
 import socket
 import threading
 import time
 
 import pytest
-from support.gateway import Gateway
+from support.gateway import Gateway, merged
 from support.origin import OriginConnection, reply, waiting
 from support.wait import SANITIZER, until
 from support.wire import Closed, Wire, connect, request
@@ -45,13 +47,16 @@ def closing(*wires: Wire):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_client_has_at_most_its_share_of_connections(gateway, origin, workers):
+def test_a_client_has_at_most_its_share_of_connections(gateway, origin, scripted_origin, workers):
     there = origin(lambda _: reply(b"x"))
+    release, arrived = threading.Event(), threading.Event()
+    slow = scripted_origin(waiting(release, arrived))
     running = gateway({**NO_CACHE, "workers": workers, "limits": {"perClient": {"connections": 3}}})
     held = [wire_from(running, "127.0.0.2") for _ in range(3)]
     with closing(*held):
         for wire in held:
-            assert wire.ask(request(there.url("/"))).status == 200
+            wire.send(request(slow.url("/")))
+        until(lambda: running.metric("pinfold_http_requests_in_flight") == 3, "all are in use")
         beyond = wire_from(running, "127.0.0.2")
         assert is_refused(beyond, there.url("/")), "a fourth connection is closed"
         beyond.close()
@@ -61,6 +66,8 @@ def test_a_client_has_at_most_its_share_of_connections(gateway, origin, workers)
         assert running.metric(
             "pinfold_client_connections_refused_total", reason="client_limit") == 1
         running.wait_log(r"client-connection-limit")
+        release.set()
+        assert [wire.read().status for wire in held] == [200] * 3
         held.pop().close()
 
         def served() -> bool:
@@ -68,6 +75,32 @@ def test_a_client_has_at_most_its_share_of_connections(gateway, origin, workers)
                 return not is_refused(wire, there.url("/"))
 
         until(served, "a connection that was closed makes room")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_at_its_limit_a_client_gives_up_its_longest_idle_connection(gateway, origin, workers):
+    """On whichever worker it is; other clients' are left alone."""
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({**NO_CACHE, "workers": workers, "limits": {"perClient": {"connections": 3}}})
+    other = wire_from(running, "127.0.0.3")
+    held = [wire_from(running, "127.0.0.2") for _ in range(3)]
+    with closing(other, *held):
+        for wire in [other, *held]:
+            assert wire.ask(request(there.url("/"))).status == 200
+        for _ in range(3 * workers):
+            held.append(wire_from(running, "127.0.0.2"))
+            answer = held[-1].ask(request(there.url("/")))
+            assert answer.status == 200, "no connection is refused while another one is idle"
+        assert running.metric(
+            "pinfold_client_connections_evicted_total", reason="client_limit") == 3 * workers
+        assert running.metric(
+            "pinfold_client_connections_refused_total", reason="client_limit") == 0
+        assert other.ask(request(there.url("/"))).status == 200
+        if workers == 1:
+            for wire in held[:3]:
+                assert wire.ended(), "the longest idle are closed"
+            for wire in held[3:]:
+                assert wire.ask(request(there.url("/"))).status == 200
 
 
 def test_a_client_has_at_most_its_share_of_exchanges(gateway, scripted_origin):
@@ -191,6 +224,92 @@ def test_a_connection_in_use_is_not_closed_for_another(gateway, scripted_origin,
         release.set()
         for wire in held:
             wire.close()
+
+
+def test_a_connection_is_not_idle_when_its_request_has_just_arrived(gateway, origin):
+    """It is there and not read yet when somebody else's connection is accepted."""
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({**NO_CACHE, "workers": 1, "limits": {"connections": 1}})
+    with running.wire() as held:
+        assert held.ask(request(there.url("/"))).status == 200
+        running.pause()
+        newcomer = wire_from(running, "127.0.0.2")  # told first
+        held.send(request(there.url("/")))
+        running.signal(signal.SIGCONT)
+        assert held.read().status == 200
+        assert is_refused(newcomer, there.url("/"))
+        newcomer.close()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_requests_that_do_not_arrive_make_room_the_oldest_first(gateway, origin, workers):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({**NO_CACHE, "workers": workers, "limits": {"connections": 4},
+                       "timeouts": {"head": "60s"}})
+    slow = []
+    for _ in range(4):
+        before = running.metric("pinfold_client_head_buffer_bytes")
+        slow.append(running.wire())
+        slow[-1].send("GET http://a.test/ HTTP/1.1\r\nHost: a.t")
+        until(lambda held=before: running.metric("pinfold_client_head_buffer_bytes") > held,
+              "it has begun")
+
+    def served() -> bool:
+        with contextlib.closing(wire_from(running, "127.0.0.2")) as wire:
+            return not is_refused(wire, there.url("/"))
+
+    with closing(*slow):
+        until(served, "after a second a request that does not arrive makes room")
+        assert running.metric("pinfold_client_connections_evicted_total", state="head") == 1
+        line = next(line for line in running.wait_access(1) if line["status"] == 408)
+        assert line["reason"] == "connections-full"
+        if workers == 1:
+            refused = slow[0].read()
+            assert refused.status == 408 and b"connections-full" in refused.body
+            slow[3].send(b"est\r\n\r\n" + request(there.url("/")))
+            assert slow[3].read().status >= 500, "the others go on: this name has no address"
+            assert slow[3].read().status == 200
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_answered_connections_that_linger_make_room(gateway, origin, workers):
+    """The response has been given, and the client does not close its end."""
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({**NO_CACHE, "workers": workers, "limits": {"connections": 4}})
+    answered = [running.wire() for _ in range(4)]
+    with closing(*answered):
+        for wire in answered:
+            assert wire.ask(request(there.url("/"), Connection="close")).status == 200
+        for _ in range(4):
+            with contextlib.closing(wire_from(running, "127.0.0.2")) as wire:
+                assert wire.ask(request(there.url("/"))).status == 200, "nobody is turned away"
+        assert running.metric("pinfold_client_connections_refused_total", reason="limit") == 0
+        for wire in answered:
+            assert wire.ended(), "nothing of the response is lost"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_idle_connections_make_room_when_descriptors_run_out(gateway, origin, workers):
+    def few_descriptors() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))
+
+    there = origin(lambda _: reply(b"x"))
+    running = gateway(
+        {**NO_CACHE, "workers": workers, "limits": {"connections": 20_000}},
+        preexec=few_descriptors)
+    crowd = [running.wire()]
+    with closing(crowd[0]):
+        for _ in range(150):
+            crowd.append(wire_from(running, "127.0.0.2"))
+            answer = crowd[-1].ask(request(there.url("/")))
+            assert answer.status == 200, "idle ones make room for it and for what it asks"
+        assert running.metric(
+            "pinfold_client_connections_evicted_total", reason="descriptors") >= 70
+        running.wait_log("descriptors have run out")
+        if workers == 1:
+            assert crowd[0].ended(), "the longest idle goes first"
+    for wire in crowd:
+        wire.close()
 
 
 # Thousands at once
@@ -405,6 +524,64 @@ def test_nobody_waits_where_none_may(gateway, scripted_origin, workers):
             wire.close()
 
 
+@pytest.mark.parametrize("workers", [2, 4])
+def test_nobody_is_refused_while_an_idle_connection_can_make_way(gateway, origin, workers):
+    """None may wait, all places are taken by idle connections, most of them on other workers."""
+    origins = [origin(lambda _: reply(b"x")) for _ in range(6)]
+    running = gateway({**NO_CACHE, "workers": workers, "limits": {"connections": 4, "pending": 0}})
+    wires = [running.wire() for _ in range(4)]
+    with closing(*wires):
+        for _ in range(3):
+            for wire in wires:
+                for there in origins:
+                    answer = wire.ask(request(there.url("/")))
+                    assert answer.status == 200, answer.body
+        for turn in range(20):  # all at once: as many as there are places
+            for number, wire in enumerate(wires):
+                wire.send(request(origins[(turn + number) % 6].url("/")))
+            assert [wire.read().status for wire in wires] == [200] * 4
+        assert running.metric("pinfold_upstream_connections_open") <= 4
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_lowered_limit_holds_although_there_is_always_somebody_who_waits(
+        gateway, scripted_origin, workers):
+    """The connections beyond it are closed when they are given back, and not used on."""
+    def script(connection: OriginConnection) -> None:
+        while connection.read_request() is not None:
+            time.sleep(0.002)  # long enough for others to wait meanwhile
+            connection.send(reply(b"x"))
+
+    there = scripted_origin(script)
+    config = {**NO_CACHE, "workers": workers, "limits": {"upstreamPerHost": 6}}
+    running = gateway(config)
+    ended, failures = threading.Event(), []
+
+    def client() -> None:
+        with running.wire() as wire:
+            while not ended.is_set():
+                status = wire.ask(request(there.url("/"))).status
+                if status != 200:
+                    failures.append(status)
+
+    clients = [threading.Thread(target=client, daemon=True) for _ in range(24)]
+    for one in clients:
+        one.start()
+    try:
+        until(lambda: running.metric("pinfold_upstream_connections_open") == 6, "all are used")
+        running.write_config(merged(running.config, {"limits": {"upstreamPerHost": 2}}))
+        running.signal(signal.SIGHUP)
+        until(lambda: running.metric("pinfold_upstream_connections_open") <= 2, "the lower limit")
+        running.write_config(merged(running.config, {"limits": {"upstreamPerHost": 5}}))
+        running.signal(signal.SIGHUP)
+        until(lambda: running.metric("pinfold_upstream_connections_open") == 5, "the higher limit")
+    finally:
+        ended.set()
+        for one in clients:
+            one.join(20)
+    assert failures == []
+
+
 def test_the_queue_for_an_origin_is_one_for_all_workers(gateway, scripted_origin):
     release, arrived = threading.Event(), threading.Event()
     there = scripted_origin(waiting(release, arrived))
@@ -414,8 +591,8 @@ def test_the_queue_for_an_origin_is_one_for_all_workers(gateway, scripted_origin
     try:
         for wire in wires:
             wire.send(request(there.url("/")))
-        until(lambda: running.metric("pinfold_upstream_pool_waiting") == 3, "three wait")
-        assert there.accepted == 2
+        until(lambda: there.accepted == 2 and running.metric("pinfold_upstream_pool_waiting") == 3,
+              "two are at the origin, three wait")
         for _ in range(5):
             assert running.get(there.url("/")).status == 503, "no fourth one may"
         release.set()

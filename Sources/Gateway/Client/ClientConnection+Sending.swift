@@ -173,7 +173,7 @@ extension ClientConnection: ClientStream {
         output = OutputQueue()
         exchange = nil
         state = .closed
-        worker.idleClients.closed(self)
+        worker.idleClients.left(self)
         worker.loop.remove(self, keepingOpen: descriptor)
         return (descriptor, leftover, pending)
     }

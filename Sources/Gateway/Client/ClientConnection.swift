@@ -43,8 +43,10 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     var lingered = 0
     private var servedGeneration: UInt64 = 0
     private var mayBeServed = false
-    /// Bytes of the buffer that an unfinished head takes up, and its neighbours among such.
+    /// Bytes of the buffer that an unfinished head takes up.
     var heldHeadBytes = 0
+    /// Since when its head is unfinished, or it lingers, and its neighbours among such.
+    var stalledSince: Int64 = 0
     var nextInLine: ClientConnection?
     var previousInLine: ClientConnection?
     /// The deadline of an incomplete head runs: it counts from the head's first byte.
@@ -104,14 +106,23 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     // MARK: Idleness
 
     var idleSince: Int64 = 0
-    var placedAt: Int64?
+    var placedAt: Int64? {
+        didSet { if placedAt == nil { hasPlaces = false } }
+    }
+    /// It has its places among the idle connections, or none are due to it.
+    var hasPlaces = false
+    /// It as one of its client's connections here; nil for the administration's.
+    var share: SharePlace?
+    /// Which of its places go to another connection when it is closed.
+    private var handsOver: ClientPlaces = []
     var isClosed: Bool { state == .closed }
     /// Nothing of a request has arrived: it may be closed to make room for another connection.
     var isIdle: Bool { state == .head && !parser.isWithinHead && input?.isEmpty ?? true }
 
     /// Nothing is expected of the client for now.
     func noteIdle() {
-        if account != nil { worker.idleClients.becameIdle(self, at: worker.loop.now) }
+        idleSince = worker.loop.now
+        if !hasPlaces { worker.idleClients.place(self) }
     }
 
     var timeouts: TimeoutsConfiguration { worker.policy.timeouts }
@@ -194,6 +205,10 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     func startLingering() {
         input = nil
         state = .lingering
+        if account != nil {
+            stalledSince = worker.loop.now
+            worker.lingeringClients.append(self)
+        }
         Sockets.shutdownWrite(descriptor)
         worker.loop.setDeadline(self, after: Self.lingerMilliseconds)
         mayHaveInput = true
@@ -201,9 +216,17 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         drive()
     }
 
-    /// - Parameter keepingRoom: its place among the connections goes to another one.
-    func close(keepingRoom: Bool = false) {
+    /// Ends at once for another connection, which takes its places. A request that was arriving is
+    /// told why, as far as its socket takes it.
+    func makeRoom(handingOver places: ClientPlaces) {
+        handsOver = places
+        if state == .head, !isIdle { refuse(.connectionsFull) }
+        cutOff()
+    }
+
+    func close() {
         guard state != .closed else { return }
+        if state == .lingering, account != nil { worker.lingeringClients.remove(self) }
         state = .closed
         worker.releasesHead(self)
         if let exchange {
@@ -214,7 +237,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         output.discard()
         worker.loop.remove(self)
         Descriptors.close(descriptor)
-        worker.idleClients.closed(self)
-        worker.clientLeft(account, keepingRoom: keepingRoom)
+        worker.idleClients.left(self)
+        worker.clientLeft(account, handingOver: handsOver)
     }
 }

@@ -26,6 +26,7 @@ package enum ExchangeFault: Error, Sendable {
     case storedBodyUnreadable
     case clientExchangeLimit
     case headBuffersFull
+    case connectionsFull
     // The way upstream.
     case tooManyPending
     case poolWaitTimeout
@@ -73,6 +74,7 @@ package enum ExchangeFault: Error, Sendable {
         case .superseded: .gateway(.superseded)
         case .clientExchangeLimit: .gateway(.clientExchangeLimit)
         case .headBuffersFull: .gateway(.headBuffersFull)
+        case .connectionsFull: .gateway(.connectionsFull)
         case .nameNotResolved(let failure): .name(failure)
         case .connectFailed(.connectionRefused): .server(.connectionRefused)
         case .connectFailed(.timedOut), .connectTimeout: .server(.connectTimeout)
@@ -158,7 +160,7 @@ extension ExchangeFault {
     package var isOwn: Bool {
         switch self {
         case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
-            .headBuffersFull, .superseded:
+            .headBuffersFull, .connectionsFull, .superseded:
             true
         case .nameNotResolved(let failure): failure.isOwn
         default: false

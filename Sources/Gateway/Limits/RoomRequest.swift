@@ -1,13 +1,35 @@
 import Synchronization
 
-/// One worker's request to the others for the places of idle client connections, made when
-/// `limits.connections` is reached and none of its own is idle.
+/// The places that a client's connection takes of the limits.
+struct ClientPlaces: OptionSet {
+    let rawValue: UInt8
+    /// Among all connections (`limits.connections`).
+    static let process = ClientPlaces(rawValue: 1)
+    /// Among those of its client (`limits.perClient.connections`).
+    static let client = ClientPlaces(rawValue: 2)
+}
+
+/// Which connections are to make room for others. The second kind is asked for only when there are
+/// none of the first.
+package enum RoomStage: Sendable {
+    /// Idle: nothing of a request has arrived.
+    case idle
+    /// Those that stand still: with a head that does not arrive, or answered and not yet closed.
+    case stalled
+}
+
+/// One worker's request to the others for places of client connections, made when a limit is
+/// reached and none of its own makes room.
 ///
-/// Whoever has idle ones closes those that are idle the longest and hands their places over without
-/// giving them back, so that nobody else takes them. The last one to answer tells the worker that
-/// asked.
+/// Whoever has such connections closes those that have been so the longest and hands their places
+/// over without giving them back, so that nobody else takes them. The last one to answer tells the
+/// worker that asked.
 package final class RoomRequest: Sendable {
     let asker: Int
+    /// Whose connections are asked for, with their places under the limit of the client too; nil:
+    /// anybody's.
+    let client: ClientAccount?
+    let stage: RoomStage
     /// How many places were asked for.
     let wantedCount: Int
     private let wanted: Atomic<Int>
@@ -17,8 +39,13 @@ package final class RoomRequest: Sendable {
     /// - Parameters:
     ///   - wanted: how many places.
     ///   - others: how many workers are asked.
-    init(asker: Int, wanted: Int, others: Int) {
+    init(
+        asker: Int, client: ClientAccount? = nil, stage: RoomStage = .idle, wanted: Int,
+        others: Int
+    ) {
         self.asker = asker
+        self.client = client
+        self.stage = stage
         wantedCount = wanted
         self.wanted = Atomic(wanted)
         unanswered = Atomic(others)

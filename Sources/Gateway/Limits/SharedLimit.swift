@@ -25,18 +25,25 @@ package final class SharedLimit: Sendable {
     private struct State {
         var taken = 0
         var line: [Waiter] = []
+        /// More places are taken than there are since the limit was lowered.
+        var isOver = false
     }
 
     private let state = Locked(State())
     private let waiting = Atomic<Int>(0)
     private let starved = Atomic<Int>(0)
+    private let over = Atomic<Bool>(false)
     /// Exchanges of all workers that wait for a connection.
     let waitingExchanges = Atomic<Int>(0)
     /// Connections that carry a request whose content has not all arrived.
     let uploads = Atomic<Int>(0)
 
-    /// Whether a worker stands in line.
+    /// Whether a place that is not used is wanted: a worker stands in line, or there are more taken
+    /// than there may be.
     var isWaitedFor: Bool { waiting.load(ordering: .relaxed) > 0 }
+
+    /// Whether more places are taken than there may be: the limit was lowered.
+    var isOver: Bool { over.load(ordering: .relaxed) }
 
     /// Whether a worker stands in line that has less than its share.
     var hasStarved: Bool { starved.load(ordering: .relaxed) > 0 }
@@ -63,23 +70,33 @@ package final class SharedLimit: Sendable {
             }
             if state.line.contains(where: { $0.worker == worker }) { return .waits(isNew: false) }
             state.line.append(Waiter(worker: worker, isStarved: isStarved))
-            count(state.line)
+            publish(state)
             return .waits(isNew: true)
         }
     }
 
-    /// Gives a place back. The worker that it has been handed over to, if any.
-    func giveBack() -> Int? {
+    /// Gives a place back. The worker that it has been handed over to, if any: while more are taken
+    /// than there may be, nobody gets it.
+    func giveBack(limit: Int) -> Int? {
         state.withLock { state in
-            guard !state.line.isEmpty else {
+            defer { publish(state) }
+            guard !state.line.isEmpty, state.taken <= limit else {
                 state.taken -= 1
                 assert(state.taken >= 0)
+                state.isOver = state.taken > limit
                 return nil
             }
+            state.isOver = false
             let next = state.line.firstIndex(where: \.isStarved) ?? 0
-            let waiter = state.line.remove(at: next)
-            count(state.line)
-            return waiter.worker
+            return state.line.remove(at: next).worker
+        }
+    }
+
+    /// There are as many places from now on.
+    func adapt(to limit: Int) {
+        state.withLock { state in
+            state.isOver = state.taken > limit
+            publish(state)
         }
     }
 
@@ -87,7 +104,7 @@ package final class SharedLimit: Sendable {
     func leave(_ worker: Int) {
         state.withLock { state in
             state.line.removeAll { $0.worker == worker }
-            count(state.line)
+            publish(state)
         }
     }
 
@@ -97,9 +114,10 @@ package final class SharedLimit: Sendable {
     }
 
     /// What readers without the lock see.
-    private func count(_ line: [Waiter]) {
-        waiting.store(line.count, ordering: .relaxed)
-        starved.store(line.count(where: \.isStarved), ordering: .relaxed)
+    private func publish(_ state: State) {
+        over.store(state.isOver, ordering: .relaxed)
+        waiting.store(state.line.count + (state.isOver ? 1 : 0), ordering: .relaxed)
+        starved.store(state.line.count(where: \.isStarved), ordering: .relaxed)
     }
 }
 

@@ -1,19 +1,29 @@
 import Addressing
 import EventLoop
 
-/// A connection that was accepted at the limit, while other workers are asked for a place.
+/// A connection that was accepted at a limit, while other workers are asked for a place.
 struct Newcomer {
     let descriptor: Int32
     let peer: Endpoint
     let listener: Listener
-    let account: ClientAccount
+    var account: ClientAccount
+    /// It has a place among its client's connections.
+    var isCounted: Bool
 }
 
-// Which connections are taken in: within the limit of their client, and within that of the process,
-// for which idle ones make room.
+// Which connections are taken in: within the limit of their client, and within that of the process.
+//
+//     client's limit reached ──► its longest idle connection here, then elsewhere ──► refused
+//     limits.connections reached ──► the longest idle one here, then elsewhere
+//                                ──► the one that stands still the longest here, then elsewhere
+//                                ──► turned away
+//
+// Who has to make room is in `Worker+Room`.
 extension Worker {
-    /// Connections that may wait for a place at once; more are turned away.
+    /// Connections that may wait for a place of the process at once; more are turned away.
     private static let waitingNewcomers = 64
+    /// And for a place of their client: one that is at its limit gets no more of the others' time.
+    private static let waitingOfClient = 8
     /// A client over its limit is logged once in so long.
     private static let refusalLogMilliseconds: Int64 = 10_000
 
@@ -22,82 +32,107 @@ extension Worker {
         // The administration takes no client's place.
         guard listener.isCounted else { return admit(descriptor, peer, listener, account: nil) }
         let limit = policy.configuration.limits.perClient.connections
-        guard let account = shared.clients.open(peer.address, limit: limit) else {
+        if let account = shared.clients.open(peer.address, limit: limit) {
+            return seekRoom(
+                Newcomer(
+                    descriptor: descriptor, peer: peer, listener: listener, account: account,
+                    isCounted: true))
+        }
+        guard let account = shared.clients.account(of: peer.address) else {
+            // All of them were closed at this moment, on other workers.
             metrics.add(.clientConnectionsRefusedByClientLimit)
-            logRefusal(of: peer.address, limit: limit)
             return Descriptors.close(descriptor)
         }
-        let newcomer = Newcomer(
-            descriptor: descriptor, peer: peer, listener: listener, account: account)
-        if takesRoom() || makesRoom() {
-            admit(newcomer)
-        } else if shared.workerCount > 1, newcomers.count < Self.waitingNewcomers {
-            newcomers.append(newcomer)
-            askForRoom()
-        } else {
-            turnAway(newcomer)
-        }
+        seekShare(
+            Newcomer(
+                descriptor: descriptor, peer: peer, listener: listener, account: account,
+                isCounted: false))
     }
 
-    private func admit(_ newcomer: Newcomer) {
+    func admit(_ newcomer: Newcomer) {
         admit(
             newcomer.descriptor, newcomer.peer, newcomer.listener, account: newcomer.account)
     }
 
-    private func turnAway(_ newcomer: Newcomer) {
-        metrics.add(.clientConnectionsRefusedByLimit)
-        shared.clients.close(newcomer.account)
+    /// Finds a place in the process for one that has its client's.
+    private func seekRoom(_ newcomer: Newcomer) {
+        if takesRoom() || makesRoom(.idle) { return admit(newcomer) }
+        if waits(newcomer, for: nil, atMost: Self.waitingNewcomers) { return }
+        if makesRoom(.stalled) { return admit(newcomer) }
+        turnAway(newcomer)
+    }
+
+    /// Finds both places for one whose client has as many connections as it may.
+    private func seekShare(_ newcomer: Newcomer) {
+        let account = newcomer.account
+        if makesRoom(.idle, of: account) { return admit(newcomer) }
+        if waits(newcomer, for: account, atMost: Self.waitingOfClient) { return }
+        refuse(newcomer)
+    }
+
+    /// Its client has no place for it.
+    private func refuse(_ newcomer: Newcomer) {
+        metrics.add(.clientConnectionsRefusedByClientLimit)
+        if newcomer.account.mayLog(now: loop.now, every: Self.refusalLogMilliseconds) {
+            shared.logger.warning(
+                "a client's connections are refused: it has as many as limits.perClient allows",
+                metadata: [
+                    "client": "\(newcomer.account.network)",
+                    "limit": "\(policy.configuration.limits.perClient.connections)",
+                    "reason": "client-connection-limit",
+                ])
+        }
         Descriptors.close(newcomer.descriptor)
     }
 
-    private func logRefusal(of address: IPAddress, limit: Int) {
-        guard let account = shared.clients.account(of: address),
-            account.mayLog(now: loop.now, every: Self.refusalLogMilliseconds)
-        else { return }
-        shared.logger.warning(
-            "a client's connections are refused: it has as many as limits.perClient allows",
-            metadata: [
-                "client": "\(account.network)", "limit": "\(limit)",
-                "reason": "client-connection-limit",
-            ])
+    /// The process has no place for it.
+    private func turnAway(_ newcomer: Newcomer) {
+        metrics.add(.clientConnectionsRefusedByLimit)
+        if newcomer.isCounted { shared.clients.close(newcomer.account) }
+        Descriptors.close(newcomer.descriptor)
     }
 
-    // MARK: The limit of the process
-
-    /// Counts one more connection under `limits.connections`; false: there are as many.
-    private func takesRoom() -> Bool {
-        let open = shared.clientConnections.add(1, ordering: .relaxed).newValue
-        if open <= policy.configuration.limits.connections { return true }
-        givesRoomBack()
-        return false
-    }
-
-    func givesRoomBack() { shared.clientConnections.subtract(1, ordering: .relaxed) }
-
-    /// Closes this worker's connection that is idle the longest and takes its place.
-    private func makesRoom() -> Bool {
-        guard let idle = idleClients.longestIdle() else { return false }
-        metrics.add(.clientConnectionsClosedForRoom)
-        idle.close(keepingRoom: true)
-        return true
+    /// Nobody waits for a place any more.
+    func turnNewcomersAway() {
+        let lines = newcomers.values
+        newcomers = [:]
+        for var line in lines {
+            while let newcomer = line.popFirst() { turnAway(newcomer) }
+        }
     }
 
     // MARK: Asking the other workers
 
-    private func askForRoom() {
-        guard !isAskingForRoom else { return }
-        isAskingForRoom = true
+    /// Has a newcomer wait for the other workers' answer; false: it may not.
+    private func waits(_ newcomer: Newcomer, for client: ClientAccount?, atMost most: Int) -> Bool {
+        guard shared.workerCount > 1 else { return false }
+        let key = client.map { ObjectIdentifier($0) }
+        guard var line = newcomers[key] else {
+            var line = FIFO<Newcomer>()
+            line.append(newcomer)
+            newcomers[key] = line
+            askForRoom(.idle, of: client, wanted: 1)
+            return true
+        }
+        guard line.count < most else { return false }
+        line.append(newcomer)
+        newcomers[key] = line
+        return true
+    }
+
+    private func askForRoom(_ stage: RoomStage, of client: ClientAccount?, wanted: Int) {
         let request = RoomRequest(
-            asker: index, wanted: newcomers.count, others: shared.workerCount - 1)
+            asker: index, client: client, stage: stage, wanted: wanted,
+            others: shared.workerCount - 1)
         for (other, mailbox) in shared.mailboxes.enumerated() where other != index {
             mailbox.post(.roomWanted(request))
         }
     }
 
-    /// Another worker asks for the places of idle connections.
+    /// Another worker asks for places.
     func roomWanted(_ request: RoomRequest) {
         while request.claim() {
-            guard makesRoom() else {
+            guard makesRoom(request.stage, of: request.client) else {
                 request.giveUp()
                 break
             }
@@ -108,29 +143,72 @@ extension Worker {
 
     /// All workers have answered.
     func roomMade(_ request: RoomRequest) {
-        isAskingForRoom = false
+        let key = request.client.map { ObjectIdentifier($0) }
+        var line = newcomers.removeValue(forKey: key) ?? FIFO()
         var places = request.grantedCount
-        let waiting = newcomers.count
-        for position in 0..<waiting {
-            guard let newcomer = newcomers.popFirst() else { break }
+        var left = FIFO<Newcomer>()
+        // Those at the head of the line whom the question was asked for; more came since.
+        var unserved = 0
+        for position in 0..<line.count {
+            guard let newcomer = line.popFirst() else { break }
             if places > 0 {
                 places -= 1
                 admit(newcomer)
-            } else if takesRoom() || makesRoom() {
+            } else if !findsPlace(newcomer, request) {
+                left.append(newcomer)
+                if position < request.wantedCount { unserved += 1 }
+            }
+        }
+        for _ in 0..<places { giveBackPlaces(request.client) }
+        goOn(left, unserved: unserved, after: request)
+    }
+
+    /// Looks once more on this worker for one that nobody had a place for.
+    private func findsPlace(_ newcomer: Newcomer, _ request: RoomRequest) -> Bool {
+        guard let client = request.client else {
+            let isLast = request.stage == .stalled
+            guard takesRoom() || makesRoom(.idle) || isLast && makesRoom(.stalled) else {
+                return false
+            }
+            admit(newcomer)
+            return true
+        }
+        let limit = policy.configuration.limits.perClient.connections
+        // Another account by now, if all of its connections were closed meanwhile.
+        if let account = shared.clients.open(newcomer.peer.address, limit: limit) {
+            var newcomer = newcomer
+            newcomer.account = account
+            newcomer.isCounted = true
+            seekRoom(newcomer)
+            return true
+        }
+        guard makesRoom(.idle, of: client) else { return false }
+        admit(newcomer)
+        return true
+    }
+
+    /// What becomes of those who are left: `unserved` of them have been asked for in vain.
+    private func goOn(_ waiting: FIFO<Newcomer>, unserved: Int, after request: RoomRequest) {
+        var (left, unserved) = (waiting, unserved)
+        let isFirstStage = request.client == nil && request.stage == .idle
+        while unserved > 0, isFirstStage ? makesRoom(.stalled) : true,
+            let newcomer = left.popFirst()
+        {
+            unserved -= 1
+            if isFirstStage {
                 admit(newcomer)
-            } else if position >= request.wantedCount {
-                // It came after the question: another one is asked for it.
-                newcomers.append(newcomer)
+            } else if request.client != nil {
+                refuse(newcomer)
             } else {
                 turnAway(newcomer)
             }
         }
-        for _ in 0..<places { givesRoomBack() }
-        if !newcomers.isEmpty { askForRoom() }
-    }
-
-    /// Nobody waits for a place any more.
-    func turnNewcomersAway() {
-        while let newcomer = newcomers.popFirst() { turnAway(newcomer) }
+        guard !left.isEmpty else { return }
+        newcomers[request.client.map { ObjectIdentifier($0) }] = left
+        if unserved > 0 {
+            askForRoom(.stalled, of: nil, wanted: unserved)
+        } else {
+            askForRoom(.idle, of: request.client, wanted: left.count)
+        }
     }
 }

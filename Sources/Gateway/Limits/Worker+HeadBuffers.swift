@@ -6,7 +6,10 @@ extension Worker {
     func holdsHead(_ client: ClientConnection, bytes: Int) {
         let change = bytes - client.heldHeadBytes
         guard change != 0 else { return }
-        if client.heldHeadBytes == 0 { unfinishedHeads.append(client) }
+        if client.heldHeadBytes == 0 {
+            client.stalledSince = loop.now
+            unfinishedHeads.append(client)
+        }
         client.heldHeadBytes = bytes
         var held = countHeadBytes(change)
         while held > policy.configuration.limits.bufferBytes, let oldest = unfinishedHeads.first {

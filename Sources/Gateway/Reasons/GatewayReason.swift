@@ -5,6 +5,7 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
     case tunnelIdleTimeout
     case clientExchangeLimit
     case headBuffersFull
+    case connectionsFull
     case tooManyPending
     case poolWaitTimeout
     case descriptorsExhausted
@@ -45,6 +46,12 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
                 "the memory for unfinished requests is full, and this one was among the oldest",
                 remedy: "Clients begin requests and do not finish them: look at who they are. "
                     + "`limits.bufferBytes` bounds the memory.")
+        case .connectionsFull:
+            ReasonEntry(
+                "connections-full", .gateway, 408, .requestError,
+                "all connections are in use, and this request had not arrived after a second",
+                remedy: "Clients begin requests and do not finish them, or there are more clients "
+                    + "than `limits.connections` allows for.")
         case .tooManyPending:
             ReasonEntry(
                 "too-many-pending", .gateway, 503, .connectionLimitReached,

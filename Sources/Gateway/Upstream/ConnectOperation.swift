@@ -184,7 +184,7 @@ final class ConnectOperation: EventHandler {
         while attempts.count <= index { attempts.append(nil) }
         worker.trace("connecting", ["host": "\(host)", "server": "\(endpoint)"])
         do throws(Errno) {
-            let descriptor = try Sockets.connect(to: endpoint)
+            let descriptor = try openSocket(to: endpoint)
             let attempt = Attempt(descriptor, index: index, operation: self)
             attempts[index] = attempt
             do throws(Errno) {
@@ -197,6 +197,16 @@ final class ConnectOperation: EventHandler {
         } catch {
             // Reported on a fresh stack: the plan is in the middle of giving out actions.
             worker.loop.afterTurn { self.attemptEnded(index, error) }
+        }
+    }
+
+    /// Starts a connection; without a descriptor left, once more after idle clients made room.
+    private func openSocket(to endpoint: Endpoint) throws(Errno) -> Int32 {
+        do throws(Errno) {
+            return try Sockets.connect(to: endpoint)
+        } catch {
+            guard error.isOutOfDescriptors, worker.freesDescriptors() else { throw error }
+            return try Sockets.connect(to: endpoint)
         }
     }
 

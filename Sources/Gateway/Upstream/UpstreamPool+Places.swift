@@ -1,3 +1,5 @@
+import Configuration
+
 /// The places that a connection takes of the limits of the process.
 struct Places: OptionSet {
     let rawValue: UInt8
@@ -26,21 +28,22 @@ extension UpstreamPool {
 
     private var total: SharedLimit { worker.shared.upstreamLimit }
     private var workers: Int { worker.shared.workerCount }
+    /// Those in force, whatever policy a connection was made under.
+    private var limits: LimitsConfiguration { worker.policy.configuration.limits }
 
     /// Takes the places of one more connection. False: there are none; what was held is given back,
     /// and the worker stands in line for what was missing.
     func takePlaces(_ origin: Origin, holding held: Places = []) -> Bool {
-        let limits = origin.policy.configuration.limits
         let own = limit(of: origin)
         byLimit[ObjectIdentifier(own)] = origin
         if !held.contains(.origin), !own.take(limit: limits.upstreamPerHost) {
             if let victim = origin.idle.first {
-                if held.contains(.total) { giveBack(total) }
+                if held.contains(.total) { giveBack(total, limits.connections) }
                 takeOver([.origin, .total], of: victim)
                 return true
             }
             guard standInLine(origin, own, limits.upstreamPerHost) else {
-                if held.contains(.total) { giveBack(total) }
+                if held.contains(.total) { giveBack(total, limits.connections) }
                 return false
             }
         }
@@ -50,7 +53,7 @@ extension UpstreamPool {
                 return true
             }
             guard waitForTotal(origin, limits.connections) else {
-                giveBack(own)
+                giveBack(own, limits.upstreamPerHost)
                 return false
             }
         }
@@ -95,22 +98,24 @@ extension UpstreamPool {
 
     /// Gives the places of a connection back that is gone or was not made.
     func giveBack(_ places: Places, of origin: Origin) {
-        if places.contains(.origin) { giveBack(limit(of: origin)) }
-        if places.contains(.total) { giveBack(total) }
+        if places.contains(.origin) { giveBack(limit(of: origin), limits.upstreamPerHost) }
+        if places.contains(.total) { giveBack(total, limits.connections) }
     }
 
-    private func giveBack(_ limit: SharedLimit) {
-        guard let next = limit.giveBack() else { return }
+    private func giveBack(_ limit: SharedLimit, _ size: Int) {
+        guard let next = limit.giveBack(limit: size) else { return }
         worker.shared.mailboxes[next].post(.placeGranted(limit))
     }
 
     /// This worker was the first in a limit's line, and a place is its now.
     func placeGranted(_ limit: SharedLimit) {
         if limit === total { return totalPlaceGranted() }
-        guard let origin = byLimit[ObjectIdentifier(limit)] else { return giveBack(limit) }
+        guard let origin = byLimit[ObjectIdentifier(limit)] else {
+            return giveBack(limit, limits.upstreamPerHost)
+        }
         guard origin.waiters.count > origin.connecting else {
             leaveLine(origin, limit)
-            giveBack(limit)
+            giveBack(limit, limits.upstreamPerHost)
             return forgetIfUnused(origin)
         }
         guard takePlaces(origin, holding: .origin) else { return }
@@ -135,18 +140,36 @@ extension UpstreamPool {
             return connectForStarved()
         }
         total.leave(worker.index)
-        giveBack(total)
+        giveBack(total, limits.connections)
     }
+
+    /// Other limits are in force: makes the connections that they allow, and closes idle ones that
+    /// they do not; those in use go when they are given back.
+    func limitsChanged(_ origins: [Origin]) {
+        total.adapt(to: limits.connections)
+        while total.isOver, let idle = idleOrder.longestIdle() { discardIdle(idle, .overLimit) }
+        for origin in origins {
+            if let limit = origin.limit {
+                limit.adapt(to: limits.upstreamPerHost)
+                while limit.isOver, let idle = origin.idle.first { discardIdle(idle, .overLimit) }
+            }
+            while connectForWaiters(origin) {}
+        }
+    }
+
+    /// Whether there are more connections, to the origin or in all, than there may be.
+    func isOverLimit(_ origin: Origin) -> Bool { limit(of: origin).isOver || total.isOver }
 
     /// Whether a connection that could be kept idle is closed for another worker or origin.
     func isWaitedFor(_ origin: Origin) -> Bool {
         (origin.limit?.isWaitedFor ?? false) || total.isWaitedFor
     }
 
-    /// Whether a connection that an own waiter could use is given up for another worker.
+    /// Whether a connection that an own waiter could use is given up: for another worker, or
+    /// because there are more than there may be.
     func givesWay(_ origin: Origin) -> Bool {
+        if isOverLimit(origin) { return true }
         guard workers > 1 else { return false }
-        let limits = origin.policy.configuration.limits
         return givesWay(
             limit(of: origin), limits.upstreamPerHost, own: origin.open + origin.connecting)
             || givesWay(total, limits.connections, own: open + establishing)
@@ -181,6 +204,7 @@ extension UpstreamPool {
     private func ask(_ limit: SharedLimit) {
         guard workers > 1 else { return }
         let question = ConnectionQuestion(limit, asker: worker.index, others: workers - 1)
+        questions[ObjectIdentifier(limit)] = question
         for (other, mailbox) in worker.shared.mailboxes.enumerated() where other != worker.index {
             mailbox.post(.connectionWanted(question))
         }
@@ -200,12 +224,36 @@ extension UpstreamPool {
         }
     }
 
+    /// Whether others are still asked for a connection that would help an exchange of the origin.
+    func isAsking(for origin: Origin) -> Bool {
+        guard !questions.isEmpty else { return false }
+        if let limit = origin.limit, questions[ObjectIdentifier(limit)] != nil { return true }
+        return origin.isStarved && questions[ObjectIdentifier(total)] != nil
+    }
+
     /// No other worker has an idle connection any more. With `pending: 0` exchanges wait for that
     /// answer only.
     func connectionAnswered(_ question: ConnectionQuestion) {
-        guard let origin = byLimit[ObjectIdentifier(question.limit)],
-            origin.policy.configuration.limits.pending == 0
-        else { return }
+        let limit = question.limit
+        // A place may have been granted since, and another one been asked for.
+        guard questions[ObjectIdentifier(limit)] === question else { return }
+        questions[ObjectIdentifier(limit)] = nil
+        guard limits.pending == 0 else { return }
+        guard limit === total else {
+            if let origin = byLimit[ObjectIdentifier(limit)] { refuseWaiters(origin) }
+            return
+        }
+        total.leave(worker.index)
+        while let origin = starved.popFirst() {
+            guard origin.isStarved else { continue }
+            origin.isStarved = false
+            refuseWaiters(origin)
+        }
+    }
+
+    /// Refuses those who wait for no connection that is being made, unless others are still asked.
+    private func refuseWaiters(_ origin: Origin) {
+        guard !isAsking(for: origin) else { return }
         while origin.waiters.count > origin.connecting,
             let consumer = takeWaiter(origin, isFresh: true, .refused)
         {
@@ -213,5 +261,6 @@ extension UpstreamPool {
             consumer.upstreamFailed(.tooManyPending, responseStarted: false)
         }
         leaveLineIfNobodyWaits(origin)
+        forgetIfUnused(origin)
     }
 }

@@ -16,6 +16,8 @@ final class UpstreamPool {
     var idleOrder = IdleOrder<UpstreamConnection>()
     /// Origins with connections, or with exchanges that wait for one, by their limit.
     var byLimit: [ObjectIdentifier: Origin] = [:]
+    /// What the other workers are being asked, by the limit that it is about.
+    var questions: [ObjectIdentifier: ConnectionQuestion] = [:]
     /// An idle connection is being closed for another one, which has its places already.
     var isMakingRoom = false
 
@@ -55,8 +57,8 @@ final class UpstreamPool {
         let limit = limit(of: origin)
         let pending = origin.policy.configuration.limits.pending
         if limit.waitingExchanges.add(1, ordering: .relaxed).newValue <= pending { return true }
-        // With none that may wait, the other workers are asked for an idle connection all the same.
-        if pending == 0, origin.isInLine, worker.shared.workerCount > 1 { return true }
+        // With none that may wait, the other workers' answer is waited for all the same.
+        if pending == 0, isAsking(for: origin) { return true }
         limit.waitingExchanges.subtract(1, ordering: .relaxed)
         return false
     }
@@ -244,7 +246,8 @@ final class UpstreamPool {
         // origin or on another worker. Then this one makes room.
         guard origin.waiters.isEmpty, !worker.isDraining, !isWaitedFor(origin) else {
             if worker.traces {
-                traceNotKept(connection, worker.isDraining ? .draining : .waitedForElsewhere)
+                let other = isOverLimit(origin) ? PoolClosing.overLimit : .waitedForElsewhere
+                traceNotKept(connection, worker.isDraining ? .draining : other)
             }
             return connection.close()
         }
@@ -313,11 +316,6 @@ final class UpstreamPool {
         if worker.traces { tracePlace(origin, .origin) }
         connect(origin)
         return true
-    }
-
-    /// Makes the connections that new limits allow.
-    func limitsChanged(_ origin: Origin) {
-        while connectForWaiters(origin) {}
     }
 
     /// Closes the idle connections of an origin whose policy is no longer in force, and sends who

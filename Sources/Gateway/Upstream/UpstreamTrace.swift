@@ -15,6 +15,8 @@ enum PoolClosing: String {
     case makesRoom = "makes-room"
     /// Its place goes to an exchange that waits elsewhere: another worker's, or another origin's.
     case waitedForElsewhere = "waited-for-elsewhere"
+    /// There are more than the limit allows since it was lowered.
+    case overLimit = "over-limit"
     /// It was made under a configuration that is no longer in force.
     case outdated
     /// The gateway ends.

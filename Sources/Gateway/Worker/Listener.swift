@@ -66,7 +66,12 @@ final class Listener: EventHandler {
             case .connection(let client, let peer): worker.accept(client, from: peer, on: self)
             case .wouldBlock: return
             case .gone: continue
-            case .failed(let error): return pause(error)
+            case .failed(let error):
+                // Without a descriptor left the system says so even when nobody waits.
+                guard Transfers.isReadable(descriptor) else { return }
+                guard error.isOutOfDescriptors, worker.freesDescriptors() else {
+                    return pause(error)
+                }
             }
         }
     }

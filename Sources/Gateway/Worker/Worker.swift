@@ -35,12 +35,14 @@ final class Worker {
     private(set) var isDraining = false
     private var hasDrained = false
     private var clients = 0
-    var idleClients = IdleOrder<ClientConnection>()
+    var idleClients = IdleClients()
     /// Connections with a head that has not arrived whole, the oldest first.
     let unfinishedHeads = LinkedLine<ClientConnection>()
-    /// Accepted at the limit of connections, while other workers are asked for places.
-    var newcomers = FIFO<Newcomer>()
-    var isAskingForRoom = false
+    /// Connections that are answered and not yet closed, the oldest first.
+    let lingeringClients = LinkedLine<ClientConnection>()
+    /// Accepted at a limit, while other workers are asked for places: of a client, or, under nil,
+    /// of the process. Whatever line there is has a question under way.
+    var newcomers: [ObjectIdentifier?: FIFO<Newcomer>] = [:]
     private var exchangeCounter: UInt64 = 0
     private let exchangePrefix: UInt64
     private var wallOffset: Int64 = 0
@@ -97,6 +99,7 @@ final class Worker {
         case .activityChanged: activityTimer?.observe()
         case .roomWanted(let request): roomWanted(request)
         case .roomMade(let request): roomMade(request)
+        case .descriptorsWanted: closeIdleForDescriptors()
         case .placeGranted(let limit): upstreams.placeGranted(limit)
         case .connectionWanted(let question): upstreams.connectionWanted(question)
         case .connectionAnswered(let question): upstreams.connectionAnswered(question)
@@ -157,6 +160,7 @@ final class Worker {
             if let account { leaves(account) }
             return Descriptors.close(descriptor)
         }
+        if let account { idleClients.joined(client, of: account) }
         if listener.isCounted { clients += 1 }
         trace("accepted", ["listener": "\(listener.name)", "client": "\(peer)"])
         metrics.add(.clientConnectionsAccepted)
@@ -167,19 +171,19 @@ final class Worker {
     /// A client's connection, or the relay it became, is gone.
     /// - Parameters:
     ///   - account: its client; nil for the administration's, which takes no client's place.
-    ///   - keepingRoom: its place among the connections goes to another one.
-    func clientLeft(_ account: ClientAccount?, keepingRoom: Bool = false) {
+    ///   - places: which of its places go to another one.
+    func clientLeft(_ account: ClientAccount?, handingOver places: ClientPlaces = []) {
         if let account {
             clients -= 1
-            leaves(account, keepingRoom: keepingRoom)
+            leaves(account, handingOver: places)
         }
         metrics.adjust(.clientConnectionsOpen, by: -1)
         stopIfDrained()
     }
 
-    private func leaves(_ account: ClientAccount, keepingRoom: Bool = false) {
-        shared.clients.close(account)
-        if !keepingRoom { givesRoomBack() }
+    private func leaves(_ account: ClientAccount, handingOver places: ClientPlaces = []) {
+        if !places.contains(.client) { shared.clients.close(account) }
+        if !places.contains(.process) { givesRoomBack() }
     }
 
     func acceptPaused(_ error: Errno, on listener: Listener) {
@@ -244,10 +248,10 @@ final class Worker {
         traces = shared.logger.logLevel <= .trace
         if goesOn {
             origins.adopt(policy)
-            for origin in origins.all { upstreams.limitsChanged(origin) }
         } else {
             for origin in origins.removeAll() { upstreams.retire(origin) }
         }
+        upstreams.limitsChanged(origins.all)
         listen(adopt(sockets))
         drainClientsOfFormerListeners()
         startProbes()

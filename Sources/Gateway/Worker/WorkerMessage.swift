@@ -19,10 +19,12 @@ package enum WorkerMessage: Sendable {
     case configure(PolicySnapshot, [ListenerSocket])
     /// The gateway has become busy or quiet: the activity indicator is to be told.
     case activityChanged
-    /// Another worker asks for the places of idle client connections.
+    /// Another worker asks for the places of client connections.
     case roomWanted(RoomRequest)
     /// All workers have answered this one's request for places.
     case roomMade(RoomRequest)
+    /// Another worker has run out of descriptors: idle client connections make room.
+    case descriptorsWanted
     /// A place of a limit that this worker stood in line for.
     case placeGranted(SharedLimit)
     /// Another worker waits for a connection: an idle one makes way.

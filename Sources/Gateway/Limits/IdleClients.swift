@@ -1,0 +1,78 @@
+/// A worker's client connections that are idle, in the order in which they became so: of all
+/// clients, and of each.
+///
+/// A connection keeps its places while it is used and gets its true ones when it is looked at
+/// (`IdleOrder`): an exchange pays for one comparison.
+struct IdleClients {
+    private var all = IdleOrder<ClientConnection>()
+    private var clients: [ObjectIdentifier: ClientShare] = [:]
+
+    /// A connection of a client was taken in.
+    mutating func joined(_ connection: ClientConnection, of account: ClientAccount) {
+        let key = ObjectIdentifier(account)
+        let share = clients[key] ?? ClientShare(account)
+        clients[key] = share
+        share.connections += 1
+        connection.share = SharePlace(connection, share)
+    }
+
+    /// A connection is gone, or no longer a client's of HTTP.
+    mutating func left(_ connection: ClientConnection) {
+        guard let place = connection.share else { return }
+        all.closed(connection)
+        place.share.idle.closed(place)
+        place.share.connections -= 1
+        if place.share.connections == 0 {
+            clients[ObjectIdentifier(place.share.account)] = nil
+        }
+        connection.share = nil
+    }
+
+    /// Gives a connection that has become idle the places that it lacks.
+    mutating func place(_ connection: ClientConnection) {
+        guard let place = connection.share else { return }
+        all.becameIdle(connection, at: connection.idleSince)
+        place.share.idle.becameIdle(place, at: connection.idleSince)
+        connection.hasPlaces = true
+    }
+
+    /// The connection that has been idle the longest: of a client, or of all.
+    mutating func longestIdle(of client: ClientAccount?) -> ClientConnection? {
+        guard let client else { return all.longestIdle() }
+        return clients[ObjectIdentifier(client)]?.idle.longestIdle()?.connection
+    }
+
+    /// How many clients have connections here.
+    var clientCount: Int { clients.count }
+}
+
+/// What one client has on one worker.
+final class ClientShare {
+    let account: ClientAccount
+    fileprivate var connections = 0
+    fileprivate var idle = IdleOrder<SharePlace>()
+
+    fileprivate init(_ account: ClientAccount) { self.account = account }
+}
+
+/// A connection as one of its client's: its place among those of them that are idle.
+final class SharePlace: IdleOrdered {
+    fileprivate let connection: ClientConnection
+    fileprivate let share: ClientShare
+
+    /// The connection refers to it until it is closed.
+    fileprivate init(_ connection: ClientConnection, _ share: ClientShare) {
+        self.connection = connection
+        self.share = share
+    }
+
+    var isIdle: Bool { connection.isIdle }
+    var isClosed: Bool { connection.isClosed }
+    var idleSince: Int64 {
+        get { connection.idleSince }
+        set { connection.idleSince = newValue }
+    }
+    var placedAt: Int64? {
+        didSet { if placedAt == nil { connection.hasPlaces = false } }
+    }
+}

@@ -1,0 +1,104 @@
+import EventLoop
+
+// Who makes room for others: at a limit, and when descriptors run out.
+extension Worker {
+    /// From when on a connection whose head has not arrived whole may be closed for another one.
+    private static let slowHeadMilliseconds: Int64 = 1000
+    /// How many idle connections are closed at once when descriptors run out: a newcomer needs one
+    /// itself, and soon others for what it asks.
+    private static let closedForDescriptors = 4
+    /// At how many connections is looked for one that is idle in truth.
+    private static let looksForIdle = 4
+
+    // MARK: Places
+
+    /// Counts one more connection under `limits.connections`; false: there are as many.
+    func takesRoom() -> Bool {
+        let open = shared.clientConnections.add(1, ordering: .relaxed).newValue
+        if open <= policy.configuration.limits.connections { return true }
+        givesRoomBack()
+        return false
+    }
+
+    func givesRoomBack() { shared.clientConnections.subtract(1, ordering: .relaxed) }
+
+    /// Gives a place back that was handed over and nobody needs.
+    /// - Parameter client: the client among whose connections it was one too.
+    func giveBackPlaces(_ client: ClientAccount?) {
+        if let client { shared.clients.close(client) }
+        givesRoomBack()
+    }
+
+    // MARK: Making room
+
+    /// Closes the one of this worker's connections that has been so the longest, for another one
+    /// that takes its places.
+    /// - Parameter client: whose connection, with its place under the limit of the client too; nil:
+    ///   anybody's.
+    func makesRoom(_ stage: RoomStage, of client: ClientAccount? = nil) -> Bool {
+        switch stage {
+        case .idle:
+            guard let idle = longestIdle(of: client) else { return false }
+            metrics.add(client == nil ? .clientsEvictedByLimit : .clientsEvictedByClientLimit)
+            idle.makeRoom(handingOver: client == nil ? .process : [.process, .client])
+        case .stalled:
+            guard let stalled = longestStalled() else { return false }
+            metrics.add(
+                stalled.state == .lingering ? .lingeringClientsEvicted : .slowHeadsEvicted)
+            stalled.makeRoom(handingOver: .process)
+        }
+        return true
+    }
+
+    /// The connection that has been idle the longest, of a client or of all. One at which a request
+    /// has arrived in this turn, and was not read yet, is not idle any more.
+    private func longestIdle(of client: ClientAccount?) -> ClientConnection? {
+        for _ in 0..<Self.looksForIdle {
+            guard let idle = idleClients.longestIdle(of: client) else { return nil }
+            guard Transfers.hasUnreadBytes(idle.descriptor) else { return idle }
+            // Behind all others, those of this very moment too.
+            idle.idleSince = loop.now + 1
+        }
+        return nil
+    }
+
+    /// The connection that stands still the longest: its request does not arrive, or its last
+    /// response has been given.
+    private func longestStalled() -> ClientConnection? {
+        let lingering = lingeringClients.first
+        var head = unfinishedHeads.first
+        // The administration's take no client's place.
+        while let candidate = head, candidate.account == nil { head = candidate.nextInLine }
+        guard let head, loop.now - head.stalledSince > Self.slowHeadMilliseconds else {
+            return lingering
+        }
+        guard let lingering, lingering.stalledSince < head.stalledSince else { return head }
+        return lingering
+    }
+
+    // MARK: Descriptors
+
+    /// Descriptors have run out: closes this worker's client connections that are idle the longest.
+    /// False: there are none; the other workers are told to close theirs.
+    func freesDescriptors() -> Bool {
+        if closeIdleForDescriptors() { return true }
+        for (other, mailbox) in shared.mailboxes.enumerated() where other != index {
+            mailbox.post(.descriptorsWanted)
+        }
+        return false
+    }
+
+    /// Closes a few of the connections that are idle the longest; false: there are none.
+    @discardableResult
+    func closeIdleForDescriptors() -> Bool {
+        var closed = 0
+        while closed < Self.closedForDescriptors, let idle = longestIdle(of: nil) {
+            idle.close()
+            closed += 1
+        }
+        guard closed > 0 else { return false }
+        metrics.add(.clientsEvictedForDescriptors, UInt64(closed))
+        shared.logger.warning("descriptors have run out: idle client connections are closed")
+        return true
+    }
+}

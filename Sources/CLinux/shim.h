@@ -64,6 +64,21 @@ static inline int fcntl_int(int fd, int command, int argument) {
 static inline int unsent_bytes(int fd, int *count) {
     return ioctl(fd, TIOCOUTQ, count);
 }
+/* How many bytes a TCP socket's peer has acknowledged in all, and the milliseconds since anything
+ * was last acknowledged. The C library's tcp_info is the beginning of the kernel's. */
+static inline int acknowledged_bytes(int fd, uint64_t *count, uint32_t *milliseconds) {
+    struct {
+        struct tcp_info known;
+        uint64_t pacing_rate, max_pacing_rate, bytes_acked;
+    } info;
+    _Static_assert(sizeof(struct tcp_info) == 104, "the kernel's fields follow");
+    socklen_t length = sizeof(info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || length < sizeof(info))
+        return -1;
+    *count = info.bytes_acked;
+    *milliseconds = info.known.tcpi_last_ack_recv;
+    return 0;
+}
 /* Lowers the calling thread's priority, and no other's (setpriority(2): on Linux a thread has a
  * nice value of its own). */
 static inline int lower_own_priority(int nice_value) {

@@ -199,6 +199,14 @@ package enum Sockets {
         return unsent_bytes(fd, &count) == 0 ? Int(count) : nil
     }
 
+    /// What the peer has acknowledged; nil when that is not known.
+    package static func delivery(_ fd: Int32) -> Delivery? {
+        var count: UInt64 = 0
+        var age: UInt32 = 0
+        guard acknowledged_bytes(fd, &count, &age) == 0 else { return nil }
+        return Delivery(acknowledgedBytes: count, ageMilliseconds: Int64(age))
+    }
+
     /// The address a socket is bound to, e.g. to learn the port that the kernel chose.
     package static func localEndpoint(_ fd: Int32) -> Endpoint? {
         var address = KernelAddress()

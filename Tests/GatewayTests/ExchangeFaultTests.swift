@@ -52,7 +52,8 @@ enum EveryFault {
         case .descriptorsExhausted: .response(.malformedStatusLine)
         case .response: .upstreamClosed
         case .upstreamClosed: .upstreamReset(.connectionReset)
-        case .upstreamReset: .firstByteTimeout
+        case .upstreamReset: .upstreamSendTimeout
+        case .upstreamSendTimeout: .firstByteTimeout
         case .firstByteTimeout: .upstreamBodyTimeout
         case .upstreamBodyTimeout: .upgradeOverInterimLimit
         case .upgradeOverInterimLimit: .superseded
@@ -196,6 +197,7 @@ enum EveryFault {
             ),
             (.upstreamClosed, 502, "upstream-closed", "connection_terminated"),
             (.upstreamReset(.connectionReset), 502, "upstream-reset", "connection_terminated"),
+            (.upstreamSendTimeout, 504, "upstream-send-timeout", "connection_write_timeout"),
             (.firstByteTimeout, 504, "first-byte-timeout", "http_response_timeout"),
             (.upstreamBodyTimeout, 504, "upstream-body-timeout", "connection_read_timeout"),
             (.upgradeOverInterimLimit, 502, "too-many-interim", "http_protocol_error"),

@@ -203,6 +203,120 @@ def test_a_client_that_does_not_read_its_response_is_cut_off_with_the_reason(
     assert running.access_lines()[-1]["reason"] == "client-timeout"
 
 
+@pytest.mark.slow
+def test_whoever_takes_nothing_is_cut_off_after_one_idle_time(gateway, origin, scripted_origin):
+    """Not after two: a tunnel that is merely quiet, with an idle time half as long again, ends later
+    than all of them."""
+    release = threading.Event()
+    body = b"x" * (12 << 20)
+    plain = origin(lambda asked: reply(body, "200 OK", "Cache-Control: max-age=600"))
+    pouring = scripted_origin(lambda connection: pour(connection.socket))
+    deaf = scripted_origin(lambda connection: release.wait(60))
+    running = gateway({
+        "cache": {"memory": "64MiB"}, "timeouts": {"tunnel": "4s", "body": "4s"},
+        "hosts": [{"match": ["localhost"], "timeouts": {"tunnel": "6400ms"}}]})
+    assert running.get(plain.url("/hit")).status == 200
+    warmed = len(running.wait_access(1))
+    wires = []
+    try:
+        for authority in [f"localhost:{deaf.port}", deaf.authority, pouring.authority]:
+            wire, opened = running.connect(authority, timeout=30)
+            wires.append(wire)
+            assert opened.status == 200
+        threading.Thread(target=pour, args=(wires[1].socket,), daemon=True).start()
+        for path in ["/hit", "/pass"]:
+            wires.append(running.wire())
+            wires[-1].send(request(plain.url(path)))
+        wires.append(running.wire())
+        wires[-1].send(f"PUT {deaf.url('/')} HTTP/1.1\r\nHost: {deaf.authority}\r\n"
+                       f"Content-Length: {1 << 30}\r\n\r\n")
+        threading.Thread(target=pour, args=(wires[-1].socket,), daemon=True).start()
+        lines = running.wait_access(warmed + 6)[warmed:]
+    finally:
+        release.set()
+        for wire in wires:
+            wire.close()
+    assert lines[-1]["host"] == "localhost", [line["reason"] for line in lines]
+    assert sorted(line["reason"] for line in lines) == [
+        "client-timeout", "client-timeout", "tunnel-idle-timeout", "tunnel-idle-timeout",
+        "tunnel-idle-timeout", "upstream-send-timeout"]
+
+
+# Uploads
+
+
+def upload_head(there, size: int) -> str:
+    return (f"PUT {there.url('/')} HTTP/1.1\r\nHost: {there.authority}\r\n"
+            f"Accept: application/json\r\nContent-Length: {size}\r\n\r\n")
+
+
+@pytest.mark.parametrize("size", [1 << 20, 64 << 20])
+def test_an_upload_that_the_server_does_not_take_ends_with_a_reason_of_its_own(
+        gateway, scripted_origin, size):
+    """Whether the rest waits here or, small enough, in the kernel."""
+    release = threading.Event()
+    there = scripted_origin(lambda connection: (
+        connection.read_request_head(), release.wait(60)))
+    running = gateway({**NO_CACHE, "timeouts": {"body": "600ms", "firstByte": "60s"}})
+    with running.wire(timeout=20 * SLOWDOWN) as wire:
+        def send() -> None:
+            with contextlib.suppress(OSError):
+                wire.send(upload_head(there, size))
+                wire.send(bytes(size))
+
+        sender = threading.Thread(target=send, daemon=True)
+        sender.start()
+        try:
+            answer = wire.read()
+            assert answer.status == 504
+            assert answer.json()["reason"] == "upstream-send-timeout"
+            assert answer.proxy_status["error"] == "connection_write_timeout"
+            assert running.wait_access(1)[-1]["reason"] == "upstream-send-timeout"
+            assert running.metric(
+                "pinfold_http_request_failures_total", reason="upstream-send-timeout") == 1
+        finally:
+            release.set()
+    sender.join(20)
+
+
+def test_an_upload_that_is_taken_slowly_is_waited_for_and_then_its_answer(gateway, scripted_origin):
+    """The first byte's time begins when the content has been taken, not when it lies in the kernel."""
+    size, taken = 2 << 20, []
+
+    def script(connection):
+        connection.read_request_head()
+        sock = connection.socket
+        left = size - len(connection.buffer)
+        while left > 0:
+            time.sleep(0.05)  # the server is slow: two and a half seconds in all
+            left -= len(sock.recv(min(left, 40_000)))
+        taken.append(time.monotonic())
+        connection.send(reply(b"thanks"))
+        connection.read_to_end()
+
+    there = scripted_origin(script)
+    running = gateway({**NO_CACHE, "timeouts": {"body": "1s", "firstByte": "800ms"}})
+    with running.wire(timeout=20 * SLOWDOWN) as wire:
+        wire.send(upload_head(there, size))
+        wire.send(bytes(size))
+        answer = wire.read()
+        assert answer.status == 200, answer.body
+    assert taken
+
+
+def test_a_server_that_takes_an_upload_and_does_not_answer_is_a_first_byte_timeout(
+        gateway, scripted_origin):
+    there = scripted_origin(lambda connection: (
+        connection.read_request(), connection.read_to_end()))
+    running = gateway({**NO_CACHE, "timeouts": {"body": "400ms", "firstByte": "900ms"}})
+    with running.wire(timeout=20 * SLOWDOWN) as wire:
+        wire.send(upload_head(there, 1 << 20))
+        wire.send(bytes(1 << 20))
+        answer = wire.read()
+        assert answer.status == 504
+        assert answer.json()["reason"] == "first-byte-timeout"
+
+
 # Time that did not run
 
 

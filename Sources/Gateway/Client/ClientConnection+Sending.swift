@@ -110,11 +110,9 @@ extension ClientConnection: ClientStream {
             updateExchangeDeadline(progress: written > 0)
             return true
         case .blocked:
-            if written > 0 { progress.restart() }
             updateExchangeDeadline(progress: written > 0)
             return false
         case .turnIsOver:
-            progress.restart()
             updateExchangeDeadline(progress: true)
             worker.loop.requeue(self)
             return false
@@ -186,8 +184,24 @@ extension ClientConnection: ClientStream {
         if !waits {
             worker.loop.setDeadline(self, after: nil)
         } else if progress || deadline == .max {
-            let times = exchange?.origin?.timeouts ?? timeouts
-            worker.loop.setDeadline(self, after: times.bodyMilliseconds)
+            let time = bodyMilliseconds
+            idleTime.note(at: worker.loop.now)
+            worker.loop.setDeadline(
+                self, after: output.isEmpty ? time : IdleTime.firstLook(of: time))
         }
+    }
+
+    private var bodyMilliseconds: Int64 {
+        (exchange?.origin?.timeouts ?? timeouts).bodyMilliseconds
+    }
+
+    /// After how long to look again whether the client takes, or sends, something; nil: it has done
+    /// neither for too long.
+    func nextLook() -> Int64? {
+        let now = worker.loop.now
+        if !output.isEmpty, let time = progress.look(Sockets.delivery(descriptor), at: now) {
+            idleTime.note(at: time)
+        }
+        return idleTime.nextLook(of: bodyMilliseconds, at: now)
     }
 }

@@ -57,6 +57,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     /// What it may still do in this turn.
     var budget = TurnBudget()
     var progress = SendProgress()
+    var idleTime = IdleTime()
     var parser: RequestHeadParser
     var body: RequestBody?
     var exchange: Exchange?
@@ -160,10 +161,11 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
                 close()
             }
         case .exchange:
-            if !output.isEmpty, progress.isMade(on: descriptor) {
-                return updateExchangeDeadline(progress: true)
+            if let next = nextLook() {
+                worker.loop.setDeadline(self, after: next)
+            } else {
+                exchange?.clientTimedOut()
             }
-            exchange?.clientTimedOut()
         }
     }
 

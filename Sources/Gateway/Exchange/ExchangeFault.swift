@@ -41,6 +41,7 @@ package enum ExchangeFault: Error, Sendable {
     case upstreamSpokeUnasked
     case upstreamClosed
     case upstreamReset(Errno)
+    case upstreamSendTimeout
     case firstByteTimeout
     case upstreamBodyTimeout
     case eventStreamTimeout
@@ -86,6 +87,7 @@ package enum ExchangeFault: Error, Sendable {
         case .upstreamSpokeUnasked: .server(.upstreamSpokeUnasked)
         case .upstreamClosed: .server(.upstreamClosed)
         case .upstreamReset: .server(.upstreamReset)
+        case .upstreamSendTimeout: .server(.upstreamSendTimeout)
         case .firstByteTimeout: .server(.firstByteTimeout)
         case .upstreamBodyTimeout: .server(.upstreamBodyTimeout)
         case .eventStreamTimeout: .server(.eventStreamTimeout)

@@ -9,6 +9,7 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
     case upstreamSpokeUnasked
     case upstreamClosed
     case upstreamReset
+    case upstreamSendTimeout
     case firstByteTimeout
     case upstreamBodyTimeout
     case eventStreamTimeout
@@ -54,6 +55,12 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
                 "upstream-reset", .response, 502, .connectionTerminated,
                 "the connection to the server broke",
                 remedy: "Look at the server's log, and at firewalls between.")
+        case .upstreamSendTimeout:
+            ReasonEntry(
+                "upstream-send-timeout", .response, 504, .connectionWriteTimeout,
+                "the server stopped reading the request",
+                remedy: "Find out why the server does not read. If such pauses are meant, raise "
+                    + "`timeouts.body`, for its host alone in the entry of `hosts`.")
         case .firstByteTimeout:
             ReasonEntry(
                 "first-byte-timeout", .response, 504, .responseTimeout,

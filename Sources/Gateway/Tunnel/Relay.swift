@@ -32,7 +32,7 @@ final class Relay {
             relay.pump()
         }
 
-        override func deadlineReached() { relay.idled() }
+        override func deadlineReached() { relay.looks() }
 
         override func continueWork() { relay.pump() }
     }
@@ -47,10 +47,9 @@ final class Relay {
         /// Bytes taken from the source, and bytes that the sink's socket has accepted.
         var total: UInt64 = 0
         var accepted: UInt64 = 0
-        /// Whether the sink's peer reads on although its socket is full.
+        /// What the sink's peer takes of what its socket has accepted.
         var progress = SendProgress()
 
-        var isEmpty: Bool { queue.isEmpty && pipeBytes == 0 }
         var isOver: Bool { sinkFinished }
     }
 
@@ -62,6 +61,7 @@ final class Relay {
     private var toUpstream = Direction()
     private var toClient = Direction()
     private var isPumping = false
+    private var idleTime = IdleTime()
     /// What it may still do in this turn, in both directions together.
     private var budget = TurnBudget()
 
@@ -100,7 +100,8 @@ final class Relay {
         Self.add(earlyFromClient, to: &toUpstream)
         Self.add(earlyFromUpstream, to: &toClient)
         worker.register(self)
-        worker.loop.setDeadline(clientEnd, after: idleMilliseconds)
+        idleTime.note(at: worker.loop.now)
+        worker.loop.setDeadline(clientEnd, after: IdleTime.firstLook(of: idleMilliseconds))
         worker.loop.afterTurn { [self] in pump() }
     }
 
@@ -123,9 +124,7 @@ final class Relay {
         if toUpstream.isOver, toClient.isOver { return close(broken: false) }
         // Bytes that were read and cannot be passed on are no progress: whoever does not read would
         // otherwise be kept open by whoever sends.
-        if toUpstream.accepted &+ toClient.accepted != before {
-            worker.loop.setDeadline(client, after: idleMilliseconds)
-        }
+        if toUpstream.accepted &+ toClient.accepted != before { idleTime.note(at: worker.loop.now) }
         if one == .turnIsOver || other == .turnIsOver { worker.loop.requeue(client) }
     }
 
@@ -168,7 +167,7 @@ final class Relay {
             let before = direction.queue.pendingBytes
             let result = sink.transport.flush(&direction.queue)
             budget.spend(.systemCall)
-            accepted(before - direction.queue.pendingBytes, in: &direction)
+            direction.accepted += UInt64(before - direction.queue.pendingBytes)
             guard result == .drained else { return result }
         }
         while direction.pipeBytes > 0, let pipe = direction.pipe {
@@ -178,19 +177,13 @@ final class Relay {
             {
             case .bytes(let count):
                 direction.pipeBytes -= count
-                accepted(count, in: &direction)
+                direction.accepted += UInt64(count)
             case .wouldBlock: return .blocked
             case .endOfStream: return .failed(.brokenPipe)
             case .failed(let error): return .failed(error)
             }
         }
         return .drained
-    }
-
-    private func accepted(_ count: Int, in direction: inout Direction) {
-        guard count > 0 else { return }
-        direction.accepted += UInt64(count)
-        direction.progress.restart()
     }
 
     /// Takes bytes from the source, with nothing left to drain.
@@ -235,15 +228,21 @@ final class Relay {
         end.isClient ? toUpstream.sourceEnded : toClient.sourceEnded
     }
 
-    /// Nothing was accepted by either socket for the idle time. A peer that reads slowly may take
-    /// longer than that to empty a large socket to the point at which it is reported.
-    fileprivate func idled() {
+    /// Looks four times within the idle time whether either peer takes something: a socket may have
+    /// accepted more than its peer reads in that time.
+    fileprivate func looks() {
         guard let client, let upstream else { return }
-        let isMoving =
-            !toUpstream.isEmpty && toUpstream.progress.isMade(on: upstream.transport.descriptor)
-            || !toClient.isEmpty && toClient.progress.isMade(on: client.transport.descriptor)
-        guard isMoving else { return close(broken: false, wasIdle: true) }
-        worker.loop.setDeadline(client, after: idleMilliseconds)
+        look(&toUpstream.progress, upstream)
+        look(&toClient.progress, client)
+        guard let next = idleTime.nextLook(of: idleMilliseconds, at: worker.loop.now) else {
+            return close(broken: false, wasIdle: true)
+        }
+        worker.loop.setDeadline(client, after: next)
+    }
+
+    private func look(_ progress: inout SendProgress, _ sink: End) {
+        let delivery = Sockets.delivery(sink.transport.descriptor)
+        if let time = progress.look(delivery, at: worker.loop.now) { idleTime.note(at: time) }
     }
 
     /// Ends both connections.

@@ -45,6 +45,9 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var budget = TurnBudget()
     var wantsLargeBuffer = false
     var progress = SendProgress()
+    var idleTime = IdleTime()
+    /// It is looked at whether the server takes the current request: for content, or a large head.
+    var watchesSending = false
     /// The current response is of type `text/event-stream`: long pauses are expected.
     var isEventStream = false
     /// Some byte of the current response was received.
@@ -137,6 +140,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         emptyLineMayFollow = false
         isEventStream = false
         requestEnded = false
+        watchesSending = false
         paused = false
         keepAlive = true
         wantsLargeBuffer = false
@@ -154,6 +158,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
 
     /// Queues bytes of the request's body in its wire form.
     func send(bytes: UnsafeRawBufferPointer, owner: Buffer) {
+        watchesSending = true
         worker.metrics.add(.upstreamBytesSent, UInt64(bytes.count))
         output.append(bytes, owner: owner)
     }
@@ -181,12 +186,10 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             }
             return true
         case .blocked:
-            if output.pendingBytes < before { progress.restart() }
-            if output.pendingBytes < before || deadline == .max { armBodyDeadline() }
+            if output.pendingBytes < before || deadline == .max { armSendDeadline() }
             return false
         case .turnIsOver:
-            progress.restart()
-            armBodyDeadline()
+            armSendDeadline()
             worker.loop.requeue(self)
             return false
         case .failed:
@@ -202,16 +205,29 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// Whether the request has been written to its end.
     var requestIsSent: Bool { requestEnded && output.isEmpty }
 
-    func armBodyDeadline() {
+    func armBodyDeadline() { worker.loop.setDeadline(self, after: streamMilliseconds) }
+
+    /// How long the server may send nothing within its response.
+    private var streamMilliseconds: Int64 {
         let timeouts = origin.timeouts
-        worker.loop.setDeadline(
-            self,
-            after: isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds)
+        return isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds
     }
 
-    func armResponseDeadline() {
-        guard state == .active, requestEnded, part == .head else { return }
+    /// The request has been handed to the kernel.
+    private func armResponseDeadline() {
+        guard state == .active, part == .head else { return }
+        if watchesSending { return armSendDeadline() }
         worker.loop.setDeadline(self, after: origin.timeouts.firstByteMilliseconds)
+    }
+
+    /// The socket has accepted something of the request, which may lie in the kernel for long.
+    private func armSendDeadline() {
+        idleTime.note(at: worker.loop.now)
+        watchesSending = true
+        let times = origin.timeouts
+        worker.loop.setDeadline(
+            self,
+            after: min(IdleTime.firstLook(of: times.bodyMilliseconds), times.firstByteMilliseconds))
     }
 
     /// The consumer takes content again.
@@ -294,17 +310,41 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             close()
             worker.upstreams.handshakeEnded(self, .tlsTimeout)
         case .active:
-            if !output.isEmpty, progress.isMade(on: transport.descriptor) {
-                return armBodyDeadline()
+            // The client is the slow one; its own deadline runs.
+            if paused, output.isEmpty { return }
+            if let next = nextLook() {
+                worker.loop.setDeadline(self, after: next)
+            } else {
+                fail(timeoutFault)
             }
-            fail(timeoutFault)
         }
+    }
+
+    /// After how long to look again whether the server takes the request, or answers it;
+    /// nil: it has had its time.
+    private func nextLook() -> Int64? {
+        guard watchesSending else { return nil }
+        let now = worker.loop.now
+        let times = origin.timeouts
+        if let time = progress.look(Sockets.delivery(transport.descriptor), at: now) {
+            idleTime.note(at: time)
+        }
+        if isSending { return idleTime.nextLook(of: times.bodyMilliseconds, at: now) }
+        // The first byte's time begins when the last of the request was taken.
+        return idleTime.left(
+            of: part == .head ? times.firstByteMilliseconds : streamMilliseconds, at: now)
+    }
+
+    /// Something waits for the server to take it, here or in the kernel.
+    private var isSending: Bool {
+        !output.isEmpty
+            || part == .head && (Sockets.unsentBytes(transport.descriptor) ?? 0) > 0
     }
 
     /// Which time has passed while the server was waited for.
     private var timeoutFault: ExchangeFault {
         switch part {
-        case .head: .firstByteTimeout
+        case .head: watchesSending && isSending ? .upstreamSendTimeout : .firstByteTimeout
         case .body, .ended: isEventStream ? .eventStreamTimeout : .upstreamBodyTimeout
         }
     }

@@ -1,0 +1,78 @@
+import Addressing
+import CLinux
+import Testing
+
+@testable import EventLoop
+
+@Suite struct SendProgressTests {
+    /// A peer that reads nothing acknowledges the kernel's probes all the same.
+    private func delivery(_ bytes: UInt64, age: Int64 = 0) -> Delivery {
+        Delivery(acknowledgedBytes: bytes, ageMilliseconds: age)
+    }
+
+    @Test func whatWasAcknowledgedSinceTheLastLookIsProgress() {
+        var progress = SendProgress()
+        #expect(progress.look(delivery(10), at: 1000) == 1000, "at first nothing is known")
+        #expect(progress.look(delivery(10), at: 1250) == nil, "an answer to a probe is none")
+        #expect(progress.look(delivery(11, age: 200), at: 1500) == 1300)
+        #expect(progress.look(delivery(11, age: 450), at: 1750) == nil)
+        #expect(progress.look(nil, at: 2000) == nil)
+    }
+
+    /// Time that the process did not run is in the age and not in the loop's clock.
+    @Test func progressIsNotBeforeThePreviousLook() {
+        var progress = SendProgress()
+        _ = progress.look(delivery(10), at: 1000)
+        #expect(progress.look(delivery(20, age: 60_000), at: 1250) == 1000)
+    }
+
+    @Test func aTimeThatIsOverIsOver() {
+        var idle = IdleTime()
+        idle.note(at: 100)
+        #expect(idle.nextLook(of: 1000, at: 100) == 250)
+        #expect(idle.nextLook(of: 1000, at: 1000) == 100)
+        #expect(idle.nextLook(of: 1000, at: 1099) == 1)
+        #expect(idle.nextLook(of: 1000, at: 1100) == nil)
+        idle.note(at: 50)
+        #expect(idle.left(of: 1000, at: 1000) == 100, "progress is never taken back")
+    }
+
+    /// Whenever the peer takes something for the last time, the end comes after once the idle time
+    /// and at most a quarter more, although answers to probes keep arriving.
+    @Test(arguments: [4, 1000, 60_000] as [Int64])
+    func theEndComesAfterOneIdleTimeAndAtMostAQuarter(time: Int64) throws {
+        for last in stride(from: Int64(0), through: 3 * time, by: Int.Stride(max(1, time / 37))) {
+            var (idle, progress) = (IdleTime(), SendProgress())
+            idle.note(at: 0)
+            var now = IdleTime.firstLook(of: time)
+            while true {
+                // One byte a millisecond until `last`.
+                if let seen = progress.look(delivery(UInt64(min(now, last))), at: now) {
+                    idle.note(at: seen)
+                }
+                guard let next = idle.nextLook(of: time, at: now) else { break }
+                try #require(next > 0)
+                now += next
+            }
+            #expect(now >= last + time, "not too early: \(last)")
+            #expect(now <= last + time + time / 4 + 1, "not too late: \(last)")
+        }
+    }
+
+    @Test func theKernelSaysWhatAPeerHasAcknowledged() throws {
+        let listener = try Sockets.listen(on: Endpoint(address: .v4(0x7F00_0001), port: 0))
+        defer { Descriptors.close(listener) }
+        let port = try #require(Sockets.localEndpoint(listener))
+        let sender = try Sockets.connect(to: port)
+        defer { Descriptors.close(sender) }
+        let before = try #require(Sockets.delivery(sender)).acknowledgedBytes
+        #expect(write(sender, "hello", 5) == 5)
+        var after = before
+        for _ in 0..<1000 where after < before + 5 {
+            usleep(1000)
+            after = try #require(Sockets.delivery(sender)).acknowledgedBytes
+        }
+        #expect(after == before + 5)
+        #expect(Sockets.delivery(-1) == nil)
+    }
+}

@@ -212,6 +212,16 @@ def test_whoever_takes_nothing_is_cut_off_after_one_idle_time(gateway, origin, s
     plain = origin(lambda asked: reply(body, "200 OK", "Cache-Control: max-age=600"))
     pouring = scripted_origin(lambda connection: pour(connection.socket))
     deaf = scripted_origin(lambda connection: release.wait(60))
+
+    def half(connection):
+        """Answers an upload that it does not take, and stops with that too."""
+        connection.read_request_head()
+        connection.send(STREAM.format("text/plain"))
+        time.sleep(0.5)  # the upload waits by now
+        connection.send("6\r\nsecond\r\n")
+        release.wait(60)
+
+    rude = scripted_origin(half)
     running = gateway({
         "cache": {"memory": "64MiB"}, "timeouts": {"tunnel": "4s", "body": "4s"},
         "hosts": [{"match": ["localhost"], "timeouts": {"tunnel": "6400ms"}}]})
@@ -227,11 +237,12 @@ def test_whoever_takes_nothing_is_cut_off_after_one_idle_time(gateway, origin, s
         for path in ["/hit", "/pass"]:
             wires.append(running.wire())
             wires[-1].send(request(plain.url(path)))
-        wires.append(running.wire())
-        wires[-1].send(f"PUT {deaf.url('/')} HTTP/1.1\r\nHost: {deaf.authority}\r\n"
-                       f"Content-Length: {1 << 30}\r\n\r\n")
-        threading.Thread(target=pour, args=(wires[-1].socket,), daemon=True).start()
-        lines = running.wait_access(warmed + 6)[warmed:]
+        for there in [deaf, rude]:
+            wires.append(running.wire())
+            wires[-1].send(f"PUT {there.url('/')} HTTP/1.1\r\nHost: {there.authority}\r\n"
+                           f"Content-Length: {1 << 30}\r\n\r\n")
+            threading.Thread(target=pour, args=(wires[-1].socket,), daemon=True).start()
+        lines = running.wait_access(warmed + 7)[warmed:]
     finally:
         release.set()
         for wire in wires:
@@ -239,7 +250,7 @@ def test_whoever_takes_nothing_is_cut_off_after_one_idle_time(gateway, origin, s
     assert lines[-1]["host"] == "localhost", [line["reason"] for line in lines]
     assert sorted(line["reason"] for line in lines) == [
         "client-timeout", "client-timeout", "tunnel-idle-timeout", "tunnel-idle-timeout",
-        "tunnel-idle-timeout", "upstream-send-timeout"]
+        "tunnel-idle-timeout", "upstream-body-timeout", "upstream-send-timeout"]
 
 
 # Uploads

@@ -54,7 +54,7 @@ extension UpstreamConnection {
         decoder = BodyDecoder(parsed.framing)
         keepAlive = parsed.keepAlive && !sendsBareLines
         if parsed.isEventStream {
-            isEventStream = true
+            waits.insert(.eventStream)
             Sockets.probePeer(transport.descriptor)
         }
         armBodyDeadline()

@@ -15,6 +15,14 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var isIdle: Bool { state == .idle }
     var isClosed: Bool { state == .closed }
     enum Part { case head, body, ended }
+    /// What is special about waiting for the server in the current exchange.
+    struct Waits: OptionSet {
+        let rawValue: UInt8
+        /// It is looked at whether the server takes the request: for content, or a large head.
+        static let sending = Waits(rawValue: 1)
+        /// The response is of type `text/event-stream`: long pauses are expected.
+        static let eventStream = Waits(rawValue: 2)
+    }
 
     unowned(unsafe) let worker: Worker
     let origin: Origin
@@ -46,10 +54,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var wantsLargeBuffer = false
     var progress = SendProgress()
     var idleTime = IdleTime()
-    /// It is looked at whether the server takes the current request: for content, or a large head.
-    var watchesSending = false
-    /// The current response is of type `text/event-stream`: long pauses are expected.
-    var isEventStream = false
+    var waits: Waits = []
+    var isEventStream: Bool { waits.contains(.eventStream) }
     /// Some byte of the current response was received.
     var responseStarted = false
     /// An interim response has just ended: an empty line may follow it.
@@ -138,9 +144,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         part = .head
         responseStarted = false
         emptyLineMayFollow = false
-        isEventStream = false
+        waits = []
         requestEnded = false
-        watchesSending = false
         paused = false
         keepAlive = true
         wantsLargeBuffer = false
@@ -158,7 +163,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
 
     /// Queues bytes of the request's body in its wire form.
     func send(bytes: UnsafeRawBufferPointer, owner: Buffer) {
-        watchesSending = true
+        waits.insert(.sending)
         worker.metrics.add(.upstreamBytesSent, UInt64(bytes.count))
         output.append(bytes, owner: owner)
     }
@@ -205,7 +210,19 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// Whether the request has been written to its end.
     var requestIsSent: Bool { requestEnded && output.isEmpty }
 
-    func armBodyDeadline() { worker.loop.setDeadline(self, after: streamMilliseconds) }
+    func armBodyDeadline() {
+        worker.loop.setDeadline(
+            self, after: waits.isEmpty ? origin.timeouts.bodyMilliseconds : unusualPause())
+    }
+
+    /// How long nothing may arrive of an event stream, or until it is looked whether the rest of
+    /// the request is taken.
+    @inline(never)
+    private func unusualPause() -> Int64 {
+        guard !output.isEmpty else { return streamMilliseconds }
+        idleTime.note(at: worker.loop.now)
+        return IdleTime.firstLook(of: streamMilliseconds)
+    }
 
     /// How long the server may send nothing within its response.
     private var streamMilliseconds: Int64 {
@@ -216,14 +233,14 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// The request has been handed to the kernel.
     private func armResponseDeadline() {
         guard state == .active, part == .head else { return }
-        if watchesSending { return armSendDeadline() }
+        if waits.contains(.sending) { return armSendDeadline() }
         worker.loop.setDeadline(self, after: origin.timeouts.firstByteMilliseconds)
     }
 
     /// The socket has accepted something of the request, which may lie in the kernel for long.
     private func armSendDeadline() {
         idleTime.note(at: worker.loop.now)
-        watchesSending = true
+        waits.insert(.sending)
         let times = origin.timeouts
         worker.loop.setDeadline(
             self,
@@ -323,13 +340,13 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// After how long to look again whether the server takes the request, or answers it;
     /// nil: it has had its time.
     private func nextLook() -> Int64? {
-        guard watchesSending else { return nil }
+        guard waits.contains(.sending) else { return nil }
         let now = worker.loop.now
         let times = origin.timeouts
         if let time = progress.look(Sockets.delivery(transport.descriptor), at: now) {
             idleTime.note(at: time)
         }
-        if isSending { return idleTime.nextLook(of: times.bodyMilliseconds, at: now) }
+        if isSending { return idleTime.nextLook(of: streamMilliseconds, at: now) }
         // The first byte's time begins when the last of the request was taken.
         return idleTime.left(
             of: part == .head ? times.firstByteMilliseconds : streamMilliseconds, at: now)
@@ -344,7 +361,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// Which time has passed while the server was waited for.
     private var timeoutFault: ExchangeFault {
         switch part {
-        case .head: watchesSending && isSending ? .upstreamSendTimeout : .firstByteTimeout
+        case .head:
+            waits.contains(.sending) && isSending ? .upstreamSendTimeout : .firstByteTimeout
         case .body, .ended: isEventStream ? .eventStreamTimeout : .upstreamBodyTimeout
         }
     }

@@ -127,41 +127,35 @@ private struct AddressReader {
         for index in 0..<min(bytes.count, 5) where bytes[index] == UInt8(ascii: ":") {
             return v6(bytes)
         }
-        guard let value = v4(bytes), position == bytes.count else { return nil }
-        return .v4(value)
+        return v4(bytes).map { .v4($0) }
     }
 
     /// `dec-octet "." dec-octet "." dec-octet "." dec-octet` (RFC 3986), from the position to
     /// the span's end.
     private mutating func v4(_ bytes: Span<UInt8>) -> UInt32? {
-        var value: UInt32 = 0
-        for part in 0..<4 {
-            if part > 0 {
-                guard position < bytes.count, bytes[position] == UInt8(ascii: ".") else {
-                    return nil
-                }
-                position += 1
+        var address: UInt32 = 0
+        var octet: UInt32 = 0
+        var digits = 0
+        var dots = 0
+        while position < bytes.count {
+            let byte = bytes[position]
+            let digit = UInt32(byte &- UInt8(ascii: "0"))
+            if digit <= 9 {
+                // A leading zero would be octal to some readers and decimal to others.
+                guard digits == 0 || octet > 0 else { return nil }
+                octet = octet &* 10 &+ digit
+                guard octet <= 255 else { return nil }
+                digits &+= 1
+            } else {
+                guard byte == UInt8(ascii: "."), digits > 0, dots < 3 else { return nil }
+                address = address &<< 8 | octet
+                octet = 0
+                digits = 0
+                dots &+= 1
             }
-            guard let octet = decimalOctet(bytes) else { return nil }
-            value = value << 8 | octet
+            position &+= 1
         }
-        return position == bytes.count ? value : nil
-    }
-
-    private mutating func decimalOctet(_ bytes: Span<UInt8>) -> UInt32? {
-        let start = position
-        var value: UInt32 = 0
-        while position < bytes.count, position - start < 4 {
-            let digit = bytes[position] &- UInt8(ascii: "0")
-            guard digit <= 9 else { break }
-            value = value * 10 + UInt32(digit)
-            position += 1
-        }
-        let digits = position - start
-        guard digits >= 1, digits <= 3, value <= 255 else { return nil }
-        // A leading zero would be octal to some readers and decimal to others.
-        guard digits == 1 || bytes[start] != UInt8(ascii: "0") else { return nil }
-        return value
+        return digits > 0 && dots == 3 ? address &<< 8 | octet : nil
     }
 
     private mutating func v6(_ bytes: Span<UInt8>) -> IPAddress? {

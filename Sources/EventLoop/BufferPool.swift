@@ -3,18 +3,34 @@
 /// `readable` is what was put in and not yet taken out.
 package final class Buffer {
     package let memory: UnsafeMutableRawBufferPointer
-    private let pool: BufferPool
+    /// Where the memory goes; nil while the buffer is free in its pool.
+    fileprivate final var pool: BufferPool?
+    /// The next one that is free.
+    fileprivate final var next: Buffer?
     /// Offset of the first byte not yet taken out.
     package final var start = 0
     /// Offset behind the last byte put in.
     package final var end = 0
 
-    fileprivate init(memory: UnsafeMutableRawBufferPointer, pool: BufferPool) {
-        self.memory = memory
-        self.pool = pool
+    fileprivate init(memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
+
+    deinit {
+        if let pool {
+            pool.put(memory)
+        } else {
+            memory.deallocate()
+        }
     }
 
-    deinit { pool.put(memory) }
+    /// Gives up a reference. If it was the last one, the pool keeps the object as it is, which
+    /// costs a fraction of making another one around the same memory.
+    package static func release(_ reference: inout Buffer?) {
+        if isKnownUniquelyReferenced(&reference), let buffer = reference.take() {
+            buffer.pool.take()?.keep(buffer)
+        } else {
+            reference = nil
+        }
+    }
 
     package var capacity: Int { memory.count }
     package var count: Int { end - start }
@@ -50,56 +66,90 @@ package final class Buffer {
     }
 }
 
-/// Free memory blocks of two sizes, owned by one loop. An idle connection holds none; what a
-/// burst has left over is given back beyond `keptBlocks` of each size.
+/// Free buffers of two sizes, owned by one loop. An idle connection holds none; what a burst has
+/// left over is given back to the system beyond `keptBuffers` of the small size and a quarter as
+/// many of the large one.
 package final class BufferPool {
     /// Room for a head and a small body.
     package static let smallBytes = 16 * 1024
     /// For long bodies: fewer, larger transfers.
     package static let largeBytes = 128 * 1024
 
-    private let keptBlocks: Int
-    private var small = ContiguousArray<UnsafeMutableRawBufferPointer>()
-    private var large = ContiguousArray<UnsafeMutableRawBufferPointer>()
-    /// Blocks handed out and not yet back.
+    private var small: FreeList
+    private var large: FreeList
+    /// Buffers handed out and not yet back.
     package private(set) var outstanding = 0
 
-    package init(keptBlocks: Int = 64) { self.keptBlocks = keptBlocks }
+    package init(keptBuffers: Int = 64) {
+        small = FreeList(limit: keptBuffers)
+        large = FreeList(limit: keptBuffers / 4)
+    }
 
     deinit {
-        for block in small { block.deallocate() }
-        for block in large { block.deallocate() }
+        while small.take() != nil {}
+        while large.take() != nil {}
     }
+
+    /// Free buffers of each size.
+    package var free: (small: Int, large: Int) { (small.count, large.count) }
 
     /// An empty buffer of `smallBytes`.
-    package func takeSmall() -> Buffer { take(&small, bytes: Self.smallBytes) }
+    package func takeSmall() -> Buffer { handOut(small.take() ?? Self.make(Self.smallBytes)) }
 
     /// An empty buffer of `largeBytes`.
-    package func takeLarge() -> Buffer { take(&large, bytes: Self.largeBytes) }
+    package func takeLarge() -> Buffer { handOut(large.take() ?? Self.make(Self.largeBytes)) }
 
     /// An empty buffer of another size, which is not kept afterwards.
-    package func take(bytes: Int) -> Buffer {
+    package func take(bytes: Int) -> Buffer { handOut(Self.make(bytes)) }
+
+    private func handOut(_ buffer: Buffer) -> Buffer {
         outstanding += 1
-        return Buffer(memory: Self.allocate(bytes), pool: self)
+        buffer.pool = self
+        return buffer
     }
 
-    private func take(
-        _ free: inout ContiguousArray<UnsafeMutableRawBufferPointer>, bytes: Int
-    ) -> Buffer {
-        outstanding += 1
-        return Buffer(memory: free.popLast() ?? Self.allocate(bytes), pool: self)
+    private static func make(_ bytes: Int) -> Buffer {
+        Buffer(memory: .allocate(byteCount: bytes, alignment: 64))
     }
 
-    private static func allocate(_ bytes: Int) -> UnsafeMutableRawBufferPointer {
-        .allocate(byteCount: bytes, alignment: 64)
-    }
-
-    fileprivate func put(_ block: UnsafeMutableRawBufferPointer) {
+    /// Takes back a buffer that nobody refers to any more.
+    fileprivate func keep(_ buffer: Buffer) {
         outstanding -= 1
-        switch block.count {
-        case Self.smallBytes where small.count < keptBlocks: small.append(block)
-        case Self.largeBytes where large.count < keptBlocks / 4: large.append(block)
-        default: block.deallocate()
+        buffer.clear()
+        switch buffer.capacity {
+        case Self.smallBytes: small.add(buffer)
+        case Self.largeBytes: large.add(buffer)
+        default: break
         }
+    }
+
+    /// Takes back the memory of a buffer whose object is gone.
+    fileprivate func put(_ memory: UnsafeMutableRawBufferPointer) {
+        keep(Buffer(memory: memory))
+    }
+}
+
+/// Free buffers of one size, linked through themselves: the last one that came back goes out first,
+/// while its memory is still in the processor's cache.
+private struct FreeList {
+    let limit: Int
+    private(set) var count = 0
+    private var first: Buffer?
+
+    init(limit: Int) { self.limit = limit }
+
+    mutating func take() -> Buffer? {
+        guard let buffer = first.take() else { return nil }
+        first = buffer.next.take()
+        count &-= 1
+        return buffer
+    }
+
+    /// Keeps a buffer if there is room.
+    mutating func add(_ buffer: Buffer) {
+        guard count < limit else { return }
+        buffer.next = first.take()
+        first = buffer
+        count &+= 1
     }
 }

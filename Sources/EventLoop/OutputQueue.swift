@@ -8,12 +8,18 @@ import CLinux
 package struct OutputQueue {
     /// A run of bytes to be sent.
     package struct Segment {
-        fileprivate(set) var owner: AnyObject?
+        fileprivate var owner: AnyObject?
+        fileprivate var buffer: Buffer?
         /// The bytes; nil for a run of a file.
         package fileprivate(set) var memory: UnsafeRawPointer?
-        fileprivate(set) var file: Int32
-        fileprivate(set) var offset: Int
+        fileprivate var file: Int32 = -1
+        fileprivate var offset = 0
         package fileprivate(set) var count: Int
+
+        fileprivate mutating func release() {
+            owner = nil
+            Buffer.release(&buffer)
+        }
     }
 
     /// How a flush ended.
@@ -27,30 +33,48 @@ package struct OutputQueue {
         case failed(Errno)
     }
 
-    private static let keptRuns = 8
+    /// Places that stay for the next runs: most responses are a head and a body.
+    private static let keptPlaces = 8
+    /// The runs are those of `first..<end`; the other places are empty.
     private var segments = ContiguousArray<Segment>()
     private var first = 0
+    private var end = 0
     /// Bytes not yet handed to the kernel.
     package private(set) var pendingBytes = 0
 
     package init() {}
 
-    package var isEmpty: Bool { first == segments.count }
+    package var isEmpty: Bool { first == end }
 
     /// Adds bytes that `owner` keeps alive and unchanged; nil for static bytes.
     package mutating func append(_ bytes: UnsafeRawBufferPointer, owner: AnyObject?) {
         guard let base = bytes.baseAddress, bytes.count > 0 else { return }
-        pendingBytes += bytes.count
-        segments.append(
-            Segment(owner: owner, memory: base, file: -1, offset: 0, count: bytes.count))
+        append(Segment(owner: owner, memory: base, count: bytes.count))
+    }
+
+    /// Adds bytes of a buffer, which stay unchanged until they are written.
+    package mutating func append(
+        _ bytes: UnsafeRawBufferPointer, owner buffer: consuming Buffer
+    ) {
+        guard let base = bytes.baseAddress, bytes.count > 0 else { return }
+        append(Segment(buffer: buffer, memory: base, count: bytes.count))
     }
 
     /// Adds a run of a file that `owner` keeps open and unchanged.
     package mutating func append(file: Int32, offset: Int, count: Int, owner: AnyObject) {
         guard count > 0 else { return }
-        pendingBytes += count
-        segments.append(
-            Segment(owner: owner, memory: nil, file: file, offset: offset, count: count))
+        append(Segment(owner: owner, file: file, offset: offset, count: count))
+    }
+
+    @inline(__always)
+    private mutating func append(_ segment: consuming Segment) {
+        pendingBytes += segment.count
+        if end < segments.count {
+            segments[end] = segment
+        } else {
+            segments.append(segment)
+        }
+        end += 1
     }
 
     /// Adds a constant.
@@ -75,7 +99,7 @@ package struct OutputQueue {
             segments[first].offset += step
             if let memory = segments[first].memory { segments[first].memory = memory + step }
             if segments[first].count == 0 {
-                segments[first].owner = nil
+                segments[first].release()
                 first += 1
             }
         }
@@ -87,14 +111,15 @@ package struct OutputQueue {
         clear()
     }
 
-    /// Room for a few runs stays: most responses are a head and a body.
     private mutating func clear() {
-        first = 0
-        if segments.capacity > Self.keptRuns {
+        if segments.count > Self.keptPlaces {
             segments = []
         } else {
-            while !segments.isEmpty { segments.removeLast() }
+            segments.withUnsafeMutableBufferPointer { places in
+                for index in first..<end { places[index].release() }
+            }
         }
+        (first, end) = (0, 0)
     }
 
     /// What one call writes at most: a peer that reads as fast as this is written would keep the
@@ -108,7 +133,7 @@ package struct OutputQueue {
     package mutating func flush(to fd: Int32) -> Flush {
         var left = Self.bytesPerFlush
         var calls = 0
-        while first < segments.count {
+        while first < end {
             guard left > 0, calls < Self.callsPerFlush else { return .turnIsOver }
             calls += 1
             let result: IOResult
@@ -124,7 +149,7 @@ package struct OutputQueue {
             case .bytes(let count):
                 consume(count)
                 left -= count
-                if count < wanted, segments.isEmpty || segments[first].memory != nil {
+                if count < wanted, isEmpty || segments[first].memory != nil {
                     return .blocked  // a short write: the socket is full
                 }
             case .wouldBlock: return .blocked
@@ -137,7 +162,7 @@ package struct OutputQueue {
 
     /// One call for the memory runs up to the first file run, or for the first `limit` bytes.
     private func writeGathered(to fd: Int32, atMost limit: Int) -> (IOResult, Int) {
-        if first + 1 == segments.count {
+        if first + 1 == end {
             let bytes = UnsafeRawBufferPointer(
                 start: segments[first].memory, count: min(limit, segments[first].count))
             return (Transfers.write(fd, bytes), bytes.count)
@@ -147,7 +172,7 @@ package struct OutputQueue {
             var used = 0
             var bytes = 0
             var index = first
-            while index < segments.count, used < Self.vectorCount, bytes < limit,
+            while index < end, used < Self.vectorCount, bytes < limit,
                 let memory = segments[index].memory
             {
                 let count = min(limit - bytes, segments[index].count)
@@ -158,7 +183,7 @@ package struct OutputQueue {
                 index += 1
             }
             let gathered = UnsafeMutableBufferPointer(rebasing: vectors[0..<used])
-            let result = Transfers.write(fd, vectors: gathered, more: index < segments.count)
+            let result = Transfers.write(fd, vectors: gathered, more: index < end)
             return (result, bytes)
         }
     }

@@ -21,36 +21,45 @@ extension ClientConnection {
 
     /// Makes one step towards the next request; false when that needs an event.
     private func readHead() -> Bool {
-        if let input, !input.isEmpty {
-            let exchange = self.exchange ?? worker.takeExchange()
-            self.exchange = exchange
-            let bytes = input.readable.bindMemory(to: UInt8.self)
-            do throws(WireError) {
-                let progress = try parser.parse(
-                    Span(_unsafeElements: bytes), into: &exchange.request)
-                if case .complete(let count) = progress {
-                    begin(exchange, input, headBytes: count)
-                    return true
-                }
-                if !headIsTimed {
-                    headIsTimed = true
-                    worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
-                }
-                worker.holdsHead(self, bytes: input.capacity)
-                guard state == .head else { return true }
-            } catch {
-                refuse(.request(error))
+        do throws(WireError) {
+            switch try parseHead() {
+            case .complete(let count):
+                begin(headBytes: count)
                 return true
+            case .needMore, .bareLines:
+                headIsIncomplete()
+                guard state == .head else { return true }
+            case nil: break
             }
+        } catch {
+            refuse(.request(error))
+            return true
         }
         if readInput() { return true }
         if state == .head { becomeIdle() }
         return false
     }
 
+    /// Parses what has been read into the exchange's request; nil when there is nothing.
+    private func parseHead() throws(WireError) -> ParseProgress? {
+        guard let input, !input.isEmpty else { return nil }
+        let exchange = self.exchange ?? worker.takeExchange()
+        self.exchange = exchange
+        let bytes = input.readable.bindMemory(to: UInt8.self)
+        return try parser.parse(Span(_unsafeElements: bytes), into: &exchange.request)
+    }
+
+    private func headIsIncomplete() {
+        if !headIsTimed {
+            headIsTimed = true
+            worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
+        }
+        worker.holdsHead(self, bytes: input?.capacity ?? 0)
+    }
+
     private func becomeIdle() {
         guard input?.isEmpty ?? true, !parser.isWithinHead else { return }
-        input = nil
+        Buffer.release(&input)
         if let exchange {
             worker.recycle(exchange)
             self.exchange = nil
@@ -130,18 +139,23 @@ extension ClientConnection {
         }
     }
 
-    private func begin(_ exchange: Exchange, _ input: Buffer, headBytes: Int) {
+    /// Begins the exchange whose head has been parsed.
+    private func begin(headBytes: Int) {
+        handOver(headBytes: headBytes)
+        // Nothing on the stack refers to the input here: when the response is sent at once, its
+        // buffer goes back to the pool as it is.
+        exchange?.route()
+    }
+
+    private func handOver(headBytes: Int) {
+        guard let exchange, let input else { return }
         let head = input.start
         input.start += headBytes
         budget.spend(listener.isCounted ? .exchange : .report)
         state = .exchange
         headIsTimed = false
         worker.releasesHead(self)
-        responseBytes = 0
-        contentBytes = 0
-        responseEnded = false
-        endsWithConnection = false
-        isChunked = false
+        forgetResponse()
         worker.loop.setDeadline(self, after: nil)
         switch exchange.request.framing {
         case .none, .length(0): body = nil
@@ -152,6 +166,14 @@ extension ClientConnection {
             hasBody: body != nil)
     }
 
+    private func forgetResponse() {
+        responseBytes = 0
+        contentBytes = 0
+        responseEnded = false
+        endsWithConnection = false
+        isChunked = false
+    }
+
     /// Answers a request that cannot be read, and closes.
     func refuse(_ fault: ExchangeFault) {
         let exchange = self.exchange ?? worker.takeExchange()
@@ -160,11 +182,7 @@ extension ClientConnection {
         state = .exchange
         keepsAlive = false
         body = nil
-        responseBytes = 0
-        contentBytes = 0
-        responseEnded = false
-        endsWithConnection = false
-        isChunked = false
+        forgetResponse()
         exchange.refuse(fault, seen: input, client: self, listener: listener, peer: peer)
     }
 

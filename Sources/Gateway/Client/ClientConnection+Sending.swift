@@ -10,7 +10,7 @@ extension ClientConnection: ClientStream {
         output.append(head.readable, owner: head)
     }
 
-    func sendHead(_ head: Buffer, framing: ClientFraming, closing: Bool) {
+    func sendHead(_ head: consuming Buffer, framing: ClientFraming, closing: Bool) {
         let isHTTP11 = takesInterimResponses
         if closing || !(exchange?.request.keepAlive ?? false) || worker.isDraining {
             keepsAlive = false
@@ -146,7 +146,7 @@ extension ClientConnection: ClientStream {
         guard state == .exchange, let exchange else { return }
         self.exchange = nil
         worker.recycle(exchange)
-        chunkHeads = nil
+        Buffer.release(&chunkHeads)
         output.discard()
         if cut {
             // Without a length or chunks the client could take the end for the content's end.
@@ -159,7 +159,7 @@ extension ClientConnection: ClientStream {
         }
         state = .head
         worker.loop.setDeadline(self, after: timeouts.idleMilliseconds)
-        if input?.isEmpty ?? true { input = nil }
+        if input?.isEmpty ?? true { Buffer.release(&input) }
         noteIdle()
         drive()
     }

@@ -29,7 +29,7 @@ protocol ClientStream: AnyObject {
     func sendInterim(_ head: Buffer)
     /// Queues the final head. `head` holds status line and fields with room for
     /// `ClientConnection.reservedBytes` more, and no empty line.
-    func sendHead(_ head: Buffer, framing: ClientFraming, closing: Bool)
+    func sendHead(_ head: consuming Buffer, framing: ClientFraming, closing: Bool)
     /// Takes the final head back, and what is queued behind it, if nothing of it has been written.
     /// False: some of it has.
     func withdrawHead() -> Bool

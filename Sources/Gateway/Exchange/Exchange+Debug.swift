@@ -21,8 +21,12 @@ extension Exchange {
     }
 
     /// Which host entry applies to the request.
-    func debugRoute() {
-        debug(
+    @inline(__always)
+    func debugRoute() { if worker.debugs { logRoute() } }
+
+    @inline(never)
+    private func logRoute() {
+        log(
             "routed",
             [
                 "listener": "\(listener?.name ?? "")",
@@ -38,8 +42,12 @@ extension Exchange {
     }
 
     /// How the exchange ended.
-    func debugEnd(_ microseconds: UInt64) {
-        debug(
+    @inline(__always)
+    func debugEnd(_ microseconds: UInt64) { if worker.debugs { logEnd(microseconds) } }
+
+    @inline(never)
+    private func logEnd(_ microseconds: UInt64) {
+        log(
             "ended",
             [
                 "status": "\(status)", "cache": "\(cacheResult.label)",

@@ -37,8 +37,10 @@ extension Exchange {
             upstream.cancel()
         }
         if phase == .connecting, let origin { worker.upstreams.abandon(origin, self) }
-        connectOperation?.cancel()
-        connectOperation = nil
+        if let connectOperation {
+            self.connectOperation = nil
+            connectOperation.cancel()
+        }
     }
 
     /// The client's connection is gone; it no longer refers to the exchange.
@@ -73,10 +75,11 @@ extension Exchange {
             if let log = worker.shared.accessLog {
                 worker.write(self, to: log, durationMicroseconds: duration)
             }
+            worker.exchangeEnded()
         }
-        if listener?.isCounted ?? false { worker.exchangeEnded() }
     }
 
+    @inline(__always)
     private func record(on listener: Listener, _ duration: UInt64) -> ExchangeRecord {
         var record = ExchangeRecord(
             route: worker.routes.index(

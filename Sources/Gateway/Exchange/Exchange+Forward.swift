@@ -74,7 +74,7 @@ extension Exchange {
             return reply(with: .request(.headTooLarge), closing: true)
         }
         upstream.send(
-            head: head,
+            head: consume head,
             context: ResponseContext(method: request.method, allowsSwitch: asksForUpgrade))
         if isRetryWithBody { resendBody(upstream) }
         sendGathered(upstream)

@@ -75,7 +75,8 @@ extension Exchange {
 
     /// The request has arrived, or is over.
     func uploadEnded() {
-        uploadsOf?.uploads.subtract(1, ordering: .relaxed)
-        uploadsOf = nil
+        guard let uploadsOf else { return }
+        self.uploadsOf = nil
+        uploadsOf.uploads.subtract(1, ordering: .relaxed)
     }
 }

@@ -63,7 +63,7 @@ extension Exchange {
         responseHeadSent = true
         let isHeadOnly = request.method == .head
         client.sendHead(
-            head, framing: isHeadOnly ? .none : .lengthInHead(UInt64(content.count)),
+            consume head, framing: isHeadOnly ? .none : .lengthInHead(UInt64(content.count)),
             closing: closing)
         if !isHeadOnly, !content.isEmpty {
             let buffer = worker.loop.buffers.take(bytes: content.count)

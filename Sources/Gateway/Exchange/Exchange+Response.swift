@@ -85,7 +85,7 @@ extension Exchange {
         isEventStream = upstream?.isEventStream ?? false
         if isEventStream { client.expectPauses() }
         // Not flushed: a body that is there already leaves in the same write as its head.
-        client.sendHead(head, framing: framing, closing: false)
+        client.sendHead(consume head, framing: framing, closing: false)
     }
 
     var mayBeRepeated: Bool { request.method.isIdempotent }

@@ -50,7 +50,7 @@ extension Exchange {
         }
         responseHeadSent = true
         client.sendHead(
-            head, framing: content.isEmpty ? .none : .lengthInHead(UInt64(content.count)),
+            consume head, framing: content.isEmpty ? .none : .lengthInHead(UInt64(content.count)),
             closing: false)
         send(content, of: stored, to: client)
     }
@@ -106,6 +106,7 @@ extension Exchange {
 /// Streams a body from the disk tier to the client, one chunk at a time: the next is asked for when
 /// the last has been written.
 final class StoredBodyReader {
+    /// Unowned, for the exchange owns it; unsafe, for nobody else does.
     private unowned(unsafe) let exchange: Exchange
     private let body: DiskBody
     private var content: Range<UInt64>

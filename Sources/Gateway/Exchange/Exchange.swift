@@ -49,7 +49,7 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         case tunnelling
     }
 
-    unowned(unsafe) let worker: Worker
+    let worker: Worker
     var phase = Phase.ended
     /// The client; nil once it is gone.
     var clientReference: ClientConnection?
@@ -175,7 +175,7 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// Whether the buffer holds the head of the exchange's request.
     func holds(_ buffer: Buffer) -> Bool { requestBuffer === buffer }
 
-    /// Begins with a complete request head.
+    /// Takes a complete request head; ``route()`` is what follows.
     func begin(
         client: ClientConnection, listener: Listener, peer: Endpoint, buffer: Buffer,
         headStart: Int, hasBody: Bool
@@ -186,7 +186,6 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         hasRequestBody = hasBody
         requestBodyEnded = !hasBody
         if hasBody { rememberReplayableBody(buffer) }
-        route()
     }
 
     /// Answers a request whose head could not be read.

@@ -21,7 +21,8 @@ extension Exchange {
 
     /// The exchange is over.
     func leaveAccount() {
-        countedFor?.endExchange()
-        countedFor = nil
+        guard let countedFor else { return }
+        self.countedFor = nil
+        countedFor.endExchange()
     }
 }

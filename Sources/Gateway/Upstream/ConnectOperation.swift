@@ -12,6 +12,7 @@ final class ConnectOperation: EventHandler {
     private final class Attempt: EventHandler {
         let descriptor: Int32
         private let index: Int
+        /// Unowned, for the operation owns its attempts; unsafe, for it closes them before it ends.
         private unowned(unsafe) let operation: ConnectOperation
 
         init(_ descriptor: Int32, index: Int, operation: ConnectOperation) {
@@ -26,7 +27,7 @@ final class ConnectOperation: EventHandler {
         }
     }
 
-    private unowned(unsafe) let worker: Worker
+    private let worker: Worker
     private let host: String
     private let port: UInt16
     /// For whom; nil: for nobody in particular.

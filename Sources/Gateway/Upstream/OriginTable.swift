@@ -32,23 +32,42 @@ final class OriginTable {
         }
     }
 
-    /// The one asked for last: many requests in a row are for the same.
-    private var latest: Entry?
+    /// The one asked for last, and what it is the answer to, in lower case: many requests in a row
+    /// are for the same. Only its bytes are looked at, so that nothing is retained for a look.
+    private var latest: Origin?
+    private let latestHost = UnsafeMutableRawBufferPointer.allocate(byteCount: 255, alignment: 8)
+    private var latestHostCount = 0
+    private var latestPort: UInt16 = 0
+    private var latestScheme = Scheme.http
+
+    deinit { latestHost.deallocate() }
 
     /// The origin of a request's target; nil for a host that is too long to be one.
     func origin(
-        host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: PolicySnapshot
+        host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: @autoclosure () -> PolicySnapshot
     ) -> Origin? {
         guard host.count > 0, host.count <= 255 else { return nil }
-        let isLatest = host.withUnsafeBytes { latest?.names($0, port, scheme) ?? false }
-        if isLatest { return latest?.origin }
-        return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { memory in
-            for index in host.indices { memory[index] = ByteClass.lowercased(host[index]) }
-            let entry = entry(
-                UnsafeRawBufferPointer(rebasing: memory[0..<host.count]), port, scheme, policy)
-            latest = entry
-            return entry.origin
+        if port == latestPort, scheme == latestScheme, host.count == latestHostCount,
+            host.withUnsafeBytes({ isLatest($0) })
+        {
+            return latest
         }
+        for index in host.indices { latestHost[index] = ByteClass.lowercased(host[index]) }
+        let origin = entry(
+            UnsafeRawBufferPointer(rebasing: latestHost[0..<host.count]), port, scheme, policy()
+        ).origin
+        (latest, latestHostCount, latestPort, latestScheme) = (origin, host.count, port, scheme)
+        return origin
+    }
+
+    private func isLatest(_ host: UnsafeRawBufferPointer) -> Bool {
+        guard let start = host.baseAddress, let known = latestHost.baseAddress else { return false }
+        return memcmp(known, start, host.count) == 0
+    }
+
+    private func forgetLatest() {
+        latest = nil
+        latestHostCount = 0
     }
 
     /// The entry of a host in lower case, known or made.
@@ -104,7 +123,7 @@ final class OriginTable {
     }
 
     private func forgetUnused() {
-        latest = nil
+        forgetLatest()
         byHash = byHash.compactMapValues { entries in
             let used = entries.filter { !$0.origin.isUnused }
             return used.isEmpty ? nil : used
@@ -126,7 +145,7 @@ final class OriginTable {
     /// Forgets all origins, for a new policy. Connections in use end with their exchange.
     func removeAll() -> [Origin] {
         let origins = all
-        latest = nil
+        forgetLatest()
         byHash = [:]
         reverse = [:]
         count = 0

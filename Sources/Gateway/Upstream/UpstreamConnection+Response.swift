@@ -10,8 +10,8 @@ extension UpstreamConnection {
         budget.renew(worker.loop)
         while state == .active, !paused {
             guard !budget.isSpent else { return worker.loop.requeue(self) }
-            if let input, !input.isEmpty {
-                guard advance(input) else { continue }
+            if !(input?.isEmpty ?? true) {
+                guard advance() else { continue }
                 if state != .active || paused { return }
             }
             guard state == .active, mayHaveInput else { return }
@@ -19,7 +19,17 @@ extension UpstreamConnection {
         }
     }
 
-    /// Makes one step with the bytes at hand; true when more are needed.
+    /// Makes one step with the bytes at hand; true when more are needed. When they are the end of
+    /// the response, and the client has taken them, their buffer goes back to the pool as it is.
+    private func advance() -> Bool {
+        var held = input
+        defer { Buffer.release(&held) }
+        switch held {
+        case nil: return true
+        case let input?: return advance(input)
+        }
+    }
+
     private func advance(_ input: Buffer) -> Bool {
         switch part {
         case .head: return advanceHead(input)
@@ -33,8 +43,9 @@ extension UpstreamConnection {
         if emptyLineMayFollow, !passEmptyLine(input) { return true }
         let bytes = input.readable
         let parsed: ParsedHead?
+        var rewritten: Buffer?
         do throws(WireError) {
-            parsed = try parse(bytes, into: &consumer.response)
+            parsed = try parse(bytes, into: &consumer.response, rewriting: &rewritten)
         } catch {
             fail(.response(error))
             return false
@@ -42,7 +53,7 @@ extension UpstreamConnection {
         guard let parsed else { return true }
         input.start += parsed.bytes
         let head =
-            parsed.rewritten?.readable
+            rewritten?.readable
             ?? UnsafeRawBufferPointer(rebasing: bytes[0..<parsed.bytes])
         if parsed.isInterim {
             emptyLineMayFollow = true
@@ -72,8 +83,6 @@ extension UpstreamConnection {
     /// What the connection itself needs to know of a head.
     private struct ParsedHead {
         var bytes: Int
-        /// The head as it was parsed, if that is not how it was received.
-        var rewritten: Buffer?
         var isInterim: Bool
         var framing: BodyFraming
         var keepAlive: Bool
@@ -81,14 +90,15 @@ extension UpstreamConnection {
     }
 
     /// Parses in place: reading the consumer's head through the protocol would copy it each time.
+    /// - Parameter rewritten: the head as it was parsed, if that is not how it was received.
     private func parse(
-        _ bytes: UnsafeRawBufferPointer, into head: inout ResponseHead
+        _ bytes: UnsafeRawBufferPointer, into head: inout ResponseHead,
+        rewriting rewritten: inout Buffer?
     ) throws(WireError) -> ParsedHead? {
         let progress = try parser.parse(
             Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)), answering: context,
             into: &head)
         let received: Int
-        var rewritten: Buffer?
         switch progress {
         case .needMore: return nil
         case .complete(let count): received = count
@@ -98,8 +108,8 @@ extension UpstreamConnection {
                 UnsafeRawBufferPointer(rebasing: bytes[0..<count]), into: &head)
         }
         return ParsedHead(
-            bytes: received, rewritten: rewritten, isInterim: head.isInterim,
-            framing: head.framing, keepAlive: head.keepAlive,
+            bytes: received, isInterim: head.isInterim, framing: head.framing,
+            keepAlive: head.keepAlive,
             isEventStream: head.isEventStream(
                 in: Span(
                     _unsafeElements: (rewritten?.readable ?? bytes)
@@ -271,7 +281,7 @@ extension UpstreamConnection {
         let trailers = hadTrailers ? decoder.chunked : nil
         let isClean = (input?.isEmpty ?? true) && requestEnded && output.isEmpty && keepAlive
         self.consumer = nil
-        input = nil
+        Buffer.release(&input)
         if isClean {
             state = .idle
             // Edges seen while active are gone: what is still unread must be looked at now. So must

@@ -24,7 +24,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         static let eventStream = Waits(rawValue: 2)
     }
 
-    unowned(unsafe) let worker: Worker
+    let worker: Worker
     let origin: Origin
     /// The address it is connected to.
     let endpoint: Endpoint
@@ -155,7 +155,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     }
 
     /// Queues the request's head. `context` says how the response will be framed.
-    func send(head: Buffer, context: ResponseContext) {
+    func send(head: consuming Buffer, context: ResponseContext) {
         self.context = context
         worker.metrics.add(.upstreamBytesSent, UInt64(head.count))
         output.append(head.readable, owner: head)

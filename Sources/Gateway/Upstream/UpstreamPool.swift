@@ -6,7 +6,7 @@ import TLS
 /// A worker's connections to origins: idle ones to use again, new ones within the limits, and who
 /// waits for one. The limits are the process's (`UpstreamPool+Places`).
 final class UpstreamPool {
-    unowned(unsafe) let worker: Worker
+    let worker: Worker
     private var operations: [ObjectIdentifier: ConnectOperation] = [:]
     /// Connections on their way, handshakes included.
     private(set) var establishing = 0

@@ -9,10 +9,19 @@ struct RouteIndexes {
     private var indexes = [Int16](repeating: -1, count: Self.stride * Self.stride)
 
     /// The index of the pair's series; by the indexes of the names.
-    mutating func index(listener: Int, host: Int, labels: RouteLabels) -> Int {
+    @inline(__always)
+    mutating func index(
+        listener: Int, host: Int, labels: @autoclosure () -> RouteLabels
+    ) -> Int {
         let place = min(listener, Self.stride - 1) * Self.stride + min(host, Self.stride - 1)
         let known = indexes[place]
-        if known >= 0 { return Int(known) }
+        return known >= 0 ? Int(known) : note(place, listener, host, labels())
+    }
+
+    @inline(never)
+    private mutating func note(
+        _ place: Int, _ listener: Int, _ host: Int, _ labels: RouteLabels
+    ) -> Int {
         let index = labels.pairIndex(listener: listener, host: host)
         indexes[place] = Int16(clamping: index)
         return index

@@ -38,7 +38,7 @@ final class Database: @unchecked Sendable {
     private let handle: OpaquePointer
     private var statements: [Statement] = []
     /// Frames in the write-ahead log after the last commit of this connection.
-    private let frames = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+    private let frames: UnsafeMutablePointer<Int32>
 
     /// Opens `path`, creating the file when `create`. Waits up to `busyMilliseconds` for locks
     /// held by other connections.
@@ -54,6 +54,8 @@ final class Database: @unchecked Sendable {
             throw error
         }
         handle = opened
+        // Not before: a failed initialiser does not run deinit.
+        frames = .allocate(capacity: 1)
         frames.initialize(to: 0)
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, Int32(clamping: busyMilliseconds))

@@ -126,7 +126,7 @@ import Testing
                 })
         } else {
             #expect(eventually { log.contains(Self.tellsOfChange) })
-            #expect(store.statistics().diskRestarts > 0)
+            #expect(eventually { store.statistics().diskRestarts > 0 })
         }
         // It goes on storing, and what it stores is there for the next start.
         let isKept = eventually {

@@ -40,7 +40,10 @@ final class StillWorker {
             role: .forward, label: 0, descriptor: -1)
     }
 
-    deinit { resolver.close() }
+    deinit {
+        worker.close()
+        resolver.close()
+    }
 
     /// A client's connection, and the descriptor of its other end.
     func connect() throws -> (client: ClientConnection, far: Int32) {

@@ -24,7 +24,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
 
     enum State { case head, exchange, lingering, closed }
 
-    unowned(unsafe) let worker: Worker
+    let worker: Worker
     let descriptor: Int32
     let listener: Listener
     let peer: Endpoint

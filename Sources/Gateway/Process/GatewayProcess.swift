@@ -282,6 +282,8 @@ package final class GatewayProcess {
         let hung = running.count
         if hung > 0 {
             logger.critical("workers did not stop in time", metadata: ["workers": "\(hung)"])
+        } else {
+            running.join()
         }
         shared?.accessLog?.close(withinMilliseconds: Int(Self.stopAtOnceMilliseconds))
         operationalLog.close(withinMilliseconds: Self.stopAtOnceMilliseconds)

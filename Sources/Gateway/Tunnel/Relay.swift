@@ -9,6 +9,7 @@ final class Relay {
     /// One of the two connections.
     final class End: EventHandler {
         let transport: Transport
+        /// Unowned, for the relay owns its ends; unsafe, for they leave the loop before it ends.
         fileprivate unowned(unsafe) let relay: Relay
         fileprivate let isClient: Bool
         fileprivate var mayRead = true
@@ -53,7 +54,7 @@ final class Relay {
         var isOver: Bool { sinkFinished }
     }
 
-    private unowned(unsafe) let worker: Worker
+    private let worker: Worker
     private let idleMilliseconds: Int64
     private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
     private var client: End?

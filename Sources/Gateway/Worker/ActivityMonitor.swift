@@ -63,7 +63,7 @@ package final class ActivityMonitor: Sendable {
 
 /// Runs the activity indicator's timer on one worker's loop.
 final class ActivityTimer: EventHandler {
-    private unowned(unsafe) let worker: Worker
+    private let worker: Worker
 
     init(worker: Worker) { self.worker = worker }
 

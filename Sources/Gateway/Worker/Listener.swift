@@ -25,7 +25,7 @@ final class Listener: EventHandler {
     /// How long accepting pauses when descriptors are exhausted.
     private static let pauseMilliseconds: Int64 = 100
 
-    private unowned(unsafe) let worker: Worker
+    private let worker: Worker
     let name: String
     let endpoint: Endpoint
     let role: Role

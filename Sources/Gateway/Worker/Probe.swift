@@ -8,7 +8,7 @@ import Pinning
 /// Asks one configured host at an interval whether it is there: any complete response head says
 /// yes. Runs on one worker, over the same pool and trust as traffic.
 final class Probe: EventHandler, UpstreamConsumer {
-    private unowned(unsafe) let worker: Worker
+    private let worker: Worker
     private let origin: Origin
     private let reachability: HostReachability
     private let path: String

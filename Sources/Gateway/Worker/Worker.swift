@@ -10,6 +10,10 @@ import TLS
 /// One thread of the gateway with everything it owns: loop, listeners, clients, exchanges, origins
 /// and upstream connections, relays and counters. Nothing of it is touched by another thread; they
 /// write to `mailbox`.
+///
+/// What it owns refers to it with plain references that never change: the compiler then knows that
+/// the worker lives while they do, and counts no references on the way through it (a tenth of the
+/// instructions of a hit). ``close()`` breaks the cycles.
 final class Worker {
     let index: Int
     let loop: EventLoop
@@ -318,7 +322,8 @@ final class Worker {
         shared.drainedWorkers.add(1, ordering: .releasing)
     }
 
-    private func close() {
+    /// Closes everything, and lets go of what refers to the worker.
+    func close() {
         for listener in listeners { listener.close() }
         turnNewcomersAway()
         for relay in relays.values { relay.close(broken: false) }
@@ -327,5 +332,10 @@ final class Worker {
             (handler as? UpstreamConnection)?.close()
         }
         for origin in origins.removeAll() { upstreams.closeIdle(origin, .draining) }
+        for handler in loop.handlers { loop.remove(handler) }
+        listeners = []
+        probes = []
+        activityTimer = nil
+        freeExchanges = []
     }
 }

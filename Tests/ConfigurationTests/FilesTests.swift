@@ -27,19 +27,14 @@ struct FilesTests {
         try withTemporaryFolder { folder in
             let path = folder + "/file"
             _ = FileManager.default.createFile(atPath: path, contents: Data())
-            // Empty for a moment, as editors leave it: longer than reading takes, and shorter than
-            // a file has to stand still.
-            let writer = Thread {
-                for _ in 0..<6 {
-                    Thread.sleep(forTimeInterval: 0.05)
-                    let handle = FileHandle(forWritingAtPath: path)
-                    handle?.seekToEndOfFile()
-                    handle?.write(Data("part\n".utf8))
-                    try? handle?.close()
-                }
+            // Empty at first, as editors leave it, and written in parts.
+            var parts = 0
+            let content = try Files.readSettled(path, limit: 1000) { milliseconds in
+                #expect(milliseconds == Files.quietMilliseconds)
+                guard parts < 6 else { return }
+                parts += 1
+                append("part\n", to: path)
             }
-            writer.start()
-            let content = try Files.readSettled(path, limit: 1000)
             #expect(content == Array(String(repeating: "part\n", count: 6).utf8))
         }
     }
@@ -47,26 +42,23 @@ struct FilesTests {
     @Test func aFileThatNeverStandsStillIsAProblem() throws {
         try withTemporaryFolder { folder in
             let path = folder + "/file"
-            let stop = DispatchSemaphore(value: 0)
-            let stopped = DispatchSemaphore(value: 0)
             _ = FileManager.default.createFile(atPath: path, contents: Data())
-            Thread {
-                var count = 0
-                while stop.wait(timeout: .now() + 0.02) == .timedOut {
-                    count += 1
-                    try? Data(String(repeating: "a", count: count).utf8)
-                        .write(to: URL(fileURLWithPath: path))
-                }
-                stopped.signal()
-            }.start()
-            defer {
-                stop.signal()
-                stopped.wait()
-            }
+            var looks = 0
             #expect(throws: Files.Problem(text: "keeps changing while it is read")) {
-                try Files.readSettled(path, limit: 100_000)
+                try Files.readSettled(path, limit: 100_000) { _ in
+                    looks += 1
+                    append("a", to: path)
+                }
             }
+            #expect(looks == Files.attempts)
         }
+    }
+
+    private func append(_ text: String, to path: String) {
+        guard let handle = FileHandle(forWritingAtPath: path) else { return }
+        handle.seekToEndOfFile()
+        handle.write(Data(text.utf8))
+        try? handle.close()
     }
 }
 

@@ -26,11 +26,14 @@ enum Files {
     static let attempts = 14
 
     /// As `read`, once the file's size and time of change have stood still for a moment.
-    static func readSettled(_ path: String, limit: Int) throws(Problem) -> [UInt8] {
+    /// - Parameter pause: lets so many milliseconds pass.
+    static func readSettled(
+        _ path: String, limit: Int, pause: (Int64) -> Void = sleep
+    ) throws(Problem) -> [UInt8] {
         var last = try readOnce(path, limit: limit)
         if last.version.isOld { return last.content }
         for _ in 0..<attempts {
-            sleep(milliseconds: quietMilliseconds)
+            pause(quietMilliseconds)
             let next = try readOnce(path, limit: limit)
             if next.version == last.version { return next.content }
             last = next
@@ -107,7 +110,7 @@ enum Files {
         }
     }
 
-    private static func sleep(milliseconds: Int64) {
+    static func sleep(_ milliseconds: Int64) {
         var time = timespec(
             tv_sec: Int(milliseconds / 1000), tv_nsec: Int(milliseconds % 1000) * 1_000_000)
         nanosleep(&time, nil)

@@ -312,6 +312,41 @@ def test_idle_connections_make_room_when_descriptors_run_out(gateway, origin, wo
         wire.close()
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("limits", [{"connections": 2}, {"perClient": {"connections": 2}}])
+def test_a_lowered_limit_of_client_connections_holds(
+        gateway, origin, scripted_origin, limits, workers):
+    """Idle ones beyond it are closed at once, and those in use as others come."""
+    release, arrived = threading.Event(), threading.Event()
+    slow = scripted_origin(waiting(release, arrived))
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({**NO_CACHE, "workers": workers})
+    idle, used = ([running.wire() for _ in range(4)] for _ in range(2))
+    try:
+        for wire in idle:
+            assert wire.ask(request(there.url("/"))).status == 200
+        for wire in used:
+            wire.send(request(slow.url("/")))
+        until(lambda: slow.accepted == 4, "four are in use")
+        running.write_config(merged(running.config, {"limits": limits}))
+        running.signal(signal.SIGHUP)
+        for wire in idle:
+            assert wire.ended()
+        release.set()
+        assert [wire.read().status for wire in used] == [200] * 4
+
+        def kept() -> bool:
+            with running.wire() as wire:
+                assert wire.ask(request(there.url("/"))).status == 200
+            return running.metric("pinfold_client_connections_open") <= 3  # the question's own too
+
+        until(kept, "as many as there may be")
+    finally:
+        release.set()
+        for wire in [*idle, *used]:
+            wire.close()
+
+
 # Thousands at once
 
 

@@ -42,8 +42,8 @@ struct IdleClients {
         return clients[ObjectIdentifier(client)]?.idle.longestIdle()?.connection
     }
 
-    /// How many clients have connections here.
-    var clientCount: Int { clients.count }
+    /// The clients that have connections here.
+    var accounts: [ClientAccount] { clients.values.map(\.account) }
 }
 
 /// What one client has on one worker.

@@ -38,9 +38,10 @@ extension Worker {
     func makesRoom(_ stage: RoomStage, of client: ClientAccount? = nil) -> Bool {
         switch stage {
         case .idle:
-            guard let idle = longestIdle(of: client) else { return false }
-            metrics.add(client == nil ? .clientsEvictedByLimit : .clientsEvictedByClientLimit)
-            idle.makeRoom(handingOver: client == nil ? .process : [.process, .client])
+            // Two for one, until a lowered limit is kept.
+            if isOverLimit(client) { closeIdle(of: client) }
+            return closeIdle(
+                of: client, handingOver: client == nil ? .process : [.process, .client])
         case .stalled:
             guard let stalled = longestStalled() else { return false }
             metrics.add(
@@ -48,6 +49,35 @@ extension Worker {
             stalled.makeRoom(handingOver: .process)
         }
         return true
+    }
+
+    /// Closes the connection that has been idle the longest; false: there is none.
+    @discardableResult
+    private func closeIdle(
+        of client: ClientAccount?, handingOver places: ClientPlaces = []
+    ) -> Bool {
+        guard let idle = longestIdle(of: client) else { return false }
+        metrics.add(client == nil ? .clientsEvictedByLimit : .clientsEvictedByClientLimit)
+        idle.makeRoom(handingOver: places)
+        return true
+    }
+
+    /// Other limits are in force: closes idle connections beyond them.
+    func clientLimitsChanged() {
+        while isOverLimit(nil), closeIdle(of: nil) {}
+        for account in idleClients.accounts {
+            while isOverLimit(account), closeIdle(of: account) {}
+        }
+    }
+
+    /// Whether there are more connections, of a client or of all, than there may be: the limit was
+    /// lowered.
+    private func isOverLimit(_ client: ClientAccount?) -> Bool {
+        let limits = policy.configuration.limits
+        guard let client else {
+            return shared.clientConnections.load(ordering: .relaxed) > limits.connections
+        }
+        return client.openConnections > limits.perClient.connections
     }
 
     /// The connection that has been idle the longest, of a client or of all. One at which a request

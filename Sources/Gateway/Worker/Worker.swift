@@ -256,6 +256,7 @@ final class Worker {
             for origin in origins.removeAll() { upstreams.retire(origin) }
         }
         upstreams.limitsChanged(origins.all)
+        clientLimitsChanged()
         listen(adopt(sockets))
         drainClientsOfFormerListeners()
         startProbes()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,42 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if SLOWDOWN > 1:
         for item in items:
             item.add_marker(pytest.mark.timeout(120 * min(SLOWDOWN, 5)))
+
+
+# Whether a test, or one of a module's, has failed by now.
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    report = yield
+    if report.failed:
+        for node in item.listchain():
+            node.stash[FAILED] = True
+    return report
+
+
+@contextlib.contextmanager
+def kept_if_failed(folder: Path, node: pytest.Item | pytest.Collector) -> Iterator[None]:
+    """Around what ends the gateways in `folder`: what they wrote and were given to read is copied to
+    the folder PINFOLD_TEST_RESULTS, if there is one, should the test have failed or fail by this."""
+    try:
+        yield
+    except BaseException:
+        node.stash[FAILED] = True
+        raise
+    finally:
+        results = os.environ.get("PINFOLD_TEST_RESULTS")
+        if results and node.stash.get(FAILED, False):
+            # A module's tests may be split between processes, each with gateways of its own.
+            part = node.name if isinstance(node, pytest.Item) else os.environ.get(
+                "PYTEST_XDIST_WORKER", "module")
+            name = re.sub(r"[^\w.-]+", "-", f"{node.path.stem}-{part}")[:150]
+            for file in folder.glob("gateway-*/*"):
+                if file.suffix in (".log", ".yaml") and file.is_file():
+                    target = Path(results) / "gateways" / name / file.relative_to(folder)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(file, target)
 
 
 class Gateways:
@@ -116,18 +154,21 @@ def gateway(
     server = request.getfixturevalue("dns") if "dns" in request.fixturenames else session_dns
     made = Gateways(workspace, server)
     yield made
-    made.finish()
+    with kept_if_failed(workspace, request.node):
+        made.finish()
 
 
 @pytest.fixture(scope="module")
 def shared_gateway(
-    tmp_path_factory: pytest.TempPathFactory, session_dns: NameServer
+    tmp_path_factory: pytest.TempPathFactory, session_dns: NameServer,
+    request: pytest.FixtureRequest
 ) -> Iterator[Gateway]:
     """One gateway on BASE for a module's tests that leave nothing behind in it."""
     folder = tmp_path_factory.mktemp("shared")
     made = Gateways(folder, session_dns)
     yield made({"cache": {"enabled": False}})
-    made.finish()
+    with kept_if_failed(folder, request.node):
+        made.finish()
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -19,14 +19,15 @@ FORBIDDEN = [
 
 
 @pytest.fixture(scope="module")
-def closed_gateway(tmp_path_factory, session_dns):
+def closed_gateway(tmp_path_factory, session_dns, request):
     import shutil
 
-    from conftest import Gateways
+    from conftest import Gateways, kept_if_failed
     folder = tmp_path_factory.mktemp("closed")
     made = Gateways(folder, session_dns)
     yield made(CLOSED)
-    made.finish()
+    with kept_if_failed(folder, request.node):
+        made.finish()
     shutil.rmtree(folder, ignore_errors=True)
 
 

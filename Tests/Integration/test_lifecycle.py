@@ -6,9 +6,10 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
-import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,19 +23,25 @@ from support.wire import Closed, Wire, request
 # Start
 
 
-def test_it_is_ready_in_under_0_3_seconds(gateway):
-    best = min(gateway().ready_seconds for _ in range(3))
-    assert best < 0.3 * SLOWDOWN
+def test_a_start_takes_little_work(gateway):
+    """Of processor time: how long it takes besides is up to who else is busy."""
+    assert min(gateway().cpu_seconds() for _ in range(3)) < 0.3 * SLOWDOWN
 
 
-def test_it_is_ready_quickly_with_a_full_cache(gateway, origin):
-    there = origin(lambda _: reply(b"x" * 1000, "200 OK", "Cache-Control: max-age=6000"))
+def test_it_is_ready_before_the_cache_has_been_read(gateway, origin):
+    """Somebody else holds the database for as long as the gateway waits for it, which is 2 s."""
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=6000"))
     running = gateway()
-    with running.wire() as wire:
-        for number in range(2000):
-            wire.ask(request(there.url(f"/{number}")))
+    assert running.get(there.url("/")).status == 200
     running.stop()
-    assert min(running.restart().ready_seconds for _ in range(3)) < 0.3 * SLOWDOWN
+    with closing(sqlite3.connect(running.folder / "cache/cache.sqlite",
+                                 isolation_level=None)) as database:
+        database.execute("BEGIN EXCLUSIVE")
+        running.start()
+        running.wait_log("cache.*locked")
+        lines = running.log().splitlines()
+        given_up = next(i for i, line in enumerate(lines) if re.search("cache.*locked", line))
+        assert len([line for line in lines[:given_up] if "listening" in line]) == 2
 
 
 def test_the_addresses_are_logged(gateway):
@@ -125,11 +132,10 @@ def test_the_cache_is_in_the_xdg_state_folder_by_default(workspace):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_with_exit_code_0(gateway, number):
-    running = gateway()
-    began = time.monotonic()
+    # With nothing in progress there is nothing to wait for.
+    running = gateway({"timeouts": {"grace": "10m"}})
     running.signal(number)
     assert running.wait_exit() == 0
-    assert time.monotonic() - began < 2 * SLOWDOWN
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -12,7 +12,6 @@ import resource
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,6 @@ class Gateway:
         self.process: subprocess.Popen[bytes] | None = None
         self.listeners: dict[str, Address] = {}
         self._started_at = 0
-        self.ready_seconds = 0.0
         self.expect_crash = False
 
     # Starting
@@ -76,17 +74,16 @@ class Gateway:
     def start(self, wait: bool = True) -> Gateway:
         self.write_config(self.config)
         self._started_at = self.stderr_file.stat().st_size if self.stderr_file.exists() else 0
-        began = time.monotonic()
         with self.stderr_file.open("ab") as stderr:
             self.process = subprocess.Popen(
                 [str(BINARY), "run", "--config", str(self.config_file), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, cwd=self.folder,
                 preexec_fn=self.preexec, start_new_session=True)
         if wait:
-            self._wait_ready(began)
+            self._wait_ready()
         return self
 
-    def _wait_ready(self, began: float) -> None:
+    def _wait_ready(self) -> None:
         expected = {one["name"] for one in self.config.get("listeners", [])} | {"admin"}
 
         def listening() -> bool:
@@ -103,7 +100,6 @@ class Gateway:
         self.listeners = {}
         until(listening, lambda: f"listening: {sorted(expected)} in the log:\n{self.log()}", 20)
         until(self._is_ready, "/readyz says 200", 20)
-        self.ready_seconds = time.monotonic() - began
 
     def _is_ready(self) -> bool:
         try:

@@ -46,40 +46,42 @@ let package = Package(
         .target(name: "Metrics", swiftSettings: inlined),
 
         // Adapters: one kind of effect each.
+        .target(name: "Clocks", dependencies: ["CLinux"], swiftSettings: inlined),
         .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: inlined),
         .target(
-            name: "EventLoop", dependencies: ["CLinux", "Addressing", "Locking"],
+            name: "EventLoop", dependencies: ["CLinux", "Addressing", "Clocks", "Locking"],
             swiftSettings: inlined),
         .target(
             name: "TLS", dependencies: ["COpenSSL", "Addressing", "Pinning", "Locking"],
             swiftSettings: strict),
         .target(
             name: "CacheStore",
-            dependencies: ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Locking"],
-            swiftSettings: strict),
+            dependencies: [
+                "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking",
+            ], swiftSettings: strict),
         .target(
-            name: "Resolver", dependencies: ["CLinux", "CAres", "Addressing", "Locking"],
+            name: "Resolver", dependencies: ["CLinux", "CAres", "Addressing", "Clocks", "Locking"],
             swiftSettings: strict),
 
         // The product.
         .target(
             name: "Configuration",
             dependencies: [
-                "CLinux", "HTTPCore", "Addressing", "Pinning",
+                "CLinux", "HTTPCore", "Addressing", "Pinning", "Clocks",
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(
             name: "Gateway",
             dependencies: [
                 "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
+                "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
                 "Configuration", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .target(
-            name: "Admin", dependencies: ["CLinux", "Metrics", "Activity", "HTTPCore"],
+            name: "Admin", dependencies: ["CLinux", "Metrics", "Activity", "HTTPCore", "Clocks"],
             swiftSettings: strict),
         .executableTarget(
             name: "pinfold",
@@ -105,9 +107,13 @@ let package = Package(
         .testTarget(
             name: "MetricsTests", dependencies: ["Metrics"], swiftSettings: strict),
         .testTarget(
-            name: "LockingTests", dependencies: ["Locking", "CLinux"], swiftSettings: strict),
+            name: "ClocksTests", dependencies: ["Clocks", "CLinux"], swiftSettings: strict),
         .testTarget(
-            name: "EventLoopTests", dependencies: ["EventLoop", "CLinux", "Addressing", "Locking"],
+            name: "LockingTests", dependencies: ["Locking", "CLinux", "Clocks"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "EventLoopTests",
+            dependencies: ["EventLoop", "CLinux", "Addressing", "Clocks", "Locking"],
             swiftSettings: strict),
         .testTarget(
             name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning", "Locking"],
@@ -115,11 +121,12 @@ let package = Package(
         .testTarget(
             name: "CacheStoreTests",
             dependencies: [
-                "CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Locking",
+                "CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking",
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "ResolverTests", dependencies: ["Resolver", "CLinux", "Addressing", "Locking"],
+            name: "ResolverTests",
+            dependencies: ["Resolver", "CLinux", "Addressing", "Clocks", "Locking"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests",
@@ -129,7 +136,7 @@ let package = Package(
             name: "GatewayTests",
             dependencies: [
                 "Gateway", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
+                "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
                 "Configuration", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(

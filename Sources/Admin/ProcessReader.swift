@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 import Metrics
 
 /// Reads the process's figures from the kernel (proc(5), getrusage(2)).
@@ -18,10 +19,7 @@ package struct ProcessReader: Sendable {
     /// The figures now; what cannot be read is 0.
     package func figures() -> ProcessFigures {
         var figures = ProcessFigures()
-        var cpu = timespec()
-        if clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0 {
-            figures.cpuMicroseconds = UInt64(cpu.tv_sec) * 1_000_000 + UInt64(cpu.tv_nsec) / 1000
-        }
+        figures.cpuMicroseconds = UInt64(Clock.processCPUMicroseconds())
         let pages = ProcessReader.read("/proc/self/statm").flatMap { ProcessReader.statm($0) }
         figures.virtualBytes = (pages?.virtual ?? 0) * pageBytes
         figures.residentBytes = (pages?.resident ?? 0) * pageBytes
@@ -57,18 +55,9 @@ package struct ProcessReader: Sendable {
 
     private static func startTime() -> UInt64 {
         guard let text = read("/proc/self/stat"), let ticks = startTicks(text) else { return 0 }
-        var now = timespec()
-        var sinceBoot = timespec()
-        guard clock_gettime(CLOCK_REALTIME, &now) == 0,
-            clock_gettime(CLOCK_BOOTTIME, &sinceBoot) == 0
-        else { return 0 }
         let perSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
-        let boot = milliseconds(now) - min(milliseconds(now), milliseconds(sinceBoot))
+        let boot = UInt64(max(0, Clock.wallMilliseconds() - Clock.bootMilliseconds()))
         return boot + ticks * 1000 / perSecond
-    }
-
-    private static func milliseconds(_ time: timespec) -> UInt64 {
-        UInt64(time.tv_sec) * 1000 + UInt64(time.tv_nsec) / 1_000_000
     }
 
     private static func openDescriptors() -> UInt64 {

@@ -35,7 +35,7 @@ package final class CacheStore: Sendable {
             accessSeconds: options.accessFlushSeconds, variantLimit: options.variantsPerKey)
         memory = MemoryTier(options: options) { evicted in
             guard evicted.token != .none else { return }
-            index.leftMemory(evicted.token, now: StoreClock.seconds())
+            index.leftMemory(evicted.token, now: LastUse.now())
         }
         disk = DiskTier(
             options: options, memory: memory, index: index,

@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 
 /// The database's files in the store's folder, and the lock that keeps other processes out.
 ///
@@ -78,7 +79,7 @@ struct DatabaseFiles {
     /// Renames the database and what belongs to it to `cache.sqlite.WORD-SECONDS`. Answers the new
     /// path; nil: it cannot be renamed.
     func setAside(_ word: String) -> String? {
-        let base = "\(database).\(word)-\(StoreClock.seconds())"
+        let base = "\(database).\(word)-\(Clock.coarseWallSeconds())"
         var target = base
         var number = 1
         while access(target, F_OK) == 0 {

@@ -1,3 +1,4 @@
+import Clocks
 import Locking
 import Synchronization
 
@@ -117,7 +118,7 @@ final class DiskQueue: Sendable {
                 return (false, false)
             }
             let wasEmpty = state.operations.isEmpty
-            if wasEmpty { state.since = StoreClock.monotonic() }
+            if wasEmpty { state.since = Clock.monotonicNanoseconds() }
             let wasFull = isFull(state)
             state.operations.append(operation)
             state.bytes += operation.bytes
@@ -165,10 +166,10 @@ final class DiskQueue: Sendable {
             if state.operations.isEmpty {
                 if state.isClosing { return .done(.closing) }
                 guard let deadline else { return .signal }
-                return StoreClock.monotonic() >= deadline ? .done(.idle) : .until(deadline)
+                return Clock.monotonicNanoseconds() >= deadline ? .done(.idle) : .until(deadline)
             }
             let ready = state.since + window
-            if state.isClosing || isFull(state) || StoreClock.monotonic() >= ready {
+            if state.isClosing || isFull(state) || Clock.monotonicNanoseconds() >= ready {
                 let taken = state.operations
                 state.operations = []
                 state.operations.reserveCapacity(taken.count)

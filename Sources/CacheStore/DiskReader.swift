@@ -125,7 +125,7 @@ struct DiskReader {
 
     private func answer(_ load: LoadRequest) {
         let candidates = load.key.withUnsafeBytes {
-            tier.index.candidates($0, load.variants, now: StoreClock.seconds())
+            tier.index.candidates($0, load.variants, now: LastUse.now())
         }
         var found: [CachedResponse] = []
         var isBeingWritten = false

@@ -1,5 +1,6 @@
 import CLinux
 import CachePolicy
+import Clocks
 import HTTPCore
 import Locking
 import Synchronization
@@ -130,10 +131,10 @@ final class DiskTier: Sendable {
             return
         }
         let deadline =
-            StoreClock.monotonic() + (Int64(options.closeMilliseconds) + 1000) * 1_000_000
+            Clock.monotonicNanoseconds() + (Int64(options.closeMilliseconds) + 1000) * 1_000_000
         let inTime = ended.wait { ended in
             if ended { return .done(true) }
-            return StoreClock.monotonic() >= deadline ? .done(false) : .until(deadline)
+            return Clock.monotonicNanoseconds() >= deadline ? .done(false) : .until(deadline)
         }
         // A device that does not answer must not keep the process from ending.
         for thread in all { inTime ? thread.join() : thread.detach() }

@@ -1,5 +1,6 @@
 import CLinux
 import CSQLite
+import Clocks
 
 /// The writer thread: owns the writing connection, carries out the queue in batches of one
 /// transaction, makes room, keeps the write-ahead log short, and decides whether the tier is on or
@@ -53,7 +54,7 @@ final class DiskWriter {
         files = DatabaseFiles(folder: tier.options.folder)
         watch = FileWatch(files)
         accessFlushAt =
-            StoreClock.monotonic() + Int64(tier.options.accessFlushSeconds) * 1_000_000_000
+            Clock.monotonicNanoseconds() + Int64(tier.options.accessFlushSeconds) * 1_000_000_000
     }
 
     func run() {
@@ -72,7 +73,7 @@ final class DiskWriter {
     // MARK: On and off
 
     private func open() {
-        let start = StoreClock.monotonic()
+        let start = Clock.monotonicNanoseconds()
         retryAt = nil
         do {
             try takeLock()
@@ -103,7 +104,7 @@ final class DiskWriter {
         let changed = tier.index.begin(opened.contents)
         failures = 0
         measure()
-        let milliseconds = Int((StoreClock.monotonic() - start) / 1_000_000)
+        let milliseconds = Int((Clock.monotonicNanoseconds() - start) / 1_000_000)
         tier.onEvent(.diskReady(entries: entries, bytes: bytes, milliseconds: milliseconds))
         // Keys that changed while there was no index.
         if let changed {
@@ -201,7 +202,7 @@ final class DiskWriter {
         guard options.retrySeconds > 0 else { return }
         let seconds = Int64(options.retrySeconds) << Int64(min(failures, 4))
         failures += 1
-        retryAt = StoreClock.monotonic() + seconds * 1_000_000_000
+        retryAt = Clock.monotonicNanoseconds() + seconds * 1_000_000_000
     }
 
     /// Closes every connection and forgets what is on disk and on its way there.
@@ -250,7 +251,7 @@ final class DiskWriter {
         idleWasOfUse = true
         // Also when nothing is stored it is to be noticed that the files are gone.
         let seconds: Int64 = hasWork || !garbage.isEmpty ? 1 : 5
-        let deadline = min(accessFlushAt, StoreClock.monotonic() + seconds * 1_000_000_000)
+        let deadline = min(accessFlushAt, Clock.monotonicNanoseconds() + seconds * 1_000_000_000)
         return logFileBytes > 0 ? min(deadline, truncateAt) : deadline
     }
 
@@ -260,7 +261,7 @@ final class DiskWriter {
 
     private func beIdle() {
         guard connection != nil else {
-            if let retryAt, StoreClock.monotonic() >= retryAt { open() }
+            if let retryAt, Clock.monotonicNanoseconds() >= retryAt { open() }
             return
         }
         guard filesAreThere() else { return }
@@ -273,9 +274,9 @@ final class DiskWriter {
             try makeRoom(pages: 0, transactions: 1)
             if wantsShrinking { try connection?.shrink(pages: 64) }
             try afterCommit()
-            if StoreClock.monotonic() >= accessFlushAt { try flushAccesses() }
+            if Clock.monotonicNanoseconds() >= accessFlushAt { try flushAccesses() }
             idleWasOfUse = removed || before != (tier.index.figures().entries, freePages)
-            if logFileBytes > 0, StoreClock.monotonic() >= truncateAt {
+            if logFileBytes > 0, Clock.monotonicNanoseconds() >= truncateAt {
                 try restartLog(truncating: true)
             }
         } catch {
@@ -302,7 +303,7 @@ final class DiskWriter {
             try afterCommit()
         }
         accessFlushAt =
-            StoreClock.monotonic() + Int64(options.accessFlushSeconds) * 1_000_000_000
+            Clock.monotonicNanoseconds() + Int64(options.accessFlushSeconds) * 1_000_000_000
     }
 
     // MARK: The end

@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 
 /// Whether the database's files are still those that were opened, and as long as they were: an
 /// unlinked file goes on working until it is closed, and takes everything with it then.
@@ -50,7 +51,7 @@ struct FileWatch {
 
     /// A second has passed since it last was: time to look at the lock's file.
     mutating func isDue() -> Bool {
-        let now = StoreClock.monotonic()
+        let now = Clock.monotonicNanoseconds()
         guard now >= nextLook else { return false }
         nextLook = now + Self.interval
         return true

@@ -1,3 +1,10 @@
+import Clocks
+
+/// When a stored response was last used, in seconds since 1970.
+enum LastUse {
+    static func now() -> UInt32 { UInt32(clamping: Clock.coarseWallSeconds()) }
+}
+
 /// Names an entry of the index: where it is, and the id that says whether it still is.
 struct IndexToken: Sendable, Equatable {
     var slot: Int32
@@ -34,7 +41,7 @@ struct IndexSlot: AgeLinked {
         self.keyHash = keyHash
         self.varyHash = varyHash
         units = UInt32(clamping: (bytes + Self.unitBytes - 1) / Self.unitBytes)
-        accessed = StoreClock.seconds()
+        accessed = LastUse.now()
         self.flags = flags
     }
 

@@ -1,3 +1,4 @@
+import Clocks
 import Locking
 
 /// Opened once; others wait for it.
@@ -11,9 +12,9 @@ final class Latch: Sendable {
 
     /// Waits until it is open, at most so long.
     func wait(milliseconds: Int) {
-        let deadline = StoreClock.monotonic() + Int64(milliseconds) * 1_000_000
+        let deadline = Clock.monotonicNanoseconds() + Int64(milliseconds) * 1_000_000
         monitor.wait { isOpen in
-            isOpen || StoreClock.monotonic() >= deadline ? .done(()) : .until(deadline)
+            isOpen || Clock.monotonicNanoseconds() >= deadline ? .done(()) : .until(deadline)
         }
     }
 }

@@ -1,22 +1,5 @@
 import CLinux
 
-/// The clocks of the store's own threads.
-enum StoreClock {
-    /// Nanoseconds of the monotonic clock.
-    static func monotonic() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
-    }
-
-    /// Seconds since 1970, to the tick of the kernel's clock: for last-used times.
-    static func seconds() -> UInt32 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME_COARSE, &time)
-        return UInt32(truncatingIfNeeded: time.tv_sec)
-    }
-}
-
 /// A thread of the store's own.
 struct StoreThread: @unchecked Sendable {
     private let handle: pthread_t

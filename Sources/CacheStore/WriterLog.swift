@@ -1,4 +1,5 @@
 import CSQLite
+import Clocks
 
 /// Transactions, and keeping the write-ahead log short.
 extension DiskWriter {
@@ -45,7 +46,7 @@ extension DiskWriter {
             logBytes = connection.logBytes
             logFileBytes = max(logFileBytes, logBytes)
             watch.logHolds(logBytes)
-            truncateAt = StoreClock.monotonic() + Self.truncateAfterIdle
+            truncateAt = Clock.monotonicNanoseconds() + Self.truncateAfterIdle
         }
         if connection.logBytes >= Int64(options.checkpointBytes) {
             try restartLog(truncating: false)
@@ -62,7 +63,7 @@ extension DiskWriter {
         if isDone { logBytes = 0 }
         if truncating {
             if isDone { logFileBytes = 0 }
-            truncateAt = StoreClock.monotonic() + Self.truncateAfterIdle
+            truncateAt = Clock.monotonicNanoseconds() + Self.truncateAfterIdle
         }
         measure()
         watch.remember()

@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 
 /// One thread's loop: readiness, deadlines and work put off to the end of a turn.
 ///
@@ -221,32 +222,5 @@ package final class EventLoop {
     private func runDeferred() {
         // What this work puts off itself is for the next turn.
         for _ in 0..<min(deferred.count, Self.portion) { deferred.popFirst()?() }
-    }
-}
-
-/// The clocks that the gateway reads.
-package enum Clock {
-    private static func read(_ clock: clockid_t) -> timespec {
-        var time = timespec()
-        _ = clock_gettime(clock, &time)
-        return time
-    }
-
-    /// Milliseconds since an arbitrary start; never goes back.
-    package static func monotonicMilliseconds() -> Int64 {
-        let time = read(CLOCK_MONOTONIC)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-    }
-
-    /// Microseconds since an arbitrary start; never goes back.
-    package static func monotonicMicroseconds() -> Int64 {
-        let time = read(CLOCK_MONOTONIC)
-        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
-    }
-
-    /// Milliseconds since 1970 (UTC).
-    package static func wallMilliseconds() -> Int64 {
-        let time = read(CLOCK_REALTIME)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 }

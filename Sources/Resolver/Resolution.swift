@@ -1,4 +1,5 @@
 import Addressing
+import Clocks
 
 /// How a lookup ended.
 package enum ResolveResult: Sendable, Hashable {
@@ -143,7 +144,7 @@ package struct ResolverOptions: Sendable {
     /// Callers waiting, over all names; beyond, `overloaded`.
     package var maximumWaiting = 65536
     /// The resolver's clock: milliseconds that never go back.
-    package var clock: @Sendable () -> Int64 = monotonicMilliseconds
+    package var clock: @Sendable () -> Int64 = Clock.monotonicMilliseconds
 
     /// The defaults as written above.
     package init() {}

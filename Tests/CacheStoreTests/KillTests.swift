@@ -1,5 +1,6 @@
 import CLinux
 import CachePolicy
+import Clocks
 import Foundation
 import Testing
 
@@ -47,7 +48,7 @@ import Testing
     func storm() {
         guard let folder = ProcessInfo.processInfo.environment[Self.variable] else { return }
         let store = CacheStore(options: Self.options(folder)).ready()
-        var version = Int(StoreClock.monotonic() / 1_000_000)
+        var version = Int(Clock.monotonicNanoseconds() / 1_000_000)
         while true {
             version += 1
             for key in 0..<Self.keys {
@@ -68,7 +69,7 @@ import Testing
     func tenKills() throws {
         let folder = TemporaryFolder()
         var served = 0
-        var generator = Lehmer(UInt64(truncatingIfNeeded: StoreClock.monotonic()))
+        var generator = Lehmer(UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
         for round in 0..<10 {
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/proc/self/exe")

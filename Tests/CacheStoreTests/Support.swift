@@ -1,6 +1,7 @@
 import CLinux
 import CSQLite
 import CachePolicy
+import Clocks
 import Dispatch
 import Foundation
 import HTTPCore
@@ -38,9 +39,9 @@ final class EventLog: Sendable {
 
 /// Waits for a condition that another thread brings about; false after ten seconds.
 func eventually(_ condition: () -> Bool) -> Bool {
-    let deadline = StoreClock.monotonic() + 10_000_000_000
+    let deadline = Clock.monotonicNanoseconds() + 10_000_000_000
     while !condition() {
-        if StoreClock.monotonic() > deadline { return false }
+        if Clock.monotonicNanoseconds() > deadline { return false }
         usleep(500)
     }
     return true

@@ -54,6 +54,20 @@ struct FilesTests {
         }
     }
 
+    @Test(
+        arguments: [
+            (0, 0, true), (1_700_000_000, 0, true), (1_700_000_000, 50_000_000, true),
+            (1_700_000_000, 50_000_001, false), (1_700_000_001, 0, false),
+            // What a damaged or hostile file system may claim.
+            (.min, 0, true), (.max, 999_999_999, false),
+        ] as [(Int, Int, Bool)])
+    func aFileIsOldAfterTheQuietTime(seconds: Int, nanoseconds: Int, isOld: Bool) {
+        var status = stat()
+        status.st_mtim = timespec(tv_sec: seconds, tv_nsec: nanoseconds)
+        let now: Int64 = 1_700_000_000_200
+        #expect(Files.Version(status).isOld(atMilliseconds: now) == isOld)
+    }
+
     private func append(_ text: String, to path: String) {
         guard let handle = FileHandle(forWritingAtPath: path) else { return }
         handle.seekToEndOfFile()

@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 import Locking
 import Testing
 
@@ -148,15 +149,10 @@ private struct Unique: ~Copyable {
 
     @Test("Who waits until a moment gets up at that moment, unsignalled")
     func deadline() {
-        func now() -> Int64 {
-            var time = timespec()
-            clock_gettime(CLOCK_MONOTONIC, &time)
-            return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-        }
         let monitor = Monitor(())
-        let deadline = now() + 2_000_000
+        let deadline = Clock.monotonicNanoseconds() + 2_000_000
         let woke = monitor.wait { _ in
-            let time = now()
+            let time = Clock.monotonicNanoseconds()
             return time >= deadline ? .done(time) : .until(deadline)
         }
         #expect(woke >= deadline)

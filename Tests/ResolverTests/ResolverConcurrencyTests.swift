@@ -1,4 +1,5 @@
 import Addressing
+import Clocks
 import Testing
 
 @testable import Resolver
@@ -90,7 +91,7 @@ import Testing
             return query.type == late ? .held(reply) : reply
         }
         let fixture = try ResolverFixture(servers: [server]) {
-            $0.clock = monotonicMilliseconds
+            $0.clock = Clock.monotonicMilliseconds
             $0.resolutionDelayMilliseconds = 10
         }
         let early = late == .a ? "2001:db8::1" : "192.0.2.1"
@@ -111,7 +112,7 @@ import Testing
         #expect(firsts.values.last == results[0])
         #expect(
             fixture.resolver.cached(
-                name: "www.example", nowMilliseconds: monotonicMilliseconds()) == nil)
+                name: "www.example", nowMilliseconds: Clock.monotonicMilliseconds()) == nil)
         #expect(fixture.resolver.statistics().waiting == 2)
         server.release()
         let whole = await laters.wait(for: 2)
@@ -129,7 +130,7 @@ import Testing
             query.type == .a ? query.answer([.a("192.0.2.1")]) : .held(query.answer())
         }
         let fixture = try ResolverFixture(servers: [server]) {
-            $0.clock = monotonicMilliseconds
+            $0.clock = Clock.monotonicMilliseconds
             $0.resolutionDelayMilliseconds = 1
         }
         let firsts = Inbox<ResolveResult>()

@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 
 /// Reads the files that a configuration names.
 enum Files {
@@ -42,9 +43,10 @@ enum Files {
     }
 
     /// By what a change of a file is seen.
-    private struct Version: Equatable {
+    struct Version: Equatable {
         var inode: UInt
         var size: Int
+        /// The time of the last change, to the nanosecond; a file may claim any.
         var seconds: Int
         var nanoseconds: Int
 
@@ -56,11 +58,12 @@ enum Files {
         }
 
         /// Whether the last change lies back long enough.
-        var isOld: Bool {
-            var now = timespec()
-            clock_gettime(CLOCK_REALTIME, &now)
-            let passed = (now.tv_sec - seconds) * 1000 + (now.tv_nsec - nanoseconds) / 1_000_000
-            return passed >= Int(Files.quietMilliseconds)
+        var isOld: Bool { isOld(atMilliseconds: Clock.wallMilliseconds()) }
+
+        /// As `isOld`, for a time in milliseconds since 1970.
+        func isOld(atMilliseconds now: Int64) -> Bool {
+            let latest = Int(now - Files.quietMilliseconds)
+            return (seconds, nanoseconds) <= (latest / 1000, latest % 1000 * 1_000_000)
         }
     }
 

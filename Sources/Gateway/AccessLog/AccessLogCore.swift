@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 import EventLoop
 import Locking
 import Metrics
@@ -107,7 +108,7 @@ final class AccessLogCore: Sendable {
     var millisecondsLeft: Int {
         let deadline = self.deadline.load(ordering: .relaxed)
         guard deadline != .max else { return -1 }
-        return Int(clamping: max(0, deadline - monotonicMilliseconds()))
+        return Int(clamping: max(0, deadline - Clock.monotonicMilliseconds()))
     }
 
     /// Counts lines that were written.
@@ -134,7 +135,7 @@ final class AccessLogCore: Sendable {
         guard let thread = thread.withLock({ $0.take() }) else { return false }
         let dropped = figures.dropped
         let milliseconds = max(0, milliseconds)
-        deadline.store(monotonicMilliseconds() + Int64(milliseconds), ordering: .releasing)
+        deadline.store(Clock.monotonicMilliseconds() + Int64(milliseconds), ordering: .releasing)
         bell.signal()
         guard done.wait(milliseconds: milliseconds + AccessLogCore.closingSlackMilliseconds) else {
             // The thread hangs in a write that the kernel does not return from; the process goes on

@@ -100,10 +100,3 @@ struct WakeDescriptor: ~Copyable, Sendable {
 /// The calling thread's errno, to be read right after a failed call.
 @inline(__always)
 private func lastErrorNumber() -> Int32 { __errno_location().pointee }
-
-/// Milliseconds of the monotonic clock.
-func monotonicMilliseconds() -> Int64 {
-    var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
-}

@@ -1,5 +1,6 @@
 import CachePolicy
 import CacheStore
+import Clocks
 import EventLoop
 import HTTPCore
 

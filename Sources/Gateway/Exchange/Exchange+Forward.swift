@@ -1,4 +1,5 @@
 import CachePolicy
+import Clocks
 import EventLoop
 import HTTPCore
 

@@ -1,6 +1,7 @@
 import Addressing
 import CachePolicy
 import CacheStore
+import Clocks
 import EventLoop
 import HTTPCore
 import Metrics

@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 import EventLoop
 import Locking
 import Logging
@@ -92,7 +93,7 @@ package final class OperationalLog: Sendable {
     ) {
         guard level >= logLevel else { return }
         let cause = LogLimiter.Cause(message: message, reason: reason, subject: subject)
-        let now = monotonicMilliseconds()
+        let now = Clock.monotonicMilliseconds()
         let isAdmitted = level <= .debug || admits(cause, level: level, now: now)
         guard isAdmitted else { return }
         let metadata = metadata()
@@ -164,7 +165,7 @@ package final class OperationalLog: Sendable {
     func next() -> Batch? {
         state.wait { state in
             if state.lines.isEmpty {
-                report(state.limiter.ended(at: monotonicMilliseconds()), &state)
+                report(state.limiter.ended(at: Clock.monotonicMilliseconds()), &state)
             }
             if !state.lines.isEmpty {
                 let batch = Batch(bytes: state.lines, lineCount: state.lineCount)
@@ -180,7 +181,7 @@ package final class OperationalLog: Sendable {
 
     /// How long the thread may still wait for the file; nil: as long as it takes.
     var millisecondsLeft: Int64? {
-        state.withLock { $0.deadline }.map { max(0, $0 - monotonicMilliseconds()) }
+        state.withLock { $0.deadline }.map { max(0, $0 - Clock.monotonicMilliseconds()) }
     }
 
     func countWritten(_ lines: UInt64) { written.wrappingAdd(lines, ordering: .relaxed) }
@@ -198,13 +199,13 @@ package final class OperationalLog: Sendable {
     /// then is dropped.
     package func close(withinMilliseconds milliseconds: Int64) {
         guard let thread = thread.withLock({ $0.take() }) else { return }
-        let deadline = monotonicMilliseconds() + max(0, milliseconds)
+        let deadline = Clock.monotonicMilliseconds() + max(0, milliseconds)
         state.withLock { $0.deadline = deadline }
         state.broadcast()
         let end = deadline + Self.closingSlackMilliseconds
         let hasEnded = state.wait { state in
             if state.isClosed { return .done(true) }
-            return monotonicMilliseconds() >= end ? .done(false) : .until(end * 1_000_000)
+            return Clock.monotonicMilliseconds() >= end ? .done(false) : .until(end * 1_000_000)
         }
         // Else it hangs in a write that the kernel does not return from, and the process goes on
         // without it.

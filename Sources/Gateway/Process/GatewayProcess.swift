@@ -2,6 +2,7 @@ import Activity
 import Admin
 import CLinux
 import CacheStore
+import Clocks
 import Configuration
 import EventLoop
 import Logging

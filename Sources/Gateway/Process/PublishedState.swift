@@ -2,6 +2,7 @@ import Activity
 import Admin
 import CachePolicy
 import CacheStore
+import Clocks
 import EventLoop
 import Locking
 import Metrics

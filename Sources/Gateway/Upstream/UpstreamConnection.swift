@@ -1,4 +1,5 @@
 import Addressing
+import Clocks
 import EventLoop
 import HTTPCore
 import TLS

@@ -1,4 +1,5 @@
 import Addressing
+import Clocks
 import Configuration
 import EventLoop
 import TLS

@@ -1,5 +1,6 @@
 import Activity
 import Addressing
+import Clocks
 import EventLoop
 import HTTPCore
 import Metrics

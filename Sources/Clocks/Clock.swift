@@ -1,0 +1,56 @@
+import CLinux
+
+/// The system's clocks, each in the unit that its readers count in.
+///
+/// They are read without entering the kernel (vdso(7)), except for the process's CPU time.
+package enum Clock {
+    /// Milliseconds since an arbitrary start; never goes back.
+    @Sendable
+    package static func monotonicMilliseconds() -> Int64 {
+        let time = read(CLOCK_MONOTONIC)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// Microseconds since an arbitrary start; never goes back.
+    package static func monotonicMicroseconds() -> Int64 {
+        let time = read(CLOCK_MONOTONIC)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
+    /// Nanoseconds since an arbitrary start; never goes back.
+    package static func monotonicNanoseconds() -> Int64 {
+        let time = read(CLOCK_MONOTONIC)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    /// Milliseconds since the machine started, those in which it slept among them.
+    package static func bootMilliseconds() -> Int64 {
+        let time = read(CLOCK_BOOTTIME)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// Milliseconds since 1970 (UTC).
+    package static func wallMilliseconds() -> Int64 {
+        let time = read(CLOCK_REALTIME)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// Seconds since 1970 (UTC), to the tick of the kernel's clock: the cheapest reading.
+    package static func coarseWallSeconds() -> Int64 {
+        Int64(read(CLOCK_REALTIME_COARSE).tv_sec)
+    }
+
+    /// Microseconds of CPU time that all threads of the process have used.
+    package static func processCPUMicroseconds() -> Int64 {
+        let time = read(CLOCK_PROCESS_CPUTIME_ID)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
+    /// A clock that every kernel has; a time that was not read must not be taken for one.
+    private static func read(_ clock: clockid_t) -> timespec {
+        var time = timespec()
+        let code = clock_gettime(clock, &time)
+        precondition(code == 0, "clock_gettime")
+        return time
+    }
+}

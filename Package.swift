@@ -48,6 +48,7 @@ let package = Package(
         // Adapters: one kind of effect each.
         .target(name: "Clocks", dependencies: ["CLinux"], swiftSettings: inlined),
         .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: inlined),
+        .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
         .target(
             name: "EventLoop", dependencies: ["CLinux", "Addressing", "Clocks", "Locking"],
             swiftSettings: inlined),
@@ -57,10 +58,11 @@ let package = Package(
         .target(
             name: "CacheStore",
             dependencies: [
-                "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking",
+                "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads",
             ], swiftSettings: strict),
         .target(
-            name: "Resolver", dependencies: ["CLinux", "CAres", "Addressing", "Clocks", "Locking"],
+            name: "Resolver",
+            dependencies: ["CLinux", "CAres", "Addressing", "Clocks", "Locking", "Threads"],
             swiftSettings: strict),
 
         // The product.
@@ -74,8 +76,8 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
-                "Configuration", "Admin",
+                "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore",
+                "Resolver", "Configuration", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -109,11 +111,14 @@ let package = Package(
         .testTarget(
             name: "ClocksTests", dependencies: ["Clocks", "CLinux"], swiftSettings: strict),
         .testTarget(
-            name: "LockingTests", dependencies: ["Locking", "CLinux", "Clocks"],
+            name: "LockingTests", dependencies: ["Locking", "CLinux", "Clocks", "Threads"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ThreadsTests", dependencies: ["Threads", "CLinux", "Locking"],
             swiftSettings: strict),
         .testTarget(
             name: "EventLoopTests",
-            dependencies: ["EventLoop", "CLinux", "Addressing", "Clocks", "Locking"],
+            dependencies: ["EventLoop", "CLinux", "Addressing", "Clocks", "Locking", "Threads"],
             swiftSettings: strict),
         .testTarget(
             name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning", "Locking"],
@@ -136,8 +141,8 @@ let package = Package(
             name: "GatewayTests",
             dependencies: [
                 "Gateway", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
-                "Configuration", "Admin",
+                "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore",
+                "Resolver", "Configuration", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),

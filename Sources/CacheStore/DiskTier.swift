@@ -4,6 +4,7 @@ import Clocks
 import HTTPCore
 import Locking
 import Synchronization
+import Threads
 
 /// The disk tier: the index, the writer's and the readers' queues, and their threads.
 ///
@@ -25,7 +26,7 @@ final class DiskTier: Sendable {
     let onEvent: @Sendable (StoreEvent) -> Void
     /// The readers' connections. A reader holds its lock while it uses it.
     let connections: [ReaderSlot]
-    private let threads = Locked<[StoreThread]>([])
+    private let threads = Locked<[Thread]>([])
     private let ended = Monitor(false)
     /// The database has been opened, or not, for the first time.
     let settled = Latch()
@@ -54,7 +55,7 @@ final class DiskTier: Sendable {
     func start() {
         guard index.phase == .opening else { return settled.open() }
         threads.withLock { threads in
-            let writer = StoreThread.start("cache-writer", niceness: Self.writerNiceness) {
+            let writer = try? Thread(name: "cache-writer", niceness: Self.writerNiceness) {
                 [self] in
                 DiskWriter(self).run()
                 ended.withLock { $0 = true }
@@ -67,7 +68,7 @@ final class DiskTier: Sendable {
             }
             threads.append(writer)
             for number in connections.indices {
-                let reader = StoreThread.start("cache-reader-\(number)") { [self] in
+                let reader = try? Thread(name: "cache-reader-\(number)") { [self] in
                     DiskReader(self, connections[number]).run()
                 }
                 if let reader { threads.append(reader) }

@@ -1,6 +1,7 @@
 import Addressing
 import CLinux
 import Locking
+import Threads
 
 /// Names to addresses, asynchronously: literals, `localhost`, the hosts file, then DNS with
 /// answers kept for their TTL. All waiting is done by a thread of its own named "resolver".
@@ -18,9 +19,9 @@ package final class Resolver: Sendable {
     }
 
     private let core: ResolverCore
-    private let thread: Locked<pthread_t?>
+    private let thread: Locked<Thread?>
 
-    /// Starts the resolver's thread, with all signals blocked in it.
+    /// Starts the resolver's thread.
     package init(options: ResolverOptions = ResolverOptions()) throws(StartError) {
         core = try ResolverCore(options: options)
         thread = Locked(try Resolver.start(ResolverThread(core: core)))
@@ -78,11 +79,7 @@ package final class Resolver: Sendable {
     package func close() {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         core.close()
-        if pthread_equal(thread, pthread_self()) != 0 {
-            pthread_detach(thread)
-        } else {
-            pthread_join(thread, nil)
-        }
+        thread.join()
     }
 
     private static func literal(_ host: String) -> ResolvedAnswer? {
@@ -96,29 +93,14 @@ package final class Resolver: Sendable {
         addresses: [.loopbackV6, .loopbackV4], source: .localhost, isComplete: true,
         expiresAtMilliseconds: .max)
 
-    private static func start(_ body: ResolverThread) throws(StartError) -> pthread_t {
-        // Signals are for the threads that wait for them. Blocked before the thread starts, so that
-        // there is no moment in which it could take one.
-        var (all, before) = (sigset_t(), sigset_t())
-        sigfillset(&all)
-        pthread_sigmask(SIG_BLOCK, &all, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        var thread = pthread_t()
-        let argument = Unmanaged.passRetained(body)
-        let status = pthread_create(
-            &thread, nil,
-            { argument in
-                pthread_setname_np(pthread_self(), "resolver")
-                if let argument {
-                    Unmanaged<ResolverThread>.fromOpaque(argument).takeRetainedValue().run()
-                }
-                return nil
-            }, argument.toOpaque())
-        guard status == 0 else {
-            argument.release()
+    private static func start(_ body: ResolverThread) throws(StartError) -> Thread {
+        // Handed over to the thread, and nobody else's after that.
+        nonisolated(unsafe) let body = body
+        do {
+            return try Thread(name: "resolver") { body.run() }
+        } catch {
             body.shutDown()
-            throw .system(errno: status)
+            throw .system(errno: error.code)
         }
-        return thread
     }
 }

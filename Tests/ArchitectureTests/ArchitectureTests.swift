@@ -18,10 +18,14 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     // Adapters: one kind of effect each.
     ("Clocks", ["CLinux"]),
     ("Locking", ["CLinux"]),
+    ("Threads", ["CLinux"]),
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
     ("TLS", ["COpenSSL", "Addressing", "Pinning", "Locking"]),
-    ("CacheStore", ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking"]),
-    ("Resolver", ["CLinux", "CAres", "Addressing", "Clocks", "Locking"]),
+    (
+        "CacheStore",
+        ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads"]
+    ),
+    ("Resolver", ["CLinux", "CAres", "Addressing", "Clocks", "Locking", "Threads"]),
     // The product.
     ("Admin", ["CLinux", "Metrics", "Activity", "HTTPCore", "Clocks"]),
     ("Configuration", ["CLinux", "HTTPCore", "Addressing", "Pinning", "Clocks", "Yams"]),
@@ -29,8 +33,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Gateway",
         [
             "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity", "Metrics",
-            "Clocks", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver", "Configuration",
-            "Admin", "Logging", "RawStructuredFieldValues",
+            "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore", "Resolver",
+            "Configuration", "Admin", "Logging", "RawStructuredFieldValues",
         ]
     ),
     (
@@ -111,6 +115,10 @@ private let maximumLineCharacters = 100
     @Test(
         arguments: [
             ("Clocks", ["clock_gettime", "gettimeofday", "ContinuousClock", "SuspendingClock"]),
+            (
+                "Threads",
+                ["pthread_create", "pthread_join", "pthread_detach", "lower_own_priority"]
+            ),
             // Locks that ThreadSanitizer sees.
             (
                 "Locking",

@@ -1,5 +1,6 @@
 import CLinux
 import Testing
+import Threads
 
 @testable import EventLoop
 
@@ -14,7 +15,7 @@ private func withThreads(
     _ count: Int, _ body: @escaping @Sendable (Int) -> Void, meanwhile: () throws -> Void
 ) throws {
     guard count > 0 else { return try meanwhile() }
-    let thread = try WorkerThread(name: "test-\(count - 1)") { body(count - 1) }
+    let thread = try Thread(name: "test-\(count - 1)") { body(count - 1) }
     try withThreads(count - 1, body, meanwhile: meanwhile)
     thread.join()
 }
@@ -99,7 +100,7 @@ private func withThreads(
 
     @Test func aMessageWakesALoopThatSleeps() throws {
         let mailbox = try Mailbox<Int>()
-        let thread = try WorkerThread(name: "sleeper") {
+        let thread = try Thread(name: "sleeper") {
             guard let loop = try? EventLoop() else { return }
             let receiver = MailboxReceiver(mailbox) { [unowned loop] _ in loop.stop() }
             guard
@@ -125,22 +126,5 @@ private func withThreads(
             return fcntl_int(fd, F_GETFD, 0) == -1 ? "closed" : "open"
         }
         #expect(outcome == "closed")
-    }
-}
-
-@Suite struct WorkerThreadTests {
-    @Test(arguments: [("short", "short"), ("a-name-longer-than-fifteen", "a-name-longer-t")])
-    func aThreadHasItsName(name: String, shown: String) throws {
-        let mailbox = try Mailbox<String>()
-        let thread = try WorkerThread(name: name) {
-            var text = [CChar](repeating: 0, count: 32)
-            let file = open_with_mode("/proc/thread-self/comm", O_RDONLY, 0)
-            let count = read(file, &text, 31)
-            Descriptors.close(file)
-            let bytes = text.prefix(max(0, count)).map { UInt8(bitPattern: $0) }
-            mailbox.post(String(decoding: bytes, as: UTF8.self))
-        }
-        thread.join()
-        #expect(mailbox.take() == [shown + "\n"])
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Locking
 import Testing
+import Threads
 
 @testable import EventLoop
 
@@ -16,7 +17,7 @@ func inOwnDescriptorTable(
     let symbol = try #require(dlsym(nil, "unshare"))
     let call = unsafeBitCast(symbol, to: Unshare.self)
     let outcome = Outcome()
-    let thread = try WorkerThread(name: "descriptors") {
+    let thread = try Threads.Thread(name: "descriptors") {
         outcome.set(call(cloneFiles) == 0 ? second(first()) : "cannot unshare")
     }
     thread.join()

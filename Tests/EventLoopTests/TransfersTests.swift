@@ -1,5 +1,6 @@
 import CLinux
 import Testing
+import Threads
 
 @testable import EventLoop
 
@@ -194,7 +195,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         sink.right.close()
         let (source, target) = (through.read.fd, sink.left.fd)
         let results = try Mailbox<IOResult>()
-        let thread = try WorkerThread(name: "splice") {
+        let thread = try Thread(name: "splice") {
             // splice(2) has no flag like MSG_NOSIGNAL. The gateway blocks the signal; here only
             // this thread does, for its disposition is something that other tests are about.
             var signals = sigset_t()

@@ -1,6 +1,7 @@
 import Activity
 import EventLoop
 import Testing
+import Threads
 
 @testable import Gateway
 
@@ -11,7 +12,7 @@ private func withThreads(
     _ count: Int, _ body: @escaping @Sendable (Int) -> Void, meanwhile: () throws -> Void
 ) throws {
     guard count > 0 else { return try meanwhile() }
-    let thread = try WorkerThread(name: "test-\(count - 1)") { body(count - 1) }
+    let thread = try Thread(name: "test-\(count - 1)") { body(count - 1) }
     try withThreads(count - 1, body, meanwhile: meanwhile)
     thread.join()
 }

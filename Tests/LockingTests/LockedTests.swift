@@ -2,30 +2,12 @@ import CLinux
 import Clocks
 import Locking
 import Testing
+import Threads
 
 /// Runs `body` in so many threads at once, and returns when all have ended.
-private func inThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
-    final class Start: Sendable {
-        let number: Int
-        let body: @Sendable (Int) -> Void
-        init(_ number: Int, _ body: @escaping @Sendable (Int) -> Void) {
-            (self.number, self.body) = (number, body)
-        }
-    }
-    let threads = (0..<count).map { number in
-        var thread = pthread_t()
-        let code = pthread_create(
-            &thread, nil,
-            { argument in
-                guard let argument else { return nil }
-                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-                start.body(start.number)
-                return nil
-            }, Unmanaged.passRetained(Start(number, body)).toOpaque())
-        #expect(code == 0)
-        return thread
-    }
-    for thread in threads { pthread_join(thread, nil) }
+private func inThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) throws {
+    let threads = try (0..<count).map { number in try Thread(name: "test") { body(number) } }
+    for thread in threads { thread.join() }
 }
 
 /// Counts its ends.
@@ -45,10 +27,10 @@ private struct Unique: ~Copyable {
     private struct Refused: Error {}
 
     @Test("Critical sections of several threads do not overlap")
-    func exclusion() {
+    func exclusion() throws {
         let state = Locked((first: 0, second: 0))
         let torn = Locked(0)
-        inThreads(4) { _ in
+        try inThreads(4) { _ in
             for _ in 0..<2000 {
                 state.withLock { state in
                     if state.first != state.second { torn.withLock { $0 += 1 } }
@@ -105,10 +87,10 @@ private struct Unique: ~Copyable {
 
 @Suite struct MonitorTests {
     @Test("A signal wakes a waiting thread, which finds the state as it was left")
-    func handover() {
+    func handover() throws {
         let queue = Monitor([Int]())
         let taken = Locked<[Int]>([])
-        inThreads(2) { number in
+        try inThreads(2) { number in
             if number == 0 {
                 for value in 0..<100 {
                     queue.withLock { $0.append(value) }
@@ -129,10 +111,10 @@ private struct Unique: ~Copyable {
     }
 
     @Test("A broadcast wakes all that wait")
-    func broadcast() {
+    func broadcast() throws {
         let gate = Monitor((waiting: 0, isOpen: false))
         let passed = Locked(0)
-        inThreads(4) { number in
+        try inThreads(4) { number in
             if number == 0 {
                 gate.wait { $0.waiting == 3 ? .done(()) : .signal }
                 gate.withLock { $0.isOpen = true }

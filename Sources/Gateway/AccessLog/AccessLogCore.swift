@@ -1,9 +1,9 @@
 import CLinux
 import Clocks
-import EventLoop
 import Locking
 import Metrics
 import Synchronization
+import Threads
 
 /// What the access log's thread is asked to write, and where.
 struct AccessLogRequest: Sendable {
@@ -25,7 +25,7 @@ final class AccessLogCore: Sendable {
     /// Wakes the log's thread.
     let bell: WakeDescriptor
     private let done: WakeDescriptor
-    private let thread = Locked<WorkerThread?>(nil)
+    private let thread = Locked<Thread?>(nil)
     private let isSleeping = Atomic<Bool>(false)
     private let changes = Atomic<UInt64>(0)
     private let request: Locked<AccessLogRequest>
@@ -54,11 +54,11 @@ final class AccessLogCore: Sendable {
     /// Starts the thread; it keeps this object alive until it ends.
     func start(_ body: @escaping @Sendable () -> Void) throws(AccessLogError) {
         do {
-            var started: WorkerThread? = try WorkerThread(name: "access-log") {
+            let started = try Thread(name: "access-log") {
                 body()
                 self.done.signal()
             }
-            thread.withLock { $0 = started.take() }
+            thread.withLock { $0 = started }
         } catch {
             throw .thread(code: error.code)
         }

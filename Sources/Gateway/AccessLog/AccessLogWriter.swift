@@ -42,7 +42,6 @@ struct AccessLogWriter: ~Copyable {
 
     /// Runs until the log is closed.
     consuming func run() {
-        blockSignals()
         while true {
             // Closing is looked at before the rings, and the rings before the requests: then
             // everything logged before `close` was called is seen, and a line logged after `reopen`
@@ -60,13 +59,6 @@ struct AccessLogWriter: ~Copyable {
                 if isDrained { pace() }
             }
         }
-    }
-
-    /// Signals are for the main thread; a closed pipe is the error EPIPE here, no SIGPIPE.
-    private func blockSignals() {
-        var all = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_BLOCK, &all, nil)
     }
 
     private func pace() {

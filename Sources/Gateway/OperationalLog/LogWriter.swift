@@ -15,19 +15,11 @@ struct LogWriter: ~Copyable {
 
     /// Runs until the log is closed.
     consuming func run() {
-        blockSignals()
         while let batch = log.next() {
             let lines = batch.bytes.withUnsafeBytes { write($0) }
             log.countWritten(lines)
             log.drop(batch.lineCount - min(lines, batch.lineCount))
         }
-    }
-
-    /// Signals are for the main thread; a closed pipe is the error EPIPE here, no SIGPIPE.
-    private func blockSignals() {
-        var all = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_BLOCK, &all, nil)
     }
 
     /// Writes the bytes until it is done, fails, or the log's time is up; returns how many lines

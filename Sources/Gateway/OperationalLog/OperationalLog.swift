@@ -1,10 +1,10 @@
 import CLinux
 import Clocks
-import EventLoop
 import Locking
 import Logging
 import Metrics
 import Synchronization
+import Threads
 
 /// The operational log: lines for the operator on standard error, written by a thread of its own.
 ///
@@ -42,7 +42,7 @@ package final class OperationalLog: Sendable {
     private let written = Atomic<UInt64>(0)
     private let dropped = Atomic<UInt64>(0)
     private let suppressed = Atomic<UInt64>(0)
-    private let thread = Locked<WorkerThread?>(nil)
+    private let thread = Locked<Thread?>(nil)
     /// What is written: standard error.
     private let path: String
 
@@ -56,12 +56,12 @@ package final class OperationalLog: Sendable {
     package func start() throws(AccessLogError) {
         let file = Locked<AccessLogFile?>(try AccessLogFile(path: path))
         do {
-            var started: WorkerThread? = try WorkerThread(name: "log") {
+            let started = try Thread(name: "log") {
                 guard let file = file.withLock({ $0.take() }) else { return }
                 LogWriter(log: self, file: file).run()
                 self.ended()
             }
-            thread.withLock { $0 = started.take() }
+            thread.withLock { $0 = started }
         } catch {
             throw .thread(code: error.code)
         }

@@ -10,6 +10,7 @@ import Metrics
 import Resolver
 import Synchronization
 import TLS
+import Threads
 
 /// The running gateway: starts everything, takes the process's signals, reloads, and ends
 /// everything again. Belongs to the main thread.
@@ -356,30 +357,29 @@ package final class GatewayProcess {
 /// The worker threads that have not ended.
 private final class RunningWorkers {
     private let alive = Alive()
-    private var threads: [ThreadBox] = []
+    private var threads: [Thread] = []
 
     private final class Alive: Sendable {
         let count = Atomic<Int>(0)
     }
 
-    private final class ThreadBox {
-        private var thread: WorkerThread?
-        init(_ thread: consuming WorkerThread) { self.thread = consume thread }
-        func join() {
-            if let thread = thread.take() { thread.join() }
-        }
-    }
-
     var count: Int { alive.count.load(ordering: .acquiring) }
 
-    func start(name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+    func start(
+        name: String, _ body: @escaping @Sendable () -> Void
+    ) throws(Thread.StartError) {
         alive.count.add(1, ordering: .relaxed)
         let alive = alive
-        let thread = try WorkerThread(name: name) {
-            body()
-            alive.count.subtract(1, ordering: .releasing)
+        do {
+            let thread = try Thread(name: name) {
+                body()
+                alive.count.subtract(1, ordering: .releasing)
+            }
+            threads.append(thread)
+        } catch {
+            alive.count.subtract(1, ordering: .relaxed)
+            throw error
         }
-        threads.append(ThreadBox(thread))
     }
 
     func join() {

@@ -1,0 +1,135 @@
+import CLinux
+import Locking
+import Testing
+import Threads
+
+/// Opened once; others wait for it.
+private final class Gate: Sendable {
+    private let monitor = Monitor(false)
+    func open() {
+        monitor.withLock { $0 = true }
+        monitor.broadcast()
+    }
+    func wait() { monitor.wait { $0 ? .done(()) : .signal } }
+}
+
+/// What a thread finds of itself.
+private func onThread<Value: Sendable>(
+    named name: String = "test", niceness: Int32 = 0, _ body: @escaping @Sendable () -> Value
+) throws -> Value? {
+    let found = Locked<Value?>(nil)
+    let thread = try Thread(name: name, niceness: niceness) {
+        let value = body()
+        found.withLock { $0 = value }
+    }
+    thread.join()
+    return found.withLock { $0 }
+}
+
+@Suite struct ThreadTests {
+    @Test(
+        "A thread has its name, cut to 15 bytes",
+        arguments: [
+            ("short", "short"), ("a-name-longer-than-fifteen", "a-name-longer-t"),
+            ("ääääääääää", "äääääää\u{FFFD}"),
+        ])
+    func name(_ name: String, shown: String) throws {
+        let found = try onThread(named: name) {
+            var text = [UInt8](repeating: 0, count: 32)
+            let file = open_with_mode("/proc/thread-self/comm", O_RDONLY, 0)
+            defer { close(file) }
+            let count = read(file, &text, 31)
+            return String(decoding: text.prefix(max(0, count)), as: UTF8.self)
+        }
+        #expect(found == shown + "\n")
+    }
+
+    @Test("A thread that stands back does so alone: the others keep their priority")
+    func niceness() throws {
+        func own() -> Int32 { getpriority(Int32(PRIO_PROCESS.rawValue), 0) }
+        let before = own()
+        let found = try onThread(niceness: 3) { getpriority(Int32(PRIO_PROCESS.rawValue), 0) }
+        #expect(found == 3)
+        #expect(own() == before)
+    }
+
+    @Test("It takes no signals but those of its own faults, and who starts it keeps its mask")
+    func signals() throws {
+        func mask() -> [Int32] {
+            var set = sigset_t()
+            pthread_sigmask(SIG_SETMASK, nil, &set)
+            return (1..<32).filter { sigismember(&set, $0) == 1 }
+        }
+        let before = mask()
+        let found = try #require(
+            try onThread {
+                var set = sigset_t()
+                pthread_sigmask(SIG_SETMASK, nil, &set)
+                return (Int32(1)..<32).filter { sigismember(&set, $0) == 1 }
+            })
+        for signal in [
+            SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGCHLD, SIGQUIT,
+        ] { #expect(found.contains(signal), "\(signal)") }
+        let faults = [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS]
+        #expect(Set(found).isDisjoint(with: Set(faults).subtracting(before)))
+        #expect(mask() == before)
+    }
+
+    @Test("Joining waits for the end; what comes after it does nothing")
+    func joinedOnce() throws {
+        let ended = Locked(false)
+        let gate = Gate()
+        let thread = try Thread(name: "test") {
+            gate.wait()
+            ended.withLock { $0 = true }
+        }
+        #expect(!thread.isCurrent)
+        gate.open()
+        thread.join()
+        #expect(ended.withLock { $0 })
+        thread.join()
+        thread.detach()
+        #expect(!thread.isCurrent)
+    }
+
+    @Test("A thread that joins itself is detached, and goes on to its end")
+    func joinsItself() throws {
+        let own = Locked<Thread?>(nil)
+        let (start, end) = (Gate(), Gate())
+        let wasCurrent = Locked(false)
+        let thread = try Thread(name: "test") {
+            start.wait()
+            let thread = own.withLock { $0.take() }
+            let isCurrent = thread?.isCurrent ?? false
+            wasCurrent.withLock { $0 = isCurrent }
+            thread?.join()
+            end.open()
+        }
+        own.withLock { $0 = thread }
+        start.open()
+        end.wait()
+        #expect(wasCurrent.withLock { $0 })
+    }
+
+    @Test("A thread that nobody holds leaves nothing behind")
+    func dropped() throws {
+        /// Pages of the process's address space.
+        func mapped() throws -> Int {
+            var text = [UInt8](repeating: 0, count: 64)
+            let file = open_with_mode("/proc/self/statm", O_RDONLY, 0)
+            defer { close(file) }
+            let count = read(file, &text, text.count)
+            let digits = String(decoding: text.prefix(max(0, count)), as: UTF8.self)
+            return try #require(digits.split(separator: " ").first.flatMap { Int($0) })
+        }
+        let before = try mapped()
+        for _ in 0..<1000 {
+            let gate = Gate()
+            _ = try Thread(name: "test") { gate.open() }
+            gate.wait()
+        }
+        // The stack of a thread that has ended stays until it is joined: 2 MiB or more each.
+        let bytes = (try mapped() - before) * Int(sysconf(Int32(_SC_PAGESIZE)))
+        #expect(bytes < 1 << 30)
+    }
+}

@@ -105,7 +105,13 @@ struct CounterFamily: Sendable {
             .poolWaitRefusals),
         CounterFamily(
             "pinfold_upstream_retries",
-            "Requests sent again because a reused upstream connection had died.", .retries),
+            "Requests sent another time, by what had become of the attempt before.",
+            [
+                Series("reason=\"connection_died\"", .retriesConnectionDied),
+                Series("reason=\"superseded\"", .retriesSuperseded),
+                Series("reason=\"validation_failed\"", .retriesValidationFailed),
+                Series("reason=\"stored_body_unreadable\"", .retriesStoredBodyUnreadable),
+            ]),
         CounterFamily(
             "pinfold_upstream_received_bytes", unit: "bytes", "Bytes received from upstreams.",
             .upstreamBytesReceived),

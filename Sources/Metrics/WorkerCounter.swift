@@ -38,7 +38,11 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case poolWaitTimeouts
     /// Refused at once: the wait queue is full.
     case poolWaitRefusals
-    case retries
+    // Requests sent another time, by the reason.
+    case retriesConnectionDied
+    case retriesSuperseded
+    case retriesValidationFailed
+    case retriesStoredBodyUnreadable
     case upstreamBytesReceived
     case upstreamBytesSent
 

@@ -399,6 +399,23 @@ def test_a_304_makes_an_entry_fresh_again(gateway, origin):
     assert len(there.requests) == asked
 
 
+def test_a_304_about_another_response_is_asked_again_without_conditions(gateway, origin):
+    """RFC 9111 §4.3.3: the cache has nothing that it could be about."""
+    def handler(seen: Request) -> bytes:
+        if seen.get("if-none-match"):
+            return reply(b"", "304 Not Modified", 'ETag: "another"', length=False)
+        return reply(b"content", "200 OK", 'ETag: "this"', "Cache-Control: no-cache")
+
+    there = origin(handler)
+    running = gateway()
+    for _ in range(3):
+        response = fetch(running, there.url("/"))
+        assert response.status == 200 and response.body == b"content"
+    asked = [bool(seen.get("if-none-match")) for seen in there.requests]
+    assert asked == [False, True, False, True, False]
+    assert running.metric("pinfold_upstream_retries_total", reason="validation_failed") == 2
+
+
 def test_a_changed_response_replaces_the_stored_one(gateway, origin):
     version = ["1"]
 

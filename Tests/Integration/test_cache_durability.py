@@ -192,6 +192,7 @@ def test_a_long_body_damaged_at_its_start_comes_from_the_origin(gateway, origin)
         assert "hit" not in response.cache_status
     assert len(there.requests) == asked + 3
     assert running.metric("pinfold_cache_damaged_entries_total") == 3
+    assert running.metric("pinfold_upstream_retries_total", reason="stored_body_unreadable") == 3
     until(lambda: "hit" in running.get(there.url("/0")).cache_status, "it is stored anew")
 
 

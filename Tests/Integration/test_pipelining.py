@@ -8,6 +8,7 @@ import pytest
 from support.origin import OriginConnection, reply
 from support.wait import until
 from support.wire import request
+from test_upstream_faults import retries
 from test_reload import HOST, reload
 
 
@@ -53,6 +54,7 @@ def test_a_body_sent_again_after_a_reload_is_the_request_s_own(
         assert wire.read().body == b"ok"
         assert wire.read().body == b"ok"
     assert bodies == [b"the body of the PUT, as long as what follows"] * 2
+    assert retries(running) == {"connection_died": 1, "superseded": 1}
 
 
 def test_each_byte_is_counted_once_and_no_head_as_a_body(gateway, origin):

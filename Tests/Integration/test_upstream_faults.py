@@ -295,6 +295,14 @@ def test_an_idle_upstream_connection_is_closed(gateway, origin):
 # Retry (RFC 9112 §9.3.1): once, on a reused connection, only what is idempotent
 
 
+def retries(running) -> dict[str, int]:
+    """Requests sent another time so far, by the reason."""
+    reasons = ["connection_died", "superseded", "validation_failed", "stored_body_unreadable"]
+    counts = {reason: int(running.metric("pinfold_upstream_retries_total", reason=reason))
+              for reason in reasons}
+    return {reason: count for reason, count in counts.items() if count}
+
+
 def dies_when_reused(seen: list[str]):
     """Answers the first request of its first connection, then closes upon the second one."""
     def script(connection: OriginConnection) -> None:
@@ -321,6 +329,7 @@ def test_an_idempotent_request_is_retried_once(gateway, scripted_origin, method,
         assert response.status == 200
     assert seen == ["0 GET", f"0 {method} {body.decode()}".strip(),
                     f"1 {method} {body.decode()}".strip()]
+    assert retries(running) == {"connection_died": 1}
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
@@ -332,6 +341,7 @@ def test_a_request_that_is_not_idempotent_is_not_retried(gateway, scripted_origi
         assert wire.ask(request(there.url("/"))).body == b"0"
         assert wire.ask(request(there.url("/"), method=method, body=b"once")).status == 502
     assert seen == ["0 GET", f"0 {method} once"]
+    assert retries(running) == {}
 
 
 def test_a_fresh_connection_that_dies_is_not_retried(shared_gateway, scripted_origin):

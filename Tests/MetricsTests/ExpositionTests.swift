@@ -123,7 +123,7 @@ struct ExpositionTests {
             "cache": "hit",
         ]
         #expect(parsed.value("pinfold_http_requests_total", labels) == 2)
-        #expect(parsed.value("pinfold_upstream_retries_total") == 6)
+        #expect(parsed.value("pinfold_upstream_retries_total", ["reason": "connection_died"]) == 6)
         #expect(parsed.value("pinfold_tunnels_open") == 4)
         #expect(parsed.value("pinfold_dns_query_duration_seconds_count") == 2)
         #expect(parsed.value("pinfold_dns_query_duration_seconds_sum") == 0.246912)

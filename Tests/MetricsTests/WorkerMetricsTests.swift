@@ -201,7 +201,7 @@ struct WorkerMetricsTests {
             for worker in workers {
                 group.addTask {
                     for step in 0..<exchanges {
-                        worker.add(.retries)
+                        worker.add(.retriesSuperseded)
                         worker.recordExchange(
                             ExchangeRecord(
                                 route: step % 4, method: .get, status: 200, cache: .hit,
@@ -213,7 +213,7 @@ struct WorkerMetricsTests {
             group.addTask {
                 var last: UInt64 = 0
                 for _ in 0..<200 {
-                    let sum = workers.reduce(UInt64(0)) { $0 + $1.value(.retries) }
+                    let sum = workers.reduce(UInt64(0)) { $0 + $1.value(.retriesSuperseded) }
                     #expect(sum >= last)
                     last = sum
                     for worker in workers {

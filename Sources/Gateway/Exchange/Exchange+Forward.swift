@@ -68,7 +68,6 @@ extension Exchange {
             storeGeneration = key?.withView { store.generation(of: $0) }
         }
         interimCount = 0
-        let isRetryWithBody = retried && replayableBody != nil
         guard let head = makeRequestHead() else {
             upstream.cancel()
             self.upstream = nil
@@ -77,13 +76,14 @@ extension Exchange {
         upstream.send(
             head: consume head,
             context: ResponseContext(method: request.method, allowsSwitch: asksForUpgrade))
-        if isRetryWithBody { resendBody(upstream) }
+        resendBody(upstream)
         sendGathered(upstream)
         if requestBodyEnded { upstream.endRequest() }
         let drained = upstream.flush()
         if !requestBodyEnded, drained { client?.resumeRequestBody() }
     }
 
+    /// Sends content that has been taken from the client before and is still in its buffer.
     private func resendBody(_ upstream: UpstreamConnection) {
         guard let replayableBody, let requestBuffer, requestBodyEnded else { return }
         upstream.send(
@@ -277,35 +277,15 @@ extension Exchange {
         if !requestBodyEnded { client?.resumeRequestBody() }
     }
 
-    // MARK: Failure and the one retry
+    // MARK: Failure
 
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
         if token != .none { worker.loop.setDeadline(self, after: nil) }
         upstream = nil
-        if case .superseded = fault, !responseHeadSent { return forward(fresh: retried) }
-        if !responseStarted, mayRetry(after: fault) {
-            retried = true
-            worker.metrics.add(.retries)
-            client?.pauseRequestBody()
-            return forward(fresh: true)
-        }
-        fail(fault)
-    }
-
-    /// RFC 9110 §9.2.2: a connection that others used before may have been closed by the server
-    /// just then; only what can be repeated without a second effect is.
-    private func mayRetry(after fault: ExchangeFault) -> Bool {
-        guard phase == .forwarding, upstreamWasReused, !retried, request.method.isIdempotent,
-            !responseHeadSent, clientReference != nil || revalidated != nil
-        else { return false }
-        switch fault {
-        case .upstreamClosed, .upstreamReset: break
-        case .tlsFailed(.truncated), .tlsFailed(.transport): break
-        default: return false
-        }
-        if !hasRequestBody { return true }
-        // Of a body that has ended only its bytes could be sent again: not its last chunk.
-        return requestBodyEnded ? replayableBody != nil : sentBodyBytes == 0
+        let ending = RetryPolicy.Ending(
+            fault, wasReused: phase == .forwarding && upstreamWasReused,
+            responseStarted: responseStarted)
+        mayRetry(after: ending) ? sendAgain() : fail(fault)
     }
 
     /// Ends the exchange for a reason: with a reply if none has begun, else by cutting it off.

@@ -157,7 +157,7 @@ extension Exchange {
             return serve(response, hit, as: fresh, cacheStatus: cacheStatus)
         case .forwardAgain:
             afterValidation = .nothing
-            return forward(fresh: false)
+            return mayRetry(after: .validationFailed) ? sendAgain() : fail(.upstreamClosed)
         }
         guard let client else { return finish() }
         sendTrailers(trailers, to: client)

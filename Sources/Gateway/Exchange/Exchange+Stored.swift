@@ -89,6 +89,7 @@ extension Exchange {
         guard clientReference?.withdrawHead() ?? false else { return fail(.storedBodyUnreadable) }
         responseHeadSent = false
         status = 0
+        guard mayRetry(after: .storedBodyUnreadable) else { return fail(.storedBodyUnreadable) }
         serving = nil
         stored = nil
         validation = nil

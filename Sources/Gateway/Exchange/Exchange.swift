@@ -77,7 +77,7 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var origin: Origin?
     var upstream: UpstreamConnection?
     var response = ResponseHead()
-    var retried = false
+    var retries: RetryReasons = []
     var interimCount = 0
     var upstreamWasReused = false
     var connectOperation: ConnectOperation?
@@ -240,7 +240,7 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         firstByteMicroseconds = nil
         isEventStream = false
         upstream = nil
-        retried = false
+        retries = []
         interimCount = 0
         upstreamWasReused = false
         gathered = nil

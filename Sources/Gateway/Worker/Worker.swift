@@ -339,5 +339,6 @@ final class Worker {
         probes = []
         activityTimer = nil
         freeExchanges = []
+        upstreams = nil
     }
 }

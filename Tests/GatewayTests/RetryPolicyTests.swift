@@ -1,0 +1,152 @@
+import Testing
+
+@testable import Gateway
+
+@Suite("Sending a request another time")
+struct RetryPolicyTests {
+    private static let contents: [RetryPolicy.Content] = [
+        .none, .untouched, .partlySent, .ended(isKept: true), .ended(isKept: false),
+    ]
+    private static let endings: [RetryPolicy.Ending] =
+        [true, false].flatMap { reused in
+            [true, false].map {
+                .connectionDied(wasReused: reused, responseStarted: $0)
+            }
+        } + [.superseded, .validationFailed, .storedBodyUnreadable]
+
+    /// Every policy there can be: 2 x 5 x 2 x 2 x 16.
+    private static let all: [RetryPolicy] = [true, false].flatMap { isIdempotent in
+        contents.flatMap { content in
+            [true, false].flatMap { responseHeadSent in
+                [true, false].flatMap { isWanted in
+                    (0..<(1 << RetryReason.allCases.count)).map {
+                        RetryPolicy(
+                            isIdempotent: isIdempotent, content: content,
+                            responseHeadSent: responseHeadSent, isWanted: isWanted,
+                            reasons: RetryReasons(rawValue: $0))
+                    }
+                }
+            }
+        }
+    }
+
+    private func each(_ body: (RetryPolicy, RetryPolicy.Ending, RetryReason?) -> Void) {
+        for policy in Self.all {
+            for ending in Self.endings { body(policy, ending, policy.reason(after: ending)) }
+        }
+    }
+
+    @Test func nothingIsSentAgainOnceTheClientHasSomethingOfAResponse() {
+        each { policy, _, reason in
+            if policy.responseHeadSent || !policy.isWanted { #expect(reason == nil) }
+        }
+    }
+
+    @Test func onlyContentThatCanGoOutInFullGoesOutAgain() {
+        each { policy, _, reason in
+            switch policy.content {
+            case .partlySent, .ended(isKept: false): #expect(reason == nil)
+            case .none, .untouched, .ended(isKept: true): break
+            }
+        }
+    }
+
+    /// RFC 9110 §9.2.2, and RFC 9112 §9.3.1: a connection that nobody used before did not die of
+    /// having been idle, and what has begun to answer has acted on the request.
+    @Test func afterAConnectionsDeathOnlyTheIdempotentAndOnlyOnAReusedOne() {
+        each { policy, ending, reason in
+            guard case .connectionDied(let wasReused, let responseStarted) = ending else { return }
+            let isAllowed =
+                policy.isIdempotent && wasReused && !responseStarted
+                && !policy.responseHeadSent && policy.isWanted && policy.content.isAvailable
+                && !policy.reasons.contains(.connectionDied)
+            #expect(reason == (isAllowed ? .connectionDied : nil))
+        }
+    }
+
+    @Test func aReloadIsNoAttempt() {
+        each { policy, ending, reason in
+            guard ending == .superseded else { return }
+            let isAllowed =
+                !policy.responseHeadSent && policy.isWanted && policy.content.isAvailable
+            #expect(reason == (isAllowed ? .superseded : nil))
+        }
+    }
+
+    @Test func everyOtherReasonCountsOnce() {
+        each { policy, _, reason in
+            guard let reason, reason != .superseded else { return }
+            #expect(!policy.reasons.contains(reason))
+            var next = policy
+            next.reasons.insert(reason)
+            #expect(next.reasons.contains(reason))
+        }
+    }
+
+    /// However attempts end, reloads apart, there are at most as many more as there are reasons.
+    @Test func itEnds() {
+        for policy in Self.all {
+            var policy = policy
+            var sent = 0
+            var isOver = false
+            while !isOver {
+                isOver = true
+                for ending in Self.endings where ending != .superseded {
+                    guard let reason = policy.reason(after: ending) else { continue }
+                    policy.reasons.insert(reason)
+                    sent += 1
+                    isOver = false
+                }
+            }
+            #expect(sent < RetryReason.allCases.count)
+        }
+    }
+
+    @Test(
+        "What of the stored and of its validation leads to another attempt",
+        arguments: [
+            (RetryPolicy.Ending.validationFailed, RetryReason.validationFailed),
+            (.storedBodyUnreadable, .storedBodyUnreadable),
+        ])
+    func stored(_ ending: RetryPolicy.Ending, _ reason: RetryReason) {
+        var policy = RetryPolicy(
+            isIdempotent: true, content: .none, responseHeadSent: false, isWanted: true,
+            reasons: [])
+        #expect(policy.reason(after: ending) == reason)
+        // Safe or not: the request has not been sent, or only in a form that asks about what is
+        // stored.
+        policy.isIdempotent = false
+        #expect(policy.reason(after: ending) == reason)
+        policy.reasons.insert(reason)
+        #expect(policy.reason(after: ending) == nil)
+    }
+
+    @Test func afterADeathTheNextConnectionIsAFreshOne() {
+        #expect(!RetryPolicy.needsFreshConnection([]))
+        #expect(!RetryPolicy.needsFreshConnection(RetryReasons(.superseded)))
+        #expect(RetryPolicy.needsFreshConnection(RetryReasons(.connectionDied)))
+        var both = RetryReasons(.connectionDied)
+        both.insert(.superseded)
+        #expect(RetryPolicy.needsFreshConnection(both))
+    }
+
+    @Test(
+        "Which failures are a connection's death",
+        arguments: [
+            (ExchangeFault.upstreamClosed, true), (.upstreamReset(.connectionReset), true),
+            (.tlsFailed(.truncated), true), (.firstByteTimeout, false),
+            (.upstreamBodyTimeout, false), (.connectTimeout, false), (.tlsTimeout, false),
+            (.upstreamSpokeUnasked, false), (.response(.malformedVersion), false),
+        ])
+    func failures(_ fault: ExchangeFault, _ isDeath: Bool) {
+        for (wasReused, started) in [(true, true), (true, false), (false, true), (false, false)] {
+            let ending = RetryPolicy.Ending(fault, wasReused: wasReused, responseStarted: started)
+            let death = RetryPolicy.Ending.connectionDied(
+                wasReused: wasReused, responseStarted: started)
+            #expect(ending == (isDeath ? death : nil))
+        }
+        #expect(
+            RetryPolicy.Ending(.superseded, wasReused: false, responseStarted: false)
+                == .superseded)
+    }
+}

@@ -339,6 +339,8 @@ final class Worker {
         probes = []
         activityTimer = nil
         freeExchanges = []
+        // They keep some connections that are closed.
+        idleClients = IdleClients()
         upstreams = nil
     }
 }

@@ -7,15 +7,6 @@ import Testing
 
 /// Who makes room for a newcomer on one worker.
 @Suite struct RoomTests {
-    /// Connects a client from an address; the descriptor is the client's end.
-    private func accept(_ address: String, at still: StillWorker) throws -> Int32 {
-        var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
-        try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
-        still.worker.accept(ends[0], from: try #require(Endpoint(address)), on: still.listener)
-        return ends[1]
-    }
-
     /// Whether the other end has been closed.
     private func isClosed(_ descriptor: Int32) -> Bool {
         var byte: UInt8 = 0
@@ -25,11 +16,11 @@ import Testing
     @Test func aClientAtItsLimitGivesUpItsOwnLongestIdleConnection() throws {
         let still = try StillWorker("limits: { perClient: { connections: 2 } }")
         let ends = try ["10.0.0.2:1", "10.0.0.1:1", "10.0.0.1:2"].map {
-            try accept($0, at: still)
+            try still.accept($0)
         }
-        let third = try accept("10.0.0.1:3", at: still)
+        let third = try still.accept("10.0.0.1:3")
         #expect([ends[0], ends[1], ends[2], third].map(isClosed) == [false, true, false, false])
-        let fourth = try accept("10.0.0.1:4", at: still)
+        let fourth = try still.accept("10.0.0.1:4")
         #expect([ends[0], ends[2], third, fourth].map(isClosed) == [false, true, false, false])
         let account = still.worker.shared.clients.account(of: try #require(IPAddress("10.0.0.1")))
         #expect(account?.openConnections == 2, "places are handed over")
@@ -39,7 +30,7 @@ import Testing
     @Test func atTheLimitOfAllTheLongestIdleOfAllMakesRoom() throws {
         let still = try StillWorker("limits: { connections: 2 }")
         let ends = try ["10.0.0.2:1", "10.0.0.1:1", "10.0.0.1:2"].map {
-            try accept($0, at: still)
+            try still.accept($0)
         }
         #expect(ends.map(isClosed) == [true, false, false])
         #expect(still.worker.shared.clients.count == 1, "its client has nothing open any more")
@@ -49,18 +40,18 @@ import Testing
 
     @Test func oneWhoseRequestHasArrivedIsNotIdle() throws {
         let still = try StillWorker("limits: { connections: 2 }")
-        let ends = try ["10.0.0.2:1", "10.0.0.1:1"].map { try accept($0, at: still) }
+        let ends = try ["10.0.0.2:1", "10.0.0.1:1"].map { try still.accept($0) }
         write("GET / HTTP/1.1\r\n", to: ends[0])
-        let third = try accept("10.0.0.1:2", at: still)
+        let third = try still.accept("10.0.0.1:2")
         #expect([ends[0], ends[1], third].map(isClosed) == [false, true, false])
         for end in ends + [third] { Descriptors.close(end) }
     }
 
     @Test func withoutAnythingIdleNobodyMakesRoomForItsClient() throws {
         let still = try StillWorker("limits: { perClient: { connections: 1 } }")
-        let first = try accept("10.0.0.1:1", at: still)
+        let first = try still.accept("10.0.0.1:1")
         write("GET / HTTP/1.1\r\n", to: first)
-        let second = try accept("10.0.0.1:2", at: still)
+        let second = try still.accept("10.0.0.1:2")
         #expect([first, second].map(isClosed) == [false, true])
         for end in [first, second] { Descriptors.close(end) }
     }

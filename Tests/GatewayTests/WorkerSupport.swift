@@ -57,6 +57,15 @@ final class StillWorker {
         client.start()
         return (client, ends[1])
     }
+
+    /// Accepts a client from an address, within the limits; the descriptor is the client's end.
+    func accept(_ address: String) throws -> Int32 {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+        worker.accept(ends[0], from: try #require(Endpoint(address)), on: listener)
+        return ends[1]
+    }
 }
 
 /// Everything that can be read from a descriptor now.

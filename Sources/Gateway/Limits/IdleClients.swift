@@ -24,6 +24,8 @@ struct IdleClients {
         place.share.connections -= 1
         if place.share.connections == 0 {
             clients[ObjectIdentifier(place.share.account)] = nil
+            // It keeps some places of closed connections, and they refer to it.
+            place.share.idle = IdleOrder()
         }
         connection.share = nil
     }

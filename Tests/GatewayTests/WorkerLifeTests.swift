@@ -1,0 +1,48 @@
+import CLinux
+import Testing
+
+@testable import Gateway
+
+@Suite("A worker's end")
+struct WorkerLifeTests {
+    @Test func nothingThatItOwnedKeepsItAlive() throws {
+        weak var worker: Worker?
+        do {
+            let still = try StillWorker()
+            worker = still.worker
+            #expect(worker != nil)
+        }
+        #expect(worker == nil)
+    }
+
+    @Test(arguments: ["", "GET http://127.0.0.1:1/ HTTP/1.1\r\nHost: a\r\n\r\n", "GET /"])
+    func norDoConnections(_ sent: String) throws {
+        weak var worker: Worker?
+        do {
+            let still = try StillWorker()
+            worker = still.worker
+            let (client, far) = try still.connect()
+            defer { close(far) }
+            if !sent.isEmpty {
+                write(sent, to: far)
+                client.ready(.readable)
+            }
+        }
+        #expect(worker == nil)
+    }
+
+    /// Its share of the worker's connections does not outlive the last of them.
+    @Test func norDoClientsThatCameAndWent() throws {
+        weak var worker: Worker?
+        do {
+            let still = try StillWorker()
+            worker = still.worker
+            for port in 1...3 {
+                close(try still.accept("10.0.0.1:\(port)"))
+                still.worker.loop.turn(waitingAtMost: 0)
+            }
+            #expect(still.worker.shared.clients.count == 0)
+        }
+        #expect(worker == nil)
+    }
+}

@@ -35,7 +35,8 @@ final class ConnectOperation: EventHandler {
     private let client: IPNetwork?
     private let rules: DestinationRules?
     private let hostMatch: DestinationRules.HostMatch
-    private let completion: Completion
+    /// Called once, unless the operation is cancelled; let go of then, for it may refer back.
+    private var completion: Completion?
     private var plan: HappyEyeballs
     private var attempts: [Attempt?] = []
     private var lastRefusal: ExchangeFault?
@@ -263,7 +264,7 @@ final class ConnectOperation: EventHandler {
     private func finish(
         _ result: Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>
     ) {
-        guard !finished else { return }
+        guard !finished, let completion else { return }
         close()
         if case .failure(let fault) = result { count(fault) }
         completion(result)
@@ -283,6 +284,7 @@ final class ConnectOperation: EventHandler {
 
     private func close() {
         finished = true
+        completion = nil
         for index in attempts.indices { drop(index) }
         worker.loop.remove(self)
     }

@@ -332,6 +332,7 @@ final class Worker {
         for handler in loop.handlers {
             (handler as? ClientConnection)?.cutOff()
             (handler as? UpstreamConnection)?.close()
+            (handler as? ConnectOperation)?.cancel()
         }
         for origin in origins.removeAll() { upstreams.closeIdle(origin, .draining) }
         for handler in loop.handlers { loop.remove(handler) }

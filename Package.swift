@@ -39,9 +39,11 @@ let package = Package(
 
         // Pure: no system calls, no clock, no threads, no Foundation.
         .target(name: "Addressing", swiftSettings: inlined),
-        .target(name: "HTTPCore", dependencies: ["Addressing"], swiftSettings: inlined),
+        .target(name: "Notation", swiftSettings: inlined),
+        .target(
+            name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: inlined),
         .target(name: "CachePolicy", dependencies: ["HTTPCore"], swiftSettings: inlined),
-        .target(name: "Pinning", dependencies: ["Addressing"], swiftSettings: strict),
+        .target(name: "Pinning", dependencies: ["Notation", "Addressing"], swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", swiftSettings: inlined),
 
@@ -75,9 +77,9 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore",
-                "Resolver", "Configuration", "Admin",
+                "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
+                "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
+                "CacheStore", "Resolver", "Configuration", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -93,6 +95,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
 
+        .testTarget(name: "NotationTests", dependencies: ["Notation"], swiftSettings: strict),
         .testTarget(
             name: "HTTPCoreTests", dependencies: ["HTTPCore", "Addressing"],
             swiftSettings: strict),

@@ -1,3 +1,5 @@
+import Notation
+
 /// HTTP's dates (RFC 9110 §5.6.7) as seconds since 1970-01-01T00:00:00Z.
 ///
 ///     IMF-fixdate  = day-name "," SP 2DIGIT SP month SP 4DIGIT SP time SP "GMT"
@@ -13,7 +15,6 @@ package enum HTTPDate {
     package static let length = 29
 
     static let dayNames: StaticString = "SunMonTueWedThuFriSat"
-    static let monthNames: StaticString = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
     /// Parses a date in any of the three formats. Nil when it is in none of them, or is not in the
     /// calendar. `now` (seconds since 1970) decides the century of RFC 850's two-digit years: a
@@ -54,12 +55,12 @@ package enum HTTPDate {
 
     /// The IMF-fixdate of `seconds`; years outside 0000 to 9999 are clamped.
     package static func format(_ seconds: Int64) -> InlineArray<29, UInt8> {
-        let date = CivilDate(secondsSince1970: min(max(seconds, -62_167_219_200), 253_402_300_799))
+        let date = CivilDate(nearestSecondsSince1970: seconds)
         var text = InlineArray<29, UInt8>(repeating: 0x20)
         put(dayNames, date.weekday, into: &text, at: 0)
         text[3] = Byte.comma
         put(date.day, into: &text, at: 5)
-        put(monthNames, Int(date.month) - 1, into: &text, at: 8)
+        put(CivilDate.monthNames, Int(date.month) - 1, into: &text, at: 8)
         put(date.year / 100, into: &text, at: 12)
         put(date.year % 100, into: &text, at: 14)
         put(date.hour, into: &text, at: 17)

@@ -1,3 +1,5 @@
+import Notation
+
 /// The part of a date's text that has not been read; each `take` moves on when it finds its part.
 struct DateText {
     private let bytes: HeadBytes
@@ -56,7 +58,7 @@ struct DateText {
 
     /// What follows `Sun, `: `06 Nov 1994 08:49:37 GMT`.
     mutating func takeIMF() -> CivilDate? {
-        guard let day = takeNumber(2), take(" "), let month = takeName(of: HTTPDate.monthNames),
+        guard let day = takeNumber(2), take(" "), let month = takeName(of: CivilDate.monthNames),
             take(" "), let year = takeNumber(4), take(" ")
         else { return nil }
         var date = CivilDate(year: year, month: Int64(month) + 1, day: day)
@@ -65,7 +67,7 @@ struct DateText {
 
     /// What follows `Sunday, `: `06-Nov-94 08:49:37 GMT`.
     mutating func takeRFC850(currentYear: Int64) -> CivilDate? {
-        guard let day = takeNumber(2), take("-"), let month = takeName(of: HTTPDate.monthNames),
+        guard let day = takeNumber(2), take("-"), let month = takeName(of: CivilDate.monthNames),
             take("-"), let digits = takeNumber(2), take(" ")
         else { return nil }
         var year = currentYear - currentYear % 100 + 100 + digits
@@ -76,7 +78,7 @@ struct DateText {
 
     /// What follows `Sun `: `Nov  6 08:49:37 1994`.
     mutating func takeAsctime() -> CivilDate? {
-        guard let month = takeName(of: HTTPDate.monthNames), take(" "),
+        guard let month = takeName(of: CivilDate.monthNames), take(" "),
             let day = take(" ") ? takeNumber(1) : takeNumber(2), take(" ")
         else { return nil }
         var date = CivilDate(year: 0, month: Int64(month) + 1, day: day)

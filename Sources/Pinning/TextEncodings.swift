@@ -120,37 +120,3 @@ enum Hexadecimal {
         return bytes
     }
 }
-
-/// Times as people read them.
-enum UTCTime {
-    /// `2027-06-01T00:00:00Z` for seconds since 1970-01-01T00:00:00Z, in the proleptic Gregorian
-    /// calendar.
-    static func text(_ seconds: Int64) -> String {
-        let secondsPerDay: Int64 = 86400
-        var days = seconds / secondsPerDay
-        var rest = seconds % secondsPerDay
-        if rest < 0 {
-            rest += secondsPerDay
-            days -= 1
-        }
-        // Years that begin in March put the leap day at the end of a year; eras have 400 of them.
-        let shifted = days + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra =
-            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let marchMonth = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
-        let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
-        let hour = padded(rest / 3600, 2)
-        return "\(date)T\(hour):\(padded(rest / 60 % 60, 2)):\(padded(rest % 60, 2))Z"
-    }
-
-    private static func padded(_ value: Int64, _ width: Int) -> String {
-        let text = String(value)
-        return String(repeating: "0", count: max(0, width - text.count)) + text
-    }
-}

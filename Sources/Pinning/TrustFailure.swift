@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 
 /// Why a chain is not valid. Subjects and names come from the server: printable ASCII, bounded.
 package enum ChainFailure: Error, Hashable, Sendable {
@@ -62,9 +63,11 @@ extension ChainFailure: CustomStringConvertible {
             let wanted = IPAddress(literal: host.utf8.span) == nil ? host : "the address \(host)"
             return "the certificate is for \(list), not for \(wanted)"
         case .expired(let subject, let notAfter):
-            return "the certificate of \(subject) expired at \(UTCTime.text(notAfter))"
+            let end = CivilDate.text(secondsSince1970: notAfter)
+            return "the certificate of \(subject) expired at \(end)"
         case .notYetValid(let subject, let notBefore):
-            return "the certificate of \(subject) is valid only from \(UTCTime.text(notBefore))"
+            let begin = CivilDate.text(secondsSince1970: notBefore)
+            return "the certificate of \(subject) is valid only from \(begin)"
         case .selfSigned(let subject):
             return "the certificate of \(subject) is self-signed and not a trust anchor"
         case .untrustedRoot(let subject):

@@ -9,10 +9,11 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("CSQLite", []),
     ("CAres", []),
     // Pure: no system calls, no clock, no threads.
+    ("Notation", []),
     ("Addressing", []),
-    ("HTTPCore", ["Addressing"]),
+    ("HTTPCore", ["Notation", "Addressing"]),
     ("CachePolicy", ["HTTPCore"]),
-    ("Pinning", ["Addressing"]),
+    ("Pinning", ["Notation", "Addressing"]),
     ("Activity", []),
     ("Metrics", []),
     // Adapters: one kind of effect each.
@@ -32,8 +33,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "Gateway",
         [
-            "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity", "Metrics",
-            "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore", "Resolver",
+            "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
+            "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore", "Resolver",
             "Configuration", "Admin", "Logging", "RawStructuredFieldValues",
         ]
     ),

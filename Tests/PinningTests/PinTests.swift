@@ -216,16 +216,4 @@ struct TextEncodingTests {
         #expect(digestHolding(Array(bytes.dropLast())) == nil)
         #expect(digestHolding(bytes + [0]) == nil)
     }
-
-    @Test(
-        "Times print in UTC",
-        arguments: [
-            (0, "1970-01-01T00:00:00Z"), (951_782_400, "2000-02-29T00:00:00Z"),
-            (951_868_799, "2000-02-29T23:59:59Z"), (1_811_808_000, "2027-06-01T00:00:00Z"),
-            (-1, "1969-12-31T23:59:59Z"), (4_107_542_399, "2100-02-28T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"), (253_402_300_799, "9999-12-31T23:59:59Z"),
-        ] as [(Int64, String)])
-    func times(_ seconds: Int64, _ text: String) {
-        #expect(UTCTime.text(seconds) == text)
-    }
 }

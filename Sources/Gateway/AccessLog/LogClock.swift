@@ -1,4 +1,4 @@
-import HTTPCore
+import Notation
 
 /// Times as log text, in UTC. Lines of the same second share the work.
 struct LogClock {
@@ -39,8 +39,9 @@ struct LogClock {
     }
 
     private static func split(_ milliseconds: Int64) -> (second: Int64, fraction: Int) {
-        // Within the years 0 to 9999, which four digits hold.
-        let milliseconds = min(max(milliseconds, -62_167_219_200_000), 253_402_300_799_999)
+        let years = CivilDate.fourDigitYears
+        let milliseconds = min(
+            max(milliseconds, years.lowerBound * 1000), years.upperBound * 1000 + 999)
         var second = milliseconds / 1000
         var fraction = milliseconds % 1000
         if fraction < 0 {
@@ -51,21 +52,15 @@ struct LogClock {
     }
 
     private static func renderRFC3339(_ time: CivilDate, to output: inout LineBuffer) {
-        output.append(decimal: Int(time.year), digits: 4)
-        output.append("-")
-        output.append(decimal: Int(time.month), digits: 2)
-        output.append("-")
-        output.append(decimal: Int(time.day), digits: 2)
-        output.append("T")
-        renderClock(time, to: &output)
+        let text = time.rfc3339
+        for index in text.indices { output.append(text[index]) }
     }
 
     private static func renderCommonLog(_ time: CivilDate, to output: inout LineBuffer) {
         output.append(decimal: Int(time.day), digits: 2)
         output.append("/")
-        let names: StaticString = "JanFebMarAprMayJunJulAugSepOctNovDec"
         let end = 3 * Int(time.month)
-        names.withUTF8Buffer {
+        CivilDate.monthNames.withUTF8Buffer {
             let name = $0[(end - 3)..<end]
             output.append(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: name)))
         }

@@ -11,8 +11,15 @@ package struct CivilDate: Equatable {
     /// 0 to 59, or 60 in a leap second.
     package var second: Int64 = 0
 
-    /// The date of an hour, minute and second apart; the caller vouches for the ranges.
-    init(year: Int64, month: Int64, day: Int64) {
+    /// The seconds since 1970 of the years 0000 to 9999: all that the dates of HTTP, RFC 3339 and
+    /// X.509 can say.
+    package static var fourDigitYears: ClosedRange<Int64> { -62_167_219_200...253_402_300_799 }
+
+    /// The months' names in English, three letters each, January first.
+    package static var monthNames: StaticString { "JanFebMarAprMayJunJulAugSepOctNovDec" }
+
+    /// The date at midnight; the caller vouches for the ranges.
+    package init(year: Int64, month: Int64, day: Int64) {
         self.year = year
         self.month = month
         self.day = day
@@ -21,7 +28,7 @@ package struct CivilDate: Equatable {
     /// The date that is `seconds` after 1970-01-01T00:00:00Z.
     package init(secondsSince1970 seconds: Int64) {
         let days = Self.floorDivide(seconds, by: 86_400)
-        let rest = seconds - days * 86_400
+        let rest = (seconds % 86_400 + 86_400) % 86_400
         // Years of 400-year eras that begin on March 1, so that the leap day is the last of a year.
         let shifted = days + 719_468
         let era = Self.floorDivide(shifted, by: 146_097)
@@ -38,8 +45,15 @@ package struct CivilDate: Equatable {
         second = rest % 60
     }
 
+    /// The date that is `seconds` after 1970-01-01T00:00:00Z, or the nearest one within the years
+    /// 0000 to 9999.
+    package init(nearestSecondsSince1970 seconds: Int64) {
+        let years = Self.fourDigitYears
+        self.init(secondsSince1970: min(max(seconds, years.lowerBound), years.upperBound))
+    }
+
     /// Days from 1970-01-01 to this date.
-    var daysSince1970: Int64 {
+    package var daysSince1970: Int64 {
         let shiftedYear = month <= 2 ? year - 1 : year
         let era = Self.floorDivide(shiftedYear, by: 400)
         let yearOfEra = shiftedYear - era * 400
@@ -50,15 +64,15 @@ package struct CivilDate: Equatable {
     }
 
     /// Seconds from 1970-01-01T00:00:00Z; a leap second counts as the second after it.
-    var secondsSince1970: Int64 {
+    package var secondsSince1970: Int64 {
         daysSince1970 * 86_400 + hour * 3600 + minute * 60 + second
     }
 
     /// 0 for Sunday to 6 for Saturday.
-    var weekday: Int { Int((daysSince1970 % 7 + 11) % 7) }
+    package var weekday: Int { Int((daysSince1970 % 7 + 11) % 7) }
 
     /// Whether day, month and time exist.
-    var isInCalendar: Bool {
+    package var isInCalendar: Bool {
         (1...12).contains(month) && (1...Self.days(in: month, of: year)).contains(day)
             && (0...23).contains(hour) && (0...59).contains(minute) && (0...60).contains(second)
     }
@@ -72,6 +86,6 @@ package struct CivilDate: Equatable {
     }
 
     private static func floorDivide(_ value: Int64, by divisor: Int64) -> Int64 {
-        value >= 0 ? value / divisor : (value - divisor + 1) / divisor
+        value / divisor - (value % divisor < 0 ? 1 : 0)
     }
 }

@@ -1,0 +1,82 @@
+"""What instructions.py measured: read from callgrind's profiles, and judged by the ceilings."""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+# A ceiling is the measurement plus this; a measurement that is further below asks for a lower one.
+MARGIN = 0.03
+
+
+class Failure(Exception):
+    """What kept a measurement from being made or judged."""
+
+
+def ceilings(text: str, loads: Iterable[str]) -> dict[str, int]:
+    """The ceilings of a file: a load and a number on each line; `#` begins a comment. Each of
+    `loads` must have one."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) != 2 or words[0] not in loads or not words[1].isdecimal():
+            raise Failure(f"ceilings:{number}: expected a load ({', '.join(loads)}) and a number")
+        if words[0] in found:
+            raise Failure(f"ceilings:{number}: {words[0]} has a ceiling already")
+        found[words[0]] = int(words[1])
+    for name in loads:
+        if name not in found:
+            raise Failure(f"ceilings: {name} has none")
+    return found
+
+
+def complaint(load: str, measured: int, ceiling: int) -> str | None:
+    """What is wrong with a measurement, if it is above its ceiling."""
+    if measured <= ceiling:
+        return None
+    return (
+        f"{load} takes {measured:,} instructions for a request, {measured / ceiling - 1:.1%} above "
+        f"its ceiling of {ceiling:,} in deploy/bench/ceilings. If they are worth it, raise it to "
+        f"{with_margin(measured)} and say why in the commit; --profiles shows where they go.")
+
+
+def hint(load: str, measured: int, ceiling: int) -> str | None:
+    """A lower ceiling, if a measurement is further below than the margin explains."""
+    if with_margin(measured) >= ceiling * (1 - MARGIN):
+        return None
+    return f"{load} takes less than its ceiling allows: lower it to {with_margin(measured)}."
+
+
+def with_margin(measured: int) -> int:
+    """The ceiling for a measurement, in tens."""
+    return round(measured * (1 + MARGIN) / 10) * 10
+
+
+def by_object(profile: str) -> dict[str, int]:
+    """The instructions of a callgrind profile in each program or library, by its file's name.
+
+    `ob=(1) /path` names the object that the cost lines after it belong to; later `ob=(1)` means
+    the same. The line after `calls=` holds the cost of a callee, counted where it stands itself.
+    """
+    names: dict[str, str] = {}
+    costs: collections.Counter[str] = collections.Counter()
+    current, callee = "", False
+    for line in profile.splitlines():
+        if match := re.match(r"c?ob=\((\d+)\)(?: (.*))?", line):
+            names.setdefault(match[1], Path(match[2] or "").name)
+            if not line.startswith("c"):
+                current = names[match[1]]
+        elif line.startswith("calls="):
+            callee = True
+        elif match := re.match(r"[-+*\d]\d*(?: (\d+))?$", line):
+            if not callee:
+                costs[current] += int(match[1] or 0)
+            callee = False
+    total = re.search(r"^totals: (\d+)$", profile, re.MULTILINE)
+    if total is None or int(total[1]) != costs.total():
+        raise Failure(f"the profile's parts are {costs.total()}, its total is {total and total[1]}")
+    return dict(costs)

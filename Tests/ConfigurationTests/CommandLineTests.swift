@@ -95,12 +95,4 @@ import Testing
             #expect(outcome.errors.contains("Usage: pinfold"))
         }
     }
-
-    @Test func theVersionIsPrinted() throws {
-        try withTemporaryFolder { folder in
-            let outcome = try pinfold(["--version"], in: folder)
-            #expect(outcome.status == 0)
-            #expect(outcome.output == "0.1.0\n")
-        }
-    }
 }

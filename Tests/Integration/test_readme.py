@@ -1,4 +1,5 @@
-"""What README shows works as printed: its configurations, its demonstration, its links."""
+"""What README shows works as printed: its configurations, its demonstration, its links; and what
+the other pages name exists."""
 
 from __future__ import annotations
 
@@ -139,13 +140,72 @@ def test_the_refusal_reads_as_printed(gateway) -> None:
     assert re.fullmatch(r"id: [0-9a-f]{16}", shown[2]) and re.fullmatch(r"id: [0-9a-f]{16}", printed[3])
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(PAGES.glob("*.md"))], ids=lambda p: p.name)
+COMMUNITY = [ROOT / ".github/CONTRIBUTING.md", ROOT / ".github/SECURITY.md"]
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *COMMUNITY, *sorted(PAGES.glob("*.md"))], ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
     for name in re.findall(r"<doc:([A-Za-z-]+)>", page.read_text()):
         assert (PAGES / f"{name}.md").exists(), name
+
+
+def words(page: Path) -> list[str]:
+    """What is set as code in the text or in the indented commands, word by word."""
+    text = page.read_text()
+    code = re.findall(r"`([^`]+)`", text) + re.findall(r"^ {4}(\S.*|    \S.*)$", text, re.MULTILINE)
+    found = " ".join(one.partition("  #")[0] for one in code).split()
+    return [word.strip("(),;:\"'").rstrip(".") for word in found]
+
+
+def existing_names() -> set[str]:
+    """The files at the top and below Sources and Tests by their names, folders too, the words of
+    the code, and the words of the pages of metrics and of configuration keys."""
+    paths = [path for folder in ("Sources", "Tests") for path in (ROOT / folder).rglob("*")]
+    pages = [PAGES / "Metrics.md", PAGES / "Configuration.md"]
+    code = [path for path in paths if path.suffix in {".swift", ".py"}]
+    text = "\n".join(path.read_text() for path in code + pages)
+    return {path.name for path in [*ROOT.iterdir(), *paths]} | set(re.findall(r"\w+", text))
+
+
+@pytest.mark.parametrize("page", COMMUNITY, ids=lambda page: page.name)
+def test_the_files_and_names_of_a_page_exist(page: Path) -> None:
+    names = existing_names()
+    found = 0
+    for word in words(page):
+        if re.match(r"(Sources|Tests|deploy|config|\.ci)/", word):
+            assert (ROOT / word).exists(), word
+        elif re.fullmatch(r"[\w+]+\.(swift|py|md)|[A-Za-z]+[a-z][A-Z]\w*|pinfold_\w+", word):
+            # `Exchange+Name.swift` stands for any.
+            assert word in names or "+Name." in word, word
+        else:
+            continue
+        found += 1
+    assert found >= 3
+
+
+def test_the_version_is_declared_once() -> None:
+    declaration = ROOT / "Sources/pinfold/Pinfold.swift"
+    declared = re.findall(r'= "(\d+\.\d+\.\d+)"', declaration.read_text())
+    assert len(declared) == 1
+    spelt = re.compile(rf"(?<![\d.]){re.escape(declared[0])}(?![\d.])")
+    files = [ROOT / "Package.swift", ROOT / "README.md"]
+    for folder in ("Sources", "Tests", "config", "deploy", ".github"):
+        files += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
+    found = [path for path in files if spelt.search(path.read_text(errors="replace"))]
+    assert found == [declaration]
+
+
+def test_the_version_is_that_of_the_changelogs_newest_release(gateway) -> None:
+    headings = re.findall(r"^## \[(.*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    newest = next(heading for heading in headings if heading != "Unreleased")
+    told = subprocess.run([BINARY, "--version"], capture_output=True, text=True, timeout=30)
+    assert (told.returncode, told.stdout) == (0, newest + "\n")
+    exposed = gateway().admin_get("/metrics").body.decode()
+    assert f'pinfold_build_info{{version="{newest}",' in exposed
 
 
 def test_the_configuration_page_explains_every_key() -> None:

@@ -42,10 +42,11 @@ let package = Package(
         .target(name: "Notation", swiftSettings: inlined),
         .target(
             name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: inlined),
-        .target(name: "CachePolicy", dependencies: ["HTTPCore"], swiftSettings: inlined),
+        .target(
+            name: "CachePolicy", dependencies: ["Notation", "HTTPCore"], swiftSettings: inlined),
         .target(name: "Pinning", dependencies: ["Notation", "Addressing"], swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
-        .target(name: "Metrics", swiftSettings: inlined),
+        .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),
 
         // Adapters: one kind of effect each.
         .target(name: "Clocks", dependencies: ["CLinux"], swiftSettings: inlined),
@@ -55,7 +56,8 @@ let package = Package(
             name: "EventLoop", dependencies: ["CLinux", "Addressing", "Clocks", "Locking"],
             swiftSettings: inlined),
         .target(
-            name: "TLS", dependencies: ["COpenSSL", "Addressing", "Pinning", "Locking"],
+            name: "TLS",
+            dependencies: ["COpenSSL", "Notation", "Addressing", "Pinning", "Locking"],
             swiftSettings: strict),
         .target(
             name: "CacheStore",
@@ -64,14 +66,16 @@ let package = Package(
             ], swiftSettings: strict),
         .target(
             name: "Resolver",
-            dependencies: ["CLinux", "CAres", "Addressing", "Clocks", "Locking", "Threads"],
+            dependencies: [
+                "CLinux", "CAres", "Notation", "Addressing", "Clocks", "Locking", "Threads",
+            ],
             swiftSettings: strict),
 
         // The product.
         .target(
             name: "Configuration",
             dependencies: [
-                "CLinux", "HTTPCore", "Addressing", "Pinning", "Clocks",
+                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks",
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(
@@ -85,7 +89,8 @@ let package = Package(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .target(
-            name: "Admin", dependencies: ["CLinux", "Metrics", "Activity", "HTTPCore", "Clocks"],
+            name: "Admin",
+            dependencies: ["CLinux", "Notation", "Metrics", "Activity", "HTTPCore", "Clocks"],
             swiftSettings: strict),
         .executableTarget(
             name: "pinfold",
@@ -97,7 +102,7 @@ let package = Package(
 
         .testTarget(name: "NotationTests", dependencies: ["Notation"], swiftSettings: strict),
         .testTarget(
-            name: "HTTPCoreTests", dependencies: ["HTTPCore", "Addressing"],
+            name: "HTTPCoreTests", dependencies: ["HTTPCore", "Notation", "Addressing"],
             swiftSettings: strict),
         .testTarget(
             name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTPCore"],

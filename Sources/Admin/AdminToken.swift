@@ -1,3 +1,5 @@
+import Notation
+
 /// The secret that opens the pages which are not open to everyone (`admin.tokenFile`).
 package struct AdminToken: Sendable {
     private let bytes: [UInt8]
@@ -13,7 +15,7 @@ package struct AdminToken: Sendable {
     package func authorizes(_ authorization: String?) -> Bool {
         guard let authorization else { return false }
         let parts = authorization.split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return false }
+        guard parts.count == 2, parts[0].lowercasedASCII == "bearer" else { return false }
         let given = Array(parts[1].utf8.drop { $0 == 0x20 })
         guard given.count == bytes.count else { return false }
         var difference: UInt8 = 0

@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 
 /// A host with an optional port (RFC 3986 §3.2.2, §3.2.3), as in targets and Host.
 ///
@@ -39,7 +40,7 @@ struct Authority {
             found.end &+= 1
             let digits = found.end
             var value: UInt32 = 0
-            while found.end < limit, found.end &- digits < 6, ByteClass.isDigit(bytes[found.end]) {
+            while found.end < limit, found.end &- digits < 6, ASCII.isDigit(bytes[found.end]) {
                 value = value &* 10 &+ UInt32(bytes[found.end] &- 0x30)
                 found.end &+= 1
             }
@@ -91,7 +92,7 @@ struct Authority {
         }
         guard index &- start <= 253 else { return nil }
         var kind = HostKind.name
-        if ByteClass.isDigit(bytes[label]), endsInNumber(bytes, from: label, to: index) {
+        if ASCII.isDigit(bytes[label]), endsInNumber(bytes, from: label, to: index) {
             guard !hasFinalDot,
                 IPAddress(bytes: bytes.bytes(from: start, to: index))?.family == .v4
             else { return nil }
@@ -113,7 +114,7 @@ struct Authority {
             end &- start >= 2 && bytes[start] == 0x30 && bytes[start &+ 1] | 0x20 == 0x78
         for index in (isHexadecimal ? start &+ 2 : start)..<end {
             let byte = bytes[index]
-            guard isHexadecimal ? ByteClass.isHexDigit(byte) : ByteClass.isDigit(byte) else {
+            guard isHexadecimal ? ByteClass.isHexDigit(byte) : ASCII.isDigit(byte) else {
                 return false
             }
         }
@@ -146,7 +147,7 @@ private enum RegisteredName {
             }
         }
         guard index > start, index &- start <= 253 else { return nil }
-        if label < index, ByteClass.isDigit(bytes[label]),
+        if label < index, ASCII.isDigit(bytes[label]),
             Authority.endsInNumber(bytes, from: label, to: index)
         {
             return nil

@@ -42,10 +42,6 @@ package enum ByteClass {
     @inlinable @inline(__always)
     package static func isToken(_ byte: UInt8) -> Bool { isMember(byte, of: token) }
 
-    /// Whether `byte` is a decimal digit.
-    @inlinable @inline(__always)
-    package static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
-
     /// Whether `byte` is a hexadecimal digit.
     @inlinable @inline(__always)
     package static func isHexDigit(_ byte: UInt8) -> Bool { isMember(byte, of: hexDigit) }
@@ -73,15 +69,5 @@ package enum ByteClass {
             true
         default: isHostLabel(byte)
         }
-    }
-
-    /// Whether `byte` is optional whitespace: space or tab (RFC 9110 §5.6.3).
-    @inlinable @inline(__always)
-    package static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-
-    /// The byte with `A` to `Z` made lower case, all others as they are.
-    @inlinable @inline(__always)
-    package static func lowercased(_ byte: UInt8) -> UInt8 {
-        byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
 }

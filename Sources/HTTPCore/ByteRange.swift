@@ -1,3 +1,5 @@
+import Notation
+
 /// A run of bytes of one head: offsets from the head's first byte.
 ///
 /// Heads are kept and forwarded as bytes; every part that a parser finds is one of these. 32 bits
@@ -41,22 +43,13 @@ package struct ByteRange: Sendable, Equatable {
 extension Span where Element == UInt8 {
     /// Whether the bytes of `range` are those of `text`, letter case counting.
     package func holds(_ text: StaticString, at range: ByteRange) -> Bool {
-        let part = extracting(range.indices)
-        guard part.count == text.utf8CodeUnitCount else { return false }
-        for index in 0..<part.count where part[index] != text.utf8Start[index] { return false }
-        return true
+        extracting(range.indices).equals(text)
     }
 
     /// Whether the bytes of `range` are those of `lowercase`, ASCII letter case not counting.
     /// `lowercase` must be written in lower case.
     package func holds(lowercase: StaticString, at range: ByteRange) -> Bool {
-        let part = extracting(range.indices)
-        guard part.count == lowercase.utf8CodeUnitCount else { return false }
-        for index in 0..<part.count
-        where ByteClass.lowercased(part[index]) != lowercase.utf8Start[index] {
-            return false
-        }
-        return true
+        extracting(range.indices).equals(lowercase: lowercase)
     }
 
     /// The bytes of `range` as text, for logs and messages; not for hot paths.

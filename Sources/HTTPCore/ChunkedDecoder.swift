@@ -1,3 +1,5 @@
+import Notation
+
 /// Decodes the chunked transfer coding with its trailers (RFC 9112 §7.1), strictly.
 ///
 ///     chunked-body   = *chunk last-chunk trailer-section CRLF
@@ -154,15 +156,15 @@ package struct ChunkedDecoder: Sendable {
             .extensionNameEnd where byte == Byte.equals:
             state = .extensionValueStart
         // Whitespace around `;` and `=` (RFC 9112 §7.1.1), not at the line's end.
-        case .extensionStart where ByteClass.isWhitespace(byte),
-            .extensionValueStart where ByteClass.isWhitespace(byte):
+        case .extensionStart where ASCII.isWhitespace(byte),
+            .extensionValueStart where ASCII.isWhitespace(byte):
             break
-        case .extensionName where ByteClass.isWhitespace(byte),
-            .extensionNameEnd where ByteClass.isWhitespace(byte):
+        case .extensionName where ASCII.isWhitespace(byte),
+            .extensionNameEnd where ASCII.isWhitespace(byte):
             state = .extensionNameEnd
-        case .extensionToken where ByteClass.isWhitespace(byte),
-            .extensionQuotedEnd where ByteClass.isWhitespace(byte),
-            .extensionValueEnd where ByteClass.isWhitespace(byte):
+        case .extensionToken where ASCII.isWhitespace(byte),
+            .extensionQuotedEnd where ASCII.isWhitespace(byte),
+            .extensionValueEnd where ASCII.isWhitespace(byte):
             state = .extensionValueEnd
         case .extensionName where byte == Byte.semicolon,
             .extensionNameEnd where byte == Byte.semicolon,

@@ -1,3 +1,5 @@
+import Notation
+
 extension ResponseHead {
     /// Whether the content is a stream of events (`text/event-stream`, WHATWG HTML §9.2), in which
     /// long pauses are usual.
@@ -14,11 +16,9 @@ extension ResponseHead {
     private func contentIsEventStream(_ bytes: Span<UInt8>) -> Bool {
         guard let field = fields.only(.contentType) else { return false }
         let name: StaticString = "text/event-stream"
-        let (start, end) = (Int(field.value.start), Int(field.value.end))
-        let nameEnd = start + name.utf8CodeUnitCount
-        guard nameEnd <= end else { return false }
-        for index in start..<nameEnd
-        where ByteClass.lowercased(bytes[index]) != name.utf8Start[index - start] { return false }
-        return nameEnd == end || [0x3B, 0x20, 0x09].contains(bytes[nameEnd])
+        let value = bytes.extracting(field.value.indices)
+        guard value.starts(withLowercase: name) else { return false }
+        let end = name.utf8CodeUnitCount
+        return end == value.count || value[end] == 0x3B || ASCII.isWhitespace(value[end])
     }
 }

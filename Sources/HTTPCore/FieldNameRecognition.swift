@@ -1,3 +1,5 @@
+import Notation
+
 extension FieldID {
     /// The known name that the bytes `start..<end` are, letter case not counting, or `other`.
     ///
@@ -214,8 +216,8 @@ extension FieldID {
             let name = id.name
             return name.utf8CodeUnitCount == end &- start
                 && (0..<(end &- start)).allSatisfy { offset in
-                    let byte = ByteClass.lowercased(bytes[start &+ offset])
-                    let expected = ByteClass.lowercased(name.utf8Start[offset])
+                    let byte = ASCII.lowercased(bytes[start &+ offset])
+                    let expected = ASCII.lowercased(name.utf8Start[offset])
                     return byte == expected || byte == Byte.underscore && expected == 0x2D
                 }
         }

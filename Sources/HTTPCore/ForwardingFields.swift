@@ -1,3 +1,5 @@
+import Notation
+
 /// The fields by which a proxy tells a server about the client's side of the connection.
 extension FieldIDSet {
     /// X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded (RFC 7239).
@@ -28,7 +30,7 @@ extension RequestHead {
     private static func isAlias(_ name: Span<UInt8>, of known: [UInt8]) -> Bool {
         guard name.count == known.count else { return false }
         for index in name.indices {
-            let byte = ByteClass.lowercased(name[index])
+            let byte = ASCII.lowercased(name[index])
             guard byte == known[index] || byte == 0x5F && known[index] == 0x2D else { return false }
         }
         return true

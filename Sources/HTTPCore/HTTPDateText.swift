@@ -49,7 +49,7 @@ struct DateText {
         var value: Int64 = 0
         for offset in 0..<count {
             let byte = bytes[position + offset]
-            guard ByteClass.isDigit(byte) else { return nil }
+            guard ASCII.isDigit(byte) else { return nil }
             value = value * 10 + Int64(byte - 0x30)
         }
         position += count

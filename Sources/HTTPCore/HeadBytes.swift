@@ -1,3 +1,5 @@
+import Notation
+
 /// The bytes seen of a head so far, and the searches that find where its parts end.
 ///
 /// A pointer rather than a span, because a scan over words reads eight bytes at a time. Every
@@ -105,8 +107,8 @@ struct HeadBytes {
     func trimmed(from start: Int, to end: Int) -> ByteRange {
         var start = start
         var end = end
-        while start < end, ByteClass.isWhitespace(base[start]) { start &+= 1 }
-        while start < end, ByteClass.isWhitespace(base[end &- 1]) { end &-= 1 }
+        while start < end, ASCII.isWhitespace(base[start]) { start &+= 1 }
+        while start < end, ASCII.isWhitespace(base[end &- 1]) { end &-= 1 }
         return ByteRange(from: start, to: end)
     }
 
@@ -163,32 +165,12 @@ struct HeadBytes {
     func equalIgnoringCase(_ left: ByteRange, _ right: ByteRange) -> Bool {
         guard left.count == right.count else { return false }
         for offset in 0..<Int(left.count)
-        where ByteClass.lowercased(self[Int(left.start) &+ offset])
-            != ByteClass.lowercased(self[Int(right.start) &+ offset])
+        where ASCII.lowercased(self[Int(left.start) &+ offset])
+            != ASCII.lowercased(self[Int(right.start) &+ offset])
         {
             return false
         }
         return true
-    }
-}
-
-/// Searches in the eight bytes of a word at once. Each answer has the top bit set of bytes that
-/// match; bits above the lowest set one may be false, so only the lowest may be used, and a union
-/// of answers keeps that property.
-enum WordSearch {
-    static let lowBits: UInt64 = 0x0101_0101_0101_0101
-    static let highBits: UInt64 = 0x8080_8080_8080_8080
-
-    /// Bytes less than `limit`, which is at most 0x80.
-    @inline(__always)
-    static func below(_ limit: UInt8, in word: UInt64) -> UInt64 {
-        (word &- lowBits &* UInt64(limit)) & ~word & highBits
-    }
-
-    /// Bytes equal to `byte`.
-    @inline(__always)
-    static func equal(_ byte: UInt8, in word: UInt64) -> UInt64 {
-        below(1, in: word ^ (lowBits &* UInt64(byte)))
     }
 }
 

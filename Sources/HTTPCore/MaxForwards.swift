@@ -1,3 +1,5 @@
+import Notation
+
 /// How many more times a TRACE or OPTIONS request may be forwarded (RFC 9110 §7.6.2).
 package struct MaxForwards: Sendable, Equatable {
     /// The largest value that is sent on; a received one beyond it counts as just more than it.
@@ -11,7 +13,7 @@ package struct MaxForwards: Sendable, Equatable {
         guard !text.isEmpty else { return nil }
         var value: UInt64 = 0
         for index in text.indices {
-            guard ByteClass.isDigit(text[index]) else { return nil }
+            guard ASCII.isDigit(text[index]) else { return nil }
             value = min(value * 10 + UInt64(text[index] - 0x30), Self.maximum + 1)
         }
         self.value = value

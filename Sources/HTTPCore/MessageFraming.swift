@@ -1,3 +1,5 @@
+import Notation
+
 /// Reads Content-Length and Transfer-Encoding, for requests and responses alike (RFC 9112 §6).
 ///
 /// Stricter than the RFC where it leaves a choice: several equal Content-Length values are refused,
@@ -30,7 +32,7 @@ enum MessageFraming {
         var isTooLarge = false
         for index in range.indices {
             let byte = bytes[index]
-            guard ByteClass.isDigit(byte) else {
+            guard ASCII.isDigit(byte) else {
                 throw byte == Byte.comma ? .repeatedContentLength : .malformedContentLength
             }
             let digit = UInt64(byte &- 0x30)
@@ -87,11 +89,11 @@ struct TokenList {
         _ bytes: HeadBytes, fault: WireError
     ) throws(WireError) -> ByteRange? {
         while isAtElement {
-            while position < end, ByteClass.isWhitespace(bytes[position]) { position &+= 1 }
+            while position < end, ASCII.isWhitespace(bytes[position]) { position &+= 1 }
             let start = position
             while position < end, ByteClass.isToken(bytes[position]) { position &+= 1 }
             let token = ByteRange(from: start, to: position)
-            while position < end, ByteClass.isWhitespace(bytes[position]) { position &+= 1 }
+            while position < end, ASCII.isWhitespace(bytes[position]) { position &+= 1 }
             isAtElement = position < end
             if isAtElement {
                 guard bytes[position] == Byte.comma else { throw fault }

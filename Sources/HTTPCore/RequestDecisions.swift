@@ -1,3 +1,5 @@
+import Notation
+
 extension RequestHead {
     /// The fields whose absence makes the decisions of ``decide(_:_:)`` trivial, Host apart.
     private static let deciding: FieldIDSet = FieldIDSet([
@@ -106,7 +108,7 @@ extension RequestHead {
         guard MaxForwards.counts(method) else { return }
         guard let field = fields.only(.maxForwards) else { throw .repeatedMaxForwards }
         guard !field.value.isEmpty else { throw .malformedMaxForwards }
-        for index in field.value.indices where !ByteClass.isDigit(bytes[index]) {
+        for index in field.value.indices where !ASCII.isDigit(bytes[index]) {
             throw .malformedMaxForwards
         }
     }

@@ -1,3 +1,5 @@
+import Notation
+
 /// Parses request heads (RFC 9112 §2 to §6), strictly.
 ///
 /// One parser serves one connection, head after head. Between calls it remembers where it is, so
@@ -193,7 +195,7 @@ enum VersionText {
         for offset in 0..<min(count, bytes.count &- start) {
             let byte = bytes[start &+ offset]
             let expected = template.utf8Start[offset]
-            guard byte == expected || (ByteClass.isDigit(expected) && ByteClass.isDigit(byte))
+            guard byte == expected || (ASCII.isDigit(expected) && ASCII.isDigit(byte))
             else { throw byte == Byte.lineFeed ? .bareLineFeed : .malformedVersion }
         }
         if start &+ count <= bytes.count { throw .unsupportedVersion }

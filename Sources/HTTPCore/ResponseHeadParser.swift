@@ -1,3 +1,5 @@
+import Notation
+
 /// What the request was, as far as it decides how its response ends (RFC 9112 §6.3).
 package struct ResponseContext: Sendable {
     /// The request's method.
@@ -133,7 +135,7 @@ package struct ResponseHeadParser: Sendable {
     ) throws(WireError) -> Bool {
         var status: UInt16 = 0
         for index in Self.statusStart..<min(Self.statusEnd, bytes.count) {
-            guard ByteClass.isDigit(bytes[index]), index > Self.statusStart || bytes[index] != 0x30
+            guard ASCII.isDigit(bytes[index]), index > Self.statusStart || bytes[index] != 0x30
             else { throw .malformedStatusLine }
             status = status &* 10 &+ UInt16(bytes[index] &- 0x30)
         }

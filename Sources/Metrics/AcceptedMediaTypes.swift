@@ -1,3 +1,5 @@
+import Notation
+
 /// An `Accept` field as a list of media ranges with weights (RFC 9110 section 12.5.1).
 ///
 /// A member that is not well-formed is left out; an absent or empty field accepts everything.
@@ -63,11 +65,12 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         guard names.count == 2, !names[0].isEmpty, !names[1].isEmpty else { return nil }
         guard names[0] != "*" || names[1] == "*" else { return nil }
         var member = Member(
-            type: names[0].lowercased(), subtype: names[1].lowercased(), version: nil, weight: 1000)
+            type: names[0].lowercasedASCII, subtype: names[1].lowercasedASCII, version: nil,
+            weight: 1000)
         for parameter in parts.dropFirst() {
             let pair = parameter.split(separator: "=", maxSplits: 1)
             guard pair.count == 2 else { continue }
-            switch trim(pair[0]).lowercased() {
+            switch trim(pair[0]).lowercasedASCII {
             case "q":
                 guard let weight = weight(trim(pair[1])) else { return nil }
                 member.weight = weight

@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 
 /// Why a text is not a host pattern.
 package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
@@ -155,7 +156,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
                 label = 0
                 continue
             }
-            guard ASCII.isNameByte(byte) else { throw .character }
+            guard HostNameByte.isAllowed(byte) else { throw .character }
             label += 1
             guard label <= labelBytes else { throw .longLabel }
         }
@@ -201,11 +202,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
     /// Whether the last bytes of the first `count` of `host` are the pattern's name; the caller
     /// knows that there are enough of them.
     private func endsInName(_ host: Span<UInt8>, _ count: Int) -> Bool {
-        let start = count - name.count
-        for index in name.indices where ASCII.lowercased(host[start + index]) != name[index] {
-            return false
-        }
-        return true
+        host.extracting((count - name.count)..<count).equals(lowercase: name.span)
     }
 
     /// The pattern as it is written in a configuration, normalised.
@@ -224,15 +221,9 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Byte classes of host names.
-enum ASCII {
-    /// `byte` with A to Z in lower case.
-    @inline(__always)
-    static func lowercased(_ byte: UInt8) -> UInt8 {
-        byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
-    }
-
+enum HostNameByte {
     /// Letters, digits and hyphens (RFC 1123 §2.1), and the underscore that real names carry.
-    static func isNameByte(_ byte: UInt8) -> Bool {
+    static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):

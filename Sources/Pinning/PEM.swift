@@ -1,3 +1,5 @@
+import Notation
+
 /// One armored block of a PEM file (RFC 7468).
 struct PEMBlock {
     /// What stands after `BEGIN`, such as `CERTIFICATE`.
@@ -33,7 +35,7 @@ enum PEM {
                 blocks.append(PEMBlock(label: String(decoding: open, as: UTF8.self), bytes: bytes))
                 label = nil
             } else if label != nil {
-                body.append(contentsOf: line.filter { !isSpace($0) })
+                body.append(contentsOf: line.filter { !ASCII.isWhitespace($0) })
             }
         }
         guard label == nil else { throw .badArmor }
@@ -44,15 +46,11 @@ enum PEM {
         contents.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
     }
 
-    private static func isSpace(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
-    }
-
     /// The label of a boundary line; nil for every other line.
     private static func boundary(_ line: ArraySlice<UInt8>, _ start: [UInt8]) -> [UInt8]? {
         guard line.starts(with: start) else { return nil }
         var rest = line.dropFirst(start.count)
-        while let last = rest.last, isSpace(last) { rest.removeLast() }
+        while let last = rest.last, ASCII.isWhitespace(last) { rest.removeLast() }
         guard rest.count > dashes.count, rest.suffix(dashes.count) == dashes[...] else {
             return nil
         }

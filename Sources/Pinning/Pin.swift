@@ -1,3 +1,5 @@
+import Notation
+
 /// Why a text or a file is not a pin.
 package enum PinError: Error, Hashable, Sendable {
     case empty
@@ -96,9 +98,8 @@ package enum Pin: Hashable, Sendable {
     }
 
     private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        let blank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-        var rest = text.drop(while: blank)
-        while let last = rest.last, blank(last) { rest.removeLast() }
+        var rest = text.drop(while: ASCII.isWhitespace)
+        while let last = rest.last, ASCII.isWhitespace(last) { rest.removeLast() }
         return rest
     }
 

@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 
 /// What one question (A or AAAA) came to.
 enum FamilyOutcome: Sendable, Hashable {
@@ -111,7 +112,7 @@ struct DNSMessage {
             guard Int(try integer8(at: position)) == label.count else { throw Malformed() }
             position += 1
             for expected in label {
-                guard DomainName.lowercased(try integer8(at: position)) == expected else {
+                guard ASCII.lowercased(try integer8(at: position)) == expected else {
                     throw Malformed()
                 }
                 position += 1
@@ -222,7 +223,7 @@ struct DNSMessage {
             if count == 0 { return true }
             for offset in 1...Int(count) {
                 let (a, b) = (try integer8(at: left + offset), try integer8(at: right + offset))
-                guard DomainName.lowercased(a) == DomainName.lowercased(b) else { return false }
+                guard ASCII.lowercased(a) == ASCII.lowercased(b) else { return false }
             }
             left += 1 + Int(count)
             right += 1 + Int(count)

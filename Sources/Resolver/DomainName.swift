@@ -1,3 +1,5 @@
+import Notation
+
 /// A host name in the one form under which it is looked up and cached: lower case, no trailing
 /// dot, at most 253 bytes of labels of at most 63 (RFC 1035 §2.3.4).
 package struct DomainName: Hashable, Sendable, CustomStringConvertible {
@@ -29,13 +31,13 @@ package struct DomainName: Hashable, Sendable, CustomStringConvertible {
                 continue
             }
             guard label.append(byte) else { return nil }
-            if (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) { isCanonical = false }
+            if ASCII.lowercased(byte) != byte { isCanonical = false }
         }
         guard label.isValid, !label.isNumber else { return nil }
         if isCanonical {
             text = name
         } else {
-            text = String(decoding: bytes.lazy.map(DomainName.lowercased), as: UTF8.self)
+            text = String(decoding: bytes.lazy.map(ASCII.lowercased), as: UTF8.self)
         }
     }
 
@@ -46,11 +48,6 @@ package struct DomainName: Hashable, Sendable, CustomStringConvertible {
 
     /// The canonical text.
     package var description: String { text }
-
-    /// ASCII lower case.
-    static func lowercased(_ byte: UInt8) -> UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
-    }
 
     /// What a label's bytes so far allow.
     private struct Label {
@@ -63,7 +60,7 @@ package struct DomainName: Hashable, Sendable, CustomStringConvertible {
 
         mutating func append(_ byte: UInt8) -> Bool {
             guard count < DomainName.maximumLabelBytes else { return false }
-            let lower = DomainName.lowercased(byte)
+            let lower = ASCII.lowercased(byte)
             switch lower {
             case UInt8(ascii: "0")...UInt8(ascii: "9"):
                 break

@@ -1,5 +1,6 @@
 import Addressing
 import COpenSSL
+import Notation
 import Pinning
 
 /// How far a handshake is.
@@ -134,7 +135,7 @@ package final class TLSClientConnection {
     }
 
     private static func normalised(_ host: String) -> String {
-        var bytes = host.utf8.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
+        var bytes = host.utf8.map(ASCII.lowercased)
         if bytes.first == UInt8(ascii: "["), bytes.last == UInt8(ascii: "]") {
             bytes = Array(bytes.dropFirst().dropLast())
         }

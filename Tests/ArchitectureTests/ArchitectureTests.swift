@@ -12,24 +12,30 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Notation", []),
     ("Addressing", []),
     ("HTTPCore", ["Notation", "Addressing"]),
-    ("CachePolicy", ["HTTPCore"]),
+    ("CachePolicy", ["Notation", "HTTPCore"]),
     ("Pinning", ["Notation", "Addressing"]),
     ("Activity", []),
-    ("Metrics", []),
+    ("Metrics", ["Notation"]),
     // Adapters: one kind of effect each.
     ("Clocks", ["CLinux"]),
     ("Locking", ["CLinux"]),
     ("Threads", ["CLinux"]),
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
-    ("TLS", ["COpenSSL", "Addressing", "Pinning", "Locking"]),
+    ("TLS", ["COpenSSL", "Notation", "Addressing", "Pinning", "Locking"]),
     (
         "CacheStore",
         ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads"]
     ),
-    ("Resolver", ["CLinux", "CAres", "Addressing", "Clocks", "Locking", "Threads"]),
+    (
+        "Resolver",
+        ["CLinux", "CAres", "Notation", "Addressing", "Clocks", "Locking", "Threads"]
+    ),
     // The product.
-    ("Admin", ["CLinux", "Metrics", "Activity", "HTTPCore", "Clocks"]),
-    ("Configuration", ["CLinux", "HTTPCore", "Addressing", "Pinning", "Clocks", "Yams"]),
+    ("Admin", ["CLinux", "Notation", "Metrics", "Activity", "HTTPCore", "Clocks"]),
+    (
+        "Configuration",
+        ["CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Yams"]
+    ),
     (
         "Gateway",
         [

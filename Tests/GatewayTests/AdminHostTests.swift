@@ -28,4 +28,11 @@ struct AdminHostTests {
         #expect(AdminHost.isOwn("a.example", port: 9090, at: nil, named: named))
         #expect(!AdminHost.isOwn("a.example", port: 80, at: nil, named: named))
     }
+
+    @Test("what only Unicode takes for the same letters is another host")
+    func notUnicode() throws {
+        let named = [try HostPattern("kiosk.example")]
+        #expect(AdminHost.isOwn("KIOSK.example", port: 80, at: nil, named: named))
+        #expect(!AdminHost.isOwn("\u{212A}iosk.example", port: 80, at: nil, named: named))
+    }
 }

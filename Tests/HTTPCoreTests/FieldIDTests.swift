@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 import Testing
 
 @Suite struct FieldIDTests {
@@ -19,7 +20,7 @@ import Testing
         for id in Self.known {
             let name = latin1("\(id.name)")
             let upper = name.map { $0 >= 0x61 && $0 <= 0x7A ? $0 - 32 : $0 }
-            for spelling in [name, name.map(ByteClass.lowercased), upper] {
+            for spelling in [name, name.map(ASCII.lowercased), upper] {
                 #expect(recognised(spelling) == id)
                 // Without padding, the last bytes of the head are those of the name's line.
                 #expect(recognised(spelling, padding: 0) == id)
@@ -30,7 +31,7 @@ import Testing
     @Test func `a name that differs in any one byte is another name`() {
         let names = Dictionary(
             uniqueKeysWithValues: Self.known.map {
-                (latin1("\($0.name)").map(ByteClass.lowercased), $0)
+                (latin1("\($0.name)").map(ASCII.lowercased), $0)
             })
         for name in names.keys {
             for position in name.indices {
@@ -41,7 +42,7 @@ import Testing
                         byte == UInt8(ascii: "_") && name[position] == UInt8(ascii: "-")
                         && names[name].map { FieldID.disguisable.contains($0) } ?? false
                     let expected =
-                        names[changed.map(ByteClass.lowercased)]
+                        names[changed.map(ASCII.lowercased)]
                         ?? (isDisguised ? .disguised : .other)
                     if recognised(changed, padding: 0) != expected {
                         Issue.record("\(changed) is not \(expected)")

@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// The request fields by which some origins choose what they answer although they are no part of
 /// the cache's key: a request with one of them neither takes from the cache nor gives to it. Else
@@ -64,7 +65,7 @@ extension FieldID {
     /// The identity of a name in lower case; `other` without one.
     package init(lowercaseName name: [UInt8]) {
         let text = String(decoding: name, as: UTF8.self)
-        self = FieldID.allCases.first { "\($0.name)".lowercased() == text } ?? .other
+        self = FieldID.allCases.first { "\($0.name)".lowercasedASCII == text } ?? .other
     }
 }
 
@@ -74,7 +75,7 @@ extension Span where Element == UInt8 {
     fileprivate func isSpelled(_ name: Span<UInt8>) -> Bool {
         guard count == name.count else { return false }
         for index in indices {
-            let byte = Bytes.lowercased(name[index])
+            let byte = ASCII.lowercased(name[index])
             let written = self[index]
             guard byte == written || (byte == UInt8(ascii: "_") && written == UInt8(ascii: "-"))
             else { return false }

@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// A Range field (RFC 9110 §14.2) as far as it is acted on: one byte range.
 ///
@@ -22,9 +23,9 @@ enum RangeRequest: Equatable {
         }
         var start = Int(unit.end)
         let end = Int(value.end)
-        while start < end, Bytes.isWhitespace(bytes[start]) { start += 1 }
+        while start < end, ASCII.isWhitespace(bytes[start]) { start += 1 }
         var dash = start
-        while dash < end, Bytes.isDigit(bytes[dash]) { dash += 1 }
+        while dash < end, ASCII.isDigit(bytes[dash]) { dash += 1 }
         guard dash < end, bytes[dash] == UInt8(ascii: "-") else {
             self = .ignored
             return
@@ -39,7 +40,7 @@ enum RangeRequest: Equatable {
         first: ByteRange, last: ByteRange, in bytes: Span<UInt8>
     ) -> RangeRequest? {
         func number(_ range: ByteRange) -> UInt64? {
-            for index in range.indices where !Bytes.isDigit(bytes[index]) { return nil }
+            for index in range.indices where !ASCII.isDigit(bytes[index]) { return nil }
             return DecimalNumber.parse(range, in: bytes) ?? .max
         }
         if first.isEmpty { return last.isEmpty ? nil : number(last).map { .suffix(count: $0) } }

@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// One directive as it stands in the field.
 struct Directive {
@@ -71,19 +72,19 @@ struct DirectiveScanner {
 
     private mutating func skipSeparators(in bytes: Span<UInt8>) {
         while position < end,
-            Bytes.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
+            ASCII.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
         {
             position += 1
         }
     }
 
     private mutating func skipSpace(in bytes: Span<UInt8>) {
-        while position < end, Bytes.isWhitespace(bytes[position]) { position += 1 }
+        while position < end, ASCII.isWhitespace(bytes[position]) { position += 1 }
     }
 
     private mutating func takeToken(in bytes: Span<UInt8>) -> ByteRange {
         let start = position
-        while position < end, Bytes.isToken(bytes[position]) { position += 1 }
+        while position < end, ByteClass.isToken(bytes[position]) { position += 1 }
         return ByteRange(from: start, to: position)
     }
 

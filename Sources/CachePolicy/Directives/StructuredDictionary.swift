@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// Takes the members of a Dictionary out of one field line (RFC 8941 §3.2, §4.2.2).
 ///
@@ -52,7 +53,7 @@ struct StructuredDictionary {
     }
 
     private mutating func skipSpace(in bytes: Span<UInt8>) {
-        while position < end, Bytes.isWhitespace(bytes[position]) { position += 1 }
+        while position < end, ASCII.isWhitespace(bytes[position]) { position += 1 }
     }
 
     private mutating func take(_ byte: UInt8, in bytes: Span<UInt8>) -> Bool {
@@ -69,7 +70,6 @@ struct StructuredDictionary {
     }
 
     private static func isLowerCase(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "a") < 26 }
-    private static func isLetter(_ byte: UInt8) -> Bool { isLowerCase(byte | 0x20) }
 
     private mutating func takeKey(in bytes: Span<UInt8>) -> ByteRange? {
         guard position < end, Self.isLowerCase(bytes[position]) || bytes[position] == 0x2A else {
@@ -77,7 +77,7 @@ struct StructuredDictionary {
         }
         let start = position
         _ = skip(in: bytes) {
-            Self.isLowerCase($0) || Bytes.isDigit($0) || $0 == UInt8(ascii: "_")
+            Self.isLowerCase($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "_")
                 || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "*")
         }
         return ByteRange(from: start, to: position)
@@ -112,11 +112,11 @@ struct StructuredDictionary {
             position += 1
             if take(UInt8(ascii: "1"), in: bytes) { return .boolean(true) }
             return take(UInt8(ascii: "0"), in: bytes) ? .boolean(false) : nil
-        case let byte where byte == UInt8(ascii: "-") || Bytes.isDigit(byte):
+        case let byte where byte == UInt8(ascii: "-") || ASCII.isDigit(byte):
             return takeNumber(in: bytes)
-        case let byte where Self.isLetter(byte) || byte == UInt8(ascii: "*"):
+        case let byte where ASCII.isLetter(byte) || byte == UInt8(ascii: "*"):
             _ = skip(in: bytes) {
-                Bytes.isToken($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "/")
+                ByteClass.isToken($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "/")
             }
             return .other
         default: return nil
@@ -126,10 +126,10 @@ struct StructuredDictionary {
     private mutating func takeNumber(in bytes: Span<UInt8>) -> Value? {
         let isNegative = take(UInt8(ascii: "-"), in: bytes)
         let start = position
-        let digits = skip(in: bytes, while: Bytes.isDigit)
+        let digits = skip(in: bytes, while: ASCII.isDigit)
         guard (1...15).contains(digits) else { return nil }
         if take(UInt8(ascii: "."), in: bytes) {
-            let fraction = skip(in: bytes, while: Bytes.isDigit)
+            let fraction = skip(in: bytes, while: ASCII.isDigit)
             return digits <= 12 && (1...3).contains(fraction) ? .other : nil
         }
         var number: Int64 = 0
@@ -157,7 +157,7 @@ struct StructuredDictionary {
     private mutating func takeByteSequence(in bytes: Span<UInt8>) -> Value? {
         position += 1
         _ = skip(in: bytes) {
-            Self.isLetter($0) || Bytes.isDigit($0) || $0 == UInt8(ascii: "+")
+            ASCII.isLetter($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "+")
                 || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "=")
         }
         return take(UInt8(ascii: ":"), in: bytes) ? .other : nil

@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// What a response's fields say about caching, gathered field by field.
 ///
@@ -122,7 +123,7 @@ struct ResponseFacts {
     private static func firstAge(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64 {
         var end = Int(value.start)
         while end < Int(value.end), bytes[end] != UInt8(ascii: ",") { end += 1 }
-        while end > Int(value.start), Bytes.isWhitespace(bytes[end - 1]) { end -= 1 }
+        while end > Int(value.start), ASCII.isWhitespace(bytes[end - 1]) { end -= 1 }
         return DeltaSeconds.parse(ByteRange(from: Int(value.start), to: end), in: bytes) ?? 0
     }
 

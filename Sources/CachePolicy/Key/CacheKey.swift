@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// The primary cache key (RFC 9111 §2): the normalised target URI, after the kind of route
 /// (`CacheRoute`) if that is not the usual one.
@@ -35,7 +36,7 @@ package struct CacheKey: Sendable, Hashable {
     /// Whether the key is the one that the view shows.
     package func matches(_ view: CacheKeyView) -> Bool {
         guard hash == view.hash, bytes.count == view.bytes.count else { return false }
-        return bytes.withUnsafeBytes { Bytes.areEqual($0, view.bytes) }
+        return bytes.withUnsafeBytes { $0.hasSameBytes(as: view.bytes) }
     }
 
     /// Calls `body` with a view of this key, valid during the call.
@@ -120,7 +121,7 @@ package struct CacheKeyView {
         // A registered name has no colon, an IPv6 literal always has.
         let isIPv6 = host.contains(UInt8(ascii: ":"))
         if isIPv6 { writer.append(UInt8(ascii: "[")) }
-        for index in host.indices { writer.append(Bytes.lowercased(host[index])) }
+        for index in host.indices { writer.append(ASCII.lowercased(host[index])) }
         if isIPv6 { writer.append(UInt8(ascii: "]")) }
         if port != scheme.defaultPort { writer.append(port: port) }
         if path.isEmpty || path[0] == UInt8(ascii: "?") { writer.append(UInt8(ascii: "/")) }

@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// The value of one request field for comparison by Vary, byte by byte (RFC 9111 §4.1): its lines
 /// joined by commas, whitespace around commas outside quoted strings left out, and letters in lower
@@ -69,13 +70,13 @@ struct NormalisedValue {
             guard index < value.count else { return false }
             // In bounds by the line above, which the compiler does not see through.
             let byte = value[unchecked: index]
-            guard (foldsCase ? Bytes.lowercased(byte) : byte) == normalised[unchecked: place] else {
+            guard (foldsCase ? ASCII.lowercased(byte) : byte) == normalised[unchecked: place] else {
                 return false
             }
             index &+= 1
             guard isList, byte == UInt8(ascii: ",") || byte == UInt8(ascii: "\"") else { continue }
             if byte == UInt8(ascii: "\"") { return false }
-            while index < value.count, Bytes.isWhitespace(value[index]) { index &+= 1 }
+            while index < value.count, ASCII.isWhitespace(value[index]) { index &+= 1 }
         }
         return index == value.count
     }
@@ -106,7 +107,7 @@ struct NormalisedValue {
             let range = fields[index].name
             // What Connection names ends here: the origin never saw it, and answered without.
             if Int(range.count) == name.count, !fields[index].isNominated,
-                head.extracting(range.indices).isCaseless(equalTo: name)
+                head.extracting(range.indices).equals(lowercase: name)
             {
                 return index
             }
@@ -149,7 +150,7 @@ struct NormalisedValue {
             track(byte)
             hasContent = true
             position += 1
-            return style == .caselessList ? Bytes.lowercased(byte) : byte
+            return style == .caselessList ? ASCII.lowercased(byte) : byte
         }
     }
 
@@ -160,13 +161,13 @@ struct NormalisedValue {
             needsSeparator = hasContent
             return true
         }
-        guard Bytes.isWhitespace(byte) else { return false }
+        guard ASCII.isWhitespace(byte) else { return false }
         if needsSeparator || !hasContent {
             position += 1
             return true
         }
         var after = position
-        while after < end, Bytes.isWhitespace(head[after]) { after += 1 }
+        while after < end, ASCII.isWhitespace(head[after]) { after += 1 }
         guard after == end || head[after] == UInt8(ascii: ",") else { return false }
         position = after
         return true
@@ -180,17 +181,5 @@ struct NormalisedValue {
         } else if isQuoted, byte == UInt8(ascii: "\\") {
             isEscaped = true
         }
-    }
-}
-
-extension Span where Element == UInt8 {
-    /// Whether the bytes are those of `lowercase`, which has no capital letters, letter case not
-    /// counting.
-    func isCaseless(equalTo lowercase: Span<UInt8>) -> Bool {
-        guard count == lowercase.count else { return false }
-        for index in indices where Bytes.lowercased(self[index]) != lowercase[index] {
-            return false
-        }
-        return true
     }
 }

@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// The secondary cache key (RFC 9111 §4.1): the names that a response's Vary nominates, with the
 /// normalised values they had in the request it answered.
@@ -98,14 +99,14 @@ struct VaryNames {
         let end = Int(value.end)
         while position < end {
             let byte = bytes[position]
-            if Bytes.isWhitespace(byte) || byte == UInt8(ascii: ",") {
+            if ASCII.isWhitespace(byte) || byte == UInt8(ascii: ",") {
                 position += 1
                 continue
             }
             let start = position
-            while position < end, Bytes.isToken(bytes[position]) { position += 1 }
+            while position < end, ByteClass.isToken(bytes[position]) { position += 1 }
             let name = ByteRange(from: start, to: position)
-            while position < end, Bytes.isWhitespace(bytes[position]) { position += 1 }
+            while position < end, ASCII.isWhitespace(bytes[position]) { position += 1 }
             let isMember = position == end || bytes[position] == UInt8(ascii: ",")
             guard isMember, !name.isEmpty, name.count <= VaryKey.maximumNameBytes,
                 !bytes.holds("*", at: name)
@@ -125,8 +126,8 @@ struct VaryNames {
     ) -> Int {
         for offset in 0..<Int(min(left.count, right.count)) {
             let difference =
-                Int(Bytes.lowercased(bytes[Int(left.start) + offset]))
-                - Int(Bytes.lowercased(bytes[Int(right.start) + offset]))
+                Int(ASCII.lowercased(bytes[Int(left.start) + offset]))
+                - Int(ASCII.lowercased(bytes[Int(right.start) + offset]))
             if difference != 0 { return difference }
         }
         return Int(left.count) - Int(right.count)
@@ -147,7 +148,7 @@ struct VaryNames {
         if names.isEmpty, options.nominatedFields.isEmpty { return .none }
         guard names.count <= options.maximumVaryNames else { throw .varyNames }
         var nominated = names.map { range in
-            range.indices.map { Bytes.lowercased(bytes[$0]) }
+            range.indices.map { ASCII.lowercased(bytes[$0]) }
         }
         guard !nominated.contains(where: { options.fieldsOfOurs.contains($0) }) else {
             throw .varyAny

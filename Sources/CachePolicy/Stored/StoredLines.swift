@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// One field line of a stored head.
 struct StoredLine {
@@ -42,7 +43,7 @@ struct StoredLines {
         guard position < head.count else { return nil }
         let start = position
         var colon = start
-        while colon < head.count, Bytes.isToken(head[colon]) { colon += 1 }
+        while colon < head.count, ByteClass.isToken(head[colon]) { colon += 1 }
         guard colon > start, colon < head.count, head[colon] == UInt8(ascii: ":"),
             let end = Self.lineEnd(from: colon, in: head)
         else {
@@ -52,9 +53,9 @@ struct StoredLines {
         }
         position = end
         var from = colon + 1
-        while from < end - 2, Bytes.isWhitespace(head[from]) { from += 1 }
+        while from < end - 2, ASCII.isWhitespace(head[from]) { from += 1 }
         var to = end - 2
-        while to > from, Bytes.isWhitespace(head[to - 1]) { to -= 1 }
+        while to > from, ASCII.isWhitespace(head[to - 1]) { to -= 1 }
         let name = ByteRange(from: start, to: colon)
         return StoredLine(
             id: StoredFieldName.id(of: name, in: head), name: name,
@@ -63,7 +64,7 @@ struct StoredLines {
 
     /// Offset after the next CRLF.
     private static func lineEnd(from start: Int, in head: Span<UInt8>) -> Int? {
-        let end = Bytes.firstLineFeed(from: start, in: head)
+        let end = head.firstIndex(of: 0x0A, from: start)
         return end > start && end < head.count && head[end - 1] == 0x0D ? end + 1 : nil
     }
 

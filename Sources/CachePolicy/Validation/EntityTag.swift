@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// Entity tags and their comparison (RFC 9110 §8.8.3).
 ///
@@ -64,7 +65,7 @@ struct EntityTagList {
     /// The next member, `*` among them; nil at the end.
     mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
         while position < end,
-            Bytes.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
+            ASCII.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
         {
             position += 1
         }
@@ -79,7 +80,7 @@ struct EntityTagList {
             return ByteRange(from: start, to: position)
         }
         while position < end, bytes[position] != UInt8(ascii: ","),
-            !Bytes.isWhitespace(bytes[position])
+            !ASCII.isWhitespace(bytes[position])
         {
             position += 1
         }

@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// A stored response brought up to date by a 304 or by the response to a HEAD (RFC 9111 §3.2,
 /// §4.3.4, §4.3.5).
@@ -158,24 +159,12 @@ private struct HeadMerge {
     ) -> Bool {
         for field in update.fields
         where field.name.count == line.name.count && isTaken(field)
-            && areSameNames(field.name, updateBytes, line.name, storedHead)
+            && updateBytes.extracting(field.name.indices).equalsIgnoringCase(
+                storedHead.extracting(line.name.indices))
         {
             return true
         }
         return false
-    }
-
-    private func areSameNames(
-        _ left: ByteRange, _ leftBytes: Span<UInt8>, _ right: ByteRange,
-        _ rightBytes: Span<UInt8>
-    ) -> Bool {
-        for offset in 0..<Int(left.count)
-        where Bytes.lowercased(leftBytes[Int(left.start) + offset])
-            != Bytes.lowercased(rightBytes[Int(right.start) + offset])
-        {
-            return false
-        }
-        return true
     }
 }
 

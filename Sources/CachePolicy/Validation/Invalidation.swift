@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// What a response to an unsafe request invalidates (RFC 9111 §4.4).
 package enum Invalidation {
@@ -101,7 +102,7 @@ enum URIReference {
 
     /// An absolute URI in a key's form; nil when it is none, or has user information.
     private static func normalised(_ uri: [UInt8]) -> [UInt8]? {
-        let lower = uri.prefix(8).map { Bytes.lowercased($0) }
+        let lower = uri.prefix(8).map { ASCII.lowercased($0) }
         let scheme: Scheme
         if lower.starts(with: "https://".utf8) {
             scheme = .https
@@ -123,7 +124,7 @@ enum URIReference {
     private static func withoutDefaultPort(_ authority: ArraySlice<UInt8>, _ scheme: Scheme)
         -> [UInt8]
     {
-        var lower = authority.map { Bytes.lowercased($0) }
+        var lower = authority.map { ASCII.lowercased($0) }
         let suffix: [UInt8] = scheme == .https ? Array(":443".utf8) : Array(":80".utf8)
         if lower.suffix(suffix.count).elementsEqual(suffix) { lower.removeLast(suffix.count) }
         if lower.last == UInt8(ascii: ":") { lower.removeLast() }

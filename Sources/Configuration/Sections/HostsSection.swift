@@ -1,3 +1,5 @@
+import HTTPCore
+import Notation
 import Pinning
 
 /// `hosts`.
@@ -104,7 +106,7 @@ extension SnapshotReader {
         var names: [String] = []
         for element in elements {
             let name = element.parsed(expected: "the name of a request header field") { text in
-                isToken(text) && text.utf8.count <= 128 ? text.lowercased() : nil
+                isToken(text) && text.utf8.count <= 128 ? text.lowercasedASCII : nil
             }
             guard let name else { continue }
             if names.contains(name) {
@@ -117,15 +119,7 @@ extension SnapshotReader {
 
     /// RFC 9110 §5.6.2: `1*tchar`.
     private func isToken(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"):
-                    true
-                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-                }
-            }
+        !text.isEmpty && text.utf8.allSatisfy(ByteClass.isToken)
     }
 
     private func probe(_ field: Field?, match: [HostPattern]) -> ProbeConfiguration? {

@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 import Pinning
 
 /// `listeners` and `admin`.
@@ -208,10 +209,10 @@ extension UpstreamOrigin {
     init?(url text: String) {
         let scheme: Scheme
         let rest: Substring
-        if text.lowercased().hasPrefix("http://") {
+        if text.lowercasedASCII.hasPrefix("http://") {
             scheme = .http
             rest = text.dropFirst("http://".count)
-        } else if text.lowercased().hasPrefix("https://") {
+        } else if text.lowercasedASCII.hasPrefix("https://") {
             scheme = .https
             rest = text.dropFirst("https://".count)
         } else {
@@ -227,7 +228,7 @@ extension UpstreamOrigin {
             return nil
         }
         let named = pattern.port.map { authority.dropLast("\($0)".utf8.count + 1) } ?? authority
-        var host = String(named).lowercased()
+        var host = String(named).lowercasedASCII
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         if host.hasSuffix(".") { host.removeLast() }
         self.init(scheme: scheme, host: host, port: pattern.port ?? scheme.defaultPort)

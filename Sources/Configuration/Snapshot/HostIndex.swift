@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 import Pinning
 
 /// The first of many lists of host patterns that matches a host, found without scanning them.
@@ -123,12 +124,7 @@ private struct NameTable: Sendable, Equatable {
 
     @inline(__always)
     static func mixed(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
-        (hash ^ UInt64(lowercased(byte))) &* 0x100_0000_01b3
-    }
-
-    @inline(__always)
-    private static func lowercased(_ byte: UInt8) -> UInt8 {
-        byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
+        (hash ^ UInt64(ASCII.lowercased(byte))) &* 0x100_0000_01b3
     }
 
     /// A table of names in lower case.
@@ -187,10 +183,7 @@ private struct NameTable: Sendable, Equatable {
     private func isName(_ slot: Slot, _ host: Span<UInt8>, _ range: Range<Int>) -> Bool {
         guard slot.name.count == range.count else { return false }
         let start = Int(slot.name.lowerBound)
-        for offset in 0..<range.count
-        where Self.lowercased(host[range.lowerBound + offset]) != nameBytes[start + offset] {
-            return false
-        }
-        return true
+        return host.extracting(range).equals(
+            lowercase: nameBytes.span.extracting(start..<start + range.count))
     }
 }

@@ -1,5 +1,6 @@
 import HTTPCore
 import Metrics
+import Notation
 
 extension AcceptedMediaTypes {
     /// What a request accepts, by all of its Accept fields.
@@ -18,8 +19,7 @@ extension AcceptedMediaTypes {
         var start = 0
         var hasBegun = false
         while start < bytes.count {
-            var end = start
-            while end < bytes.count, bytes[end] != UInt8(ascii: "\n") { end += 1 }
+            let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: start)
             var line = bytes.extracting(start..<end)
             if !line.isEmpty, line[line.count - 1] == UInt8(ascii: "\r") {
                 line = line.extracting(0..<(line.count - 1))
@@ -34,10 +34,7 @@ extension AcceptedMediaTypes {
 
     /// The value of an Accept line; nil for any other line.
     private static func value(_ line: Span<UInt8>) -> String? {
-        let length = 7
-        guard line.count >= length,
-            line.holds(lowercase: "accept:", at: ByteRange(from: 0, to: length))
-        else { return nil }
-        return line.text(at: ByteRange(from: length, to: line.count))
+        guard line.starts(withLowercase: "accept:") else { return nil }
+        return line.text(at: ByteRange(from: "accept:".utf8.count, to: line.count))
     }
 }

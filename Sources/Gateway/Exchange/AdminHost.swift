@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 import Pinning
 
 /// Which hosts a request to the administrative address may name.
@@ -14,7 +15,7 @@ enum AdminHost {
     static func isOwn(
         _ host: String, port: UInt16, at local: IPAddress?, named: [HostPattern]
     ) -> Bool {
-        let host = host.lowercased()
+        let host = host.lowercasedASCII
         if host.isEmpty || host == "localhost" || host.hasSuffix(".localhost") { return true }
         if let address = IPAddress(host) {
             if address.unmapped.scope == .loopback || address.unmapped == local?.unmapped {

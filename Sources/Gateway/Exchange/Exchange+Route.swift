@@ -2,6 +2,7 @@ import Addressing
 import CachePolicy
 import EventLoop
 import HTTPCore
+import Notation
 
 // Phase 1 and 2: which origin a request is for, and whether it may be asked.
 extension Exchange {
@@ -100,29 +101,5 @@ extension Exchange {
     private var isLastHop: Bool {
         guard let left = withRequestHead({ request.maxForwards(in: $0) }) else { return false }
         return left.forwarded == nil
-    }
-}
-
-extension Span where Element == UInt8 {
-    /// Whether the bytes begin with a text.
-    func starts(with text: StaticString) -> Bool {
-        guard count >= text.utf8CodeUnitCount else { return false }
-        for index in 0..<text.utf8CodeUnitCount where self[index] != text.utf8Start[index] {
-            return false
-        }
-        return true
-    }
-
-    /// How often a word occurs.
-    func occurrences(of word: StaticString) -> Int {
-        let length = word.utf8CodeUnitCount
-        guard count >= length else { return 0 }
-        var found = 0
-        for start in 0...(count - length) {
-            var index = 0
-            while index < length, self[start + index] == word.utf8Start[index] { index += 1 }
-            if index == length { found += 1 }
-        }
-        return found
     }
 }

@@ -2,6 +2,7 @@ import Addressing
 import Configuration
 import EventLoop
 import HTTPCore
+import Notation
 
 // CONNECT, and leaving HTTP after 101: the exchange becomes a relay and ends with it.
 extension Exchange {
@@ -11,7 +12,7 @@ extension Exchange {
         guard policy.configuration.access.connectPorts.contains(request.port) else {
             return reply(with: .connectPortRefused(request.port), closing: false)
         }
-        let host = withRequestHead { $0.text(at: request.host) }.lowercased()
+        let host = withRequestHead { $0.text(at: request.host) }.lowercasedASCII
         let target = policy.target(host: host, port: request.port, by: .tunnel)
         hostLabel = policy.route(entryIndex: target.entryIndex)
         if let refusal = target.refusal { return reply(with: refusal, closing: false) }
@@ -96,7 +97,8 @@ extension Exchange {
                     let wasAsked = request.fields.contains { asked in
                         asked.id == .upgrade
                             && head.listMembers(asked.value).contains {
-                                head.isCaseless($0, equalTo: protocolName, of: bytes)
+                                head.extracting($0).equalsIgnoringCase(
+                                    bytes.extracting(protocolName))
                             }
                     }
                     guard wasAsked else { return false }
@@ -172,15 +174,5 @@ extension Span where Element == UInt8 {
             }
         }
         return members
-    }
-
-    /// Whether two runs are the same, letter case not counting.
-    fileprivate func isCaseless(
-        _ own: Range<Int>, equalTo other: Range<Int>, of bytes: Span<UInt8>
-    ) -> Bool {
-        own.count == other.count
-            && zip(own, other).allSatisfy {
-                ByteClass.lowercased(self[$0]) == ByteClass.lowercased(bytes[$1])
-            }
     }
 }

@@ -5,6 +5,7 @@ import Clocks
 import EventLoop
 import HTTPCore
 import Metrics
+import Notation
 
 /// One request and its response, from the head's last byte to the response's last byte written.
 ///

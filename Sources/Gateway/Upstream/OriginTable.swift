@@ -1,6 +1,7 @@
 import Addressing
 import CLinux
 import HTTPCore
+import Notation
 
 /// A worker's origins, found by what a request names without allocating.
 final class OriginTable {
@@ -52,7 +53,7 @@ final class OriginTable {
         {
             return latest
         }
-        for index in host.indices { latestHost[index] = ByteClass.lowercased(host[index]) }
+        for index in host.indices { latestHost[index] = ASCII.lowercased(host[index]) }
         let origin = entry(
             UnsafeRawBufferPointer(rebasing: latestHost[0..<host.count]), port, scheme, policy()
         ).origin

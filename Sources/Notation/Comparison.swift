@@ -1,0 +1,61 @@
+extension Span where Element == UInt8 {
+    /// Whether the bytes are those of `text`, letter case counting.
+    package func equals(_ text: StaticString) -> Bool {
+        count == text.utf8CodeUnitCount && starts(with: text)
+    }
+
+    /// Whether the bytes begin with those of `text`, letter case counting.
+    package func starts(with text: StaticString) -> Bool {
+        guard count >= text.utf8CodeUnitCount else { return false }
+        for index in 0..<text.utf8CodeUnitCount where self[index] != text.utf8Start[index] {
+            return false
+        }
+        return true
+    }
+
+    /// Whether the bytes are those of `lowercase`, ASCII letter case not counting. `lowercase` must
+    /// be written in lower case.
+    package func equals(lowercase: StaticString) -> Bool {
+        count == lowercase.utf8CodeUnitCount && starts(withLowercase: lowercase)
+    }
+
+    /// Whether the bytes begin with those of `lowercase`, as for `equals(lowercase:)`.
+    package func starts(withLowercase lowercase: StaticString) -> Bool {
+        guard count >= lowercase.utf8CodeUnitCount else { return false }
+        for index in 0..<lowercase.utf8CodeUnitCount
+        where ASCII.lowercased(self[index]) != lowercase.utf8Start[index] {
+            return false
+        }
+        return true
+    }
+
+    /// Whether the bytes are those of `lowercase`, which has no capital letters, ASCII letter case
+    /// not counting.
+    package func equals(lowercase: Span<UInt8>) -> Bool {
+        guard count == lowercase.count else { return false }
+        for index in indices where ASCII.lowercased(self[index]) != lowercase[index] {
+            return false
+        }
+        return true
+    }
+
+    /// Whether the bytes are those of `other`, ASCII letter case not counting in either.
+    package func equalsIgnoringCase(_ other: Span<UInt8>) -> Bool {
+        guard count == other.count else { return false }
+        for index in indices
+        where ASCII.lowercased(self[index]) != ASCII.lowercased(other[index]) {
+            return false
+        }
+        return true
+    }
+
+    /// How often a word occurs, letter case counting.
+    package func occurrences(of word: StaticString) -> Int {
+        let length = word.utf8CodeUnitCount
+        guard count >= length else { return 0 }
+        var found = 0
+        for start in 0...(count - length)
+        where extracting(start..<start + length).starts(with: word) { found += 1 }
+        return found
+    }
+}

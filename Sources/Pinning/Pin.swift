@@ -173,15 +173,20 @@ enum DER {
         }
     }
 
-    /// The contents of the element at the start of `bytes`, if it has this tag and is all there.
+    /// The contents of the element at the start of `bytes`, if it has this tag and is all there. Its
+    /// length must be in the fewest octets that hold it, which sets DER apart from BER (X.690
+    /// §10.1).
     private static func contents(of bytes: ArraySlice<UInt8>, tag: UInt8) -> ArraySlice<UInt8>? {
         guard bytes.first == tag, let form = bytes.dropFirst().first else { return nil }
         var rest = bytes.dropFirst(2)
         var length = Int(form)
         if form >= 0x80 {
             let octets = Int(form & 0x7F)
-            guard (1...4).contains(octets), rest.count >= octets else { return nil }
+            guard (1...4).contains(octets), rest.count >= octets, rest.first != 0 else {
+                return nil
+            }
             length = rest.prefix(octets).reduce(0) { $0 << 8 | Int($1) }
+            guard length >= 0x80 else { return nil }
             rest = rest.dropFirst(octets)
         }
         guard length <= rest.count else { return nil }

@@ -115,7 +115,10 @@ struct PinTests {
 struct PinFileTests {
     /// Not certificates and keys, but of their outline.
     static let certificate: [UInt8] = [0x30, 0x06, 0x30, 0x03, 0x02, 0x01, 0x07, 0x00]
-    static let versioned: [UInt8] = [0x30, 0x81, 0x05, 0x30, 0x03, 0xA0, 0x01, 0x02]
+    static let versioned: [UInt8] = [0x30, 0x05, 0x30, 0x03, 0xA0, 0x01, 0x02]
+    static let long: [UInt8] = [0x30, 0x81, 0x80] + certificate[2...] + padding(0x7A)
+    static let longer: [UInt8] = [0x30, 0x82, 0x01, 0x00] + certificate[2...] + padding(0xFA)
+    private static func padding(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
     static let key: [UInt8] = [0x30, 0x05, 0x30, 0x03, 0x06, 0x01, 0x01]
 
     static func armored(_ label: String, _ bytes: [UInt8], newline: String = "\n") -> String {
@@ -128,6 +131,8 @@ struct PinFileTests {
         #expect(try Pin.decode(file: Self.certificate) == [.certificate(Self.certificate)])
         #expect(try Pin.decode(file: Self.versioned) == [.certificate(Self.versioned)])
         #expect(try Pin.decode(file: Self.key) == [.publicKey(Self.key)])
+        #expect(try Pin.decode(file: Self.long) == [.certificate(Self.long)])
+        #expect(try Pin.decode(file: Self.longer) == [.certificate(Self.longer)])
     }
 
     @Test("A PEM file is all of its certificates and public keys, text around them ignored")
@@ -148,6 +153,10 @@ struct PinFileTests {
         (certificate.dropLast(), .notCertificateOrKey),
         (certificate + [0], .notCertificateOrKey),
         ([0x30, 0x80, 0x00, 0x00], .notCertificateOrKey),
+        // Lengths in more octets than they need.
+        ([0x30, 0x81, 0x05] + versioned[2...], .notCertificateOrKey),
+        ([0x30, 0x82, 0x00, 0x80] + long[3...], .notCertificateOrKey),
+        ([0x30, 0x83, 0x00, 0x01, 0x00] + longer[4...], .notCertificateOrKey),
         ([0x30, 0x85, 1, 1, 1, 1, 1], .notCertificateOrKey),
         ([0x30], .notCertificateOrKey),
         ([0x30, 0x82, 0x01], .notCertificateOrKey),

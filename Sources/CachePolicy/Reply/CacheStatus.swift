@@ -48,7 +48,8 @@ package enum CacheStatus: Sendable, Equatable {
     package static let maximumLineBytes = 192
 
     /// Appends the field line with its CRLF, `Cache-Status: pinfold; hit; ttl=57` for example.
-    /// Allocates nothing.
+    /// Allocates nothing: every response has one, and a general serialiser of structured fields, as
+    /// `Proxy-Status` is written with, makes a map and a string first.
     package func append(to writer: inout HeadWriter) {
         switch self {
         case .hit(let timeToLive, let stale):

@@ -173,9 +173,8 @@ enum DER {
         }
     }
 
-    /// The contents of the element at the start of `bytes`, if it has this tag and is all there. Its
-    /// length must be in the fewest octets that hold it, which sets DER apart from BER (X.690
-    /// §10.1).
+    /// The contents of the element at the start of `bytes`, if it has this tag and is all there.
+    /// Its length must be in the fewest octets that hold it: what DER is to BER (X.690 §10.1).
     private static func contents(of bytes: ArraySlice<UInt8>, tag: UInt8) -> ArraySlice<UInt8>? {
         guard bytes.first == tag, let form = bytes.dropFirst().first else { return nil }
         var rest = bytes.dropFirst(2)

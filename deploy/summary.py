@@ -3,10 +3,10 @@
     summary.py STATUS FOLDER
 
 STATUS is 0 if every runner succeeded so far. FOLDER holds, by runner, its JUnit report
-(`swift.xml`), its output (`swift.log`) and, from Swift, the events (`swift.events`), which say where
-an issue was recorded. The last line is the total. A runner that died before its report was whole, or
-a run in which no test was found, counts as one failure: nothing that did not run is reported as
-passed.
+(`swift.xml`), its output (`swift.log`) and, from Swift, the events (`swift.events`), which say
+where an issue was recorded. The last line is the total. A runner that died before its report was
+whole, or a run in which no test was found, counts as one failure: nothing that did not run is
+reported as passed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def one_line(text: str) -> str:
 
 
 def events(file: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """By a Swift test's `Target.Suite/function()`: its name in words, and where its first issue is."""
+    """By a Swift test's `Target.Suite/function()`: its name in words, and where its first issue
+    is."""
     names: dict[str, str] = {}
     places: dict[str, str] = {}
     lines = file.read_text(errors="replace").splitlines() if file.exists() else []

@@ -208,20 +208,6 @@ def test_the_version_is_that_of_the_changelogs_newest_release(gateway) -> None:
     assert f'pinfold_build_info{{version="{newest}",' in exposed
 
 
-def test_the_configuration_page_explains_every_key() -> None:
-    sample = (ROOT / "config/pinfold.yaml").read_text()
-    # What is commented out is shown as well, except for what is not there yet.
-    sample = re.sub(r"^# interception:.*\n(?:#   .*\n)+", "", sample, flags=re.MULTILINE)
-    lines = [line for line in sample.splitlines() if "not yet supported" not in line]
-    names = set(re.findall(r"(?:^|[{,]|\s-)[#\s]*([a-z]+(?:[A-Z][A-Za-z]+)*):(?=\s|$)",
-                           "\n".join(lines), re.MULTILINE))
-    names = {name for name in names if name not in {"payments", "not"}}
-    assert {"workers", "match", "pins", "bypassFields", "drainDelay"} <= names
-    page = (PAGES / "Configuration.md").read_text()
-    explained = set(re.findall(r"[A-Za-z]+", " ".join(re.findall(r"`([^`\n]+)`", page))))
-    assert names - explained == set()
-
-
 def test_the_metrics_page_lists_exactly_the_metrics(gateway) -> None:
     running = gateway({"hosts": [{"match": ["a.example"], "upgrade": "https"}]})
     text = running.admin_get("/metrics").body.decode()

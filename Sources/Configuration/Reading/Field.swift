@@ -136,6 +136,13 @@ struct Field {
         }
     }
 
+    /// A name for logs and metric labels.
+    func name() -> String? {
+        parsed(expected: "1 to \(maximumNameBytes) letters, digits, `.`, `_` and `-`") {
+            isName($0) ? $0 : nil
+        }
+    }
+
     /// The content of a file whose absolute path is known.
     func contents(ofFile path: String) -> [UInt8]? {
         do {
@@ -143,6 +150,13 @@ struct Field {
         } catch {
             fail("\(quoted(path)) \(error.text)", expected: "a readable file")
             return nil
+        }
+    }
+
+    /// The value of a key of a mapping; nil when it is not written.
+    func key(_ name: String) -> Field? {
+        node[name].map {
+            Field(node: $0, path: Section.path(path, name), validation: validation)
         }
     }
 

@@ -2,13 +2,46 @@ import Addressing
 import Pinning
 
 /// `access`.
+extension AccessConfiguration {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            ConfigurationKey(
+                "clients", \.clients,
+                reading: { reader, field in
+                    field.boundedList(of: "networks")?.compactMap { reader.network($0) }
+                },
+                text: { YAMLText.list($0.map(\.description)) }),
+            ConfigurationKey(
+                "connectPorts", \.connectPorts, reading: { $0.connectPorts($1) },
+                text: { ports in
+                    switch ports {
+                    case .any: "any"
+                    case .ports(let ports):
+                        "[\(ports.map(\.description).joined(separator: ", "))]"
+                    }
+                }),
+            ConfigurationKey("destinations", \.self, table: destinations, isBlock: true),
+        ])
+    }
+
+    private static var destinations: KeyTable<Self> {
+        func list(
+            _ name: String, _ place: WritableKeyPath<Self, DestinationList>
+        ) -> ConfigurationKey<Self> {
+            ConfigurationKey(
+                name, place, reading: { $0.destinations($1) },
+                text: { rules in
+                    YAMLText.list(
+                        rules.networks.map(\.description) + rules.patterns.map(\.description))
+                })
+        }
+        return KeyTable(keys: [list("allow", \.allow), list("deny", \.deny)])
+    }
+}
+
 extension SnapshotReader {
-    /// 127.0.0.0/8 and ::1/128.
-    static let loopbackNetworks = ["127.0.0.0/8", "::1/128"].compactMap { IPNetwork($0) }
     /// The most entries of any list of networks, patterns or ports.
     static let maximumRules = 10_000
-
-    private static let accessKeys = ["clients", "connectPorts", "destinations"]
 
     /// Whether the configuration itself says whom to serve, in at least one network.
     func hasExplicitClients(_ field: Field?) -> Bool {
@@ -18,14 +51,7 @@ extension SnapshotReader {
 
     /// Whom to serve and what may be reached.
     func access(_ field: Field?) -> AccessConfiguration {
-        let section = field?.section(keys: Self.accessKeys)
-        let destinations = section?["destinations"]?.section(keys: ["allow", "deny"])
-        let clients = section?["clients"]?.boundedList(of: "networks")
-        return AccessConfiguration(
-            clients: clients?.compactMap { network($0) } ?? Self.loopbackNetworks,
-            connectPorts: connectPorts(section?["connectPorts"]),
-            allow: self.destinations(destinations?["allow"]),
-            deny: self.destinations(destinations?["deny"]))
+        read(field, by: AccessConfiguration.table, over: AccessConfiguration()).values
     }
 
     /// A network or an address.
@@ -48,26 +74,25 @@ extension SnapshotReader {
         return nil
     }
 
-    private func connectPorts(_ field: Field?) -> ConnectPorts {
-        guard let field else { return .ports([443]) }
+    fileprivate func connectPorts(_ field: Field) -> ConnectPorts? {
         switch field.node.content {
         case .scalar("any", _): return .any
         case .sequence:
             let ports = field.boundedList(of: "ports") ?? []
             return .ports(ports.compactMap { $0.integer(in: 1...65535).map { UInt16($0) } })
-        case .null: return .ports([443])
+        case .null: break
         case .scalar(let text, _):
             field.fail("\(quoted(text)) is not a list", expected: "any, or a list of ports")
         case .mapping:
             field.fail("is a mapping", expected: "any, or a list of ports")
         }
-        return .ports([443])
+        return nil
     }
 
-    private func destinations(_ field: Field?) -> DestinationList {
+    fileprivate func destinations(_ field: Field) -> DestinationList {
         var networks: [IPNetwork] = []
         var patterns: [HostPattern] = []
-        for element in field?.boundedList(of: "networks, addresses and host patterns") ?? [] {
+        for element in field.boundedList(of: "networks, addresses and host patterns") ?? [] {
             guard case .scalar(let text, _) = element.node.content else {
                 _ = element.text(expected: "a network, an address or a host pattern")
                 continue

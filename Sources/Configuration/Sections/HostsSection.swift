@@ -2,6 +2,122 @@ import HTTPCore
 import Notation
 import Pinning
 
+/// An element of `hosts`.
+extension HostEntry {
+    private enum Upgrade: String, CaseIterable {
+        case https
+        case none
+    }
+
+    /// The table, with the names of the pinsets, which an entry has by their indexes.
+    static func table(pinsets: [String]) -> KeyTable<Self> {
+        KeyTable(
+            keys: [
+                ConfigurationKey(
+                    "match", byDefault: "required",
+                    readSection: { reader, section, entry in
+                        if let section { entry.match = reader.match(section) }
+                    },
+                    text: { YAMLText.list($0.match.map(\.description)) }),
+                ConfigurationKey(
+                    "name", \.name, byDefault: "the first pattern", reading: { $1.name() },
+                    text: { $0.map(YAMLText.quoted) }),
+                ConfigurationKey(
+                    "upgrade", \.upgradesToHTTPS,
+                    reading: { $1.choice(Upgrade.self).map { $0 == .https } },
+                    text: { ($0 ? Upgrade.https : Upgrade.none).rawValue }),
+                ConfigurationKey(
+                    "tunnel",
+                    read: { reader, field, entry in
+                        entry.tunnel = field.flatMap { reader.tunnel($0) } ?? entry.tunnel
+                    },
+                    text: { $0.tunnel.rawValue + ($0.tunnel == .auto ? $0.noteOfAuto : "") }),
+                ConfigurationKey(
+                    "clearText",
+                    read: { _, field, entry in
+                        entry.clearText = field?.choice() ?? entry.clearText
+                    },
+                    text: { $0.clearText.rawValue + ($0.clearText == .auto ? $0.noteOfAuto : "") }),
+                ConfigurationKey(
+                    "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets) },
+                    text: { YAMLText.list($0.map { pinsets[$0] }) }),
+                tls,
+                ConfigurationKey("request", \.timeouts, table: request),
+                ConfigurationKey("timeouts", \.timeouts, table: HostTimeouts.table),
+                ConfigurationKey("cache", \.self, table: cache),
+                probe,
+            ], later: ["intercept", "tls13Tunnel", "response"])
+    }
+
+    /// `tls` of an entry, where `tls` says what it does not.
+    private static var tls: ConfigurationKey<Self> {
+        let table = UpstreamTLS.table(later: ["clientCertificate", "clientKey"])
+        var key = ConfigurationKey<Self>("tls", \.tls, table: table)
+        key.described = { entry in
+            table.described(entry.tls).map { described in
+                var described = described.within("tls")
+                if case .yaml = described.byDefault { described.byDefault = .words("that of tls") }
+                return described
+            }
+        }
+        return key
+    }
+
+    /// What is printed beside `auto`.
+    private var noteOfAuto: String { pinsets.isEmpty ? "" : "  # refuse: the entry has pinsets" }
+
+    /// `request.timeout` is the older name of `timeouts.firstByte`, as which it is printed.
+    private static var request: KeyTable<HostTimeouts> {
+        KeyTable(
+            keys: [
+                ConfigurationKey(
+                    "timeout", \.firstByteMilliseconds, byDefault: "that of timeouts",
+                    reading: { $1.milliseconds(in: HostTimeouts.range) }, text: { _ in nil })
+            ], later: ["headers", "cachePolicy"])
+    }
+
+    /// `cache` of an entry.
+    private static var cache: KeyTable<Self> {
+        KeyTable(keys: [
+            .boolean("store", \.cacheStores),
+            ConfigurationKey(
+                "key", \.cacheKeyFields, reading: { $0.fieldNames($1) }, text: YAMLText.list),
+        ])
+    }
+
+    /// `probe`, which is there only if it is written.
+    private static var probe: ConfigurationKey<Self> {
+        var key = ConfigurationKey<Self>(
+            "probe",
+            read: { reader, field, entry in
+                entry.probe = field.flatMap { reader.probe($0, match: entry.match) }
+            },
+            text: { $0.probe.flatMap(ProbeConfiguration.table.flow) })
+        key.described = { _ in
+            ProbeConfiguration.table.described(ProbeConfiguration()).map { $0.within("probe") }
+        }
+        return key
+    }
+}
+
+/// `probe` of an entry of `hosts`.
+extension ProbeConfiguration {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            .milliseconds("interval", \.intervalMilliseconds, in: 10...86_400_000),
+            ConfigurationKey(
+                "path", \.path,
+                reading: { _, field in
+                    field.parsed(expected: "an absolute path, as in /health") { text in
+                        text.hasPrefix("/") && text.utf8.count <= 1_024
+                            && text.utf8.allSatisfy { 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") }
+                            ? text : nil
+                    }
+                }, text: YAMLText.quoted),
+        ])
+    }
+}
+
 /// `hosts`.
 extension SnapshotReader {
     /// The entries in the order written.
@@ -9,52 +125,30 @@ extension SnapshotReader {
         _ field: Field?, pinsets: [PinsetEntry], over defaults: UpstreamTLS
     ) -> [HostEntry] {
         let elements = field?.boundedList(of: "entries with match") ?? []
-        return elements.compactMap { element in
-            host(element, pinsets: pinsets.map(\.pinset.name), over: defaults)
-        }
+        let table = HostEntry.table(pinsets: pinsets.map(\.pinset.name))
+        return elements.compactMap { host($0, by: table, over: defaults) }
     }
 
     private func host(
-        _ field: Field, pinsets: [String], over defaults: UpstreamTLS
+        _ field: Field, by table: KeyTable<HostEntry>, over defaults: UpstreamTLS
     ) -> HostEntry? {
-        let keys = [
-            "match", "name", "upgrade", "tunnel", "clearText", "pinsets", "tls", "request",
-            "timeouts", "cache", "probe",
-        ]
-        let later = ["intercept", "tls13Tunnel", "response"]
-        guard let section = field.section(keys: keys, later: later) else {
+        guard let section = field.section(keys: table.names, later: table.later) else {
             if case .null = field.node.content {
                 field.fail("is empty", expected: "a mapping with match")
             }
             return nil
         }
-        let match = match(section)
-        let request = section["request"]?.section(
-            keys: ["timeout"], later: ["headers", "cachePolicy"])
-        let cache = section["cache"]?.section(keys: ["store", "key"])
-        let name = section["name"]?.parsed(
-            expected: "1 to \(maximumNameBytes) letters, digits, `.`, `_` and `-`"
-        ) { isName($0) ? $0 : nil }
-        return HostEntry(
-            match: match, name: name,
-            upgradesToHTTPS: section["upgrade"]?.choice(Upgrade.self) == .https,
-            tunnel: section["tunnel"].flatMap { tunnel($0) } ?? .auto,
-            clearText: section["clearText"]?.choice() ?? .auto,
-            pinsets: references(section["pinsets"], to: pinsets),
-            tls: upstreamTLS(
-                section["tls"], over: defaults, later: ["clientCertificate", "clientKey"]),
-            timeouts: hostTimeouts(section["timeouts"], request: request?["timeout"]),
-            cacheStores: cache?["store"]?.boolean() ?? true,
-            cacheKeyFields: cache?["key"].flatMap { fieldNames($0) } ?? [],
-            probe: probe(section["probe"], match: match))
+        let entry = read(section, by: table, over: HostEntry(tls: defaults))
+        if let other = section["request"]?.key("timeout"),
+            section["timeouts"]?.key("firstByte") != nil
+        {
+            other.fail(
+                "says the same as timeouts.firstByte of this entry", expected: "one of the two")
+        }
+        return entry
     }
 
-    private enum Upgrade: String, CaseIterable {
-        case https
-        case none
-    }
-
-    private func match(_ section: Section) -> [HostPattern] {
+    fileprivate func match(_ section: Section) -> [HostPattern] {
         let expected = "a list of host patterns"
         guard
             let elements = section.required("match", expected: expected)?
@@ -69,7 +163,7 @@ extension SnapshotReader {
         return elements.compactMap { hostPattern($0) }
     }
 
-    private func tunnel(_ field: Field) -> TunnelMode? {
+    fileprivate func tunnel(_ field: Field) -> TunnelMode? {
         if case .scalar("inspect", _) = field.node.content {
             field.fail(
                 "\(quoted("inspect")) is not yet supported", expected: "auto, pass or refuse")
@@ -79,9 +173,9 @@ extension SnapshotReader {
     }
 
     /// The indexes of the pinsets that an entry names.
-    private func references(_ field: Field?, to names: [String]) -> [Int] {
+    fileprivate func references(_ field: Field, to names: [String]) -> [Int] {
         var found: [Int] = []
-        for element in field?.boundedList(of: "names of pinsets") ?? [] {
+        for element in field.boundedList(of: "names of pinsets") ?? [] {
             guard let name = element.text(expected: "the name of a pinset") else { continue }
             guard let index = names.firstIndex(of: name) else {
                 let nearest = NearestKey.nearest(to: name, among: names)
@@ -122,23 +216,15 @@ extension SnapshotReader {
         !text.isEmpty && text.utf8.allSatisfy(ByteClass.isToken)
     }
 
-    private func probe(_ field: Field?, match: [HostPattern]) -> ProbeConfiguration? {
-        guard let field, let section = field.section(keys: ["interval", "path"]) else {
-            return nil
-        }
-        let interval = section["interval"]?.milliseconds(in: 10...86_400_000)
-        let path = section["path"]?.parsed(
-            expected: "an absolute path, as in /health"
-        ) { text in
-            text.hasPrefix("/") && text.utf8.count <= 1_024
-                && text.utf8.allSatisfy { 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") }
-                ? text : nil
-        }
+    fileprivate func probe(_ field: Field, match: [HostPattern]) -> ProbeConfiguration? {
+        let (probe, section) = read(
+            field, by: ProbeConfiguration.table, over: ProbeConfiguration())
+        guard section != nil else { return nil }
         if !match.isEmpty, match.allSatisfy({ $0.description.hasPrefix("*") }) {
             field.fail(
                 "has no host to ask, since all patterns of the entry have wildcards",
                 expected: "an exact host name in match")
         }
-        return ProbeConfiguration(intervalMilliseconds: interval ?? 30_000, path: path ?? "/")
+        return probe
     }
 }

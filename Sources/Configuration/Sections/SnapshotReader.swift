@@ -21,8 +21,7 @@ struct SnapshotReader {
             .section(keys: Self.keys, later: Self.laterKeys)
         let access = access(top?["access"])
         let hasClients = hasExplicitClients(top?["access"])
-        let defaultTLS = upstreamTLS(
-            top?["tls"], over: UpstreamTLS(minimum: .tls12, roots: [.system]), later: [])
+        let defaultTLS = read(top?["tls"], by: UpstreamTLS.table, over: UpstreamTLS()).values
         let pinsets = pinsets(top?["pinsets"])
         let admin = admin(top?["admin"])
         let listeners = listeners(
@@ -41,10 +40,16 @@ struct SnapshotReader {
             tls: defaultTLS,
             cache: cache(top?["cache"]),
             resolver: resolver(top?["resolver"]),
-            activity: activity(top?["activity"]),
-            limits: limits(top?["limits"]),
-            timeouts: timeouts(top?["timeouts"]),
-            log: log(top?["log"]))
+            activity: read(
+                top?["activity"], by: ActivityConfiguration.table, over: ActivityConfiguration()
+            ).values,
+            limits: read(
+                top?["limits"], by: LimitsConfiguration.table, over: LimitsConfiguration()
+            ).values,
+            timeouts: read(
+                top?["timeouts"], by: TimeoutsConfiguration.table, over: TimeoutsConfiguration()
+            ).values,
+            log: read(top?["log"], by: LogConfiguration.table, over: LogConfiguration()).values)
         warnOfBypasses(top?["hosts"], snapshot)
         warnOfRefusedUpstreams(top?["listeners"], snapshot)
         return snapshot

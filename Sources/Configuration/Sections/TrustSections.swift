@@ -1,6 +1,68 @@
 import Pinning
 
-/// `pinsets` and `tls`.
+/// `tls`.
+extension UpstreamTLS {
+    static var table: KeyTable<Self> { table(later: []) }
+
+    /// The same with keys that are known elsewhere.
+    static func table(later: [String]) -> KeyTable<Self> {
+        KeyTable(
+            keys: [
+                ConfigurationKey(
+                    "minimum", \.minimum, reading: { $1.choice() },
+                    text: { YAMLText.quoted($0.rawValue) }),
+                ConfigurationKey(
+                    "roots", \.roots, reading: { $0.roots($1) },
+                    text: { roots in
+                        let texts = roots.map { root in
+                            switch root {
+                            case .system: "system"
+                            case .file(let path, _): YAMLText.quoted(path)
+                            }
+                        }
+                        return "[\(texts.joined(separator: ", "))]"
+                    }),
+            ], later: later)
+    }
+}
+
+/// An element of `pinsets`.
+extension PinsetEntry {
+    static var table: KeyTable<Self> {
+        let modes = PinningMode.allCases.map(\.rawValue).joined(separator: ", ")
+        return KeyTable(
+            keys: [
+                .required(
+                    "mode", \.pinset.mode, expected: "one of \(modes)",
+                    reading: { $1.choice() }, text: { $0.rawValue }),
+                ConfigurationKey(
+                    "pins",
+                    read: { reader, field, entry in
+                        for pin in field?.boundedList(of: "pins") ?? [] {
+                            reader.read(pin: pin, into: &entry)
+                        }
+                    },
+                    text: { YAMLText.list($0.pinTexts) }),
+                .boolean("allowInvalidCertificates", \.pinset.allowInvalidCertificates),
+                .boolean("validatesDomainName", \.pinset.validatesDomainName),
+                ConfigurationKey(
+                    "anchors",
+                    read: { reader, field, entry in
+                        let files = field?.boundedList(of: "certificate files")
+                        for anchor in files ?? [] {
+                            guard
+                                case .file(let path, let certificates)? = reader.rootsFile(anchor)
+                            else { continue }
+                            entry.anchorPaths.append(path)
+                            entry.pinset.anchors += certificates
+                        }
+                    },
+                    text: { YAMLText.list($0.anchorPaths) }),
+            ], later: ["enforce", "expires", "reportTo"])
+    }
+}
+
+/// `pinsets`.
 extension SnapshotReader {
     /// The most pinsets, and the most pins of one.
     static let maximumPins = 1_000
@@ -33,29 +95,13 @@ extension SnapshotReader {
     }
 
     private func pinset(named name: String, _ field: Field) -> PinsetEntry {
-        let keys = ["mode", "pins", "allowInvalidCertificates", "validatesDomainName", "anchors"]
         let errorsBefore = validation.errors.count
-        let section = field.section(keys: keys, later: ["enforce", "expires", "reportTo"])
-        var entry = PinsetEntry(
-            pinset: Pinset(
-                name: name, mode: .publicKey,
-                allowInvalidCertificates: section?["allowInvalidCertificates"]?.boolean() ?? false,
-                validatesDomainName: section?["validatesDomainName"]?.boolean() ?? true),
-            pinTexts: [], anchorPaths: [])
+        let (entry, section) = read(
+            field, by: PinsetEntry.table,
+            over: PinsetEntry(pinset: Pinset(name: name, mode: .publicKey)))
         if section == nil, case .null = field.node.content {
             field.fail("is empty", expected: "a mapping with mode and pins")
             return entry
-        }
-        let expected = "one of \(PinningMode.allCases.map(\.rawValue).joined(separator: ", "))"
-        let mode = section?.required("mode", expected: expected)?.choice(PinningMode.self)
-        entry.pinset.mode = mode ?? .publicKey
-        for pin in section?["pins"]?.boundedList(of: "pins") ?? [] {
-            read(pin, into: &entry)
-        }
-        for anchor in section?["anchors"]?.boundedList(of: "certificate files") ?? [] {
-            guard case .file(let path, let certificates)? = rootsFile(anchor) else { continue }
-            entry.anchorPaths.append(path)
-            entry.pinset.anchors += certificates
         }
         // What the parts are worth together is told only when each of them is right by itself.
         if validation.errors.count == errorsBefore, let problem = entry.pinset.problem {
@@ -70,7 +116,7 @@ extension SnapshotReader {
     }
 
     /// Adds what one element of `pins` stands for to the pinset.
-    private func read(_ field: Field, into entry: inout PinsetEntry) {
+    fileprivate func read(pin field: Field, into entry: inout PinsetEntry) {
         let expected = "sha256/BASE64, a certificate's fingerprint in hex, or a file"
         guard let text = field.text(expected: expected) else { return }
         var source = quoted(text)
@@ -106,19 +152,10 @@ extension SnapshotReader {
         }
     }
 
-    /// How servers are verified, with what is not said taken from `defaults`.
-    func upstreamTLS(
-        _ field: Field?, over defaults: UpstreamTLS, later: [String]
-    ) -> UpstreamTLS {
-        let section = field?.section(keys: ["minimum", "roots"], later: later)
-        return UpstreamTLS(
-            minimum: section?["minimum"]?.choice() ?? defaults.minimum,
-            roots: roots(section?["roots"]) ?? defaults.roots)
-    }
-
-    private func roots(_ field: Field?) -> [TrustRoots]? {
-        guard let field, let elements = field.boundedList(of: "`system` and certificate files")
-        else { return nil }
+    fileprivate func roots(_ field: Field) -> [TrustRoots]? {
+        guard let elements = field.boundedList(of: "`system` and certificate files") else {
+            return nil
+        }
         if elements.isEmpty {
             field.fail("names no trust anchors", expected: "`system` or certificate files")
         }
@@ -128,7 +165,7 @@ extension SnapshotReader {
         }
     }
 
-    private func rootsFile(_ field: Field) -> TrustRoots? {
+    fileprivate func rootsFile(_ field: Field) -> TrustRoots? {
         guard let path = field.filePath(), let contents = field.contents(ofFile: path) else {
             return nil
         }

@@ -150,11 +150,4 @@ extension Field {
             Field(node: node, path: "\(path)[\(index)]", validation: validation)
         }
     }
-
-    /// The value of a key of a mapping that has been checked; nil when it is not written.
-    fileprivate func key(_ name: String) -> Field? {
-        node[name].map {
-            Field(node: $0, path: Section.path(path, name), validation: validation)
-        }
-    }
 }

@@ -4,27 +4,27 @@ import Pinning
 /// What applies to the hosts that one entry of `hosts` matches.
 package struct HostEntry: Sendable, Equatable {
     /// The patterns, at least one; the entry applies when one of them matches.
-    package var match: [HostPattern]
+    package var match: [HostPattern] = []
     /// What metrics and the access log call it; nil: its first pattern.
     package var name: String?
     /// Whether clear-text requests go out as verified TLS.
-    package var upgradesToHTTPS: Bool
+    package var upgradesToHTTPS = false
     /// What is done with CONNECT to these hosts.
-    package var tunnel: TunnelMode
+    package var tunnel = TunnelMode.auto
     /// What is done with requests that would go out in clear text.
-    package var clearText: ClearTextMode
+    package var clearText = ClearTextMode.auto
     /// Indexes into ``ConfigurationSnapshot/pinsets``: all of them must pass.
-    package var pinsets: [Int]
+    package var pinsets: [Int] = []
     /// How these servers are verified, the defaults of `tls` filled in.
-    package var tls: UpstreamTLS
+    package var tls = UpstreamTLS()
     /// Replaces some of `timeouts` for these hosts.
-    package var timeouts: HostTimeouts
+    package var timeouts = HostTimeouts()
     /// Whether responses of these hosts may be stored.
-    package var cacheStores: Bool
+    package var cacheStores = true
     /// Request header fields, in lower case, whose values are part of the cache key of these
     /// hosts, besides what the response's Vary nominates: responses to requests that differ in
     /// one of them are stored apart.
-    package var cacheKeyFields: [String]
+    package var cacheKeyFields: [String] = []
     /// The periodic reachability probe, or nil: reachability is learned from traffic alone.
     package var probe: ProbeConfiguration?
 
@@ -56,17 +56,17 @@ package enum ClearTextMode: String, Sendable, Equatable, CaseIterable {
 /// to every exact pattern of the entry.
 package struct ProbeConfiguration: Sendable, Equatable {
     /// The time between two probes.
-    package var intervalMilliseconds: Int64
+    package var intervalMilliseconds: Int64 = 30_000
     /// The path and query that are asked for; begins with `/`.
-    package var path: String
+    package var path = "/"
 }
 
 /// How an upstream server is verified.
 package struct UpstreamTLS: Sendable, Equatable {
     /// The oldest version that is spoken.
-    package var minimum: TLSMinimum
+    package var minimum = TLSMinimum.tls12
     /// The trust anchors, at least one source.
-    package var roots: [TrustRoots]
+    package var roots = [TrustRoots.system]
 }
 
 /// The oldest TLS version that is spoken.
@@ -90,9 +90,9 @@ package struct PinsetEntry: Sendable, Equatable {
     /// and `-`, at most 64 bytes.
     package var pinset: Pinset
     /// The pins as written, with file paths made absolute.
-    package var pinTexts: [String]
+    package var pinTexts: [String] = []
     /// The absolute paths of the files that ``Pinset/anchors`` were read from.
-    package var anchorPaths: [String]
+    package var anchorPaths: [String] = []
 }
 
 /// The entries of `hosts` and the index over their patterns.

@@ -92,7 +92,7 @@ package struct UpstreamOrigin: Sendable, Equatable {
 /// The administrative listener.
 package struct AdminConfiguration: Sendable, Equatable {
     /// The local address and port; port 0 lets the system choose.
-    package var address: Endpoint
+    package var address = Endpoint(address: .loopbackV4, port: 9090)
     /// The bearer token that opens what is not open to everyone, or nil without one.
     package var token: AdminToken?
     /// Who may read the metrics and the index page; health and readiness are open to everyone.
@@ -120,13 +120,16 @@ package struct AdminToken: Sendable, Equatable {
 /// Who may use the gateway and what it may connect to.
 package struct AccessConfiguration: Sendable, Equatable {
     /// The networks whose clients are served; all others are refused.
-    package var clients: [IPNetwork]
+    package var clients = Self.loopback
     /// The ports that CONNECT may name.
-    package var connectPorts: ConnectPorts
+    package var connectPorts = ConnectPorts.ports([443])
     /// Destinations to allow although their address is loopback, link-local, private or metadata.
-    package var allow: DestinationList
+    package var allow = DestinationList()
     /// Destinations to refuse whatever else is said: deny wins over allow.
-    package var deny: DestinationList
+    package var deny = DestinationList()
+
+    /// 127.0.0.0/8 and ::1/128.
+    static let loopback = ["127.0.0.0/8", "::1/128"].compactMap { IPNetwork($0) }
 
     /// The networks of both lists, as the rules that each resolved address is checked against.
     package var destinationRules: DestinationRules {

@@ -1,0 +1,58 @@
+/// YAML text in the making. Every text that is not one of our own words is quoted.
+struct YAMLText {
+    private(set) var text = ""
+
+    /// Adds a line; a level is two spaces.
+    mutating func line(_ level: Int, _ content: String) {
+        text += String(repeating: "  ", count: level) + content + "\n"
+    }
+
+    /// Adds a line for each key of a mapping that has something to print.
+    mutating func lines<Values>(_ level: Int, _ table: KeyTable<Values>, _ values: Values) {
+        for key in table.keys {
+            if let block = key.block {
+                line(level, "\(key.name):")
+                block(&self, level + 1, values)
+            } else if let text = key.text(values) {
+                line(level, "\(key.name): \(text)")
+            }
+        }
+    }
+
+    /// Adds a section with its keys.
+    mutating func section<Values>(_ name: String, _ table: KeyTable<Values>, _ values: Values) {
+        line(0, "\(name):")
+        lines(1, table, values)
+    }
+
+    /// Adds an element of a list, a mapping whose first key has something to print.
+    mutating func element<Values>(_ level: Int, _ table: KeyTable<Values>, _ values: Values) {
+        var inner = YAMLText()
+        inner.lines(level + 1, table, values)
+        let indented = inner.text.dropFirst(2 * (level + 1))
+        text += String(repeating: "  ", count: level) + "- " + indented
+    }
+
+    /// A flow list of quoted texts.
+    static func list(_ texts: [String]) -> String {
+        "[\(texts.map(quoted).joined(separator: ", "))]"
+    }
+
+    /// A double-quoted scalar (YAML 1.2 §7.3.1); characters that YAML or a terminal would not take
+    /// as they are become escapes.
+    static func quoted(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate,
+                .unassigned:
+                let digits = String(scalar.value, radix: 16)
+                result += "\\U" + String(repeating: "0", count: 8 - digits.count) + digits
+            default:
+                if scalar == "\"" || scalar == "\\" { result += "\\" }
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+}

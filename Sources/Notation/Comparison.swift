@@ -1,10 +1,12 @@
 extension Span where Element == UInt8 {
     /// Whether the bytes are those of `text`, letter case counting.
+    @inline(__always)
     package func equals(_ text: StaticString) -> Bool {
         count == text.utf8CodeUnitCount && starts(with: text)
     }
 
     /// Whether the bytes begin with those of `text`, letter case counting.
+    @inline(__always)
     package func starts(with text: StaticString) -> Bool {
         guard count >= text.utf8CodeUnitCount else { return false }
         for index in 0..<text.utf8CodeUnitCount where self[index] != text.utf8Start[index] {
@@ -15,11 +17,13 @@ extension Span where Element == UInt8 {
 
     /// Whether the bytes are those of `lowercase`, ASCII letter case not counting. `lowercase` must
     /// be written in lower case.
+    @inline(__always)
     package func equals(lowercase: StaticString) -> Bool {
         count == lowercase.utf8CodeUnitCount && starts(withLowercase: lowercase)
     }
 
     /// Whether the bytes begin with those of `lowercase`, as for `equals(lowercase:)`.
+    @inline(__always)
     package func starts(withLowercase lowercase: StaticString) -> Bool {
         guard count >= lowercase.utf8CodeUnitCount else { return false }
         for index in 0..<lowercase.utf8CodeUnitCount

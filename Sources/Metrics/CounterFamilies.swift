@@ -74,6 +74,10 @@ struct CounterFamily: Sendable {
 
     private static let upstreams = [
         CounterFamily(
+            "pinfold_illegal_transitions",
+            "Exchanges that took a step they may not take, and were cut off: faults of the program.",
+            .illegalTransitions),
+        CounterFamily(
             "pinfold_upstream_connections_created", "Upstream connections that were made.",
             .upstreamConnectionsCreated),
         CounterFamily(

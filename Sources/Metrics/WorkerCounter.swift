@@ -43,6 +43,8 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case retriesSuperseded
     case retriesValidationFailed
     case retriesStoredBodyUnreadable
+    /// Faults of the program: an exchange took a step that it may not take.
+    case illegalTransitions
     case upstreamBytesReceived
     case upstreamBytesSent
 

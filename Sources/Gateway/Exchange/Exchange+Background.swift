@@ -29,7 +29,7 @@ extension Exchange {
         toRevalidate response: CachedResponse, _ key: CacheKey, for other: Exchange
     ) -> Bool {
         guard copyRequest(of: other) else { return false }
-        phase = .routing
+        become(.routing)
         listener = nil
         peer = nil
         onBehalfOf = other.peer

@@ -79,7 +79,7 @@ extension Exchange {
     }
 
     private func follow(_ leader: Exchange, for milliseconds: Int64) {
-        phase = .waiting
+        become(.waiting)
         let line = leader.followers ?? FollowerLine()
         leader.followers = line
         line.waiting.append(self)
@@ -132,7 +132,7 @@ extension Exchange {
 
     private func lookUpAgain() {
         guard phase == .waiting, let origin else { return }
-        phase = .routing
+        become(.routing)
         // Under another configuration what is stored may not be used.
         origin.policy === worker.policy ? lookUp() : forward()
     }

@@ -17,7 +17,7 @@ extension Exchange {
         guard phase != .ended else { return }
         releaseUpstream()
         report()
-        phase = .ended
+        become(.ended)
         endRevalidation()
         let client = clientReference
         clientReference = nil
@@ -49,7 +49,7 @@ extension Exchange {
         guard phase != .ended else { return }
         releaseUpstream()
         report()
-        phase = .ended
+        become(.ended)
         clientReference = nil
         worker.recycle(self)
     }

@@ -9,7 +9,7 @@ extension Exchange {
     func forward(fresh: Bool = false) {
         guard let origin = currentOrigin() else { return }
         guard fresh || mayConnect(to: origin) else { return }
-        phase = .connecting
+        become(.connecting)
         worker.upstreams.acquire(origin, for: self, fresh: fresh)
         // Still waiting: the wait has a bound of its own where no connection is being made.
         if phase == .connecting, register() {
@@ -61,7 +61,7 @@ extension Exchange {
             "connection",
             ["server": "\(upstream.endpoint)", "reused": "\(upstreamWasReused)"])
         if worker.shared.accessLog != nil { upstreamVersion = upstream.transport.version }
-        phase = .forwarding
+        become(.forwarding)
         requestTime = worker.wallSeconds
         sentAt = Clock.monotonicMicroseconds()
         if let store = worker.shared.store {

@@ -28,7 +28,7 @@ extension Exchange {
             uploadsOf = limit
             return true
         case .gather:
-            phase = .gathering
+            become(.gathering)
             if gathered == nil { gathered = GatheredContent(worker.loop.buffers) }
             client?.resumeRequestBody()
         case .wait: waitForUploads(origin)
@@ -38,7 +38,7 @@ extension Exchange {
 
     private func waitForUploads(_ origin: Origin) {
         let now = worker.loop.now
-        phase = .gathering
+        become(.gathering)
         if uploadWaitEnds == 0 {
             uploadWaitEnds =
                 now + origin.policy.configuration.timeouts.connectMilliseconds * 2 + 1000

@@ -65,14 +65,14 @@ extension Exchange {
     }
 
     private func load(_ key: CacheKeyView, _ variants: [VaryKey], from store: CacheStore) {
-        phase = .loading
+        become(.loading)
         let (token, mailbox) = (token, worker.mailbox)
         let options = cacheOptions
         let accepted = store.load(key, variants, policy: options) {
             mailbox.post(.loaded(token, $0))
         }
         if !accepted {
-            phase = .routing
+            become(.routing)
             missed(.uriMiss)
         }
     }
@@ -80,7 +80,7 @@ extension Exchange {
     /// The disk tier's answer.
     func loaded(_ result: LoadResult) {
         guard phase == .loading else { return }
-        phase = .routing
+        become(.routing)
         guard clientReference != nil else { return finish() }
         switch result {
         case .found(let responses):

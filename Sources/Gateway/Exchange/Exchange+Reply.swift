@@ -45,7 +45,7 @@ extension Exchange {
         fields: (inout HeadWriter) -> Void = { _ in }, body: () -> [UInt8]
     ) {
         guard let client else { return finish() }
-        phase = .replying
+        become(.replying)
         self.status = status
         let content = body()
         let head = worker.loop.buffers.takeSmall()

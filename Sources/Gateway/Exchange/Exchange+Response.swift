@@ -82,7 +82,7 @@ extension Exchange {
         head.end = writer.count
         status = response.status
         responseHeadSent = true
-        phase = .forwarding
+        become(.forwarding)
         isEventStream = upstream?.isEventStream ?? false
         if isEventStream { client.expectPauses() }
         // Not flushed: a body that is there already leaves in the same write as its head.

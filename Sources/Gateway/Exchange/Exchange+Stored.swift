@@ -13,7 +13,7 @@ extension Exchange {
         cacheStatus: CacheStatus? = nil
     ) {
         guard let client else { return finish() }
-        phase = .serving
+        become(.serving)
         let headBytes = fresh?.head.count ?? stored.head.count
         let head = buffer(for: headBytes + HitHead.maximumAddedBytes)
         var writer = HeadWriter(head.writable)
@@ -93,7 +93,7 @@ extension Exchange {
         serving = nil
         stored = nil
         validation = nil
-        phase = .routing
+        become(.routing)
         missed(.uriMiss)
     }
 

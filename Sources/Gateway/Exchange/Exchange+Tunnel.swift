@@ -17,7 +17,7 @@ extension Exchange {
         hostLabel = policy.route(entryIndex: target.entryIndex)
         if let refusal = target.refusal { return reply(with: refusal, closing: false) }
         guard isAdmitted() else { return }
-        phase = .tunnelling
+        become(.tunnelling)
         let reachability = policy.reachability(host: host, port: request.port)
         let timeouts = policy.timeouts(entryIndex: target.entryIndex)
         let operation = ConnectOperation(
@@ -111,7 +111,7 @@ extension Exchange {
     private func relay(
         _ transport: Transport, earlyFromUpstream: Buffer?, _ timeouts: TimeoutsConfiguration
     ) {
-        phase = .tunnelling
+        become(.tunnelling)
         let account = clientReference?.account
         guard let detached = client?.detach() else {
             Descriptors.close(transport.descriptor)

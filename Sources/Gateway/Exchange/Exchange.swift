@@ -18,41 +18,14 @@ import Notation
 /// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
 /// One without a client asks about a stored response in the background (`Exchange+Background`).
 ///
-///     routing ──► loading ──► waiting ──► gathering ──► connecting ──► forwarding ──► ended
-///        │           └─► serving ◄──┴───────────────────────────────────────┘ (304)     ▲
-///        ├─► serving (hit) ─────────────────────────────────────────────────────────────┤
-///        ├─► replying ──────────────────────────────────────────────────────────────────┤
-///        └─► tunnelling ──► relay ──────────────────────────────────────────────────────┘
-///
-/// Steps on the way to the right may be passed over: few requests wait for another's response, and
-/// only one whose content trickles in is gathered.
+/// Which phase may follow on which is ``ExchangePhase``'s.
 ///
 /// It sees heads, body parts and ends; which protocol version carries them is known to the client
 /// stream and the upstream connection only. Objects are used again for other exchanges.
 final class Exchange: EventHandler, UpstreamConsumer, LineMember {
-    /// Where the exchange is.
-    enum Phase {
-        case ended
-        case routing
-        /// The disk tier is asked.
-        case loading
-        /// The response to another exchange's request is waited for.
-        case waiting
-        /// The request's content is taken in before a connection is asked for.
-        case gathering
-        /// A connection is waited for.
-        case connecting
-        case forwarding
-        /// A stored response is being sent.
-        case serving
-        /// A reply of the gateway's own is being sent.
-        case replying
-        /// CONNECT: the connection to the destination is waited for.
-        case tunnelling
-    }
-
     let worker: Worker
-    var phase = Phase.ended
+    /// Where it is; `become` changes it.
+    var phase = ExchangePhase.ended
     /// The client; nil once it is gone.
     var clientReference: ClientConnection?
 
@@ -216,7 +189,7 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     }
 
     private func prepare(client: ClientConnection, listener: Listener, peer: Endpoint) {
-        phase = .routing
+        become(.routing)
         clientReference = client
         self.listener = listener
         self.peer = peer

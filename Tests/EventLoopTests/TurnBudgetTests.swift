@@ -48,7 +48,7 @@ import Testing
 @Suite struct RunQueueTests {
     /// Asks for another turn as long as it has something to do.
     private final class Worker: EventHandler {
-        let loop: EventLoop
+        unowned let loop: EventLoop
         var left: Int
         var turns: [UInt64] = []
         var onWork: (() -> Void)?
@@ -85,7 +85,9 @@ import Testing
         try loop.add(bystander, descriptor: pair.right.fd)
         loop.turn(waitingAtMost: 0)
         let seen = bystander.events.count
-        worker.onWork = { if worker.left == 90 { send("x", to: pair.left) } }
+        worker.onWork = { [unowned worker] in
+            if worker.left == 90 { send("x", to: pair.left) }
+        }
         loop.requeue(worker)
         while worker.left > 89 { loop.turn() }
         #expect(bystander.events.count == seen + 1)

@@ -75,7 +75,7 @@ struct CounterFamily: Sendable {
     private static let upstreams = [
         CounterFamily(
             "pinfold_illegal_transitions",
-            "Exchanges that took a step they may not take, and were cut off: faults of the program.",
+            "Exchanges cut off for a step that they may not take: faults of the program.",
             .illegalTransitions),
         CounterFamily(
             "pinfold_upstream_connections_created", "Upstream connections that were made.",

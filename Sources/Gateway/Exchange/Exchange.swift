@@ -12,8 +12,8 @@ import Notation
 /// The phases are in the files beside this one, in the order in which a request passes them:
 /// `Exchange+Route` (who is asked, may they be), `Exchange+Lookup` (what the cache says),
 /// `Exchange+Collapse` (waiting for another's response), `Exchange+Gather` (content that trickles
-/// in), `Exchange+Forward` (the way upstream, the request's body, the one retry),
-/// `Exchange+Response` (the answer), `Exchange+Storing` (stored while it streams),
+/// in), `Exchange+Forward` (the way upstream, the request's body), `Exchange+Retry` (sending it
+/// another time), `Exchange+Response` (the answer), `Exchange+Storing` (stored while it streams),
 /// `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
 /// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
 /// One without a client asks about a stored response in the background (`Exchange+Background`).

@@ -13,7 +13,7 @@ import TLS
 /// write to `mailbox`.
 ///
 /// What it owns refers to it with plain references that never change: the compiler then knows that
-/// the worker lives while they do, and counts no references on the way through it (a tenth of the
+/// the worker lives while they do, and counts no references on the way through it (7 % of the
 /// instructions of a hit). ``close()`` breaks the cycles.
 final class Worker {
     let index: Int

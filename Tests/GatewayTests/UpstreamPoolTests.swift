@@ -1,0 +1,339 @@
+import EventLoop
+import Testing
+
+@testable import Gateway
+
+@Suite("The pool of connections to servers")
+struct UpstreamPoolTests {
+    private let server: ScriptedServer
+
+    init() throws { server = try ScriptedServer() }
+
+    // MARK: Idle connections
+
+    @Test("gives an idle connection to the next who asks, at once")
+    func reuse() throws {
+        let still = try StillWorker.reachingLoopback()
+        let (first, peer) = try still.exchange(server)
+        still.answer(first, from: peer)
+        let origin = try still.origin(server)
+        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
+
+        let second = try still.acquire(server)
+        #expect(second.events == [.ready])
+        #expect(second.upstream === first.lastUpstream)
+        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
+        #expect(still.worker.metrics.value(.upstreamConnectionsReused) == 1)
+        #expect(openConnections(toPort: server.port) == 1)
+    }
+
+    @Test("makes a new connection for who wants one that carried nothing before")
+    func fresh() throws {
+        let still = try StillWorker.reachingLoopback()
+        let (first, peer) = try still.exchange(server)
+        still.answer(first, from: peer)
+        let second = try still.acquire(server, fresh: true)
+        #expect(second.events.isEmpty)
+        _ = try still.peer(of: server)
+        still.turn(until: "it is ready") { second.isReady }
+        #expect(second.upstream !== first.lastUpstream)
+        #expect(
+            still.counts(try still.origin(server))
+                == PoolCounts(places: 2, allPlaces: 2, open: 2, idle: 1))
+    }
+
+    @Test("gives the connection that was used last, so that the others can fall out of use")
+    func lastUsedFirst() throws {
+        let still = try StillWorker.reachingLoopback()
+        let (first, peer) = try still.exchange(server)
+        let (second, other) = try still.exchange(server)
+        still.answer(first, from: peer)
+        still.answer(second, from: other)
+        #expect(try still.acquire(server).upstream === second.lastUpstream)
+        #expect(try still.acquire(server).upstream === first.lastUpstream)
+    }
+
+    @Test("keeps no connection that its server has closed")
+    func closedWhileIdle() throws {
+        let still = try StillWorker.reachingLoopback()
+        let (first, peer) = try still.exchange(server)
+        still.answer(first, from: peer)
+        peer.close()
+        still.turn(until: "it is given up") { openConnections(toPort: server.port) == 0 }
+        #expect(still.counts(try still.origin(server)) == PoolCounts())
+    }
+
+    @Test("looks at the socket first for a request that may not be sent twice")
+    func checkedBeforeUse() throws {
+        let still = try StillWorker.reachingLoopback()
+        let (first, peer) = try still.exchange(server)
+        still.answer(first, from: peer)
+        peer.close()
+        let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        consumer.mayBeRepeated = false
+        try still.acquire(server, for: consumer)
+        #expect(!consumer.isReady, "the event of the end has not been told yet")
+        let next = try still.peer(of: server)
+        still.turn(until: "the request arrives") { !next.read().isEmpty }
+        #expect(consumer.upstream !== first.lastUpstream)
+        #expect(openConnections(toPort: server.port) == 1)
+    }
+
+    @Test("takes nothing that an idle connection's server says for a response")
+    func spokenWhileIdle() throws {
+        let still = try StillWorker.reachingLoopback()
+        let (first, peer) = try still.exchange(server)
+        still.answer(first, from: peer)
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        still.turn(until: "it is closed") { peer.hasEnded }
+        #expect(still.counts(try still.origin(server)) == PoolCounts())
+        #expect(first.events == [.ready, .head(204), .ended(trailers: nil)])
+    }
+
+    @Test("refuses a connection whose server has spoken before it was asked")
+    func spokenUnasked() throws {
+        let still = try StillWorker.reachingLoopback()
+        let consumer = try still.acquire(server)
+        let peer = try still.peer(of: server)
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        still.turn(until: "it fails") { consumer.isOver }
+        #expect(
+            consumer.events == [.failed(.server(.upstreamSpokeUnasked), responseStarted: false)])
+        #expect(peer.hasEnded)
+        #expect(peer.text.isEmpty, "no request was sent")
+        #expect(still.counts(try still.origin(server)) == PoolCounts())
+    }
+
+    @Test("closes a connection that was idle for its time")
+    func idleTime() throws {
+        let still = try StillWorker.reachingLoopback()
+        let (first, peer) = try still.exchange(server)
+        still.answer(first, from: peer)
+        first.lastUpstream?.deadlineReached()
+        #expect(peer.hasEnded)
+        #expect(still.counts(try still.origin(server)) == PoolCounts())
+    }
+
+    // MARK: Waiting
+
+    @Test("lets who finds no place wait, first come first served")
+    func firstComeFirstServed() throws {
+        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
+        let (first, peer) = try still.exchange(server)
+        let waiting = try (0..<3).map { _ in try still.acquire(server) }
+        let origin = try still.origin(server)
+        #expect(
+            still.counts(origin)
+                == PoolCounts(places: 1, allPlaces: 1, waitingExchanges: 3, open: 1, waiting: 3))
+        var current = first
+        for (index, next) in waiting.enumerated() {
+            peer.forget()
+            still.answer(current, from: peer)
+            #expect(waiting.map(\.isReady) == (0..<3).map { $0 == index })
+            still.turn(until: "the request arrives") { !peer.read().isEmpty }
+            #expect(next.upstream === first.lastUpstream)
+            current = next
+        }
+        still.answer(current, from: peer)
+        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
+        #expect(still.worker.metrics.value(.poolWaits) == 3)
+        #expect(openConnections(toPort: server.port) == 1)
+    }
+
+    @Test("makes another connection for who waits when the one before cannot be kept")
+    func notKept() throws {
+        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
+        let (first, peer) = try still.exchange(server)
+        let second = try still.acquire(server)
+        peer.send("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        let next = try still.peer(of: server)
+        still.turn(until: "the request arrives") { !next.read().isEmpty }
+        #expect(first.isOver && second.isReady)
+        #expect(
+            still.counts(try still.origin(server))
+                == PoolCounts(places: 1, allPlaces: 1, open: 1))
+    }
+
+    @Test("makes way for who wants a connection that carried nothing: the idle one is closed")
+    func freshAtTheLimit() throws {
+        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
+        let (first, peer) = try still.exchange(server)
+        still.answer(first, from: peer)
+        let second = try still.acquire(server, fresh: true)
+        #expect(peer.hasEnded)
+        let next = try still.peer(of: server)
+        still.turn(until: "the request arrives") { !next.read().isEmpty }
+        #expect(second.isReady)
+        #expect(
+            still.counts(try still.origin(server))
+                == PoolCounts(places: 1, allPlaces: 1, open: 1))
+    }
+
+    @Test("refuses who comes when as many wait as may")
+    func tooManyPending() throws {
+        let still = try StillWorker.reachingLoopback(
+            "limits: { upstreamPerHost: 1, pending: 1 }")
+        let (first, peer) = try still.exchange(server)
+        let second = try still.acquire(server)
+        let third = try still.acquire(server)
+        #expect(second.events.isEmpty)
+        #expect(third.events == [.failed(.gateway(.tooManyPending), responseStarted: false)])
+        #expect(still.worker.metrics.value(.poolWaitRefusals) == 1)
+        #expect(still.counts(try still.origin(server)).waitingExchanges == 1)
+        still.answer(first, from: peer)
+        #expect(second.isReady)
+    }
+
+    @Test("frees the place in the line of who gives up")
+    func abandoned() throws {
+        let still = try StillWorker.reachingLoopback(
+            "limits: { upstreamPerHost: 1, pending: 2 }")
+        let origin = try still.origin(server)
+        let (first, peer) = try still.exchange(server)
+        let second = try still.acquire(server)
+        let third = try still.acquire(server)
+        still.worker.upstreams.abandon(origin, second)
+        still.worker.upstreams.abandon(origin, second)
+        #expect(still.counts(origin).waitingExchanges == 1)
+        let fourth = try still.acquire(server)
+        #expect(!fourth.isOver)
+        still.answer(first, from: peer)
+        #expect([second, third, fourth].map(\.isReady) == [false, true, false])
+        #expect(second.events.isEmpty)
+        still.worker.upstreams.abandon(origin, fourth)
+        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
+    }
+
+    @Test("keeps the connection that was made for who gave up meanwhile")
+    func abandonedWhileConnecting() throws {
+        let still = try StillWorker.reachingLoopback()
+        let origin = try still.origin(server)
+        let consumer = try still.acquire(server)
+        let peer = try still.peer(of: server)
+        still.worker.upstreams.abandon(origin, consumer)
+        still.turn(until: "it is established") { origin.open == 1 }
+        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
+        #expect(try still.acquire(server).isReady)
+        still.turn(until: "the request arrives") { !peer.read().isEmpty }
+        #expect(consumer.events.isEmpty)
+    }
+
+    @Test("sends those who wait back to find their origin anew when its policy goes")
+    func retired() throws {
+        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 2 }")
+        let origin = try still.origin(server)
+        let (first, idlePeer) = try still.exchange(server)
+        let (busy, busyPeer) = try still.exchange(server)
+        let waiting = try (0..<2).map { _ in try still.acquire(server) }
+        still.worker.upstreams.abandon(origin, waiting[1])
+        still.worker.upstreams.retire(origin)
+        #expect(
+            waiting[0].events == [.failed(.gateway(.superseded), responseStarted: false)])
+        #expect(waiting[1].events.isEmpty)
+        #expect(still.counts(origin) == PoolCounts(places: 2, allPlaces: 2, open: 2))
+
+        still.answer(first, from: idlePeer)
+        still.worker.upstreams.retire(origin)
+        #expect(idlePeer.hasEnded)
+        #expect(!busyPeer.hasEnded, "what is in use ends with its exchange")
+        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
+        still.answer(busy, from: busyPeer)
+    }
+
+    // MARK: All origins together
+
+    @Test("closes the longest idle connection of all for another origin's")
+    func totalLimit() throws {
+        let still = try StillWorker.reachingLoopback("limits: { connections: 2 }")
+        let servers = [server, try ScriptedServer(), try ScriptedServer()]
+        let (first, peer) = try still.exchange(servers[0])
+        still.answer(first, from: peer)
+        let (second, other) = try still.exchange(servers[1])
+        still.answer(second, from: other)
+        let (third, _) = try still.exchange(servers[2])
+        #expect(third.isReady)
+        #expect(peer.hasEnded && !other.hasEnded)
+        #expect(still.counts(try still.origin(servers[0])).places == 0)
+        #expect(
+            still.counts(try still.origin(servers[1]))
+                == PoolCounts(places: 1, allPlaces: 2, open: 2, idle: 1))
+    }
+
+    @Test("connects for who waits elsewhere when a place among all comes free")
+    func starved() throws {
+        let still = try StillWorker.reachingLoopback("limits: { connections: 1 }")
+        let other = try ScriptedServer()
+        let (first, peer) = try still.exchange(server)
+        let second = try still.acquire(other)
+        still.settle()
+        #expect(other.accept() == nil)
+        #expect(
+            still.counts(try still.origin(other))
+                == PoolCounts(allPlaces: 1, waitingExchanges: 1, open: 1, waiting: 1))
+        still.answer(first, from: peer)
+        let next = try still.peer(of: other)
+        still.turn(until: "the request arrives") { !next.read().isEmpty }
+        #expect(second.isReady)
+        #expect(peer.hasEnded, "it makes room instead of being kept")
+        #expect(
+            still.counts(try still.origin(other)) == PoolCounts(places: 1, allPlaces: 1, open: 1))
+        #expect(still.counts(try still.origin(server)).places == 0)
+    }
+
+    // MARK: Places
+
+    /// The ways in which an exchange and its connection can end.
+    enum Ending: CaseIterable {
+        case refusedPort, reset, closedBeforeHead, truncated, malformed, notPersistent
+        case cancelled, timedOut, detached, closedWhileIdle, spokeUnasked, poolEnds
+    }
+
+    @Test("gives places back once, whatever ends a connection", arguments: Ending.allCases)
+    func placesComeBack(_ ending: Ending) throws {
+        let still = try StillWorker.reachingLoopback()
+        let server = try ScriptedServer(listens: ending != .refusedPort)
+        let origin = try still.origin(server)
+        let handlers = still.worker.loop.handlerCount
+        for _ in 0..<2 {
+            try end(ending, still, server)
+            still.turn(until: "nothing is open") { openConnections(toPort: server.port) == 0 }
+            #expect(still.counts(origin) == PoolCounts())
+            #expect(origin.isUnused)
+            #expect(still.worker.upstreams.byLimit.isEmpty)
+            #expect(still.worker.loop.handlerCount == handlers)
+        }
+        still.settle()
+        #expect(still.worker.loop.buffers.outstanding == 0)
+    }
+
+    private func end(_ ending: Ending, _ still: StillWorker, _ server: ScriptedServer) throws {
+        if ending == .refusedPort || ending == .spokeUnasked {
+            let consumer = try still.acquire(server)
+            if ending == .spokeUnasked { try still.peer(of: server).send("220 hello\r\n") }
+            return still.turn(until: "it fails") { consumer.isOver }
+        }
+        let (consumer, peer) = try still.exchange(server)
+        switch ending {
+        case .refusedPort, .spokeUnasked: return
+        case .reset: peer.reset()
+        case .closedBeforeHead: peer.close()
+        case .truncated:
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc")
+            peer.close()
+        case .malformed: peer.send("HTTP/1.1 two hundred\r\n\r\n")
+        case .notPersistent: peer.send("HTTP/1.0 204 No Content\r\n\r\n")
+        case .cancelled: return consumer.upstream?.cancel() ?? ()
+        case .timedOut: consumer.upstream?.deadlineReached()
+        case .detached:
+            let detached = try #require(consumer.upstream).detach()
+            return Descriptors.close(detached.transport.descriptor)
+        case .closedWhileIdle:
+            still.answer(consumer, from: peer)
+            return peer.close()
+        case .poolEnds:
+            still.answer(consumer, from: peer)
+            return still.worker.upstreams.closeIdle(try still.origin(server), .draining)
+        }
+        still.turn(until: "it is over") { consumer.isOver }
+    }
+}

@@ -125,6 +125,7 @@ static inline ssize_t pinfold_send(int descriptor, const void *bytes, size_t cou
 
 static const uint64_t pinfold_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
 static const uint64_t pinfold_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+static const uint64_t pinfold_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;
 
 enum {
     pinfold_EAGAIN = EAGAIN,

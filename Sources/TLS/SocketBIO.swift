@@ -3,6 +3,11 @@ import COpenSSL
 /// What a connection's BIO knows of its socket.
 struct SocketState {
     let fileDescriptor: Int32
+    /// Bytes that were read from the socket before the connection was made: they are received
+    /// first. Empty when there are none left.
+    private(set) var early = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    /// How many of them were received.
+    private var earlyTaken = 0
     /// The errno of the last receive or send that failed for good.
     var errorNumber: Int32 = 0
     /// Whether the last receive got fewer bytes than it had room for: the socket was empty then.
@@ -19,10 +24,32 @@ struct SocketState {
 
     /// Receives of one operation: more than a full buffer of content needs.
     static let receivesPerOperation = 8
-    /// Handshake messages that a server may send after the handshake, over the life of a
+    /// Handshake messages that a peer may send after the handshake, over the life of a
     /// connection: session tickets and key updates, of which each costs as much as many records of
     /// content.
     static let lateMessageLimit = 256
+
+    init(fileDescriptor: Int32, early bytes: UnsafeRawBufferPointer) {
+        self.fileDescriptor = fileDescriptor
+        guard bytes.count > 0 else { return }
+        early = .allocate(byteCount: bytes.count, alignment: 1)
+        early.copyMemory(from: bytes)
+    }
+
+    /// Gives out as many of the early bytes as there is room for.
+    mutating func takeEarly(into bytes: UnsafeMutableRawPointer?, capacity: Int) -> Int {
+        let count = min(capacity, early.count - earlyTaken)
+        guard let bytes, let start = early.baseAddress else { return 0 }
+        bytes.copyMemory(from: start + earlyTaken, byteCount: count)
+        earlyTaken += count
+        if earlyTaken == early.count { forgetEarly() }
+        return count
+    }
+
+    mutating func forgetEarly() {
+        early.deallocate()
+        early = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    }
 
     var hasTooManyMessages: Bool { lateMessages > Self.lateMessageLimit }
 
@@ -79,6 +106,11 @@ enum SocketBIO {
                 return -1
             }
             socket.pointee.receivesLeft -= 1
+            if !socket.pointee.early.isEmpty {
+                socket.pointee.isDrained = false
+                count?.pointee = socket.pointee.takeEarly(into: bytes, capacity: capacity)
+                return 1
+            }
             while true {
                 let received = pinfold_receive(socket.pointee.fileDescriptor, bytes, capacity)
                 if received > 0 {

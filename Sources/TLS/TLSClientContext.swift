@@ -2,27 +2,6 @@ import COpenSSL
 import Pinning
 import Synchronization
 
-/// The versions that can be required.
-package enum TLSVersion: Hashable, Sendable, CaseIterable {
-    case tls12
-    case tls13
-
-    /// As configurations write it.
-    package var text: String {
-        switch self {
-        case .tls12: "1.2"
-        case .tls13: "1.3"
-        }
-    }
-
-    var number: Int32 {
-        switch self {
-        case .tls12: TLS1_2_VERSION
-        case .tls13: TLS1_3_VERSION
-        }
-    }
-}
-
 /// How servers are spoken to and judged.
 package struct TLSClientSettings: Hashable, Sendable {
     package var minimumVersion = TLSVersion.tls12
@@ -37,10 +16,6 @@ package struct TLSClientSettings: Hashable, Sendable {
 /// number of threads at once. Making one digests the pins, so make it when configuration changes,
 /// never per connection.
 package final class TLSClientContext: @unchecked Sendable {
-    /// Bytes that one receive takes from the socket at most: two full records.
-    private static let receiveBytes = 32 * 1024
-    /// The longest protocol name (RFC 7301 §3.1).
-    private static let protocolNameBytes = 255
     private static let identities = Atomic<UInt64>(0)
 
     /// Differs between all contexts of the process.
@@ -78,13 +53,6 @@ package final class TLSClientContext: @unchecked Sendable {
         self.roots = roots
         self.sessions = sessions
         identity = TLSClientContext.identities.wrappingAdd(1, ordering: .relaxed).newValue
-        SSL_CTX_set_info_callback(context) { ssl, event, value in
-            if event & SSL_CB_LOOP != 0 {
-                TLSClientConnection.from(ssl)?.noteHandshakeMessage()
-            } else if event & SSL_CB_WRITE_ALERT == SSL_CB_WRITE_ALERT {
-                TLSClientConnection.from(ssl)?.noteSentAlert(value)
-            }
-        }
         guard sessions != nil else { return }
         let mode = SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL
         _ = pinfold_SSL_CTX_set_session_cache_mode(context, Int(mode))
@@ -124,34 +92,15 @@ package final class TLSClientContext: @unchecked Sendable {
     private static func makeContext(
         _ settings: TLSClientSettings
     ) throws(TLSContextError) -> OpaquePointer {
-        guard let context = SSL_CTX_new(TLS_client_method()) else {
-            throw .library(ErrorQueue.drain())
-        }
-        do throws(TLSContextError) {
+        try LibraryContext.make(TLS_client_method()) { (context) throws(TLSContextError) in
             try configure(context, settings)
-        } catch {
-            SSL_CTX_free(context)
-            throw error
         }
-        return context
     }
 
     private static func configure(
         _ context: OpaquePointer, _ settings: TLSClientSettings
     ) throws(TLSContextError) {
-        guard pinfold_SSL_CTX_set_min_proto_version(context, settings.minimumVersion.number) == 1
-        else { throw .library(ErrorQueue.drain()) }
-        let options =
-            pinfold_SSL_OP_NO_COMPRESSION | pinfold_SSL_OP_NO_RENEGOTIATION
-        SSL_CTX_set_options(context, options)
-        // Partial writes and a moving buffer: callers write from ring buffers. Released buffers: an
-        // idle connection holds none.
-        let modes =
-            SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
-            | SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY
-        _ = pinfold_SSL_CTX_set_mode(context, Int(modes))
-        pinfold_SSL_CTX_set_read_ahead(context, 1)
-        SSL_CTX_set_default_read_buffer_len(context, receiveBytes)
+        try LibraryContext.configure(context, minimumVersion: settings.minimumVersion)
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
         SSL_CTX_set_cert_verify_callback(
             context,
@@ -163,14 +112,7 @@ package final class TLSClientContext: @unchecked Sendable {
                 else { return 0 }
                 return connection.judge(storeContext) ? 1 : 0
             }, nil)
-        var wire: [UInt8] = []
-        for name in settings.applicationProtocols {
-            guard (1...protocolNameBytes).contains(name.utf8.count) else {
-                throw .library("not an application protocol: \(name)")
-            }
-            wire.append(UInt8(name.utf8.count))
-            wire.append(contentsOf: name.utf8)
-        }
+        let wire = try LibraryContext.wireForm(settings.applicationProtocols)
         guard wire.isEmpty || SSL_CTX_set_alpn_protos(context, wire, UInt32(wire.count)) == 0 else {
             throw .library(ErrorQueue.drain())
         }

@@ -1,23 +1,23 @@
 import COpenSSL
 import Pinning
 
-/// Why a TLS connection failed.
+/// Why a TLS connection failed. The descriptions are a client's; ``text(of:)`` has a server's, too.
 package enum TLSError: Error, Hashable, Sendable {
     /// The server was refused by the security policy: nothing was sent but an alert.
     case trust(TrustFailure)
-    /// The server sent a fatal alert: its code (RFC 8446 §6) and name.
+    /// The peer sent a fatal alert: its code (RFC 8446 §6) and name.
     case alertReceived(code: UInt8, name: String)
     /// There is no version that both sides allow.
     case versionRefused
-    /// What the server sent is not TLS.
+    /// What the peer sent is not TLS.
     case notTLS
-    /// The connection ended without the server's close_notify.
+    /// The connection ended without the peer's close_notify.
     case truncated
     /// The socket failed with this errno.
     case transport(errorNumber: Int32)
-    /// The server broke the protocol, in the library's words.
+    /// The peer broke the protocol, in the library's words.
     case protocolViolation(String)
-    /// More handshake messages after the handshake than any honest server sends.
+    /// More handshake messages after the handshake than any honest peer sends.
     case tooManyMessages
     /// The handshake ended without proof of who the server is.
     case unauthenticated
@@ -43,19 +43,22 @@ package enum TLSError: Error, Hashable, Sendable {
 
 extension TLSError: CustomStringConvertible {
     /// One sentence for an error reply and the log.
-    package var description: String {
+    package var description: String { text(of: "server") }
+
+    /// The same sentence, where `peer` is what the other side is called.
+    package func text(of peer: String) -> String {
         switch self {
         case .trust(let failure): failure.description
-        case .alertReceived(let code, let name): "the server sent the alert \(name) (\(code))"
-        case .versionRefused: "the server supports no TLS version that is allowed"
-        case .notTLS: "what the server sent is not TLS"
-        case .truncated: "the server closed the connection without ending the TLS session"
-        case .transport(let number): transportText(number)
-        case .protocolViolation(let reason): "the server broke the TLS protocol: \(reason)"
+        case .alertReceived(let code, let name): "the \(peer) sent the alert \(name) (\(code))"
+        case .versionRefused: "the \(peer) supports no TLS version that is allowed"
+        case .notTLS: "what the \(peer) sent is not TLS"
+        case .truncated: "the \(peer) closed the connection without ending the TLS session"
+        case .transport(let number): transportText(number, peer)
+        case .protocolViolation(let reason): "the \(peer) broke the TLS protocol: \(reason)"
         case .tooManyMessages:
-            "the server sent more than \(SocketState.lateMessageLimit) handshake messages "
+            "the \(peer) sent more than \(SocketState.lateMessageLimit) handshake messages "
                 + "after the handshake (key updates, session tickets)"
-        case .unauthenticated: "the handshake did not prove who the server is"
+        case .unauthenticated: "the handshake did not prove who the \(peer) is"
         case .resources(let reason): "no TLS state could be made: \(reason)"
         }
     }
@@ -74,6 +77,8 @@ package enum TLSContextError: Error, Hashable, Sendable {
     case pin(pinset: String, CertificateError)
     /// A pinset that no server can pass.
     case pinset(name: String, PinsetProblem)
+    /// A server's certificate or key that cannot be used.
+    case identity(TLSIdentityError)
     /// The library refused, in its words.
     case library(String)
 }
@@ -89,6 +94,7 @@ extension TLSContextError: CustomStringConvertible {
             "pinset \(pinset), anchor \(index + 1): \(error)"
         case .pin(let pinset, let error): "pinset \(pinset): \(error)"
         case .pinset(let name, let problem): "pinset \(name): \(problem.problem)"
+        case .identity(let error): "\(error)"
         case .library(let reason): "the TLS library refused: \(reason)"
         }
     }
@@ -129,7 +135,8 @@ extension TLSError {
         switch reason {
         case SSL_R_UNEXPECTED_EOF_WHILE_READING:
             return .truncated
-        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_PACKET_LENGTH_TOO_LONG:
+        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST,
+            SSL_R_PACKET_LENGTH_TOO_LONG:
             return .notTLS
         case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_VERSION_TOO_LOW, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
             return .versionRefused
@@ -143,12 +150,12 @@ extension TLSError {
 }
 
 /// What became of the connection, for the errnos that connections die of.
-private func transportText(_ number: Int32) -> String {
+private func transportText(_ number: Int32, _ peer: String) -> String {
     switch Int(number) {
-    case pinfold_ECONNRESET: "the server reset the connection"
-    case pinfold_EPIPE: "the server had closed the connection"
+    case pinfold_ECONNRESET: "the \(peer) reset the connection"
+    case pinfold_EPIPE: "the \(peer) had closed the connection"
     case pinfold_ETIMEDOUT: "the connection timed out"
-    case pinfold_EHOSTUNREACH, pinfold_ENETUNREACH: "the server became unreachable"
+    case pinfold_EHOSTUNREACH, pinfold_ENETUNREACH: "the \(peer) became unreachable"
     default: "the connection failed (errno \(number))"
     }
 }

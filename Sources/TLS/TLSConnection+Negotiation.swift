@@ -1,38 +1,30 @@
 import COpenSSL
 
-// What the client offers in a handshake, and what came of it.
+// What came of a handshake.
 
-extension TLSClientConnection {
-    /// What the connection is made under.
-    package var settings: TLSClientSettings { context.settings }
-
-    /// The name that is sent as SNI; nil for an address, which is not sent.
-    package var serverName: String? {
+extension TLSConnection {
+    /// The name that is sent as SNI; nil for none. Of a server's connection: what its client sent,
+    /// as it sent it, once the handshake has read it.
+    package final var serverName: String? {
         SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
     }
 
-    /// Whether a session of an earlier connection is offered for resumption.
-    package var offersSession: Bool { offeredFacts != nil }
-
-    /// Whether the handshake resumed a session.
-    package var isResumed: Bool { pinfold_SSL_session_reused(ssl) == 1 }
-
     /// The version in use; nil before the handshake.
-    package var version: TLSVersion? {
+    package final var version: TLSVersion? {
         guard isOpen else { return nil }
         return TLSVersion.allCases.first { $0.number == SSL_version(ssl) }
     }
 
     /// The cipher suite's name; nil before the handshake.
-    package var cipherSuite: String? {
+    package final var cipherSuite: String? {
         guard isOpen, let name = SSL_CIPHER_get_name(SSL_get_current_cipher(ssl)) else {
             return nil
         }
         return String(cString: name)
     }
 
-    /// What ALPN selected; nil if the server selected nothing.
-    package var applicationProtocol: String? {
+    /// What ALPN selected; nil if nothing was.
+    package final var applicationProtocol: String? {
         var start: UnsafePointer<UInt8>?
         var count: UInt32 = 0
         SSL_get0_alpn_selected(ssl, &start, &count)

@@ -1,0 +1,77 @@
+import COpenSSL
+
+/// The versions that can be required.
+package enum TLSVersion: Hashable, Sendable, CaseIterable {
+    case tls12
+    case tls13
+
+    /// As configurations write it.
+    package var text: String {
+        switch self {
+        case .tls12: "1.2"
+        case .tls13: "1.3"
+        }
+    }
+
+    var number: Int32 {
+        switch self {
+        case .tls12: TLS1_2_VERSION
+        case .tls13: TLS1_3_VERSION
+        }
+    }
+}
+
+/// What the library's contexts of clients and servers have in common.
+enum LibraryContext {
+    /// Bytes that one receive takes from the socket at most: two full records.
+    private static let receiveBytes = 32 * 1024
+    /// The longest protocol name (RFC 7301 §3.1).
+    private static let protocolNameBytes = 255
+
+    /// A context of a method, which is freed again if `configure` fails.
+    static func make(
+        _ method: OpaquePointer?,
+        configure: (OpaquePointer) throws(TLSContextError) -> Void
+    ) throws(TLSContextError) -> OpaquePointer {
+        guard let context = SSL_CTX_new(method) else { throw .library(ErrorQueue.drain()) }
+        do throws(TLSContextError) {
+            try configure(context)
+        } catch {
+            SSL_CTX_free(context)
+            throw error
+        }
+        return context
+    }
+
+    /// The version, and how connections use the library.
+    static func configure(
+        _ context: OpaquePointer, minimumVersion: TLSVersion
+    ) throws(TLSContextError) {
+        guard pinfold_SSL_CTX_set_min_proto_version(context, minimumVersion.number) == 1
+        else { throw .library(ErrorQueue.drain()) }
+        SSL_CTX_set_options(
+            context, pinfold_SSL_OP_NO_COMPRESSION | pinfold_SSL_OP_NO_RENEGOTIATION)
+        // Partial writes and a moving buffer: callers write from ring buffers. Released buffers: an
+        // idle connection holds none.
+        let modes =
+            SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+            | SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY
+        _ = pinfold_SSL_CTX_set_mode(context, Int(modes))
+        pinfold_SSL_CTX_set_read_ahead(context, 1)
+        SSL_CTX_set_default_read_buffer_len(context, receiveBytes)
+        TLSConnection.observe(context)
+    }
+
+    /// A list of protocols as ALPN has it: each name behind its length.
+    static func wireForm(_ protocols: [String]) throws(TLSContextError) -> [UInt8] {
+        var wire: [UInt8] = []
+        for name in protocols {
+            guard (1...protocolNameBytes).contains(name.utf8.count) else {
+                throw .library("not an application protocol: \(name)")
+            }
+            wire.append(UInt8(name.utf8.count))
+            wire.append(contentsOf: name.utf8)
+        }
+        return wire
+    }
+}

@@ -1,0 +1,135 @@
+import COpenSSL
+
+/// One TLS connection over a connected, non-blocking socket, which stays the caller's to close,
+/// after the connection is gone. What both sides have in common; ``TLSClientConnection`` and
+/// ``TLSServerConnection`` are the sides.
+///
+/// Belongs to one thread at a time. Made for edge-triggered polling: every operation goes on until
+/// it is done, the socket says EAGAIN, or it has done as much as one call does, and its result says
+/// which.
+///
+/// Everything but the sides' judgement is final, so that reading and writing are called directly.
+package class TLSConnection {
+    final let ssl: OpaquePointer
+    final let socket: UnsafeMutablePointer<SocketState>
+
+    /// Why the connection is broken; nil while it is not.
+    package private(set) final var failure: TLSError? {
+        didSet { isBroken = failure != nil }
+    }
+    /// Whether there is a `failure`, for reads and writes to look at without touching it.
+    private(set) final var isBroken = false
+    /// What a side has found to be wrong inside a callback of the library, whose own words for the
+    /// failure that follows say less.
+    final var finding: TLSError?
+    /// Whether the handshake is over, and well.
+    private(set) final var isOpen = false
+    /// The fatal alert that was sent to the peer; nil for none.
+    package private(set) final var sentAlert: TLSAlert?
+    /// Whether close_notify is on its way: the library would take another try as a wish to wait for
+    /// the peer's.
+    final var isShutDown = false
+    /// Records that the last read decrypted.
+    package internal(set) final var recordsOfLastRead = 0
+    /// Whether a write was stopped within a record: some of it may be on its way, and the next
+    /// write must begin with the same bytes.
+    package internal(set) final var isWithinRecord = false
+
+    /// - Parameters:
+    ///   - context: the library's context, which the connection keeps alive.
+    ///   - fileDescriptor: the socket.
+    ///   - early: what was read from the socket before; copied.
+    init(
+        context: OpaquePointer, fileDescriptor: Int32, early: UnsafeRawBufferPointer
+    ) throws(TLSError) {
+        guard let ssl = SSL_new(context) else { throw .resources(ErrorQueue.drain()) }
+        let socket = UnsafeMutablePointer<SocketState>.allocate(capacity: 1)
+        socket.initialize(to: SocketState(fileDescriptor: fileDescriptor, early: early))
+        self.ssl = ssl
+        self.socket = socket
+        guard let bio = SocketBIO.make(socket) else { throw .resources(ErrorQueue.drain()) }
+        SSL_set_bio(ssl, bio, bio)
+        _ = pinfold_SSL_set_app_data(ssl, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    deinit {
+        SSL_free(ssl)
+        socket.pointee.forgetEarly()
+        socket.deallocate()
+    }
+
+    /// What is told of the library's events: handshake messages and alerts.
+    static func observe(_ context: OpaquePointer) {
+        SSL_CTX_set_info_callback(context) { ssl, event, value in
+            guard let ssl, let data = pinfold_SSL_get_app_data(ssl) else { return }
+            let connection = Unmanaged<TLSConnection>.fromOpaque(data).takeUnretainedValue()
+            if event & SSL_CB_LOOP != 0 {
+                connection.noteHandshakeMessage()
+            } else if event & SSL_CB_WRITE_ALERT == SSL_CB_WRITE_ALERT {
+                connection.noteSentAlert(value)
+            }
+        }
+    }
+
+    // MARK: Handshake
+
+    /// Goes on with the handshake. A client applies its security policy inside: a refused server is
+    /// sent an alert and not one byte of a request.
+    package final func handshake() -> TLSHandshakeResult {
+        if let failure { return .failed(failure) }
+        if isOpen { return .complete }
+        ErrorQueue.clear()
+        socket.pointee.beginOperation()
+        let status = SSL_do_handshake(ssl)
+        guard status == 1 else {
+            switch SSL_get_error(ssl, status) {
+            case SSL_ERROR_WANT_READ: return socket.pointee.isOverTurn ? .turnIsOver : .wantRead
+            case SSL_ERROR_WANT_WRITE: return .wantWrite
+            case let code: return .failed(fail(code))
+            }
+        }
+        if let objection = objection() {
+            failure = objection
+            return .failed(objection)
+        }
+        isOpen = true
+        return .complete
+    }
+
+    /// Why a handshake that the library has completed is not good enough; nil: it is.
+    func objection() -> TLSError? { nil }
+
+    /// Records why the connection is broken: `code` is of SSL_get_error.
+    @discardableResult
+    final func fail(_ code: Int32) -> TLSError {
+        let error: TLSError
+        if let finding {
+            ERR_clear_error()
+            error = finding
+        } else if socket.pointee.hasTooManyMessages {
+            ERR_clear_error()
+            error = .tooManyMessages
+        } else if code == SSL_ERROR_SSL {
+            error = .fromQueue()
+        } else if code == SSL_ERROR_ZERO_RETURN || socket.pointee.isAtEnd {
+            ERR_clear_error()
+            error = .truncated
+        } else {
+            ERR_clear_error()
+            error = .transport(errorNumber: socket.pointee.errorNumber)
+        }
+        failure = error
+        return error
+    }
+
+    /// Counts a handshake message.
+    private func noteHandshakeMessage() {
+        if isOpen { socket.pointee.lateMessages += 1 }
+    }
+
+    /// Notes an alert that is sent, as the library gives it.
+    private func noteSentAlert(_ value: Int32) {
+        let alert = TLSAlert(code: UInt8(truncatingIfNeeded: value))
+        if value >> 8 == SSL3_AL_FATAL { sentAlert = alert }
+    }
+}

@@ -1,0 +1,108 @@
+import COpenSSL
+
+/// Why a server's certificate or key cannot be used.
+package enum TLSIdentityError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// There is no certificate among the PEM blocks of the chain, or one that cannot be read.
+    case noCertificate
+    /// There is no private key that can be read without a password.
+    case noKey
+    /// The key is another certificate's, or one of the two is too weak, in the library's words.
+    case refused(String)
+
+    package var description: String {
+        switch self {
+        case .noCertificate: "no certificate in PEM"
+        case .noKey: "no private key in PEM that is not encrypted"
+        case .refused(let reason): "the certificate and the key cannot be used: \(reason)"
+        }
+    }
+}
+
+/// What a server proves itself with: its certificate, the certificates that lead to an anchor, and
+/// the certificate's private key. Immutable; used by any number of threads at once.
+package final class TLSServerIdentity: @unchecked Sendable {
+    let certificate: OpaquePointer
+    let key: OpaquePointer
+    /// What is sent behind the certificate.
+    let chain: CertificateStack
+
+    /// - Parameters:
+    ///   - chainPEM: the server's certificate, then those that lead to its anchor.
+    ///   - keyPEM: the private key, not encrypted.
+    package init(chainPEM: [UInt8], keyPEM: [UInt8]) throws(TLSIdentityError) {
+        guard let key = Self.readKey(keyPEM) else { throw .noKey }
+        self.key = key
+        guard let chain = CertificateStack(), let certificate = Self.readChain(chainPEM, chain)
+        else {
+            EVP_PKEY_free(key)
+            throw .noCertificate
+        }
+        self.chain = chain
+        self.certificate = certificate
+    }
+
+    /// From objects of the library that were made elsewhere; they keep their other owners.
+    package init(
+        certificate: OpaquePointer, chain others: [OpaquePointer] = [], key: OpaquePointer
+    ) throws(TLSIdentityError) {
+        guard let chain = CertificateStack() else { throw .noCertificate }
+        for other in others { chain.append(other) }
+        X509_up_ref(certificate)
+        EVP_PKEY_up_ref(key)
+        self.certificate = certificate
+        self.key = key
+        self.chain = chain
+    }
+
+    deinit {
+        X509_free(certificate)
+        EVP_PKEY_free(key)
+    }
+
+    private static func withBIO<R>(
+        _ bytes: [UInt8], _ body: (OpaquePointer) -> R?
+    ) -> R? {
+        bytes.withUnsafeBytes { buffer in
+            guard let bio = BIO_new_mem_buf(buffer.baseAddress, Int32(clamping: buffer.count))
+            else { return nil }
+            defer {
+                BIO_free(bio)
+                ERR_clear_error()
+            }
+            return body(bio)
+        }
+    }
+
+    private static func readKey(_ pem: [UInt8]) -> OpaquePointer? {
+        guard !pem.isEmpty else { return nil }
+        return withBIO(pem) { bio in
+            // Without a callback the library would ask for a password on the terminal.
+            PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
+        }
+    }
+
+    /// The first certificate; the others are added to `chain`. nil if a block is no certificate.
+    private static func readChain(
+        _ pem: [UInt8], _ chain: CertificateStack
+    ) -> OpaquePointer? {
+        guard !pem.isEmpty else { return nil }
+        return withBIO(pem) { bio in
+            var first: OpaquePointer?
+            while let certificate = PEM_read_bio_X509(bio, nil, { _, _, _, _ in -1 }, nil) {
+                if first == nil {
+                    first = certificate
+                } else {
+                    chain.append(certificate)
+                    X509_free(certificate)
+                }
+            }
+            // The end of the blocks is told as an error of its own.
+            let reason = Int32(truncatingIfNeeded: pinfold_error_reason(ERR_peek_last_error()))
+            guard reason == PEM_R_NO_START_LINE else {
+                X509_free(first)
+                return nil
+            }
+            return first
+        }
+    }
+}

@@ -45,6 +45,9 @@ let package = Package(
         .target(
             name: "CachePolicy", dependencies: ["Notation", "HTTPCore"], swiftSettings: inlined),
         .target(name: "Pinning", dependencies: ["Notation", "Addressing"], swiftSettings: strict),
+        .target(
+            name: "Configuration", dependencies: ["Notation", "HTTPCore", "Addressing", "Pinning"],
+            swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),
 
@@ -73,17 +76,17 @@ let package = Package(
 
         // The product.
         .target(
-            name: "Configuration",
+            name: "ConfigurationFile",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks",
-                .product(name: "Yams", package: "Yams"),
+                "Configuration", .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(
             name: "Gateway",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
-                "CacheStore", "Resolver", "Configuration", "Admin",
+                "CacheStore", "Resolver", "Configuration", "ConfigurationFile", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -95,7 +98,7 @@ let package = Package(
         .executableTarget(
             name: "pinfold",
             dependencies: [
-                "CLinux", "Configuration", "Gateway", "Admin",
+                "CLinux", "ConfigurationFile", "Gateway", "Admin",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -111,6 +114,9 @@ let package = Package(
             name: "AddressingTests", dependencies: ["Addressing"], swiftSettings: strict),
         .testTarget(
             name: "PinningTests", dependencies: ["Pinning", "Addressing"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ConfigurationTests", dependencies: ["Configuration", "Addressing", "Pinning"],
             swiftSettings: strict),
         .testTarget(
             name: "ActivityTests", dependencies: ["Activity"], swiftSettings: strict),
@@ -142,15 +148,15 @@ let package = Package(
             dependencies: ["Resolver", "CLinux", "Addressing", "Clocks", "Locking"],
             swiftSettings: strict),
         .testTarget(
-            name: "ConfigurationTests",
-            dependencies: ["Configuration", "CLinux", "HTTPCore", "Addressing", "Pinning"],
+            name: "ConfigurationFileTests",
+            dependencies: ["ConfigurationFile", "Configuration", "Addressing", "Pinning"],
             swiftSettings: strict),
         .testTarget(
             name: "GatewayTests",
             dependencies: [
                 "Gateway", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
                 "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore",
-                "Resolver", "Configuration", "Admin",
+                "Resolver", "Configuration", "ConfigurationFile", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),

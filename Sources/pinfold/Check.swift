@@ -1,5 +1,5 @@
 import ArgumentParser
-import Configuration
+import ConfigurationFile
 
 /// `pinfold check`: validates a configuration and prints what is in effect.
 struct Check: ParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import CLinux
-import Configuration
+import ConfigurationFile
 
 /// The options that `run` and `check` share: a file, and what may be said on top of it or instead
 /// of it.

@@ -1,6 +1,6 @@
 import ArgumentParser
 import CLinux
-import Configuration
+import ConfigurationFile
 import Gateway
 
 /// `pinfold run`: the gateway in the foreground until a signal ends it.

@@ -14,6 +14,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("HTTPCore", ["Notation", "Addressing"]),
     ("CachePolicy", ["Notation", "HTTPCore"]),
     ("Pinning", ["Notation", "Addressing"]),
+    ("Configuration", ["Notation", "HTTPCore", "Addressing", "Pinning"]),
     ("Activity", []),
     ("Metrics", ["Notation"]),
     // Adapters: one kind of effect each.
@@ -33,20 +34,23 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     // The product.
     ("Admin", ["CLinux", "Notation", "Metrics", "Activity", "HTTPCore", "Clocks"]),
     (
-        "Configuration",
-        ["CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Yams"]
+        "ConfigurationFile",
+        [
+            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Configuration",
+            "Yams",
+        ]
     ),
     (
         "Gateway",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
             "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore", "Resolver",
-            "Configuration", "Admin", "Logging", "RawStructuredFieldValues",
+            "Configuration", "ConfigurationFile", "Admin", "Logging", "RawStructuredFieldValues",
         ]
     ),
     (
         "pinfold",
-        ["CLinux", "Configuration", "Gateway", "Admin", "ArgumentParser", "Logging"]
+        ["CLinux", "ConfigurationFile", "Gateway", "Admin", "ArgumentParser", "Logging"]
     ),
 ]
 
@@ -137,6 +141,16 @@ private let maximumLineCharacters = 100
             for (index, line) in file.lines.enumerated() {
                 let found = words.first { line.contains($0) }
                 #expect(found == nil, "\(file.path):\(index + 1): only \(owner) does that")
+            }
+        }
+    }
+
+    /// What handles requests knows a configuration's values only, not the file.
+    @Test func ofTheGatewayOnlyTheProcessReadsTheConfigurationFile() throws {
+        for file in try Package.files(in: "Sources") where file.target == "Gateway" {
+            guard !file.path.hasPrefix("Sources/Gateway/Process/") else { continue }
+            for (module, line) in file.imports {
+                #expect(module != "ConfigurationFile", "\(file.path):\(line)")
             }
         }
     }

@@ -1,7 +1,6 @@
+import Configuration
 import Pinning
 import Testing
-
-@testable import Configuration
 
 @Suite struct HostIndexTests {
     private func index(_ entries: [[String]]) throws -> HostIndex {

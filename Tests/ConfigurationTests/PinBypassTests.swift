@@ -1,19 +1,49 @@
+import Configuration
+import Pinning
 import Testing
-
-@testable import Configuration
 
 /// What a host entry with pinsets holds back.
 @Suite struct PinBypassTests {
-    private struct Case: CustomTestStringConvertible {
-        var hosts: String
+    /// A host entry: a pattern, and what is said beside it.
+    struct Entry {
+        var match: String
+        var pinsets: [Int]
+        var clearText: ClearTextMode
+        var tunnel: TunnelMode
+        var upgrades: Bool
+
+        init(
+            _ match: String, pinsets: [Int] = [], clearText: ClearTextMode = .auto,
+            tunnel: TunnelMode = .auto, upgrades: Bool = false
+        ) {
+            self.match = match
+            self.pinsets = pinsets
+            self.clearText = clearText
+            self.tunnel = tunnel
+            self.upgrades = upgrades
+        }
+
+        func made() throws -> HostEntry {
+            var entry = HostEntry()
+            entry.match = [try HostPattern(match)]
+            entry.pinsets = pinsets
+            entry.clearText = clearText
+            entry.tunnel = tunnel
+            entry.upgradesToHTTPS = upgrades
+            return entry
+        }
+    }
+
+    struct Case: CustomTestStringConvertible {
+        var hosts: [Entry]
         var target: String
         var clearText: PinBypass?
         var tunnel: PinBypass?
         var secure: PinBypass?
-        var testDescription: String { "\(hosts) | \(target)" }
+        var testDescription: String { "\(target) of \(hosts)" }
 
         init(
-            _ hosts: String, _ target: String, clearText: PinBypass? = nil,
+            _ hosts: [Entry], _ target: String, clearText: PinBypass? = nil,
             tunnel: PinBypass? = nil, secure: PinBypass? = nil
         ) {
             self.hosts = hosts
@@ -26,87 +56,79 @@ import Testing
 
     @Test(arguments: [
         // Without pinsets nothing is held back, unless the entry says so.
-        Case("- { match: [a.test] }", "a.test:80"),
-        Case("- { match: [a.test], clearText: refuse }", "a.test:80", clearText: .clearText),
-        Case("- { match: [a.test], tunnel: refuse }", "a.test:443", tunnel: .tunnel),
-        Case("- { match: [b.test], pinsets: [p] }", "a.test:80"),
+        Case([Entry("a.test")], "a.test:80"),
+        Case([Entry("a.test", clearText: .refuse)], "a.test:80", clearText: .clearText),
+        Case([Entry("a.test", tunnel: .refuse)], "a.test:443", tunnel: .tunnel),
+        Case([Entry("b.test", pinsets: [0])], "a.test:80"),
         // With pinsets clear text and tunnels are.
         Case(
-            "- { match: [a.test], pinsets: [p] }", "a.test:80", clearText: .clearText,
+            [Entry("a.test", pinsets: [0])], "a.test:80", clearText: .clearText,
             tunnel: .tunnel),
         Case(
-            "- { match: [a.test], pinsets: [p] }", "A.TEST.:8443", clearText: .clearText,
+            [Entry("a.test", pinsets: [0])], "A.TEST.:8443", clearText: .clearText,
             tunnel: .tunnel),
         Case(
-            "- { match: ['**.test'], pinsets: [p] }", "b.a.test:80", clearText: .clearText,
+            [Entry("**.test", pinsets: [0])], "b.a.test:80", clearText: .clearText,
             tunnel: .tunnel),
         Case(
-            "- { match: ['192.0.2.1'], pinsets: [p] }", "192.0.2.1:80", clearText: .clearText,
+            [Entry("192.0.2.1", pinsets: [0])], "192.0.2.1:80", clearText: .clearText,
             tunnel: .tunnel),
         Case(
-            "- { match: ['::1'], pinsets: [p] }", "[0:0::1]:80", clearText: .clearText,
+            [Entry("::1", pinsets: [0])], "[0:0::1]:80", clearText: .clearText,
             tunnel: .tunnel),
         // Pinsets of mode none hold a server to something too: its chain, their anchors.
         Case(
-            "- { match: [a.test], pinsets: [none] }", "a.test:80", clearText: .clearText,
+            [Entry("a.test", pinsets: [1])], "a.test:80", clearText: .clearText,
             tunnel: .tunnel),
         // In so many words.
+        Case([Entry("a.test", pinsets: [0], clearText: .allow)], "a.test:80", tunnel: .tunnel),
         Case(
-            "- { match: [a.test], pinsets: [p], clearText: allow }", "a.test:80", tunnel: .tunnel),
-        Case(
-            "- { match: [a.test], pinsets: [p], tunnel: pass }", "a.test:80",
+            [Entry("a.test", pinsets: [0], tunnel: .pass)], "a.test:80",
             clearText: .clearText),
-        Case(
-            "- { match: [a.test], pinsets: [p], clearText: auto, tunnel: auto }", "a.test:80",
-            clearText: .clearText, tunnel: .tunnel),
         // Another port of a pinned host, with no entry of its own.
         Case(
-            "- { match: ['a.test:443'], pinsets: [p] }", "a.test:80", clearText: .port,
+            [Entry("a.test:443", pinsets: [0])], "a.test:80", clearText: .port,
             tunnel: .port, secure: .port),
         Case(
-            "- { match: ['*.test:443'], pinsets: [p] }", "a.test:8443", clearText: .port,
+            [Entry("*.test:443", pinsets: [0])], "a.test:8443", clearText: .port,
             tunnel: .port, secure: .port),
         // And with one, before it or after it, that does not name the pinsets.
         Case(
-            "- { match: ['a.test:443'], pinsets: [p] }\n- { match: [a.test] }", "a.test:80",
+            [Entry("a.test:443", pinsets: [0]), Entry("a.test")], "a.test:80",
             clearText: .port, tunnel: .port, secure: .port),
         Case(
-            "- { match: ['a.test:80'] }\n- { match: [a.test], pinsets: [p] }", "a.test:80",
+            [Entry("a.test:80"), Entry("a.test", pinsets: [0])], "a.test:80",
             clearText: .port, tunnel: .port, secure: .port),
         Case(
-            "- { match: ['a.test:443'], pinsets: [p] }\n- { match: ['**.test'] }", "a.test:8443",
+            [Entry("a.test:443", pinsets: [0]), Entry("**.test")], "a.test:8443",
             clearText: .port, tunnel: .port, secure: .port),
+        Case([Entry("a.test:443", pinsets: [0]), Entry("**.test")], "b.test:8443"),
         Case(
-            "- { match: ['a.test:443'], pinsets: [p] }\n- { match: ['**.test'] }", "b.test:8443"),
-        Case(
-            "- { match: ['a.test:443'], pinsets: [p] }\n"
-                + "- { match: [a.test], clearText: allow, tunnel: pass }", "a.test:80",
+            [Entry("a.test:443", pinsets: [0]), Entry("a.test", clearText: .allow, tunnel: .pass)],
+            "a.test:80",
             secure: .port),
         // An earlier entry without pinsets is no exemption; one with a pinset of mode none is.
         Case(
-            "- { match: [a.test] }\n- { match: ['**.test'], pinsets: [p] }", "a.test:80",
+            [Entry("a.test"), Entry("**.test", pinsets: [0])], "a.test:80",
             clearText: .port, tunnel: .port, secure: .port),
         Case(
-            "- { match: [a.test], pinsets: [none] }\n- { match: ['**.test'], pinsets: [p] }",
-            "a.test:80", clearText: .clearText, tunnel: .tunnel),
+            [Entry("a.test", pinsets: [1]), Entry("**.test", pinsets: [0])], "a.test:80",
+            clearText: .clearText, tunnel: .tunnel),
         // An upgrade leads to a port that another entry pins.
         Case(
-            "- { match: ['a.test:80'], upgrade: https }\n- { match: [a.test], pinsets: [p] }",
-            "a.test:80", clearText: .port, tunnel: .port, secure: .port),
+            [Entry("a.test:80", upgrades: true), Entry("a.test", pinsets: [0])], "a.test:80",
+            clearText: .port, tunnel: .port, secure: .port),
         Case(
-            "- { match: ['a.test:80'], upgrade: https, pinsets: [p] }\n"
-                + "- { match: ['a.test:443'], pinsets: [none] }",
+            [Entry("a.test:80", pinsets: [0], upgrades: true), Entry("a.test:443", pinsets: [1])],
             "a.test:80", clearText: .clearText, tunnel: .tunnel),
     ])
-    private func whatGoesAroundPinsetsIsHeldBack(this: Case) throws {
-        let snapshot = try load(
-            """
-            hosts:
-            \(this.hosts)
-            pinsets:
-              p: { mode: publicKey, pins: ["sha256/\(String(repeating: "A", count: 43))="] }
-              none: { mode: none }
-            """)
+    func whatGoesAroundPinsetsIsHeldBack(this: Case) throws {
+        var snapshot = testSnapshot()
+        snapshot.hosts = HostTable(entries: try this.hosts.map { try $0.made() })
+        snapshot.pinsets = [
+            PinsetEntry(pinset: Pinset(name: "p", mode: .publicKey)),
+            PinsetEntry(pinset: Pinset(name: "none", mode: .none)),
+        ]
         let colon = try #require(this.target.lastIndex(of: ":"))
         let host = String(this.target[..<colon]).lowercased()
         let port = try #require(UInt16(this.target[this.target.index(after: colon)...]))

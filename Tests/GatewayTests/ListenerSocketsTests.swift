@@ -4,7 +4,6 @@ import Configuration
 import EventLoop
 import Testing
 
-@testable import Configuration
 @testable import Gateway
 
 /// Loopback addresses that nobody else uses, so that ports of other tests are no matter.

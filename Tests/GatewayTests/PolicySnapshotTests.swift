@@ -4,7 +4,6 @@ import Pinning
 import TLS
 import Testing
 
-@testable import Configuration
 @testable import Gateway
 
 private let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="

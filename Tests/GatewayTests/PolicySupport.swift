@@ -1,13 +1,13 @@
 import Activity
 import Addressing
 import Configuration
+import ConfigurationFile
 import EventLoop
 import Foundation
 import HTTPCore
 import Pinning
 import TLS
 
-@testable import Configuration
 @testable import Gateway
 
 /// Self-signed certificates, for roots that differ.

@@ -4,6 +4,7 @@ import CLinux
 import CacheStore
 import Clocks
 import Configuration
+import ConfigurationFile
 import EventLoop
 import Logging
 import Metrics

@@ -1,0 +1,165 @@
+import Addressing
+import Pinning
+
+/// What applies to the hosts that one entry of `hosts` matches.
+package struct HostEntry: Sendable, Equatable {
+    /// The patterns, at least one; the entry applies when one of them matches.
+    package var match: [HostPattern] = []
+    /// What metrics and the access log call it; nil: its first pattern.
+    package var name: String?
+    /// Whether clear-text requests go out as verified TLS.
+    package var upgradesToHTTPS = false
+    /// What is done with CONNECT to these hosts.
+    package var tunnel = TunnelMode.auto
+    /// What is done with requests that would go out in clear text.
+    package var clearText = ClearTextMode.auto
+    /// Indexes into ``ConfigurationSnapshot/pinsets``: all of them must pass.
+    package var pinsets: [Int] = []
+    /// How these servers are verified, the defaults of `tls` filled in.
+    package var tls: UpstreamTLS
+    /// Replaces some of `timeouts` for these hosts.
+    package var timeouts = HostTimeouts()
+    /// Whether responses of these hosts may be stored.
+    package var cacheStores = true
+    /// Request header fields, in lower case, whose values are part of the cache key of these
+    /// hosts, besides what the response's Vary nominates: responses to requests that differ in
+    /// one of them are stored apart.
+    package var cacheKeyFields: [String] = []
+    /// The periodic reachability probe, or nil: reachability is learned from traffic alone.
+    package var probe: ProbeConfiguration?
+
+    /// An entry that says nothing but how its servers are verified.
+    package init(tls: UpstreamTLS = UpstreamTLS()) {
+        self.tls = tls
+    }
+
+    /// What metrics and the access log call it.
+    package var label: String { name ?? match.first?.description ?? "" }
+}
+
+/// What is done with CONNECT.
+package enum TunnelMode: String, Sendable, Equatable, CaseIterable {
+    /// Refused where the host has pinsets, which a tunnel goes around; else passed.
+    case auto
+    /// Bytes are relayed unseen.
+    case pass
+    /// CONNECT is refused.
+    case refuse
+}
+
+/// What is done with requests that would go out in clear text.
+package enum ClearTextMode: String, Sendable, Equatable, CaseIterable {
+    /// Refused where the host has pinsets, which clear text goes around; else sent.
+    case auto
+    /// They are sent.
+    case allow
+    /// They are refused.
+    case refuse
+}
+
+/// A periodic request that tells whether a host is reachable without waiting for traffic. It goes
+/// to every exact pattern of the entry.
+package struct ProbeConfiguration: Sendable, Equatable {
+    /// The time between two probes.
+    package var intervalMilliseconds: Int64 = 30_000
+    /// The path and query that are asked for; begins with `/`.
+    package var path = "/"
+
+    /// The defaults.
+    package init() {}
+}
+
+/// How an upstream server is verified.
+package struct UpstreamTLS: Sendable, Equatable {
+    /// The oldest version that is spoken.
+    package var minimum: TLSMinimum
+    /// The trust anchors, at least one source.
+    package var roots: [TrustRoots]
+
+    /// The given version and roots.
+    package init(minimum: TLSMinimum = .tls12, roots: [TrustRoots] = [.system]) {
+        self.minimum = minimum
+        self.roots = roots
+    }
+}
+
+/// The oldest TLS version that is spoken.
+package enum TLSMinimum: String, Sendable, Equatable, CaseIterable {
+    case tls12 = "1.2"
+    case tls13 = "1.3"
+}
+
+/// One source of trust anchors.
+package enum TrustRoots: Sendable, Equatable {
+    /// The system's trust store.
+    case system
+    /// A file with at least one certificate, read when the configuration was loaded: its absolute
+    /// path and the DER of its certificates.
+    case file(path: String, certificates: [[UInt8]])
+}
+
+/// A pinset and the texts it was made from.
+package struct PinsetEntry: Sendable, Equatable {
+    /// What a server is held to. Its name is the key under `pinsets`: letters, digits, `.`, `_`
+    /// and `-`, at most 64 bytes.
+    package var pinset: Pinset
+    /// The pins as written, with file paths made absolute.
+    package var pinTexts: [String] = []
+    /// The absolute paths of the files that ``Pinset/anchors`` were read from.
+    package var anchorPaths: [String] = []
+
+    /// A pinset without texts.
+    package init(pinset: Pinset) {
+        self.pinset = pinset
+    }
+}
+
+/// The entries of `hosts` and the index over their patterns.
+package struct HostTable: Sendable, Equatable {
+    /// The entries in the order written.
+    package let entries: [HostEntry]
+    /// The index over all patterns.
+    package let index: HostIndex
+    /// The patterns of the entries with pinsets, their ports dropped.
+    private let pinned: HostIndex
+
+    /// Builds the indexes.
+    package init(entries: [HostEntry]) {
+        self.entries = entries
+        index = HostIndex(patterns: entries.map(\.match))
+        let pinnedEntries = entries.filter { !$0.pinsets.isEmpty }
+        pinned = HostIndex(patterns: pinnedEntries.map { $0.match.map(\.atEveryPort) })
+    }
+
+    /// Whether an entry with pinsets matches a host at some port.
+    func isPinned(_ host: Span<UInt8>) -> Bool { pinned.entry(host: host, port: 0) != nil }
+}
+
+/// Networks and host patterns of `access.destinations`.
+package struct DestinationList: Sendable, Equatable {
+    /// Networks; a single address is a network of one.
+    package let networks: [IPNetwork]
+    /// Patterns of the host as the request names it, in the order written.
+    package let patterns: [HostPattern]
+    @usableFromInline let index: HostIndex
+
+    /// Builds the index over the patterns.
+    package init(networks: [IPNetwork] = [], patterns: [HostPattern] = []) {
+        self.networks = networks
+        self.patterns = patterns
+        index = HostIndex(patterns: patterns.map { [$0] })
+    }
+
+    /// Whether a resolved address lies in one of the networks.
+    package func contains(_ address: IPAddress) -> Bool {
+        networks.contains { $0.contains(address) }
+    }
+
+    /// Whether one of the patterns matches the request's host.
+    /// - Parameters:
+    ///   - host: The host name in lower case, or the address without brackets; no port.
+    ///   - port: The port of the request's target.
+    package func contains(host: Span<UInt8>, port: UInt16) -> Bool {
+        index.entry(host: host, port: port) != nil
+    }
+}

@@ -1,0 +1,31 @@
+import Configuration
+
+/// Something in a valid configuration that probably does not do what its author meant.
+package struct ConfigurationWarning: Sendable, Equatable, CustomStringConvertible {
+    /// Where the value in question was written.
+    package var origin: ConfigurationError.Origin
+    /// The key's path, `hosts[1].match[0]`; empty for the file as a whole.
+    package var key: String
+    /// What is suspicious, and what to write instead.
+    package var text: String
+
+    /// `file:line: key: text`, in one line.
+    package var description: String {
+        let place = origin.place(key: key)
+        return "\(place): \(text)"
+    }
+}
+
+/// A valid configuration and the warnings about it.
+package struct LoadedConfiguration: Sendable, Equatable {
+    /// What is in effect.
+    package var snapshot: ConfigurationSnapshot
+    /// The warnings, in the order of the file.
+    package var warnings: [ConfigurationWarning]
+
+    /// A configuration with its warnings.
+    package init(snapshot: ConfigurationSnapshot, warnings: [ConfigurationWarning] = []) {
+        self.snapshot = snapshot
+        self.warnings = warnings
+    }
+}

@@ -1,0 +1,101 @@
+import Configuration
+
+/// `cache`.
+extension CacheConfiguration {
+    static var table: KeyTable<Self> {
+        let most = 1 << 50
+        return KeyTable(keys: [
+            .boolean("enabled", \.isEnabled),
+            .bytes("memory", \.memoryBytes, in: 0...most),
+            ConfigurationKey(
+                "disk", \.diskBytes, reading: { $1.diskBytes(most: most) },
+                text: Quantity.text(bytes:)),
+            ConfigurationKey(
+                "entries", byDefault: "auto",
+                read: { _, field, cache in
+                    cache.diskEntries =
+                        field?.diskEntries()
+                        ?? automaticEntries(diskBytes: cache.diskBytes)
+                },
+                text: { "\($0.diskEntries)" }),
+            .integer("variants", \.variantsPerURL, in: 1...1024),
+            ConfigurationKey(
+                "path", \.path,
+                byDefault: "$XDG_STATE_HOME/pinfold, or ~/.local/state/pinfold",
+                reading: { $1.filePath() }, text: YAMLText.quoted),
+            .bytes("maximumObject", \.maximumObjectBytes, in: 1...most),
+            ConfigurationKey(
+                "bypassFields", \.bypassFields,
+                byDefault: "X-Forwarded-Host and twelve more, see config/pinfold.yaml",
+                reading: { $0.fieldNames($1) }, text: YAMLText.list),
+        ])
+    }
+
+    /// By default one response per 2 KiB of disk: smaller ones are rare, and each takes memory
+    /// whether it is used or not. For the same reason there is an end to it.
+    static func automaticEntries(diskBytes: Int) -> Int {
+        min(max(diskBytes / 2048, 1_000), 2_000_000)
+    }
+}
+
+extension SnapshotReader {
+    /// The two tiers of the cache.
+    func cache(_ field: Field?) -> CacheConfiguration {
+        var (cache, section) = read(
+            field, by: CacheConfiguration.table, over: CacheConfiguration())
+        if cache.path.isEmpty { cache.path = defaultCachePath(section) }
+        warnOfCachePath(cache, section)
+        return cache
+    }
+
+    /// Without its folder the cache works in memory alone, so that this is no error.
+    private func warnOfCachePath(_ cache: CacheConfiguration, _ section: Section?) {
+        guard validation.environment.looksAtPaths, cache.isEnabled, cache.diskBytes > 0,
+            let problem = PathAccess.problemMaking(folder: cache.path)
+        else { return }
+        validation.warn(
+            section?["path"]?.node.origin ?? .builtIn, "cache.path",
+            "\(quoted(cache.path)) \(problem): the cache keeps nothing on disk")
+    }
+
+    /// The state folder of the XDG base directory specification: `XDG_STATE_HOME` if it is an
+    /// absolute path, else `~/.local/state`.
+    private func defaultCachePath(_ section: Section?) -> String {
+        let environment = validation.environment
+        if let state = environment.stateFolder, state.hasPrefix("/") {
+            return Files.absolute("pinfold", in: state)
+        }
+        if let home = environment.homeFolder {
+            return Files.absolute(".local/state/pinfold", in: home)
+        }
+        if section?["path"] == nil {
+            validation.report(
+                section?.field.node.origin ?? .builtIn, "cache.path",
+                "has no default, since neither XDG_STATE_HOME nor HOME is set",
+                expected: "the folder of cache.sqlite")
+        }
+        return "/"
+    }
+}
+
+extension Field {
+    /// 0 is no disk tier; a tier has room for at least a few responses.
+    fileprivate func diskBytes(most: Int) -> Int? {
+        guard let bytes = bytes(in: 0...most) else { return nil }
+        if bytes != 0, bytes < 64 << 10 {
+            fail(
+                "\(Quantity.text(bytes: bytes)) is too small",
+                expected: "0 for no disk tier, or at least 64KiB")
+        }
+        return bytes
+    }
+
+    /// The number that is written; nil for `auto`.
+    fileprivate func diskEntries() -> Int? {
+        let most = 50_000_000
+        if case .scalar("auto", _) = node.content { return nil }
+        return parsed(expected: "auto, or a whole number from 1 to \(most)") {
+            Int($0).flatMap { (1...most).contains($0) ? $0 : nil }
+        }
+    }
+}

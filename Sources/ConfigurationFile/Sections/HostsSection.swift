@@ -1,0 +1,231 @@
+import Configuration
+import HTTPCore
+import Notation
+import Pinning
+
+/// An element of `hosts`.
+extension HostEntry {
+    private enum Upgrade: String, CaseIterable {
+        case https
+        case none
+    }
+
+    /// The table, with the names of the pinsets, which an entry has by their indexes.
+    static func table(pinsets: [String]) -> KeyTable<Self> {
+        KeyTable(
+            keys: [
+                ConfigurationKey(
+                    "match", byDefault: "required",
+                    readSection: { reader, section, entry in
+                        if let section { entry.match = reader.match(section) }
+                    },
+                    text: { YAMLText.list($0.match.map(\.description)) }),
+                ConfigurationKey(
+                    "name", \.name, byDefault: "the first pattern", reading: { $1.name() },
+                    text: { $0.map(YAMLText.quoted) }),
+                ConfigurationKey(
+                    "upgrade", \.upgradesToHTTPS,
+                    reading: { $1.choice(Upgrade.self).map { $0 == .https } },
+                    text: { ($0 ? Upgrade.https : Upgrade.none).rawValue }),
+                ConfigurationKey(
+                    "tunnel",
+                    read: { reader, field, entry in
+                        entry.tunnel = field.flatMap { reader.tunnel($0) } ?? entry.tunnel
+                    },
+                    text: { $0.tunnel.rawValue + ($0.tunnel == .auto ? $0.noteOfAuto : "") }),
+                ConfigurationKey(
+                    "clearText",
+                    read: { _, field, entry in
+                        entry.clearText = field?.choice() ?? entry.clearText
+                    },
+                    text: { $0.clearText.rawValue + ($0.clearText == .auto ? $0.noteOfAuto : "") }),
+                ConfigurationKey(
+                    "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets) },
+                    text: { YAMLText.list($0.map { pinsets[$0] }) }),
+                tlsKey,
+                ConfigurationKey("request", \.timeouts, table: request),
+                ConfigurationKey("timeouts", \.timeouts, table: HostTimeouts.table),
+                ConfigurationKey("cache", \.self, table: cache),
+                probeKey,
+            ], later: ["intercept", "tls13Tunnel", "response"])
+    }
+
+    /// `tls` of an entry, where `tls` says what it does not.
+    private static var tlsKey: ConfigurationKey<Self> {
+        let table = UpstreamTLS.table(later: ["clientCertificate", "clientKey"])
+        var key = ConfigurationKey<Self>("tls", \.tls, table: table)
+        key.described = { entry in
+            table.described(entry.tls).map { described in
+                var described = described.within("tls")
+                if case .yaml = described.byDefault { described.byDefault = .words("that of tls") }
+                return described
+            }
+        }
+        return key
+    }
+
+    /// What is printed beside `auto`.
+    private var noteOfAuto: String { pinsets.isEmpty ? "" : "  # refuse: the entry has pinsets" }
+
+    /// `request.timeout` is the older name of `timeouts.firstByte`, as which it is printed.
+    private static var request: KeyTable<HostTimeouts> {
+        KeyTable(
+            keys: [
+                ConfigurationKey(
+                    "timeout", \.firstByteMilliseconds, byDefault: "that of timeouts",
+                    reading: { $1.milliseconds(in: HostTimeouts.range) }, text: { _ in nil })
+            ], later: ["headers", "cachePolicy"])
+    }
+
+    /// `cache` of an entry.
+    private static var cache: KeyTable<Self> {
+        KeyTable(keys: [
+            .boolean("store", \.cacheStores),
+            ConfigurationKey(
+                "key", \.cacheKeyFields, reading: { $0.fieldNames($1) }, text: YAMLText.list),
+        ])
+    }
+
+    /// `probe`, which is there only if it is written.
+    private static var probeKey: ConfigurationKey<Self> {
+        var key = ConfigurationKey<Self>(
+            "probe",
+            read: { reader, field, entry in
+                entry.probe = field.flatMap { reader.probe($0, match: entry.match) }
+            },
+            text: { $0.probe.flatMap(ProbeConfiguration.table.flow) })
+        key.described = { _ in
+            ProbeConfiguration.table.described(ProbeConfiguration()).map { $0.within("probe") }
+        }
+        return key
+    }
+}
+
+/// `probe` of an entry of `hosts`.
+extension ProbeConfiguration {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            .milliseconds("interval", \.intervalMilliseconds, in: 10...86_400_000),
+            ConfigurationKey(
+                "path", \.path,
+                reading: { _, field in
+                    field.parsed(expected: "an absolute path, as in /health") { text in
+                        text.hasPrefix("/") && text.utf8.count <= 1_024
+                            && text.utf8.allSatisfy { 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") }
+                            ? text : nil
+                    }
+                }, text: YAMLText.quoted),
+        ])
+    }
+}
+
+/// `hosts`.
+extension SnapshotReader {
+    /// The entries in the order written.
+    func hosts(
+        _ field: Field?, pinsets: [PinsetEntry], over defaults: UpstreamTLS
+    ) -> [HostEntry] {
+        let elements = field?.boundedList(of: "entries with match") ?? []
+        let table = HostEntry.table(pinsets: pinsets.map(\.pinset.name))
+        return elements.compactMap { host($0, by: table, over: defaults) }
+    }
+
+    private func host(
+        _ field: Field, by table: KeyTable<HostEntry>, over defaults: UpstreamTLS
+    ) -> HostEntry? {
+        guard let section = field.section(keys: table.names, later: table.later) else {
+            if case .null = field.node.content {
+                field.fail("is empty", expected: "a mapping with match")
+            }
+            return nil
+        }
+        let entry = read(section, by: table, over: HostEntry(tls: defaults))
+        if let other = section["request"]?.key("timeout"),
+            section["timeouts"]?.key("firstByte") != nil
+        {
+            other.fail(
+                "says the same as timeouts.firstByte of this entry", expected: "one of the two")
+        }
+        return entry
+    }
+
+    fileprivate func match(_ section: Section) -> [HostPattern] {
+        let expected = "a list of host patterns"
+        guard
+            let elements = section.required("match", expected: expected)?
+                .boundedList(of: "host patterns")
+        else {
+            if let field = section["match"], case .null = field.node.content {
+                field.fail("has no value", expected: expected)
+            }
+            return []
+        }
+        if elements.isEmpty { section["match"]?.fail("matches nothing", expected: expected) }
+        return elements.compactMap { hostPattern($0) }
+    }
+
+    fileprivate func tunnel(_ field: Field) -> TunnelMode? {
+        if case .scalar("inspect", _) = field.node.content {
+            field.fail(
+                "\(quoted("inspect")) is not yet supported", expected: "auto, pass or refuse")
+            return nil
+        }
+        return field.choice()
+    }
+
+    /// The indexes of the pinsets that an entry names.
+    fileprivate func references(_ field: Field, to names: [String]) -> [Int] {
+        var found: [Int] = []
+        for element in field.boundedList(of: "names of pinsets") ?? [] {
+            guard let name = element.text(expected: "the name of a pinset") else { continue }
+            guard let index = names.firstIndex(of: name) else {
+                let nearest = NearestKey.nearest(to: name, among: names)
+                let hint = nearest.map { " (did you mean \(quoted($0))?)" } ?? ""
+                element.fail(
+                    "there is no pinset \(quoted(name))\(hint)", expected: "a key of pinsets")
+                continue
+            }
+            guard !found.contains(index) else {
+                element.fail(
+                    "the pinset \(quoted(name)) is named twice", expected: "each pinset once")
+                continue
+            }
+            found.append(index)
+        }
+        return found
+    }
+
+    /// The names of request header fields, in lower case; nil for an empty key.
+    func fieldNames(_ field: Field) -> [String]? {
+        guard let elements = field.boundedList(of: "request header fields") else { return nil }
+        var names: [String] = []
+        for element in elements {
+            let name = element.parsed(expected: "the name of a request header field") { text in
+                isToken(text) && text.utf8.count <= 128 ? text.lowercasedASCII : nil
+            }
+            guard let name else { continue }
+            if names.contains(name) {
+                element.fail("the field \(quoted(name)) is named twice", expected: "each once")
+            }
+            names.append(name)
+        }
+        return names
+    }
+
+    /// RFC 9110 §5.6.2: `1*tchar`.
+    private func isToken(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy(ByteClass.isToken)
+    }
+
+    fileprivate func probe(_ field: Field, match: [HostPattern]) -> ProbeConfiguration? {
+        let (probe, section) = read(
+            field, by: ProbeConfiguration.table, over: ProbeConfiguration())
+        guard section != nil else { return nil }
+        if !match.isEmpty, match.allSatisfy({ $0.description.hasPrefix("*") }) {
+            field.fail(
+                "has no host to ask, since all patterns of the entry have wildcards",
+                expected: "an exact host name in match")
+        }
+        return probe
+    }
+}

@@ -1,0 +1,91 @@
+import Configuration
+
+private let day: Int64 = 86_400_000
+
+/// `activity`.
+extension ActivityConfiguration {
+    static var table: KeyTable<Self> {
+        let range: ClosedRange<Int64> = 0...3_600_000
+        return KeyTable(keys: [
+            .milliseconds("activationDelay", \.activationDelayMilliseconds, in: range),
+            .milliseconds("completionDelay", \.completionDelayMilliseconds, in: range),
+        ])
+    }
+}
+
+/// `limits`.
+extension LimitsConfiguration {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            .integer("connections", \.connections, in: 1...1_000_000),
+            .bytes("headBytes", \.headBytes, in: 1 << 10...1 << 20),
+            .integer("fields", \.fields, in: 1...10_000),
+            .integer("upstreamPerHost", \.upstreamPerHost, in: 1...65_535),
+            .integer("pending", \.pending, in: 0...1_000_000),
+            .bytes("bufferBytes", \.bufferBytes, in: 1 << 20...1 << 50),
+            ConfigurationKey("perClient", \.perClient, table: ClientLimits.table) {
+                ClientLimits(ofConnections: $0.connections)
+            },
+        ])
+    }
+}
+
+/// `limits.perClient`.
+extension ClientLimits {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            .integer(
+                "connections", \.connections, in: 1...1_000_000,
+                byDefault: "three quarters of connections, at least 256"),
+            .integer(
+                "exchanges", \.exchanges, in: 1...1_000_000,
+                byDefault: "half of connections, at least 256"),
+        ])
+    }
+
+    /// Generous by default, for many users may be behind one address: three quarters of all
+    /// connections, and exchanges as many as half of them. Small limits are not divided.
+    init(ofConnections connections: Int) {
+        let least = 256
+        self.init(
+            connections: max(least, connections / 4 * 3), exchanges: max(least, connections / 2))
+    }
+}
+
+/// `timeouts`.
+extension TimeoutsConfiguration {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            .milliseconds("head", \.headMilliseconds, in: 1...day),
+            .milliseconds("idle", \.idleMilliseconds, in: 1...day),
+            .milliseconds("connect", \.connectMilliseconds, in: 1...day),
+            .milliseconds("firstByte", \.firstByteMilliseconds, in: 1...day),
+            .milliseconds("body", \.bodyMilliseconds, in: 1...day),
+            .milliseconds("tunnel", \.tunnelMilliseconds, in: 1...day),
+            .milliseconds("eventStream", \.eventStreamMilliseconds, in: 1...day),
+            .milliseconds("collapse", \.collapseMilliseconds, in: 0...day),
+            .milliseconds("drainDelay", \.drainDelayMilliseconds, in: 0...day),
+            .milliseconds("grace", \.graceMilliseconds, in: 0...day),
+        ])
+    }
+}
+
+/// `timeouts` of an entry of `hosts`.
+extension HostTimeouts {
+    static let range = 1...day
+
+    static var table: KeyTable<Self> {
+        func time(
+            _ name: String, _ place: WritableKeyPath<Self, Int64?>
+        ) -> ConfigurationKey<Self> {
+            .milliseconds(name, place, in: range, byDefault: "that of timeouts")
+        }
+        return KeyTable(keys: [
+            time("connect", \.connectMilliseconds),
+            time("firstByte", \.firstByteMilliseconds),
+            time("body", \.bodyMilliseconds),
+            time("tunnel", \.tunnelMilliseconds),
+            time("eventStream", \.eventStreamMilliseconds),
+        ])
+    }
+}

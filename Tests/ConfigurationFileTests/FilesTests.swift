@@ -1,0 +1,78 @@
+import Configuration
+import Foundation
+import Testing
+
+@testable import ConfigurationFile
+
+struct FilesTests {
+    @Test func whatIsNoRegularFileIsRefusedAtOnce() throws {
+        try withTemporaryFolder { folder in
+            let pipe = folder + "/pipe"
+            #expect(mkfifo(pipe, 0o600) == 0)
+            func problem(_ path: String) -> String {
+                do {
+                    _ = try Files.read(path)
+                    return ""
+                } catch {
+                    return error.text
+                }
+            }
+            #expect(problem(pipe) == "is a pipe, not a regular file")
+            #expect(problem("/dev/zero") == "is a device, not a regular file")
+            #expect(problem(folder) == "is a folder, not a regular file")
+            #expect(problem(folder + "/none") == "cannot be read: No such file or directory")
+        }
+    }
+
+    @Test func aFileIsReadWhenItStandsStill() throws {
+        try withTemporaryFolder { folder in
+            let path = folder + "/file"
+            _ = FileManager.default.createFile(atPath: path, contents: Data())
+            // Empty at first, as editors leave it, and written in parts.
+            var parts = 0
+            let content = try Files.readSettled(path, limit: 1000) { milliseconds in
+                #expect(milliseconds == Files.quietMilliseconds)
+                guard parts < 6 else { return }
+                parts += 1
+                append("part\n", to: path)
+            }
+            #expect(content == Array(String(repeating: "part\n", count: 6).utf8))
+        }
+    }
+
+    @Test func aFileThatNeverStandsStillIsAProblem() throws {
+        try withTemporaryFolder { folder in
+            let path = folder + "/file"
+            _ = FileManager.default.createFile(atPath: path, contents: Data())
+            var looks = 0
+            #expect(throws: Files.Problem(text: "keeps changing while it is read")) {
+                try Files.readSettled(path, limit: 100_000) { _ in
+                    looks += 1
+                    append("a", to: path)
+                }
+            }
+            #expect(looks == Files.attempts)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (0, 0, true), (1_700_000_000, 0, true), (1_700_000_000, 50_000_000, true),
+            (1_700_000_000, 50_000_001, false), (1_700_000_001, 0, false),
+            // What a damaged or hostile file system may claim.
+            (.min, 0, true), (.max, 999_999_999, false),
+        ] as [(Int, Int, Bool)])
+    func aFileIsOldAfterTheQuietTime(seconds: Int, nanoseconds: Int, isOld: Bool) {
+        var status = stat()
+        status.st_mtim = timespec(tv_sec: seconds, tv_nsec: nanoseconds)
+        let now: Int64 = 1_700_000_000_200
+        #expect(Files.Version(status).isOld(atMilliseconds: now) == isOld)
+    }
+
+    private func append(_ text: String, to path: String) {
+        guard let handle = FileHandle(forWritingAtPath: path) else { return }
+        handle.seekToEndOfFile()
+        handle.write(Data(text.utf8))
+        try? handle.close()
+    }
+}

@@ -1,0 +1,71 @@
+import Configuration
+import Foundation
+
+@testable import ConfigurationFile
+
+/// Surroundings that do not depend on the machine.
+let testEnvironment = ConfigurationEnvironment(
+    homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", onlineCores: 4)
+
+/// Loads a text as the file `gateway.yaml` of the folder.
+func load(
+    _ text: String, folder: String = "/srv", overlay: CommandLineOverlay = CommandLineOverlay(),
+    environment: ConfigurationEnvironment = testEnvironment
+) throws -> ConfigurationSnapshot {
+    try ConfigurationLoader(environment: environment)
+        .load(text: Array(text.utf8), name: folder + "/gateway.yaml", overlay: overlay).snapshot
+}
+
+/// The warnings about a text that loads, each as its line would read without the folder.
+func warnings(
+    of text: String, overlay: CommandLineOverlay = CommandLineOverlay()
+) throws -> [String] {
+    try ConfigurationLoader(environment: testEnvironment)
+        .load(text: Array(text.utf8), name: "gateway.yaml", overlay: overlay)
+        .warnings.map(\.description)
+}
+
+/// The built-in defaults, with options on top.
+func loadDefaults(
+    overlay: CommandLineOverlay = CommandLineOverlay(),
+    environment: ConfigurationEnvironment = testEnvironment
+) throws -> ConfigurationSnapshot {
+    try ConfigurationLoader(environment: environment).load(file: nil, overlay: overlay).snapshot
+}
+
+/// The errors of a text, each as its line would read without the folder; empty when it loads.
+func errors(
+    of text: String, folder: String = "/srv", overlay: CommandLineOverlay = CommandLineOverlay(),
+    environment: ConfigurationEnvironment = testEnvironment
+) -> [String] {
+    do {
+        _ = try load(text, folder: folder, overlay: overlay, environment: environment)
+        return []
+    } catch let errors as ConfigurationErrors {
+        return errors.errors.map {
+            $0.description.replacingOccurrences(of: folder + "/gateway.yaml", with: "gateway.yaml")
+        }
+    } catch {
+        return ["\(error)"]
+    }
+}
+
+/// A folder that is removed when the body is done.
+func withTemporaryFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
+    let folder = FileManager.default.temporaryDirectory
+        .appendingPathComponent("pinfold-configuration-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    return try body(folder)
+}
+
+/// Writes a file of the folder.
+func write(_ content: String, to name: String, in folder: String) throws {
+    try content.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
+}
+
+/// Makes a folder in the folder.
+func makeFolder(_ name: String, in folder: String) throws {
+    try FileManager.default.createDirectory(
+        atPath: folder + "/" + name, withIntermediateDirectories: true)
+}

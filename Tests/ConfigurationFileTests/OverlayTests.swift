@@ -1,0 +1,160 @@
+import Configuration
+import Testing
+
+@testable import ConfigurationFile
+
+@Suite struct OverlayTests {
+    private func overlay(_ change: (inout CommandLineOverlay) -> Void) -> CommandLineOverlay {
+        var overlay = CommandLineOverlay()
+        change(&overlay)
+        return overlay
+    }
+
+    @Test func listenReplacesTheForwardListenersAndKeepsTheReverseOnes() throws {
+        let options = overlay { $0.listen = ["127.0.0.1:1", "[::1]:0"] }
+        #expect(
+            try loadDefaults(overlay: options).listeners.map(\.address.description)
+                == ["127.0.0.1:1", "[::1]:0"])
+        let snapshot = try load(
+            """
+            listeners:
+              - { name: a, address: "127.0.0.1:2" }
+              - { name: b, address: "127.0.0.1:3", kind: reverse, upstream: "http://b" }
+            """, overlay: options)
+        #expect(snapshot.listeners.map(\.name) == ["forward", "forward-2", "b"])
+    }
+
+    @Test func reverseAddsAListenerOrReplacesTheOneAtItsAddress() throws {
+        let options = overlay {
+            $0.reverse = ["127.0.0.1:8081=https://a.example", "127.0.0.1:0=http://[::1]:8000/"]
+        }
+        let defaults = try loadDefaults(overlay: options)
+        #expect(defaults.listeners.map(\.name) == ["proxy", "reverse", "reverse-2"])
+        #expect(
+            defaults.listeners[1].kind
+                == .reverse(UpstreamOrigin(scheme: .https, host: "a.example", port: 443)))
+        #expect(
+            defaults.listeners[2].kind
+                == .reverse(UpstreamOrigin(scheme: .http, host: "::1", port: 8000)))
+        let replaced = try load(
+            "listeners: [{ name: a, address: '127.0.0.1:8081' }]", overlay: options)
+        #expect(replaced.listeners.map(\.name) == ["reverse", "reverse-2"])
+    }
+
+    @Test func twoOptionsForOneAddressAreAnError() {
+        func taken(_ index: Int, by option: String) -> String {
+            "\(option): listeners[\(index)].address: 127.0.0.1:1 is taken by another listener or "
+                + "by admin; expected an address of its own"
+        }
+        let both = overlay {
+            $0.listen = ["127.0.0.1:1"]
+            $0.reverse = ["127.0.0.1:1=http://a"]
+        }
+        #expect(errors(of: "workers: 1", overlay: both) == [taken(1, by: "--reverse")])
+        let twice = overlay { $0.reverse = ["127.0.0.1:1=http://a", "127.0.0.1:1=http://b"] }
+        #expect(errors(of: "workers: 1", overlay: twice) == [taken(2, by: "--reverse")])
+        // The listener of the file is replaced by the first, and not the first by the second.
+        #expect(
+            errors(of: "listeners: [{ address: '127.0.0.1:1' }]", overlay: twice)
+                == [taken(1, by: "--reverse")])
+        let listenTwice = overlay { $0.listen = ["127.0.0.1:1", "127.0.0.1:1"] }
+        #expect(errors(of: "workers: 1", overlay: listenTwice) == [taken(1, by: "--listen")])
+        let admin = overlay { $0.admin = "127.0.0.1:8080" }
+        #expect(
+            errors(of: "workers: 1", overlay: admin) == [
+                "--admin: admin.address: 127.0.0.1:8080 is taken by the default listener; "
+                    + "expected an address of its own, or listeners that leave it free"
+            ])
+    }
+
+    @Test func theDefaultListenerIsReplacedByAReverseOneAtItsAddress() throws {
+        let options = overlay { $0.reverse = ["127.0.0.1:8080=http://a"] }
+        #expect(try loadDefaults(overlay: options).listeners.map(\.name) == ["reverse"])
+    }
+
+    @Test func theOtherOptionsReplaceOrAddOneKeyAndLeaveTheRest() throws {
+        let text = """
+            admin: { address: "127.0.0.1:1" }
+            access: { connectPorts: any, destinations: { allow: [10.0.0.0/8], deny: [a.example] } }
+            cache: { memory: 1MiB, path: x }
+            tls: { minimum: 1.3 }
+            workers: 1
+            """
+        try withTemporaryFolder { folder in
+            try write(TestCertificate.pem, to: "ca.pem", in: folder)
+            var environment = testEnvironment
+            environment.workingFolder = folder
+            let options = overlay {
+                $0.admin = "127.0.0.1:2"
+                $0.allowDestination = ["localhost", "127.0.0.0/8"]
+                $0.cachePath = "cache"
+                $0.roots = ["system", "ca.pem"]
+                $0.workers = "3"
+            }
+            let snapshot = try load(text, overlay: options, environment: environment)
+            #expect(snapshot.admin.address.port == 2)
+            #expect(
+                snapshot.access.allow.networks.map(\.description) == ["10.0.0.0/8", "127.0.0.0/8"])
+            #expect(snapshot.access.allow.patterns.map(\.description) == ["localhost"])
+            #expect(snapshot.access.deny.patterns.map(\.description) == ["a.example"])
+            #expect(snapshot.access.connectPorts == .any)
+            #expect(snapshot.cache.path == folder + "/cache")
+            #expect(snapshot.cache.memoryBytes == 1 << 20)
+            #expect(snapshot.tls.minimum == .tls13)
+            #expect(snapshot.tls.roots.count == 2)
+            #expect(snapshot.workers.count == 3)
+            // The same options without a file.
+            let defaults = try loadDefaults(overlay: options, environment: environment)
+            #expect(defaults.access.allow.networks.map(\.description) == ["127.0.0.0/8"])
+            #expect(defaults.cache.path == folder + "/cache")
+        }
+    }
+
+    @Test func anErrorNamesTheOptionInPlaceOfTheLine() {
+        let options = overlay {
+            $0.listen = ["0.0.0.0:1"]
+            $0.reverse = ["8081", "127.0.0.1:3=ftp://a"]
+            $0.admin = "here"
+            $0.allowDestination = ["a..b"]
+            $0.cachePath = ""
+            $0.roots = ["none.pem"]
+            $0.workers = "0"
+        }
+        let problems = errors(of: "limits: { fields: 0 }", overlay: options).map {
+            String($0.prefix { $0 != ";" })
+        }
+        let expected: [String] = [
+            "gateway.yaml:1: limits.fields: 0 is out of range",
+            "--reverse: \"8081\" has no `=`",
+            "--allow-destination: access.destinations.allow[0]: \"a..b\" is not a host "
+                + "pattern: two dots in a row, or a dot at the start",
+            "--roots: tls.roots[0]: \"/srv/none.pem\" cannot be read: "
+                + "No such file or directory",
+            "--admin: admin.address: \"here\" is not valid",
+            "--listen: listeners[0].address: 0.0.0.0:1 is not a loopback address and "
+                + "access.clients names no networks: this would be an open proxy",
+            "--reverse: listeners[1].upstream: \"ftp://a\" is not valid",
+            "--workers: workers: 0 is out of range",
+            "--cache-path: cache.path: \"\" is not valid",
+        ]
+        #expect(problems == expected)
+    }
+
+    @Test func anOptionDoesNotHideAFileWithAnotherShape() {
+        let options = overlay {
+            $0.listen = ["127.0.0.1:1"]
+            $0.cachePath = "/tmp"
+            $0.allowDestination = ["a"]
+        }
+        #expect(
+            errors(
+                of: "listeners: 5\ncache: 5\naccess: { destinations: { allow: 5 } }",
+                overlay: options
+            )
+            .map { $0.split(separator: ";")[0] } == [
+                "gateway.yaml:1: listeners: is a single value",
+                "gateway.yaml:2: cache: is a single value",
+                "gateway.yaml:3: access.destinations.allow: is a single value",
+            ])
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import Testing
+
+@testable import ConfigurationFile
+
+/// Permissions are not tested: root has them all.
+struct PathAccessTests {
+    private var looking: ConfigurationEnvironment {
+        var environment = testEnvironment
+        environment.looksAtPaths = true
+        return environment
+    }
+
+    @Test func aLogThatCannotBeWrittenIsAnErrorWithItsKey() throws {
+        try withTemporaryFolder { folder in
+            func problems(_ path: String) -> [String] {
+                errors(
+                    of: "cache: { path: . }\nlog: { access: { path: \(path) } }", folder: folder,
+                    environment: looking)
+            }
+            try write("", to: "file", in: folder)
+            try makeFolder("folder", in: folder)
+            #expect(problems("access.log") == [])
+            #expect(problems("file") == [])
+            #expect(problems("/dev/null") == [])
+            let expected = "expected a file in a folder that can be written"
+            #expect(
+                problems("none/access.log") == [
+                    "gateway.yaml:2: log.access.path: \"\(folder)/none/access.log\" lies in "
+                        + "\"\(folder)/none\", which does not exist; \(expected)"
+                ])
+            #expect(
+                problems("folder") == [
+                    "gateway.yaml:2: log.access.path: \"\(folder)/folder\" is a folder; \(expected)"
+                ])
+            #expect(problems("file/access.log").count == 1)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+                    == ["file", "folder"], "nothing was made")
+        }
+    }
+
+    @Test func aCacheThatCannotBeWrittenIsAWarning() throws {
+        try withTemporaryFolder { folder in
+            func warnings(_ text: String) throws -> [String] {
+                try ConfigurationLoader(environment: looking)
+                    .load(text: Array(text.utf8), name: folder + "/gateway.yaml").warnings
+                    .map(\.description)
+            }
+            try write("", to: "file", in: folder)
+            #expect(try warnings("cache: { path: a/b/c }") == [])
+            #expect(
+                try warnings("cache: { path: file }") == [
+                    "\(folder)/gateway.yaml:1: cache.path: \"\(folder)/file\" "
+                        + "\"\(folder)/file\" is not a folder: the cache keeps nothing on disk"
+                ])
+            #expect(try warnings("cache: { path: file/a }").count == 1)
+            #expect(try warnings("cache: { path: file, disk: 0 }") == [])
+            #expect(try warnings("cache: { path: file, enabled: false }") == [])
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: folder) == ["file"],
+                "nothing was made")
+        }
+    }
+}

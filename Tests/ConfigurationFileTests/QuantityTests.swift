@@ -1,0 +1,83 @@
+import Testing
+
+@testable import ConfigurationFile
+
+@Suite struct QuantityTests {
+    @Test(arguments: [
+        ("0", 0), ("1", 1), ("4096", 4_096), ("7B", 7), ("512KB", 512_000), ("1MB", 1_000_000),
+        ("2GB", 2_000_000_000), ("1TB", 1_000_000_000_000), ("32KiB", 32_768),
+        ("64MiB", 67_108_864), ("1GiB", 1_073_741_824), ("2TiB", 2_199_023_255_552),
+        ("007KB", 7_000),
+    ])
+    func sizesAreWholeNumbersWithDecimalOrBinaryUnits(text: String, bytes: Int) {
+        #expect(Quantity.bytes(text) == bytes)
+    }
+
+    @Test(arguments: [
+        "", "KiB", "-1", "+1", "1.5GiB", "1 KiB", "64mib", "64MIB", "64M", "1k", "0x10", "1e3",
+        " 1",
+        "1_000", "٣KB", "9223372036854775808", "9007199254740992KiB", "1KiB\n", "1KiBKiB",
+    ])
+    func malformedOrTooLargeSizesAreRefused(text: String) {
+        #expect(Quantity.bytes(text) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("0s", 0), ("170ms", 170), ("1s", 1_000), ("90s", 90_000), ("5m", 300_000),
+            ("1h", 3_600_000), ("2d", 172_800_000),
+        ] as [(String, Int64)])
+    func durationsAreWholeNumbersWithAUnit(text: String, milliseconds: Int64) {
+        #expect(Quantity.milliseconds(text) == milliseconds)
+    }
+
+    @Test(arguments: [
+        "", "1", "0", "s", "1 s", "1.5s", "-1s", "1S", "1min", "1us", "106751991168d",
+    ])
+    func durationsWithoutAUnitOrWithAnotherAreRefused(text: String) {
+        #expect(Quantity.milliseconds(text) == nil)
+    }
+
+    @Test func textsAreTheShortestExactOnesAndReadBackTheSame() {
+        #expect(Quantity.text(bytes: 67_108_864) == "64MiB")
+        #expect(Quantity.text(bytes: 1_000) == "1000")
+        #expect(Quantity.text(bytes: 1_536) == "1536")
+        #expect(Quantity.text(bytes: 0) == "0")
+        #expect(Quantity.text(milliseconds: 170) == "170ms")
+        #expect(Quantity.text(milliseconds: 60_000) == "1m")
+        #expect(Quantity.text(milliseconds: 90_000) == "90s")
+        #expect(Quantity.text(milliseconds: 0) == "0s")
+        for value in [0, 1, 999, 1_000, 1_024, 65_537, 3 << 20, 5 << 30, 1 << 50, .max] {
+            #expect(Quantity.bytes(Quantity.text(bytes: value)) == value)
+        }
+        for value: Int64 in [0, 1, 999, 1_000, 61_000, 86_400_000, 86_400_001] {
+            #expect(Quantity.milliseconds(Quantity.text(milliseconds: value)) == value)
+        }
+    }
+}
+
+@Suite struct NearestKeyTests {
+    @Test(arguments: [
+        ("listner", "listeners"), ("Listeners", "listeners"), ("cahce", "cache"),
+        ("timeout", "timeouts"), ("acess", "access"), ("hosst", "hosts"), ("pinset", "pinsets"),
+    ])
+    func aMisspeltKeyIsNearestToTheOneMeant(written: String, meant: String) {
+        #expect(
+            NearestKey.nearest(to: written, among: SnapshotReader.keys) == meant)
+    }
+
+    @Test(arguments: [
+        ("", "", 0), ("", "abc", 3), ("abc", "abc", 0), ("abc", "abd", 1), ("abc", "ab", 1),
+        ("abc", "bac", 1), ("kitten", "sitting", 3), ("ca", "abc", 3),
+    ])
+    func theDistanceCountsInsertionsDeletionsReplacementsAndSwaps(
+        left: String, right: String, distance: Int
+    ) {
+        #expect(NearestKey.distance(Array(left.utf8), Array(right.utf8)) == distance)
+        #expect(NearestKey.distance(Array(right.utf8), Array(left.utf8)) == distance)
+    }
+
+    @Test func withoutCandidatesThereIsNone() {
+        #expect(NearestKey.nearest(to: "a", among: []) == nil)
+    }
+}

@@ -1,0 +1,183 @@
+import Testing
+
+@testable import ConfigurationFile
+
+/// What is valid and yet probably not meant.
+@Suite struct WarningTests {
+    @Test func theDefaultsGiveNone() throws {
+        #expect(try warnings(of: "{}") == [])
+    }
+
+    @Test func aPinsetThatNoEntryUses() throws {
+        let text = """
+            hosts:
+              - match: [a.example.com]
+                upgrade: https
+                pinsets: [used]
+            pinsets:
+              used: { mode: none }
+              forgotten: { mode: none }
+            """
+        #expect(
+            try warnings(of: text) == [
+                "gateway.yaml:7: pinsets.forgotten: no entry of hosts uses this pinset, so it "
+                    + "protects nothing; name it in the pinsets of the entry that it is for"
+            ])
+    }
+
+    @Test func pinsThatAreNotCompared() throws {
+        let text = """
+            hosts: [{ match: [a.test], upgrade: https, pinsets: [p] }]
+            pinsets:
+              p: { mode: none, pins: ["sha256/\(String(repeating: "A", count: 43))="] }
+            """
+        #expect(
+            try warnings(of: text) == [
+                "gateway.yaml:3: pinsets.p: its pins are not compared, since its mode is none; "
+                    + "write mode: publicKey or mode: certificate"
+            ])
+    }
+
+    /// A list of host entries with a pinset to name, and what is warned of them.
+    private func hostWarnings(_ hosts: String, listeners: String = "") throws -> [String] {
+        let used = "- { match: [used.example], upgrade: https, pinsets: [p] }"
+        let text = "hosts:\n\(hosts)\n\(used)\npinsets: { p: { mode: none } }\n\(listeners)"
+        return try warnings(of: text)
+    }
+
+    @Test(arguments: [
+        ("a.test", "a.test"), ("a.test", "A.Test."), ("a.test", "a.test:443"),
+        ("a.test:443", "a.test:443"), ("*.test", "a.test"), ("*.test", "*.test:80"),
+        ("**.test", "*.test"), ("**.test", "test"), ("**.test", "a.b.test"),
+        ("**.test", "**.b.test:80"), ("192.0.2.1", "192.0.2.1:80"),
+        ("\"::1\"", "\"[0:0:0:0:0:0:0:1]:80\""), ("\"::ffff:192.0.2.1\"", "192.0.2.1"),
+    ])
+    func aPatternThatAnEarlierEntryCovers(earlier: String, later: String) throws {
+        let found = try hostWarnings(
+            "- { match: [\(quote(earlier))], upgrade: https }\n"
+                + "- { match: [x.example, \(quote(later))], upgrade: https, pinsets: [p] }")
+        let shadowed = try #require(found.first { $0.contains("never applies") })
+        #expect(shadowed.hasPrefix("gateway.yaml:3: hosts[1].match[1]: never applies: an earlier"))
+        #expect(shadowed.contains("(hosts[0], line 2)"))
+        #expect(shadowed.contains("so the pinsets of this one are not applied"))
+        // And the earlier one, which names no pinsets, refuses what it was to let through.
+        #expect(found.filter { $0 != shadowed } == ["gateway.yaml:2: hosts[0]\(refuses(1))"])
+    }
+
+    @Test(arguments: [
+        ("a.test", "b.test"), ("a.test:443", "a.test"), ("a.test:443", "a.test:80"),
+        ("*.test", "test"), ("*.test", "a.b.test"), ("*.test", "**.test"), ("a.test", "*.test"),
+        ("**.b.test", "**.test"), ("**.test:80", "a.test"), ("**.test", "atest"),
+        ("192.0.2.1", "192.0.2.2"),
+    ])
+    func aPatternThatAnEarlierEntryDoesNotCover(earlier: String, later: String) throws {
+        #expect(
+            try hostWarnings(
+                "- { match: [\(quote(earlier))] }\n- { match: [\(quote(later))], upgrade: none }")
+                == [])
+    }
+
+    private func quote(_ pattern: String) -> String {
+        pattern.hasPrefix("\"") ? pattern : "'\(pattern)'"
+    }
+
+    @Test func aShadowedEntryWithoutPinsetsLosesNone() throws {
+        let found = try hostWarnings("- { match: [a.test] }\n- { match: [a.test] }")
+        #expect(
+            found == [
+                "gateway.yaml:3: hosts[1].match[0]: never applies: an earlier entry (hosts[0], "
+                    + "line 2) matches all of a.test; put this entry before that one"
+            ])
+    }
+
+    @Test(arguments: [
+        (
+            "{ match: [a.test], pinsets: [p], upgrade: https, tunnel: pass }",
+            ".tunnel: tunnels go around the pinsets of this entry"
+        ),
+        (
+            "{ match: [a.test], pinsets: [p], clearText: allow }",
+            ".clearText: requests in clear text go around the pinsets of this entry"
+        ),
+        (
+            "{ match: [a.test], upgrade: https, clearText: allow }",
+            ".clearText: has no effect beside upgrade: https; write one of the two"
+        ),
+        (
+            "{ match: [a.test], pinsets: [p] }",
+            ": has pinsets and no upgrade: only requests for https:// in absolute form reach "
+                + "these hosts, while clear text and CONNECT to them are refused; write "
+                + "upgrade: https, or upgrade: none if that is meant"
+        ),
+        (
+            "{ match: ['used.example:80'], upgrade: https }",
+            refuses(1)
+        ),
+        ("{ match: ['**.example:8443'], upgrade: https }", refuses(1)),
+        ("{ match: ['*.example:8443'] }", refuses(1)),
+    ])
+    func whatGoesAroundPinsetsOrReachesNothing(entry: String, warning: String) throws {
+        #expect(try hostWarnings("- \(entry)") == ["gateway.yaml:2: hosts[0]\(warning)"])
+    }
+
+    @Test func whatAnotherEntryLetsThroughToPinnedHosts() throws {
+        let found = try hostWarnings(
+            "- { match: ['**.example:8443'], tunnel: pass, clearText: allow }")
+        let way = "hosts that hosts[1] pins go around their pinsets"
+        #expect(
+            found == [
+                "gateway.yaml:2: hosts[0].tunnel: lets tunnels to \(way)",
+                "gateway.yaml:2: hosts[0].clearText: lets clear text to \(way)",
+                "gateway.yaml:2: hosts[0]\(refuses(1))",
+            ])
+    }
+
+    @Test(arguments: [
+        "{ match: [a.test], pinsets: [p], upgrade: https }",
+        "{ match: [a.test], pinsets: [p], upgrade: none }",
+        "{ match: [a.test], pinsets: [p], clearText: refuse, tunnel: refuse }",
+        "{ match: [a.test], tunnel: pass, clearText: allow }",
+        "{ match: [a.test], tunnel: refuse }",
+    ])
+    func whatNobodyIsWarnedOf(entry: String) throws {
+        #expect(try hostWarnings("- \(entry)") == [])
+    }
+
+    @Test(
+        arguments: [
+            ("https://used.example", nil),
+            ("http://used.example", "clear text to this host is refused; write https://"),
+            ("http://other.test", nil),
+            ("https://ports.test", nil),
+            (
+                "https://ports.test:8443",
+                "the entry that applies to this port does not name them"
+            ),
+        ] as [(String, String?)])
+    func aReverseListenerWhoseRequestsAreAllRefused(upstream: String, reason: String?) throws {
+        let found = try hostWarnings(
+            "- { match: ['ports.test:443'], upgrade: none, pinsets: [p] }",
+            listeners: "listeners:\n- { address: '127.0.0.1:8081', kind: reverse, "
+                + "upstream: '\(upstream)' }")
+        #expect(found.count == (reason == nil ? 0 : 1))
+        guard let reason, let first = found.first else { return }
+        #expect(
+            first.hasPrefix(
+                "gateway.yaml:6: listeners[0].upstream: all requests are refused: the host has"
+                    + " pinsets, and \(reason)"))
+    }
+
+    @Test func aPinnedHostThatAReverseListenerLeadsToIsReached() throws {
+        #expect(
+            try hostWarnings(
+                "- { match: [a.test], pinsets: [p] }",
+                listeners: "listeners:\n- { address: '127.0.0.1:8081', kind: reverse, "
+                    + "upstream: 'https://a.test' }") == [])
+    }
+}
+
+/// What is warned of an entry without pinsets for hosts that another entry pins.
+private func refuses(_ pinning: Int) -> String {
+    ": refuses requests for https to hosts that hosts[\(pinning)] pins, since it names no "
+        + "pinsets; name them here too, or a pinset of mode: none to exempt these hosts"
+}

@@ -1,0 +1,175 @@
+import Testing
+
+@testable import ConfigurationFile
+
+@Suite struct YAMLDocumentTests {
+    @Test func everyDuplicateKeyIsReportedAtItsLineTogetherWithTheOtherErrors() {
+        let text = """
+            cache: { memory: 1MiB }
+            limits:
+              fields: 9
+              "fields": 10
+              fields: 11
+            cache: {}
+            workers: 0
+            timeouts: { head: 1s, idle: 2s, head: 3s }
+            """
+        #expect(
+            errors(of: text) == [
+                "gateway.yaml:4: limits.fields: duplicate key (first on line 3); "
+                    + "expected each key once",
+                "gateway.yaml:5: limits.fields: duplicate key (first on line 3); "
+                    + "expected each key once",
+                "gateway.yaml:6: cache: duplicate key (first on line 1); expected each key once",
+                "gateway.yaml:7: workers: 0 is out of range; "
+                    + "expected a whole number from 1 to 256",
+                "gateway.yaml:8: timeouts.head: duplicate key (first on line 8); "
+                    + "expected each key once",
+            ])
+    }
+
+    @Test func duplicatePinsetsAndKeysOfUnknownMappingsAreReported() {
+        let pinset = "{ mode: none, allowInvalidCertificates: false }"
+        #expect(
+            errors(of: "pinsets:\n  a: \(pinset)\n  'a': \(pinset)\n") == [
+                "gateway.yaml:3: pinsets.a: duplicate key (first on line 2); "
+                    + "expected each key once"
+            ])
+    }
+
+    @Test func aDuplicateKeyThatIsNoPlainTextIsReportedAlone() {
+        let lines = errors(of: "workers: 0\n&x cache: {}\n*x : {}\n")
+        #expect(lines.count == 1)
+        #expect(lines[0].contains("stands more than once"))
+    }
+
+    @Test func moreDuplicatesThanAreMarkedAreStillAnError() {
+        let text = (0...YAMLDocument.maximumDuplicates + 1).map { "k\($0): 1\nk\($0): 2\n" }
+        #expect(errors(of: text.joined()).count == 1)
+    }
+
+    @Test(arguments: [
+        ("workers: [1", ": not valid YAML"),
+        ("a: b: c", ":1: not valid YAML at column 5: a key stands where none can"),
+        (
+            "workers: 1\n\tx: 2",
+            ":2: not valid YAML at column 1: a tab in the indentation; expected spaces: YAML is"
+        ),
+        ("cache:\n  \tmemory: 1MiB\n", ":2: not valid YAML at column 3: a tab in the indentation"),
+        ("cache:\n\tmemory: 1MiB\n\tdisk: 0\n", ":2: not valid YAML at column 1: a tab in"),
+        (
+            "cache:\n  memory: 1\n disk: 2\n",
+            ":3: not valid YAML at column 2: the line does not fit"
+        ),
+        ("cache: {memory: 1MiB\nworkers: 2", "a mapping in braces does not end; expected `,`"),
+        ("workers: 1\nlog\n", ":3: not valid YAML at column 1: a key without its colon"),
+        ("log: \"a", ":1: not valid YAML at column 8: a quotation does not end"),
+        ("log: @a", ":1: not valid YAML at column 6: a value begins with a character that means"),
+        ("workers: *missing", ":1: not valid YAML"),
+        ("workers: 1\n---\nworkers: 2", ": expected a single document"),
+        ("x: \u{1}", "not valid YAML"),
+        ("[a]: 1", ":1: a list or a mapping as a key; expected a name"),
+        ("- a\n- b", ":1: is a list; expected a mapping with workers, listeners"),
+        ("workers", ":1: is a single value; expected a mapping with workers, listeners"),
+    ])
+    func whatIsNotAMappingInYAMLIsAnErrorWithItsLine(text: String, expected: String) {
+        let lines = errors(of: text)
+        #expect(lines.count == 1)
+        #expect(lines.allSatisfy { $0.hasPrefix("gateway.yaml") && $0.contains(expected) })
+    }
+
+    @Test(arguments: ["", " \n\n", "# nothing\n# at all\n", "---\n", "~", "\u{FEFF}"])
+    func aFileWithoutAKeyIsAnError(text: String) {
+        #expect(
+            errors(of: text) == [
+                "gateway.yaml: has no key; expected at least one; the built-in defaults apply "
+                    + "without --config, or with {}"
+            ])
+    }
+
+    @Test func bracesAloneAskForTheDefaults() throws {
+        #expect(try load("{}") == loadDefaults())
+    }
+
+    @Test func byteOrderMarksAndWindowsLineEndsAreAccepted() throws {
+        let snapshot = try load("\u{FEFF}workers: 2\r\nlimits:\r\n  fields: 9\r\n")
+        #expect(snapshot.workers == .fixed(2))
+        #expect(snapshot.limits.fields == 9)
+        #expect(
+            errors(of: "workers: 2\r\nworkers: 3\r\n").map { $0.prefix(15) } == ["gateway.yaml:2:"])
+    }
+
+    @Test func bytesThatAreNotUTF8AreAnError() {
+        #expect(throws: ConfigurationErrors.self) {
+            try ConfigurationLoader(environment: testEnvironment)
+                .load(text: [0x77, 0x3A, 0xFF], name: "x")
+        }
+    }
+
+    @Test func anchorsAndAliasesWork() throws {
+        let text = """
+            hosts:
+              - match: [a.example]
+                tls: &strict { minimum: "1.3" }
+              - match: [b.example]
+                tls: *strict
+            """
+        #expect(try load(text).hosts.entries.map(\.tls.minimum) == [.tls13, .tls13])
+    }
+
+    @Test func aliasesThatMultiplyEndInAnErrorNotInMemory() {
+        var text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+        for level in 1...12 {
+            let aliases = [String](repeating: "*a\(level - 1)", count: 10)
+            text += "a\(level): &a\(level) [\(aliases.joined(separator: ", "))]\n"
+        }
+        let lines = errors(of: text)
+        #expect(lines.count == 1)
+        #expect(lines[0].contains("more than \(YAMLDocument.maximumNodes) values"))
+    }
+
+    @Test(arguments: [33, 200, 999, 2_000, 20_000])
+    func nestingBeyondTheLimitIsAnError(depth: Int) {
+        let flow = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+        #expect(errors(of: "hosts: " + flow).count == 1)
+        #expect(errors(of: String(repeating: "- ", count: depth) + "x").count == 1)
+        #expect(errors(of: String(repeating: "? ", count: depth) + "x").count == 1)
+    }
+
+    @Test func nestingAtTheLimitIsNot() throws {
+        func nested(_ depth: Int) -> [UInt8] {
+            Array(
+                (String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)
+        }
+        let limit = YAMLDocument.maximumDepth
+        #expect(throws: Never.self) { try YAMLDocument.parse(nested(limit + 1), name: "x") }
+        #expect(throws: ConfigurationError.self) {
+            try YAMLDocument.parse(nested(limit + 2), name: "x")
+        }
+    }
+
+    @Test func aFileAtTheLimitIsReadAndOneByteMoreIsNot() {
+        let text = "workers: 1\n#"
+        let rest = YAMLDocument.maximumBytes - text.utf8.count
+        #expect(errors(of: text + String(repeating: "x", count: rest)).isEmpty)
+        #expect(
+            errors(of: text + String(repeating: "x", count: rest + 1)) == [
+                "gateway.yaml: longer than 1048576 bytes; expected a configuration"
+            ])
+    }
+
+    @Test func errorsStayOnOneLineWhateverTheValueHolds() {
+        let lines = errors(of: "workers: \"a\\nb\\u202E\\e[31m\"\n\"k\\ney\": 1\n")
+        #expect(lines.count == 2)
+        for line in lines {
+            #expect(line.unicodeScalars.allSatisfy { $0.isASCII && $0.value >= 0x20 })
+        }
+        #expect(lines[1].contains(#""k\ney": unknown key"#))
+    }
+
+    @Test func longValuesAreCutInErrors() {
+        let lines = errors(of: "workers: \(String(repeating: "9", count: 10_000))")
+        #expect(lines.count == 1)
+        #expect(lines[0].utf8.count < 300)
+    }
+}

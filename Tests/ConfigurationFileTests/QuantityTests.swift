@@ -63,7 +63,7 @@ import Testing
     ])
     func aMisspeltKeyIsNearestToTheOneMeant(written: String, meant: String) {
         #expect(
-            NearestKey.nearest(to: written, among: SnapshotReader.keys) == meant)
+            NearestKey.nearest(to: written, among: SectionName.allCases.map(\.rawValue)) == meant)
     }
 
     @Test(arguments: [

@@ -20,8 +20,10 @@ struct YAMLText {
     }
 
     /// Adds a section with its keys.
-    mutating func section<Values>(_ name: String, _ table: KeyTable<Values>, _ values: Values) {
-        line(0, "\(name):")
+    mutating func section<Values>(
+        _ name: SectionName, _ table: KeyTable<Values>, _ values: Values
+    ) {
+        line(0, "\(name.rawValue):")
         lines(1, table, values)
     }
 

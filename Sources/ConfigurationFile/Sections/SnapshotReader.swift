@@ -7,52 +7,46 @@ import Configuration
 struct SnapshotReader {
     let validation: Validation
 
-    static let keys = [
-        "workers", "listeners", "admin", "access", "hosts", "pinsets", "tls", "cache", "resolver",
-        "activity", "limits", "timeouts", "log",
-    ]
-    static let laterKeys = ["interception"]
-
     /// The most threads that may be asked for.
     static let maximumWorkers = 256
 
     /// The snapshot of a whole document.
     func snapshot(_ root: ConfigNode) -> ConfigurationSnapshot {
         let top = Field(node: root, path: "", validation: validation)
-            .section(keys: Self.keys, later: Self.laterKeys)
-        let access = access(top?["access"])
-        let hasClients = hasExplicitClients(top?["access"])
-        let defaultTLS = read(top?["tls"], by: UpstreamTLS.table, over: UpstreamTLS()).values
-        let pinsets = pinsets(top?["pinsets"])
-        let admin = admin(top?["admin"])
+            .section(keys: SectionName.allCases.map(\.rawValue), later: SectionName.later)
+        let access = access(top?[.access])
+        let hasClients = hasExplicitClients(top?[.access])
+        let defaultTLS = read(top?[.tls], by: UpstreamTLS.table, over: UpstreamTLS()).values
+        let pinsets = pinsets(top?[.pinsets])
+        let admin = admin(top?[.admin])
         let listeners = listeners(
-            top?["listeners"], hasExplicitClients: hasClients, admin: admin.address,
-            adminField: top?["admin"])
-        let hosts = hosts(top?["hosts"], pinsets: pinsets, over: defaultTLS)
-        warnOfUnusedPinsets(top?["pinsets"], pinsets, hosts)
-        warnOfShadowedPatterns(top?["hosts"], hosts)
+            top?[.listeners], hasExplicitClients: hasClients, admin: admin.address,
+            adminField: top?[.admin])
+        let hosts = hosts(top?[.hosts], pinsets: pinsets, over: defaultTLS)
+        warnOfUnusedPinsets(top?[.pinsets], pinsets, hosts)
+        warnOfShadowedPatterns(top?[.hosts], hosts)
         let snapshot = ConfigurationSnapshot(
-            workers: workers(top?["workers"]),
+            workers: workers(top?[.workers]),
             listeners: listeners,
             admin: admin,
             access: access,
             hosts: HostTable(entries: hosts),
             pinsets: pinsets,
             tls: defaultTLS,
-            cache: cache(top?["cache"]),
-            resolver: resolver(top?["resolver"]),
+            cache: cache(top?[.cache]),
+            resolver: resolver(top?[.resolver]),
             activity: read(
-                top?["activity"], by: ActivityConfiguration.table, over: ActivityConfiguration()
+                top?[.activity], by: ActivityConfiguration.table, over: ActivityConfiguration()
             ).values,
             limits: read(
-                top?["limits"], by: LimitsConfiguration.table, over: LimitsConfiguration()
+                top?[.limits], by: LimitsConfiguration.table, over: LimitsConfiguration()
             ).values,
             timeouts: read(
-                top?["timeouts"], by: TimeoutsConfiguration.table, over: TimeoutsConfiguration()
+                top?[.timeouts], by: TimeoutsConfiguration.table, over: TimeoutsConfiguration()
             ).values,
-            log: read(top?["log"], by: LogConfiguration.table, over: LogConfiguration()).values)
-        warnOfBypasses(top?["hosts"], snapshot)
-        warnOfRefusedUpstreams(top?["listeners"], snapshot)
+            log: read(top?[.log], by: LogConfiguration.table, over: LogConfiguration()).values)
+        warnOfBypasses(top?[.hosts], snapshot)
+        warnOfRefusedUpstreams(top?[.listeners], snapshot)
         return snapshot
     }
 

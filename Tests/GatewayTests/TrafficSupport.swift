@@ -7,15 +7,22 @@ import Testing
 
 @testable import Gateway
 
-// Everything that a test of connections makes or asks for is made here, over a worker whose loop
-// the test turns by hand.
+// Everything that a test of connections to servers makes or asks for is made here, over a worker
+// whose loop the test turns by hand.
 
 extension StillWorker {
     /// One that may connect to this host.
-    /// - Parameter more: further sections of the configuration.
-    static func reachingLoopback(_ more: String = "") throws -> StillWorker {
+    /// - Parameters:
+    ///   - more: further sections of the configuration.
+    ///   - ports: those that CONNECT may name.
+    static func reachingLoopback(
+        _ more: String = "", connectPorts ports: [UInt16] = [443]
+    ) throws -> StillWorker {
         let still = try StillWorker(
-            "access: { destinations: { allow: [127.0.0.0/8] } }\n" + more)
+            """
+            access: { destinations: { allow: [127.0.0.0/8] }, connectPorts: \(ports) }
+            \(more)
+            """)
         try still.receivePlaces()
         return still
     }
@@ -191,7 +198,7 @@ final class ScriptedConsumer: UpstreamConsumer {
         return upstream.flush()
     }
 
-    private static func buffer(_ text: String, _ worker: Worker) -> Buffer {
+    static func buffer(_ text: String, _ worker: Worker) -> Buffer {
         let buffer = worker.loop.buffers.take(bytes: max(1, text.utf8.count))
         buffer.writable.copyBytes(from: text.utf8)
         buffer.end = text.utf8.count

@@ -49,13 +49,13 @@ struct UpstreamConnectionTests {
         arguments: messages.indices)
     func cutAnywhere(_ index: Int) throws {
         let message = Self.messages[index]
-        let wire = Array(message.wire)
+        let wire = Array(message.wire.utf8)
         let peer = try warmUp()
         for cut in 1..<wire.count {
             let consumer = try still.acquire(server)
-            still.deliver(String(wire[..<cut]), from: peer)
+            still.deliver(String(decoding: wire[..<cut], as: UTF8.self), from: peer)
             #expect(!consumer.isOver)
-            peer.send(String(wire[cut...]))
+            peer.send(String(decoding: wire[cut...], as: UTF8.self))
             still.turn(until: "the response ends") { consumer.isOver }
             expect(consumer, message)
         }
@@ -68,7 +68,9 @@ struct UpstreamConnectionTests {
         let message = Self.messages[index]
         let peer = try warmUp()
         let consumer = try still.acquire(server)
-        for byte in message.wire { still.deliver(String(byte), from: peer) }
+        for byte in message.wire.utf8 {
+            still.deliver(String(decoding: [byte], as: UTF8.self), from: peer)
+        }
         still.turn(until: "the response ends") { consumer.isOver }
         expect(consumer, message)
     }
@@ -257,14 +259,18 @@ struct UpstreamConnectionTests {
         consumer.takesContent = false
         peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         still.turn(until: "the head is there") { !consumer.heads.isEmpty }
-        var taken = ""
-        for part in ["a", "b", "c"] {
-            still.deliver("1\r\n\(part)\r\n", from: peer)
-            taken += part
+        still.deliver("1\r\na\r\n", from: peer)
+        var taken = "a"
+        for part in ["b", "c", "d"] {
+            peer.send("1\r\n\(part)\r\n")
+            still.settle()
             #expect(consumer.content == taken)
             #expect(still.worker.loop.buffers.outstanding == 1)
+            taken += part
             consumer.upstream?.resume()
+            still.turn(until: "the next part is there") { consumer.content == taken }
         }
+        consumer.upstream?.resume()
         peer.send("0\r\n\r\n")
         still.turn(until: "it ends") { consumer.isOver }
         #expect(still.worker.loop.buffers.outstanding == 0)

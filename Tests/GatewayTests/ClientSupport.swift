@@ -1,4 +1,5 @@
 import Addressing
+import CLinux
 import EventLoop
 import Testing
 
@@ -84,6 +85,7 @@ final class ScriptedRelay {
 
     let client: Peer
     let upstream: Peer
+    private let signals = BrokenPipeSignals()
     private(set) var endings: [Ending] = []
 
     /// - Parameters:
@@ -117,5 +119,31 @@ final class ScriptedRelay {
             Descriptors.close(nearClient)
             throw error
         }
+    }
+}
+
+/// Blocks SIGPIPE in its thread for as long as it lives: splice(2) has no flag like MSG_NOSIGNAL.
+/// The gateway blocks it for good; here other tests are about its disposition.
+private final class BrokenPipeSignals {
+    private var before = sigset_t()
+
+    private static var brokenPipe: sigset_t {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        return signals
+    }
+
+    init() {
+        var signals = Self.brokenPipe
+        pthread_sigmask(SIG_BLOCK, &signals, &before)
+    }
+
+    deinit {
+        var signals = Self.brokenPipe
+        // What is pending would be delivered now.
+        var wait = timespec()
+        while sigtimedwait(&signals, nil, &wait) == SIGPIPE {}
+        if sigismember(&before, SIGPIPE) == 0 { pthread_sigmask(SIG_UNBLOCK, &signals, nil) }
     }
 }

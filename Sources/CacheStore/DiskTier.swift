@@ -172,7 +172,7 @@ final class DiskCounters: Sendable {
 
 extension CachedResponse {
     /// The body can only be read from disk.
-    var isOnDiskOnly: Bool {
+    package var isOnDiskOnly: Bool {
         if case .disk = body { return true }
         return false
     }

@@ -33,15 +33,6 @@ extension HeadWriter {
             fields, of: bytes, omitting: omitted.union(.hopByHop), dropsNominated: true)
     }
 
-    /// Appends the trailer fields that may go on (RFC 9110 §6.5.1), and the empty line: what
-    /// follows the last chunk's line.
-    package mutating func appendTrailerSection(of decoder: borrowing ChunkedDecoder) {
-        appendFields(
-            decoder.trailers, of: decoder.trailerBytes.span,
-            omitting: .forbiddenInTrailers, dropsNominated: false)
-        appendLineEnd()
-    }
-
     /// Appends the method's bytes as received.
     package mutating func appendMethod(of head: borrowing RequestHead, in bytes: Span<UInt8>) {
         append(head.methodRange, of: bytes)

@@ -114,21 +114,26 @@ package struct HeadWriter {
     @inlinable @inline(__always)
     package mutating func appendLineEnd() { append("\r\n") }
 
-    /// Appends `HTTP/1.1`, the status (three digits) and its standard phrase, and CRLF.
-    /// - Parameter phrase: in place of the standard one; it must be of visible ASCII characters.
-    package mutating func appendStatusLine(_ status: UInt16, phrase: String? = nil) {
-        if let phrase {
-            append("HTTP/1.1 ")
-            append(decimal: UInt64(status))
-            append(" ")
-            append(text: phrase)
-            return appendLineEnd()
-        }
-        if status == 200 { return append("HTTP/1.1 200 OK\r\n") }
+    /// Appends a status code's three digits.
+    @inline(__always)
+    package mutating func append(status: UInt16) {
+        guard let place = reserve(3) else { return }
+        let (hundreds, rest) = status.quotientAndRemainder(dividingBy: 100)
+        let (tens, ones) = rest.quotientAndRemainder(dividingBy: 10)
+        place.storeBytes(of: UInt8(truncatingIfNeeded: 0x30 &+ hundreds), as: UInt8.self)
+        place.storeBytes(
+            of: UInt8(truncatingIfNeeded: 0x30 &+ tens), toByteOffset: 1, as: UInt8.self)
+        place.storeBytes(
+            of: UInt8(truncatingIfNeeded: 0x30 &+ ones), toByteOffset: 2, as: UInt8.self)
+    }
+
+    /// Appends `HTTP/1.1`, the status (three digits), a phrase, and CRLF (RFC 9112 §4).
+    /// - Parameter phrase: nil for the standard one; else of visible ASCII characters and spaces.
+    package mutating func appendStatusLine(_ status: UInt16, phrase: Span<UInt8>? = nil) {
         append("HTTP/1.1 ")
-        append(decimal: UInt64(status))
+        append(status: status)
         append(" ")
-        append(StatusPhrase.of(status))
+        if let phrase { append(phrase) } else { append(StatusPhrase.of(status)) }
         appendLineEnd()
     }
 }

@@ -162,3 +162,18 @@ extension VaryKey {
         matches(request.head, in: request.bytes.span)
     }
 }
+
+/// Writes the whole head of a response made from a stored one.
+func append(
+    _ hit: CacheHit, _ stored: StoredMetadata, _ head: [UInt8], _ cacheStatus: CacheStatus?,
+    to writer: inout HeadWriter
+) {
+    let (status, phrase) = HitHead.status(of: hit, stored: stored, storedHead: head.span)
+    if let phrase {
+        writer.appendStatusLine(status, phrase: head.span.extracting(phrase.indices))
+    } else {
+        writer.appendStatusLine(status)
+    }
+    HitHead.appendFields(
+        hit, stored: stored, storedHead: head.span, cacheStatus: cacheStatus, to: &writer)
+}

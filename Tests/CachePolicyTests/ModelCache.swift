@@ -101,8 +101,7 @@ struct ModelCache {
     ) -> Result {
         guard let metadata = metadata(of: entry) else { return Result(head: "damaged") }
         let head = written {
-            HitHead.append(
-                hit, stored: metadata, storedHead: entry.head.span, cacheStatus: status, to: &$0)
+            append(hit, metadata, entry.head, status, to: &$0)
         }
         switch hit.form {
         case .full: return Result(head: head, body: entry.body)

@@ -86,9 +86,7 @@ struct ReplyTests {
     ) -> String {
         let hit = CacheHit(form: form, age: 7, timeToLive: 93, stale: nil)
         return written(capacity: capacity) {
-            HitHead.append(
-                hit, stored: stored.metadata, storedHead: stored.head.span,
-                cacheStatus: status, to: &$0)
+            append(hit, stored.metadata, stored.head, status, to: &$0)
         }
     }
 

@@ -19,11 +19,11 @@ struct ExchangeDeadlineTests {
         write(get("one.test") + get("two.test"), to: far)
         client.drive()
         let exchange = try #require(client.exchange)
-        #expect(exchange.phase == .connecting)
+        #expect(exchange.state.name == "connecting")
 
         // As if the first were being answered from the disk, whose queue stays full.
         still.worker.upstreams.abandon(try #require(exchange.origin), exchange)
-        exchange.phase = .serving
+        exchange.state.step = .serving
         exchange.serving = StoredBodyReader(
             exchange: exchange,
             body: DiskBody(id: 1, count: 10, chunkBytes: 10) { _ in }, content: 0..<10)
@@ -34,7 +34,7 @@ struct ExchangeDeadlineTests {
         #expect(answers.contains("stored-body-unreadable"))
         #expect(!answers.contains("pool-wait-timeout"))
         #expect(client.exchange === exchange)
-        #expect(exchange.phase == .connecting)
+        #expect(exchange.state.name == "connecting")
         client.cutOff()
     }
 }

@@ -26,7 +26,8 @@ enum EveryFault {
     private static func next(_ fault: ExchangeFault) -> ExchangeFault? {
         switch fault {
         case .request: .notAProxyRequest
-        case .notAProxyRequest: .clientNotAllowed
+        case .notAProxyRequest: .misdirected
+        case .misdirected: .clientNotAllowed
         case .clientNotAllowed: .connectOnReverseRoute
         case .connectOnReverseRoute: .connectPortRefused(25)
         case .connectPortRefused: .tunnelRefused

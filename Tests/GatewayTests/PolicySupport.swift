@@ -77,11 +77,11 @@ final class IdleConsumer: UpstreamConsumer {
     var mayBeRepeated: Bool { true }
     var clientNetwork: IPNetwork? { nil }
     var response = ResponseHead()
-    func upstreamReady(_ upstream: UpstreamConnection) {}
+    func upstreamReady(_ upstream: any UpstreamStream) {}
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {}
     func upstreamHead(_ head: UnsafeRawBufferPointer) {}
     func upstreamHeadWithoutBody() {}
     func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool { true }
-    func upstreamEnded(trailers: borrowing ChunkedDecoder?) {}
+    func upstreamEnded(trailers: TrailerSection?) {}
     func upstreamDrained() {}
 }

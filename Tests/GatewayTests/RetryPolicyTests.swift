@@ -14,18 +14,13 @@ struct RetryPolicyTests {
             }
         } + [.superseded, .validationFailed, .storedBodyUnreadable]
 
-    /// Every policy there can be: 2 x 5 x 2 x 2 x 16.
+    /// Every policy there can be: 2 x 5 x 16.
     private static let all: [RetryPolicy] = [true, false].flatMap { isIdempotent in
         contents.flatMap { content in
-            [true, false].flatMap { responseHeadSent in
-                [true, false].flatMap { isWanted in
-                    (0..<(1 << RetryReason.allCases.count)).map {
-                        RetryPolicy(
-                            isIdempotent: isIdempotent, content: content,
-                            responseHeadSent: responseHeadSent, isWanted: isWanted,
-                            reasons: RetryReasons(rawValue: $0))
-                    }
-                }
+            (0..<(1 << RetryReason.allCases.count)).map {
+                RetryPolicy(
+                    isIdempotent: isIdempotent, content: content,
+                    reasons: RetryReasons(rawValue: $0))
             }
         }
     }
@@ -33,12 +28,6 @@ struct RetryPolicyTests {
     private func each(_ body: (RetryPolicy, RetryPolicy.Ending, RetryReason?) -> Void) {
         for policy in Self.all {
             for ending in Self.endings { body(policy, ending, policy.reason(after: ending)) }
-        }
-    }
-
-    @Test func nothingIsSentAgainOnceTheClientHasSomethingOfAResponse() {
-        each { policy, _, reason in
-            if policy.responseHeadSent || !policy.isWanted { #expect(reason == nil) }
         }
     }
 
@@ -58,7 +47,7 @@ struct RetryPolicyTests {
             guard case .connectionDied(let wasReused, let responseStarted) = ending else { return }
             let isAllowed =
                 policy.isIdempotent && wasReused && !responseStarted
-                && !policy.responseHeadSent && policy.isWanted && policy.content.isAvailable
+                && policy.content.isAvailable
                 && !policy.reasons.contains(.connectionDied)
             #expect(reason == (isAllowed ? .connectionDied : nil))
         }
@@ -67,8 +56,7 @@ struct RetryPolicyTests {
     @Test func aReloadIsNoAttempt() {
         each { policy, ending, reason in
             guard ending == .superseded else { return }
-            let isAllowed =
-                !policy.responseHeadSent && policy.isWanted && policy.content.isAvailable
+            let isAllowed = policy.content.isAvailable
             #expect(reason == (isAllowed ? .superseded : nil))
         }
     }
@@ -109,9 +97,7 @@ struct RetryPolicyTests {
             (.storedBodyUnreadable, .storedBodyUnreadable),
         ])
     func stored(_ ending: RetryPolicy.Ending, _ reason: RetryReason) {
-        var policy = RetryPolicy(
-            isIdempotent: true, content: .none, responseHeadSent: false, isWanted: true,
-            reasons: [])
+        var policy = RetryPolicy(isIdempotent: true, content: .none, reasons: [])
         #expect(policy.reason(after: ending) == reason)
         // Safe or not: the request has not been sent, or only in a form that asks about what is
         // stored.
@@ -139,14 +125,16 @@ struct RetryPolicyTests {
             (.upstreamSpokeUnasked, false), (.response(.malformedVersion), false),
         ])
     func failures(_ fault: ExchangeFault, _ isDeath: Bool) {
-        for (wasReused, started) in [(true, true), (true, false), (false, true), (false, false)] {
-            let ending = RetryPolicy.Ending(fault, wasReused: wasReused, responseStarted: started)
-            let death = RetryPolicy.Ending.connectionDied(
-                wasReused: wasReused, responseStarted: started)
-            #expect(ending == (isDeath ? death : nil))
+        for started in [true, false] {
+            let cause = ExchangeState<any UpstreamStream>.Failure.Cause(
+                fault, responseStarted: started)
+            #expect(cause == (isDeath ? .connectionDied(responseStarted: started) : .other))
         }
-        #expect(
-            RetryPolicy.Ending(.superseded, wasReused: false, responseStarted: false)
-                == .superseded)
+    }
+
+    @Test func aReloadIsACauseOfItsOwn() {
+        let cause = ExchangeState<any UpstreamStream>.Failure.Cause(
+            .superseded, responseStarted: false)
+        #expect(cause == .superseded)
     }
 }

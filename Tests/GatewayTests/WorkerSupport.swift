@@ -36,8 +36,11 @@ final class StillWorker {
                 dimensions: MetricsDimensions(reasons: Reason.tokens.count)),
             mailbox: mailbox)
         listener = Listener(
-            worker: worker, name: "test", endpoint: try #require(Endpoint("127.0.0.1:0")),
-            role: .forward, label: 0, descriptor: -1)
+            worker: worker,
+            ingress: Ingress(
+                name: "test", label: 0, endpoint: try #require(Endpoint("127.0.0.1:0")),
+                role: .forward),
+            descriptor: -1)
     }
 
     deinit {
@@ -51,7 +54,7 @@ final class StillWorker {
         let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         let client = ClientConnection(
-            worker: worker, descriptor: ends[0], listener: listener,
+            worker: worker, descriptor: ends[0], ingress: listener.ingress,
             peer: try #require(Endpoint("127.0.0.1:1")), account: nil)
         try worker.loop.add(client, descriptor: ends[0])
         client.start()

@@ -147,10 +147,10 @@ import Testing
             "0\r\nX-Sum: 1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\nHost: b\r\n"
                 + "Set-Cookie: a\r\nETag: \"x\"\r\nAuthorization: y\r\nServer: z\r\n\r\n")
         #expect(try decoder.decode(bytes.span) == .end(consumed: bytes.count))
-        let section = written { $0.appendTrailerSection(of: decoder) }
-        #expect(section == "X-Sum: 1\r\nETag: \"x\"\r\nServer: z\r\n\r\n")
-        let empty = written { $0.appendTrailerSection(of: ChunkedDecoder()) }
-        #expect(empty == "\r\n")
+        let trailers = try #require(decoder.trailerSection)
+        let lines = written { $0.appendForwardedFields(trailers) }
+        #expect(lines == "X-Sum: 1\r\nETag: \"x\"\r\nServer: z\r\n")
+        #expect(ChunkedDecoder().trailerSection == nil)
         for id in [FieldID.contentLength, .transferEncoding, .host, .authorization, .setCookie] {
             #expect(FieldIDSet.forbiddenInTrailers.contains(id))
         }

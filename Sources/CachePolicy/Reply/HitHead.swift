@@ -12,11 +12,23 @@ package enum HitHead {
         .cacheControl, .contentLocation, .date, .etag, .expires, .vary, .cacheStatus,
     ])
 
-    /// Appends the head up to, not including, Via, Connection and the empty line, which are the
-    /// connection's to write: the status line and stored fields as the form wants them,
-    /// Content-Length, Age (RFC 9111 §4), Cache-Status.
+    /// The status of the response, and its phrase where that is the stored one; nil: the standard
+    /// phrase.
+    package static func status(
+        of hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>
+    ) -> (code: UInt16, phrase: ByteRange?) {
+        switch hit.form {
+        case .full, .headOnly: (stored.status, StoredHead.phrase(in: storedHead))
+        case .notModified: (304, nil)
+        case .partial: (206, nil)
+        case .rangeNotSatisfiable: (416, nil)
+        }
+    }
+
+    /// Appends the fields up to, not including, Via, Connection and the empty line: the stored
+    /// fields as the form wants them, Content-Length, Age (RFC 9111 §4), Cache-Status.
     ///
-    /// For `full` and `headOnly` this is one copy of the stored head and a few small lines.
+    /// For `full` and `headOnly` this is one copy of the stored fields and a few small lines.
     /// Allocates nothing.
     ///
     /// - Parameters:
@@ -27,23 +39,22 @@ package enum HitHead {
     ///     has just confirmed is no hit but `forwarded` with status 304.
     ///   - writer: room for the stored head and `maximumAddedBytes`; if it overflows, so does the
     ///     answer.
-    package static func append(
+    package static func appendFields(
         _ hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>,
         cacheStatus: CacheStatus? = nil, to writer: inout HeadWriter
     ) {
         switch hit.form {
         case .full, .headOnly:
-            writer.append(storedHead)
+            let fields = StoredHead.statusLineBytes(of: storedHead)..<storedHead.count
+            writer.append(storedHead.extracting(fields))
             if !stored.flags.contains(.hasContentLength), allowsContent(stored.status),
                 let length = stored.bodyBytes
             {
                 writer.append(field: .contentLength, decimal: length)
             }
         case .notModified:
-            writer.append("HTTP/1.1 304 Not Modified\r\n")
             append(storedHead, to: &writer) { inNotModified.contains($0) }
         case .partial(let first, let last, let complete):
-            writer.append("HTTP/1.1 206 Partial Content\r\n")
             append(storedHead, to: &writer) { $0 != .contentLength && $0 != .contentRange }
             writer.append("Content-Range: bytes ")
             writer.append(decimal: first)
@@ -54,7 +65,6 @@ package enum HitHead {
             writer.appendLineEnd()
             writer.append(field: .contentLength, decimal: last - first + 1)
         case .rangeNotSatisfiable(let complete):
-            writer.append("HTTP/1.1 416 Range Not Satisfiable\r\n")
             append(storedHead, to: &writer) { $0 == .date || $0 == .vary }
             writer.append("Content-Range: bytes */")
             writer.append(decimal: complete)

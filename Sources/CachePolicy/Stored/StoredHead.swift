@@ -5,7 +5,7 @@ import HTTPCore
 /// `HTTP/1.1 SP status SP reason CRLF`, then the field lines byte for byte and in the order
 /// received, each with its CRLF, and no empty line at the end. A hit is written as these bytes,
 /// then Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
-/// (`HitHead.append` does all but the last three).
+/// (`HitHead.appendFields` does all but the first line and the last three).
 ///
 /// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated, Trailer (the
 /// stored response is sent without one), and Age, which lives on in `StoredTimes.initialAge`. Kept:
@@ -63,6 +63,22 @@ package enum StoredHead {
         writer.appendFields(
             response.fields, of: bytes, omitting: dropped, dropsNominated: true)
         if !keepsDate { writer.append(field: .date, date: responseTime) }
+    }
+
+    /// Where the reason phrase begins: behind `HTTP/1.1 200 `.
+    private static let phraseStart = 13
+
+    /// The reason phrase of a stored head; nil for a head that has none.
+    static func phrase(in head: Span<UInt8>) -> ByteRange? {
+        let end = statusLineBytes(of: head) - 2
+        return end > phraseStart ? ByteRange(from: phraseStart, to: end) : nil
+    }
+
+    /// How many bytes of a stored head its status line takes up.
+    static func statusLineBytes(of head: Span<UInt8>) -> Int {
+        var index = phraseStart
+        while index < head.count, head[index] != UInt8(ascii: "\n") { index &+= 1 }
+        return min(index &+ 1, head.count)
     }
 
     /// Whether there is one Date and it is a date.

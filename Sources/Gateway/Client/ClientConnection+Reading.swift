@@ -76,7 +76,7 @@ extension ClientConnection {
             budget.spend(bytes: count)
             mayHaveInput = count == buffer.writable.count || peerFinished
             buffer.end += count
-            if listener.isCounted { worker.metrics.add(.clientBytesReceived, UInt64(count)) }
+            if ingress.isCounted { worker.metrics.add(.clientBytesReceived, UInt64(count)) }
             return true
         case .wouldBlock:
             mayHaveInput = false
@@ -151,7 +151,7 @@ extension ClientConnection {
         guard let exchange, let input else { return }
         let head = input.start
         input.start += headBytes
-        budget.spend(listener.isCounted ? .exchange : .report)
+        budget.spend(ingress.isCounted ? .exchange : .report)
         state = .exchange
         headIsTimed = false
         worker.releasesHead(self)
@@ -162,14 +162,13 @@ extension ClientConnection {
         case .length, .chunked, .untilClose: body = RequestBody(exchange.request.framing)
         }
         exchange.begin(
-            client: self, listener: listener, peer: peer, buffer: input, headStart: head,
+            client: self, ingress: ingress, peer: peer, buffer: input, headStart: head,
             hasBody: body != nil)
     }
 
     private func forgetResponse() {
         responseBytes = 0
         contentBytes = 0
-        responseEnded = false
         endsWithConnection = false
         isChunked = false
     }
@@ -183,7 +182,7 @@ extension ClientConnection {
         keepsAlive = false
         body = nil
         forgetResponse()
-        exchange.refuse(fault, seen: input, client: self, listener: listener, peer: peer)
+        exchange.refuse(fault, seen: input, client: self, ingress: ingress, peer: peer)
     }
 
     /// Makes one step in the request's body; false when that needs an event or the exchange.
@@ -205,7 +204,7 @@ extension ClientConnection {
                 let content = UnsafeRawBufferPointer(
                     rebasing: UnsafeRawBufferPointer(bytes)[offset..<(offset + count)])
                 let isLast = body.decoder.isComplete
-                body.isPaused = !exchange.requestBody(content, owner: input, isLast: isLast)
+                body.isPaused = !exchange.content(content, owner: input, isLast: isLast)
                 if isLast, self.body === body { bodyEnded(body, exchange) }
                 updateExchangeDeadline(progress: true)
             case .needMore(let consumed):
@@ -219,7 +218,7 @@ extension ClientConnection {
         } catch {
             keepsAlive = false
             self.body = nil
-            exchange.requestBodyFailed(error)
+            exchange.contentFailed(error)
             return true
         }
     }
@@ -227,6 +226,6 @@ extension ClientConnection {
     private func bodyEnded(_ body: RequestBody, _ exchange: Exchange) {
         self.body = nil
         updateExchangeDeadline(progress: true)
-        exchange.requestBodyEnded(body.decoder.chunked)
+        exchange.contentEnded(trailers: body.decoder.chunked.trailerSection)
     }
 }

@@ -3,38 +3,48 @@ import HTTPCore
 
 // What the exchange sends
 
-extension ClientConnection: ClientStream {
+extension ClientConnection: DownstreamStream {
     var takesInterimResponses: Bool { exchange?.request.version == .http11 }
 
-    func sendInterim(_ head: Buffer) {
-        output.append(head.readable, owner: head)
+    func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
+        let needed = room + (phrase?.count ?? 0) + Self.reservedBytes
+        var head = HeadDraft(
+            needed <= BufferPool.smallBytes
+                ? worker.loop.buffers.takeSmall() : worker.loop.buffers.take(bytes: needed))
+        head.fields.appendStatusLine(status, phrase: phrase)
+        return head
     }
 
-    func sendHead(_ head: consuming Buffer, framing: ClientFraming, closing: Bool) {
+    func sendInterim(_ head: consuming HeadDraft) {
+        head.fields.appendLineEnd()
+        if let head = head.finished() { output.append(head.readable, owner: head) }
+    }
+
+    func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
         let isHTTP11 = takesInterimResponses
         if closing || !(exchange?.request.keepAlive ?? false) || worker.isDraining {
             keepsAlive = false
         }
-        var writer = HeadWriter(head.writable)
         switch framing {
-        case .none, .lengthInHead: break
-        case .length(let count): writer.append(field: .contentLength, decimal: count)
+        case .none, .lengthInFields: break
+        case .length(let count): head.fields.append(field: .contentLength, decimal: count)
         case .streamed where isHTTP11:
             isChunked = true
-            writer.append("Transfer-Encoding: chunked\r\n")
+            head.fields.append("Transfer-Encoding: chunked\r\n")
         case .streamed:
             endsWithConnection = true
             keepsAlive = false
         }
         if body != nil { keepsAlive = false }
         if !keepsAlive {
-            writer.append("Connection: close\r\n")
+            head.fields.append("Connection: close\r\n")
         } else if !isHTTP11 {
-            writer.append("Connection: keep-alive\r\n")
+            head.fields.append("Connection: keep-alive\r\n")
         }
-        writer.appendLineEnd()
-        head.end += writer.count
+        head.fields.appendLineEnd()
         bytesBeforeHead = output.isEmpty ? responseBytes : nil
+        // Room was made for all of it: without a head nothing may follow.
+        guard let head = head.finished() else { return outputFailed() }
         output.append(head.readable, owner: head)
     }
 
@@ -45,11 +55,10 @@ extension ClientConnection: ClientStream {
         contentBytes = 0
         isChunked = false
         endsWithConnection = false
-        responseEnded = false
         return true
     }
 
-    func sendBody(_ bytes: UnsafeRawBufferPointer, owner: AnyObject) {
+    func send(_ bytes: UnsafeRawBufferPointer, owner: AnyObject) {
         guard bytes.count > 0 else { return }
         contentBytes += UInt64(bytes.count)
         guard isChunked else { return output.append(bytes, owner: owner) }
@@ -88,16 +97,16 @@ extension ClientConnection: ClientStream {
         appendChunkHead(count)
     }
 
-    func sendEnd(trailers: UnsafeRawBufferPointer) {
-        responseEnded = true
+    func sendEnd(trailers: TrailerSection?) {
         guard isChunked else { return }
-        guard trailers.count > 0 else { return output.append("0\r\n\r\n") }
-        let copy = worker.loop.buffers.take(bytes: trailers.count)
-        copy.writable.copyMemory(from: trailers)
-        copy.end = trailers.count
-        output.append("0\r\n")
-        output.append(copy.readable, owner: copy)
-        output.append("\r\n")
+        guard let trailers else { return output.append("0\r\n\r\n") }
+        let end = worker.loop.buffers.take(bytes: trailers.bytes.count + 8)
+        var writer = HeadWriter(end.writable)
+        writer.append("0\r\n")
+        writer.appendForwardedFields(trailers)
+        writer.appendLineEnd()
+        end.end = writer.count
+        output.append(end.readable, owner: end)
     }
 
     func flush() -> Bool {
@@ -117,23 +126,28 @@ extension ClientConnection: ClientStream {
             worker.loop.requeue(self)
             return false
         case .failed:
-            output.discard()
-            peerFinished = true
-            worker.loop.afterTurn { [self] in
-                if state == .exchange { abandonExchange() } else { close() }
-            }
+            outputFailed()
             return false
         }
     }
 
-    func resumeRequestBody() {
+    /// Nothing more can be sent: the connection ends at the end of the turn.
+    private func outputFailed() {
+        output.discard()
+        peerFinished = true
+        worker.loop.afterTurn { [self] in
+            if state == .exchange { abandonExchange() } else { close() }
+        }
+    }
+
+    func resumeContent() {
         guard let body, body.isPaused else { return }
         body.isPaused = false
         updateExchangeDeadline(progress: true)
         drive()
     }
 
-    func pauseRequestBody() {
+    func pauseContent() {
         body?.isPaused = true
         updateExchangeDeadline(progress: false)
     }
@@ -164,8 +178,9 @@ extension ClientConnection: ClientStream {
         drive()
     }
 
-    func detach() -> (descriptor: Int32, leftover: Buffer?, pending: OutputQueue)? {
+    func handOver(after head: consuming HeadDraft) -> DownstreamHandover? {
         guard state == .exchange else { return nil }
+        sendInterim(head)
         let (leftover, pending) = (input, output)
         input = nil
         output = OutputQueue()
@@ -173,7 +188,9 @@ extension ClientConnection: ClientStream {
         state = .closed
         worker.idleClients.left(self)
         worker.loop.remove(self, keepingOpen: descriptor)
-        return (descriptor, leftover, pending)
+        return DownstreamHandover(
+            transport: Transport(descriptor: descriptor, tls: nil), leftover: leftover,
+            pending: pending)
     }
 
     /// While an exchange is under way the deadline runs exactly while the gateway waits for the

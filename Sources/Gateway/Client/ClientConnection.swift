@@ -15,8 +15,8 @@ import HTTPCore
 ///
 /// An idle connection holds no buffer and no exchange.
 final class ClientConnection: EventHandler, IdleOrdered, LineMember {
-    /// Room that `sendHead` needs behind the fields.
-    static let reservedBytes = 128
+    /// Room that the start line and what `sendHead` writes take up, besides the reason phrase.
+    static let reservedBytes = 160
     /// Bytes that a closing connection still reads, so that a reset does not destroy the reply
     /// that is on its way to the client.
     private static let lingerBytes = 1 << 20
@@ -26,7 +26,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
 
     let worker: Worker
     let descriptor: Int32
-    let listener: Listener
+    let ingress: Ingress
     let peer: Endpoint
     /// What its client has open; nil on the administration's listener.
     let account: ClientAccount?
@@ -39,7 +39,6 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     var endsWithConnection = false
     var isChunked = false
     var keepsAlive = true
-    var responseEnded = false
     var lingered = 0
     private var servedGeneration: UInt64 = 0
     private var mayBeServed = false
@@ -78,12 +77,12 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     }
 
     init(
-        worker: Worker, descriptor: Int32, listener: Listener, peer: Endpoint,
+        worker: Worker, descriptor: Int32, ingress: Ingress, peer: Endpoint,
         account: ClientAccount?
     ) {
         self.worker = worker
         self.descriptor = descriptor
-        self.listener = listener
+        self.ingress = ingress
         self.peer = peer
         self.account = account
         parser = RequestHeadParser(limits: worker.policy.headLimits)
@@ -93,7 +92,9 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     var isServed: Bool {
         if servedGeneration != worker.policy.generation {
             servedGeneration = worker.policy.generation
-            mayBeServed = listener.serves(peer)
+            mayBeServed =
+                !ingress.isCounted
+                || worker.policy.configuration.access.serves(client: peer.address)
         }
         return mayBeServed
     }
@@ -127,6 +128,8 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     }
 
     var timeouts: TimeoutsConfiguration { worker.policy.timeouts }
+
+    var localAddress: IPAddress? { Sockets.localEndpoint(descriptor)?.address }
 
     // MARK: Events
 

@@ -29,14 +29,15 @@ extension Exchange {
         toRevalidate response: CachedResponse, _ key: CacheKey, for other: Exchange
     ) -> Bool {
         guard copyRequest(of: other) else { return false }
-        become(.routing)
-        listener = nil
+        handle(
+            .begin(.init(hasContent: false, isIdempotent: true, hasClient: false)))
+        ingress = nil
         peer = nil
         onBehalfOf = other.peer
         started = Clock.monotonicMicroseconds()
         id = worker.nextExchangeID()
         hasRequestBody = false
-        requestBodyEnded = true
+        contentHasEnded = true
         origin = other.origin
         self.key = key
         revalidated = response

@@ -79,7 +79,7 @@ extension Exchange {
     }
 
     private func follow(_ leader: Exchange, for milliseconds: Int64) {
-        become(.waiting)
+        handle(.decided(.follow))
         let line = leader.followers ?? FollowerLine()
         leader.followers = line
         line.waiting.append(self)
@@ -131,8 +131,7 @@ extension Exchange {
     }
 
     private func lookUpAgain() {
-        guard phase == .waiting, let origin else { return }
-        become(.routing)
+        guard case .nothing = handle(.flightEnded), let origin else { return }
         // Under another configuration what is stored may not be used.
         origin.policy === worker.policy ? lookUp() : forward()
     }

@@ -29,7 +29,7 @@ extension Exchange {
         log(
             "routed",
             [
-                "listener": "\(listener?.name ?? "")",
+                "listener": "\(ingress?.name ?? "")",
                 "entry": "\(worker.shared.labels.name(host: hostLabel))",
                 "host": "\(String(decoding: origin?.authority ?? [], as: UTF8.self))",
                 "tls": "\(origin?.tls != nil)",

@@ -13,7 +13,7 @@ extension Exchange {
 
     /// Whether a connection may be asked for. False: `forward` is called again when it may.
     func mayConnect(to origin: Origin) -> Bool {
-        guard hasRequestBody, !requestBodyEnded, replayableBody == nil else { return true }
+        guard hasRequestBody, !contentHasEnded, replayableBody == nil else { return true }
         let limit = worker.upstreams.limit(of: origin)
         if uploadsOf === limit { return true }
         let limits = origin.policy.configuration.limits
@@ -28,9 +28,9 @@ extension Exchange {
             uploadsOf = limit
             return true
         case .gather:
-            become(.gathering)
+            handle(.decided(.gather))
             if gathered == nil { gathered = GatheredContent(worker.loop.buffers) }
-            client?.resumeRequestBody()
+            client?.resumeContent()
         case .wait: waitForUploads(origin)
         }
         return false
@@ -38,7 +38,7 @@ extension Exchange {
 
     private func waitForUploads(_ origin: Origin) {
         let now = worker.loop.now
-        become(.gathering)
+        handle(.decided(.gather))
         if uploadWaitEnds == 0 {
             uploadWaitEnds =
                 now + origin.policy.configuration.timeouts.connectMilliseconds * 2 + 1000
@@ -58,19 +58,19 @@ extension Exchange {
         // On a stack of its own; by then the object may be another exchange.
         let id = id
         worker.loop.afterTurn { [self] in
-            if self.id == id, phase == .gathering { forward() }
+            if self.id == id, case .gathering = state.step { forward() }
         }
         return false
     }
 
-    /// Sends what was gathered, behind the head.
-    func sendGathered(_ upstream: UpstreamConnection) {
-        guard let gathered else { return }
+    /// Sends what was gathered, behind the head; its trailers are for the end.
+    func sendGathered(on upstream: any UpstreamStream) -> TrailerSection? {
+        guard let gathered else { return nil }
         self.gathered = nil
         if gathered.count > 0 {
-            sendContent(gathered.content.readable, owner: gathered.content, upstream)
+            upstream.send(gathered.content.readable, owner: gathered.content)
         }
-        if let end = gathered.end, upstreamIsChunked { sendLastChunk(end, upstream) }
+        return gathered.trailers
     }
 
     /// The request has arrived, or is over.

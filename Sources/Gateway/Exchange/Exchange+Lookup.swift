@@ -65,23 +65,21 @@ extension Exchange {
     }
 
     private func load(_ key: CacheKeyView, _ variants: [VaryKey], from store: CacheStore) {
-        become(.loading)
+        handle(.decided(.load))
         let (token, mailbox) = (token, worker.mailbox)
         let options = cacheOptions
         let accepted = store.load(key, variants, policy: options) {
             mailbox.post(.loaded(token, $0))
         }
         if !accepted {
-            become(.routing)
+            handle(.loaded)
             missed(.uriMiss)
         }
     }
 
     /// The disk tier's answer.
     func loaded(_ result: LoadResult) {
-        guard phase == .loading else { return }
-        become(.routing)
-        guard clientReference != nil else { return finish() }
+        handle(.loaded)
         switch result {
         case .found(let responses):
             guard let response = select(from: responses) else {

@@ -44,36 +44,43 @@ extension Exchange {
         status: UInt16, phrase: String? = nil, contentType: StaticString?, closing: Bool,
         fields: (inout HeadWriter) -> Void = { _ in }, body: () -> [UInt8]
     ) {
-        guard let client else { return finish() }
-        become(.replying)
+        guard case .nothing = handle(.decided(.respond)), let client else { return }
         self.status = status
         let content = body()
-        let head = worker.loop.buffers.takeSmall()
-        var writer = HeadWriter(head.writable)
-        writer.appendStatusLine(status, phrase: phrase)
-        writer.append(field: .date, date: worker.wallSeconds)
+        var head = makeReplyHead(on: client, status, phrase)
+        head.fields.append(field: .date, date: worker.wallSeconds)
         if let contentType {
-            writer.append(field: .contentType, contentType)
-            writer.append("Cache-Control: no-store\r\n")
+            head.fields.append(field: .contentType, contentType)
+            head.fields.append("Cache-Control: no-store\r\n")
         }
-        fields(&writer)
-        if listener?.isCounted ?? false { cacheStatusOfReply.append(to: &writer) }
-        writer.append(field: .contentLength, decimal: UInt64(content.count))
-        head.end = writer.count
-        responseHeadSent = true
+        fields(&head.fields)
+        if ingress?.isCounted ?? false { cacheStatusOfReply.append(to: &head.fields) }
+        head.fields.append(field: .contentLength, decimal: UInt64(content.count))
         let isHeadOnly = request.method == .head
         client.sendHead(
-            consume head, framing: isHeadOnly ? .none : .lengthInHead(UInt64(content.count)),
+            head, framing: isHeadOnly ? .none : .lengthInFields(UInt64(content.count)),
             closing: closing)
         if !isHeadOnly, !content.isEmpty {
             let buffer = worker.loop.buffers.take(bytes: content.count)
             buffer.writable.copyBytes(from: content)
             buffer.end = content.count
-            client.sendBody(buffer.readable, owner: buffer)
+            client.send(buffer.readable, owner: buffer)
         }
-        client.sendEnd(trailers: UnsafeRawBufferPointer(start: nil, count: 0))
-        responseIsComplete = true
-        if client.flush() { finishIfResponseIsOver() }
+        client.sendEnd(trailers: nil)
+        if client.flush() { clientDrained() }
+    }
+
+    /// Room for the fields of a reply.
+    private static let replyFieldBytes = 4096
+
+    func makeReplyHead(
+        on client: any DownstreamStream, _ status: UInt16, _ phrase: String?
+    ) -> HeadDraft {
+        guard let phrase else {
+            return client.makeHead(status: status, phrase: nil, room: Self.replyFieldBytes)
+        }
+        return client.makeHead(
+            status: status, phrase: phrase.utf8.span, room: Self.replyFieldBytes)
     }
 
     /// What the cache had to do with a reply of the gateway's own.
@@ -97,7 +104,7 @@ extension Exchange {
     /// The methods that the listener takes. Others that it passes on have no place in a list.
     private func appendAllow(to writer: inout HeadWriter) {
         writer.append("Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH")
-        if case .forward = listener?.role { writer.append(", CONNECT") }
+        if case .forward = ingress?.role { writer.append(", CONNECT") }
         writer.appendLineEnd()
     }
 
@@ -149,7 +156,7 @@ extension Exchange {
     private func namesAdministration(_ bytes: Span<UInt8>) -> Bool {
         AdminHost.isOwn(
             bytes.text(at: request.host), port: request.port,
-            at: clientReference.flatMap { Sockets.localEndpoint($0.descriptor)?.address },
+            at: client?.localAddress,
             named: worker.policy.configuration.admin.hosts)
     }
 

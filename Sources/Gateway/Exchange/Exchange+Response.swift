@@ -16,48 +16,40 @@ extension Exchange {
         }
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
-        if stored != nil, conclude(bytes) { return }
+        if stored != nil, answersForStored(bytes) { return }
         passHead(bytes)
     }
 
     private func passInterim(_ bytes: Span<UInt8>) {
+        handle(.answered(.interim))
         interimCount += 1
-        guard interimCount <= Self.interimLimit else {
-            upstream?.cancel()
-            upstream = nil
-            return fail(.upgradeOverInterimLimit)
-        }
+        guard interimCount <= Self.interimLimit else { return fail(.upgradeOverInterimLimit) }
         guard let client, client.takesInterimResponses else { return }
-        let interim = buffer(for: response.length)
-        var writer = HeadWriter(interim.writable)
-        appendStatusLine(bytes, to: &writer)
-        writer.appendForwardedFields(
+        var interim = makeResponseHead(on: client, bytes)
+        interim.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: [.init(.contentLength)])
-        appendResponseVia(to: &writer)
-        writer.appendLineEnd()
-        interim.end = writer.count
+        interim.fields.appendVia(received: response.version)
         client.sendInterim(interim)
         _ = client.flush()
     }
 
-    func buffer(for headBytes: Int) -> Buffer {
-        let needed = headBytes + 512 + ClientConnection.reservedBytes
-        return needed <= BufferPool.smallBytes
-            ? worker.loop.buffers.takeSmall() : worker.loop.buffers.take(bytes: needed)
-    }
+    /// Room for the fields that a response gets on its way, Upgrade and Cache-Status among them.
+    private static let addedFieldBytes = 512
 
-    private func appendStatusLine(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
-        writer.append("HTTP/1.1 ")
-        writer.append(decimal: UInt64(response.status))
-        writer.append(byte: 0x20)
-        writer.append(response.reason, of: bytes)
-        writer.appendLineEnd()
+    /// Begins the server's head for the client.
+    func makeResponseHead(
+        on client: any DownstreamStream, _ bytes: Span<UInt8>
+    ) -> HeadDraft {
+        client.makeHead(
+            status: response.status, phrase: bytes.extracting(response.reason.indices),
+            room: response.length + Self.addedFieldBytes)
     }
 
     /// Passes a final head on, and begins to store if that is allowed.
     private func passHead(_ bytes: Span<UInt8>) {
         // What was asked in the background and failed replaces nothing.
-        if clientReference == nil, response.status >= 500 { return finish() }
+        if client == nil, response.status >= 500 { return endQuietly() }
+        guard case .nothing = handle(.answered(.passedOn)) else { return }
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
         debugStore(isStored)
@@ -65,28 +57,23 @@ extension Exchange {
         guard let client else {
             // Asked in the background: what is not stored is of use only if it tells, by arriving
             // in full, that the stored response is outdated.
-            return isStored || outdated != nil ? () : finish()
+            return isStored || outdated != nil ? () : endQuietly()
         }
         invalidate(bytes)
-        let head = buffer(for: response.length)
-        var writer = HeadWriter(head.writable)
-        appendStatusLine(bytes, to: &writer)
-        writer.appendForwardedFields(
+        var head = makeResponseHead(on: client, bytes)
+        head.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
         if !response.fields.contains(.date) {
-            writer.append(field: .date, date: worker.wallSeconds)
+            head.fields.append(field: .date, date: worker.wallSeconds)
         }
-        appendCacheStatus(isStored: isStored, to: &writer)
-        appendResponseVia(to: &writer)
-        let framing = clientFraming(bytes, &writer)
-        head.end = writer.count
+        appendCacheStatus(isStored: isStored, to: &head.fields)
+        head.fields.appendVia(received: response.version)
+        let framing = clientFraming(bytes, &head.fields)
         status = response.status
-        responseHeadSent = true
-        become(.forwarding)
         isEventStream = upstream?.isEventStream ?? false
         if isEventStream { client.expectPauses() }
         // Not flushed: a body that is there already leaves in the same write as its head.
-        client.sendHead(consume head, framing: framing, closing: false)
+        client.sendHead(head, framing: framing, closing: false)
     }
 
     var mayBeRepeated: Bool { request.method.isIdempotent }
@@ -95,7 +82,7 @@ extension Exchange {
 
     private func clientFraming(
         _ bytes: Span<UInt8>, _ writer: inout HeadWriter
-    ) -> ClientFraming {
+    ) -> ContentFraming {
         switch response.framing {
         case .none:
             // HEAD and 304 say how long the content would be.
@@ -110,11 +97,6 @@ extension Exchange {
         }
     }
 
-    func appendResponseVia(to writer: inout HeadWriter) {
-        writer.append(
-            response.version == .http11 ? "Via: 1.1 pinfold\r\n" : "Via: 1.0 pinfold\r\n")
-    }
-
     private func appendCacheStatus(isStored: Bool, to writer: inout HeadWriter) {
         let forwarded = CacheStatus.Forwarded(
             reason: forwardReason ?? .bypass, isStored: isStored, notStored: notStoredReason)
@@ -124,10 +106,10 @@ extension Exchange {
     func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
         store(bytes)
         guard let client else {
-            if ticket == nil, !tellsOfOutdated(bytes.count) { finish() }
+            if ticket == nil, !tellsOfOutdated(bytes.count) { endQuietly() }
             return isLast || !waitsForStore()
         }
-        client.sendBody(bytes, owner: owner)
+        client.send(bytes, owner: owner)
         // The end goes out with the last part, and only when the store is complete: who has seen
         // the end of a response may ask for it again at once.
         if isLast { return true }
@@ -146,46 +128,25 @@ extension Exchange {
         return outdated != nil
     }
 
-    func upstreamEnded(trailers: borrowing ChunkedDecoder?) {
-        upstream = nil
+    func upstreamEnded(trailers: TrailerSection?) {
         finishStore()
-        if case .forwardAgain = afterValidation {} else { removeOutdated() }
-        switch afterValidation {
-        case .nothing: break
-        case .serve(let response, let fresh, let hit, let cacheStatus):
-            afterValidation = .nothing
-            return serve(response, hit, as: fresh, cacheStatus: cacheStatus)
-        case .forwardAgain:
-            afterValidation = .nothing
-            return mayRetry(after: .validationFailed) ? sendAgain() : fail(.upstreamClosed)
-        }
-        guard let client else { return finish() }
-        sendTrailers(trailers, to: client)
-        responseIsComplete = true
-        if client.flush() { finishIfResponseIsOver() }
-    }
-
-    private func sendTrailers(_ trailers: borrowing ChunkedDecoder?, to client: any ClientStream) {
-        guard let trailers = copy trailers, request.acceptsTrailers else {
-            return client.sendEnd(trailers: UnsafeRawBufferPointer(start: nil, count: 0))
-        }
-        let size = trailers.trailerBytes.count
-        withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { memory in
-            var writer = HeadWriter(memory)
-            writer.appendFields(
-                trailers.trailers, of: trailers.trailerBytes.span,
-                omitting: .forbiddenInTrailers, dropsNominated: false)
-            client.sendEnd(trailers: UnsafeRawBufferPointer(rebasing: memory[..<writer.count]))
-        }
-    }
-
-    /// Everything queued for the client has been written.
-    func clientDrained() {
-        switch phase {
-        case .serving: serving?.proceed()
-        case .forwarding where upstream != nil: upstream?.resume()
+        switch handle(.responseEnded) {
+        case .complete:
+            removeOutdated()
+            client?.sendEnd(trailers: request.acceptsTrailers ? trailers : nil)
+            if client?.flush() ?? false { clientDrained() }
+        case .serveConfirmed:
+            removeOutdated()
+            guard let confirmed = confirmed.take() else { return }
+            serve(
+                confirmed.stored, confirmed.hit, as: confirmed.freshened,
+                cacheStatus: confirmed.cacheStatus)
+        case .forwardAgain(let reason): sendAgain(reason)
+        case .reply: tell(.upstreamClosed)
+        case .end(let cut):
+            removeOutdated()
+            end(cut: cut)
         default: break
         }
-        finishIfResponseIsOver()
     }
 }

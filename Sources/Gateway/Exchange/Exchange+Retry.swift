@@ -3,34 +3,34 @@ import Metrics
 
 // Sending a request another time: what `RetryPolicy` decides, counted and logged.
 extension Exchange {
-    /// Whether the request is sent another time; that is counted then, and `sendAgain` follows.
-    func mayRetry(after ending: RetryPolicy.Ending?) -> Bool {
-        guard let ending, let reason = retryPolicy.reason(after: ending) else { return false }
-        retries.insert(reason)
+    /// Sends the request on another time.
+    func sendAgain(_ reason: RetryReason) {
         worker.metrics.add(reason.counter)
         debug("sent again", ["reason": "\(reason.token)"])
-        return true
+        guard reason != .storedBodyUnreadable else { return askInsteadOfStored() }
+        client?.pauseContent()
+        forward(fresh: RetryPolicy.needsFreshConnection(state.retries))
     }
 
-    /// Asks for a connection to send the request on another time.
-    func sendAgain() {
-        client?.pauseRequestBody()
-        forward(fresh: RetryPolicy.needsFreshConnection(retries))
+    /// What is stored cannot be read: it is as if it were not there.
+    private func askInsteadOfStored() {
+        serving = nil
+        stored = nil
+        validation = nil
+        status = 0
+        missed(.uriMiss)
     }
+}
 
-    private var retryPolicy: RetryPolicy {
-        RetryPolicy(
-            isIdempotent: request.method.isIdempotent, content: contentToRepeat,
-            responseHeadSent: responseHeadSent,
-            isWanted: clientReference != nil || revalidated != nil, reasons: retries)
-    }
-
-    private var contentToRepeat: RetryPolicy.Content {
-        if !hasRequestBody { return .none }
-        // Of content that has ended only its bytes could be sent again: not its last chunk.
-        let isKept = replayableBody != nil || gathered != nil
-        if requestBodyEnded { return .ended(isKept: isKept) }
-        return sentBodyBytes == 0 ? .untouched : .partlySent
+extension ExchangeState<any UpstreamStream>.Failure.Cause {
+    /// What a fault on the way to the server means for sending the request another time.
+    init(_ fault: ExchangeFault, responseStarted: Bool) {
+        switch fault {
+        case .superseded: self = .superseded
+        case .upstreamClosed, .upstreamReset, .tlsFailed(.truncated), .tlsFailed(.transport):
+            self = .connectionDied(responseStarted: responseStarted)
+        default: self = .other
+        }
     }
 }
 

@@ -8,15 +8,16 @@ import Notation
 extension Exchange {
     /// Decides who answers.
     func route() {
-        guard let listener else { return }
-        guard clientReference?.isServed ?? false else {
+        guard let ingress else { return }
+        guard client?.isServed ?? false else {
             worker.metrics.add(.clientConnectionsRefusedByAddress)
             return reply(with: .clientNotAllowed, closing: true)
         }
-        switch listener.role {
+        switch ingress.role {
         case .admin: return answerAdministration()
         case .forward: routeForward()
         case .reverse(let upstream): routeReverse(upstream)
+        case .bound(let authority): routeBound(to: authority)
         }
     }
 
@@ -43,6 +44,29 @@ extension Exchange {
         proceed(to: worker.origins.origin(of: upstream, policy: worker.policy))
     }
 
+    /// A request inside a tunnel is for the authority that the tunnel was opened to.
+    private func routeBound(to authority: BoundAuthority) {
+        let isForIt =
+            request.form != .authority
+            && (request.form != .absolute || request.scheme == .https)
+            && withRequestHead {
+                authority.isNamed(
+                    by: $0.extracting(request.host.indices),
+                    port: request.hasExplicitPort || request.form == .absolute
+                        ? request.port : nil)
+            }
+        guard isForIt, let origin = origin(of: authority) else {
+            return reply(with: .misdirected, closing: true)
+        }
+        proceed(to: origin)
+    }
+
+    private func origin(of authority: BoundAuthority) -> Origin? {
+        worker.origins.origin(
+            host: authority.host.utf8.span, port: authority.port, scheme: .https,
+            policy: worker.policy)
+    }
+
     /// What a reverse route's upstream is told about the client's side.
     var forwardedFields: ForwardedFields? {
         (origin?.key.forwarding).map { ForwardedFields($0, peer: (peer ?? onBehalfOf)?.address) }
@@ -50,8 +74,9 @@ extension Exchange {
 
     /// The origin of the request under the configuration in force.
     func findOriginAnew() -> Origin? {
-        switch listener?.role {
+        switch ingress?.role {
         case .forward: findOrigin()
+        case .bound(let authority): origin(of: authority)
         case .reverse(let upstream): worker.origins.origin(of: upstream, policy: worker.policy)
         case .admin, nil: nil
         }

@@ -12,94 +12,88 @@ extension Exchange {
         _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse? = nil,
         cacheStatus: CacheStatus? = nil
     ) {
-        guard let client else { return finish() }
-        become(.serving)
-        let headBytes = fresh?.head.count ?? stored.head.count
-        let head = buffer(for: headBytes + HitHead.maximumAddedBytes)
-        var writer = HeadWriter(head.writable)
+        let content = content(of: hit, stored)
+        let isStreamed = !content.isEmpty && stored.isOnDiskOnly
+        if isStreamed, !register() { return fail(.descriptorsExhausted) }
+        guard case .nothing = handle(.decided(isStreamed ? .serve : .respond)), let client else {
+            return
+        }
         if let fresh {
             let bytes = fresh.head
-            HitHead.append(
-                hit, stored: fresh.metadata, storedHead: bytes.span, cacheStatus: cacheStatus,
-                to: &writer)
+            bytes.withUnsafeBytes {
+                sendHead(hit, fresh.metadata, $0, content, cacheStatus, to: client)
+            }
         } else {
-            HitHead.append(
-                hit, stored: stored.metadata,
-                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
-                cacheStatus: cacheStatus, to: &writer)
+            sendHead(hit, stored.metadata, stored.head, content, cacheStatus, to: client)
         }
-        writer.append("Via: 1.1 pinfold\r\n")
-        head.end = writer.count
-        let content: Range<UInt64>
-        switch hit.form {
-        case .full:
-            status = stored.metadata.status
-            content = 0..<stored.bodyCount
-        case .headOnly:
-            status = stored.metadata.status
-            content = 0..<0
-        case .notModified:
-            status = 304
-            content = 0..<0
-        case .partial(let first, let last, _):
-            status = 206
-            content = first..<(last + 1)
-        case .rangeNotSatisfiable:
-            status = 416
-            content = 0..<0
-        }
-        responseHeadSent = true
-        client.sendHead(
-            consume head, framing: content.isEmpty ? .none : .lengthInHead(UInt64(content.count)),
-            closing: false)
         send(content, of: stored, to: client)
     }
 
+    /// Which of the stored bytes are sent.
+    private func content(of hit: CacheHit, _ stored: CachedResponse) -> Range<UInt64> {
+        switch hit.form {
+        case .full: 0..<stored.bodyCount
+        case .headOnly, .notModified, .rangeNotSatisfiable: 0..<0
+        case .partial(let first, let last, _): first..<(last + 1)
+        }
+    }
+
+    private func sendHead(
+        _ hit: CacheHit, _ metadata: StoredMetadata, _ storedHead: UnsafeRawBufferPointer,
+        _ content: Range<UInt64>, _ cacheStatus: CacheStatus?, to client: any DownstreamStream
+    ) {
+        let bytes = Span<UInt8>(_unsafeElements: storedHead.bindMemory(to: UInt8.self))
+        let (code, phrase) = HitHead.status(of: hit, stored: metadata, storedHead: bytes)
+        status = code
+        let room = storedHead.count + HitHead.maximumAddedBytes + 64
+        var head: HeadDraft
+        if let phrase {
+            head = client.makeHead(
+                status: code, phrase: bytes.extracting(phrase.indices), room: room)
+        } else {
+            head = client.makeHead(status: code, phrase: nil, room: room)
+        }
+        HitHead.appendFields(
+            hit, stored: metadata, storedHead: bytes, cacheStatus: cacheStatus, to: &head.fields)
+        head.fields.appendVia(received: .http11)
+        client.sendHead(
+            head, framing: content.isEmpty ? .none : .lengthInFields(UInt64(content.count)),
+            closing: false)
+    }
+
     private func send(
-        _ content: Range<UInt64>, of stored: CachedResponse, to client: any ClientStream
+        _ content: Range<UInt64>, of stored: CachedResponse, to client: any DownstreamStream
     ) {
         let range = Int(content.lowerBound)..<Int(content.upperBound)
         if !range.isEmpty {
             switch stored.body {
             case .contiguous(let body):
-                client.sendBody(UnsafeRawBufferPointer(rebasing: body.bytes[range]), owner: stored)
+                client.send(UnsafeRawBufferPointer(rebasing: body.bytes[range]), owner: stored)
             case .heap(let heap):
-                client.sendBody(UnsafeRawBufferPointer(rebasing: heap.bytes[range]), owner: heap)
+                client.send(UnsafeRawBufferPointer(rebasing: heap.bytes[range]), owner: heap)
             case .file(let file):
                 client.sendFile(
                     file.fileDescriptor, offset: range.lowerBound, count: range.count, owner: file)
             case .disk(let body):
-                return stream(body, content)
+                serving = StoredBodyReader(exchange: self, body: body, content: content)
+                serving?.proceed()
+                return
             }
         }
-        client.sendEnd(trailers: UnsafeRawBufferPointer(start: nil, count: 0))
-        responseIsComplete = true
-        if client.flush() { finishIfResponseIsOver() }
+        client.sendEnd(trailers: nil)
+        if client.flush() { clientDrained() }
     }
 
-    private func stream(_ body: DiskBody, _ content: Range<UInt64>) {
-        guard register() else { return fail(.descriptorsExhausted) }
-        serving = StoredBodyReader(exchange: self, body: body, content: content)
-        serving?.proceed()
-    }
-
-    /// A part of the stored body cannot be read. As long as nothing of the response has been
-    /// written, the origin is asked instead.
-    fileprivate func storedBodyFailed() {
-        guard clientReference?.withdrawHead() ?? false else { return fail(.storedBodyUnreadable) }
-        responseHeadSent = false
-        status = 0
-        guard mayRetry(after: .storedBodyUnreadable) else { return fail(.storedBodyUnreadable) }
-        serving = nil
-        stored = nil
-        validation = nil
-        become(.routing)
-        missed(.uriMiss)
+    /// The last part of the stored content is queued.
+    fileprivate func storedBodyEnded(_ client: any DownstreamStream) {
+        handle(.decided(.respond))
+        client.sendEnd(trailers: nil)
+        if client.flush() { clientDrained() }
     }
 
     /// A chunk of the body that is being streamed from disk.
     func chunkArrived(_ result: ChunkResult) {
-        guard phase == .serving else { return }
+        guard case .serving = state.step else { return }
         serving?.arrived(result)
     }
 }
@@ -125,13 +119,7 @@ final class StoredBodyReader {
     /// Asks for the next chunk, or ends the response.
     func proceed() {
         guard !isWaiting, let client = exchange.client else { return }
-        guard !content.isEmpty else {
-            guard !exchange.responseIsComplete else { return }
-            client.sendEnd(trailers: UnsafeRawBufferPointer(start: nil, count: 0))
-            exchange.responseIsComplete = true
-            if client.flush() { exchange.finishIfResponseIsOver() }
-            return
-        }
+        guard !content.isEmpty else { return exchange.storedBodyEnded(client) }
         isWaiting = true
         let index = Int(content.lowerBound / UInt64(body.chunkBytes))
         let (token, mailbox) = (exchange.token, exchange.worker.mailbox)
@@ -152,11 +140,14 @@ final class StoredBodyReader {
         guard isWaiting, let client = exchange.client else { return }
         isWaiting = false
         attempts = 0
-        guard case .chunk(let chunk) = result else { return exchange.storedBodyFailed() }
+        guard case .chunk(let chunk) = result else {
+            // As long as nothing of the response has been written, the origin is asked instead.
+            return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable)
+        }
         let start = content.lowerBound % UInt64(body.chunkBytes)
         let end = min(UInt64(chunk.bytes.count), start + UInt64(content.count))
         guard start < end else { return exchange.fail(.storedBodyUnreadable) }
-        client.sendBody(
+        client.send(
             UnsafeRawBufferPointer(rebasing: chunk.bytes[Int(start)..<Int(end)]), owner: chunk)
         content = (content.lowerBound + (end - start))..<content.upperBound
         if client.flush() { proceed() }

@@ -88,7 +88,7 @@ extension Exchange {
         guard let began = storeWaitBegan else { return }
         storeWaitBegan = nil
         storeWaited += hasDrained ? worker.loop.now - began : Self.storePatienceMilliseconds
-        guard phase == .forwarding else { return }
+        guard upstream != nil else { return }
         worker.loop.setDeadline(self, after: nil)
         if client?.isFlushed ?? true { upstream?.resume() }
     }

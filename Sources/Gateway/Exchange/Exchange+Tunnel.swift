@@ -17,14 +17,14 @@ extension Exchange {
         hostLabel = policy.route(entryIndex: target.entryIndex)
         if let refusal = target.refusal { return reply(with: refusal, closing: false) }
         guard isAdmitted() else { return }
-        become(.tunnelling)
+        handle(.decided(.open))
         let reachability = policy.reachability(host: host, port: request.port)
         let timeouts = policy.timeouts(entryIndex: target.entryIndex)
         let operation = ConnectOperation(
             worker: worker, host: host, port: request.port, client: clientNetwork,
             rules: policy.destinationRules, hostMatch: target.match
         ) { [weak self] result in
-            guard let self, phase == .tunnelling else {
+            guard let self, case .opening = state.step else {
                 if case .success(let made) = result { Descriptors.close(made.descriptor) }
                 return
             }
@@ -32,7 +32,7 @@ extension Exchange {
             switch result {
             case .failure(let fault):
                 worker.note(reachability, fault)
-                reply(with: fault, closing: false)
+                fail(fault)
             case .success(let made):
                 worker.note(reachability, nil)
                 upstreamEndpoint = made.endpoint
@@ -46,45 +46,32 @@ extension Exchange {
     private func established(_ transport: Transport, _ timeouts: TimeoutsConfiguration) {
         guard let client else { return Descriptors.close(transport.descriptor) }
         status = 200
-        responseHeadSent = true
-        let head = worker.loop.buffers.takeSmall()
-        var writer = HeadWriter(head.writable)
-        writer.append("HTTP/1.1 200 Connection established\r\nVia: 1.1 pinfold\r\n\r\n")
-        head.end = writer.count
-        client.sendInterim(head)
+        var head = makeReplyHead(on: client, 200, "Connection established")
+        head.fields.appendVia(received: .http11)
         worker.metrics.add(.tunnelsOpened)
-        relay(transport, earlyFromUpstream: nil, timeouts)
+        relay(client.handOver(after: head), transport, earlyFromUpstream: nil, timeouts)
     }
 
     /// 101: the upstream has agreed to the protocol that the client asked for.
     func switchProtocols(_ bytes: Span<UInt8>) {
         guard let client, let upstream else { return }
-        // What is left of the request would be taken for the other protocol's.
+        // The rest of the request would be taken for the other protocol's.
         guard upstream.requestIsSent, switchesToWhatWasAsked(bytes) else {
-            upstream.cancel()
-            self.upstream = nil
             return fail(.response(.unexpectedSwitch))
         }
         status = 101
-        responseHeadSent = true
-        let head = buffer(for: response.length)
-        var writer = HeadWriter(head.writable)
-        writer.append("HTTP/1.1 101 Switching Protocols\r\n")
-        writer.appendForwardedFields(
+        var head = makeResponseHead(on: client, bytes)
+        head.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
-        writer.append("Connection: Upgrade\r\n")
+        head.fields.append("Connection: Upgrade\r\n")
         for field in response.fields where field.id == .upgrade {
-            writer.append(field: .upgrade, bytes.extracting(field.value.indices))
+            head.fields.append(field: .upgrade, bytes.extracting(field.value.indices))
         }
-        appendResponseVia(to: &writer)
-        writer.appendLineEnd()
-        head.end = writer.count
-        client.sendInterim(head)
+        head.fields.appendVia(received: response.version)
         worker.metrics.add(.upgrades)
-        let detached = upstream.detach()
-        self.upstream = nil
+        let server = upstream.handOver()
         relay(
-            detached.transport, earlyFromUpstream: detached.leftover,
+            client.handOver(after: head), server.transport, earlyFromUpstream: server.leftover,
             origin?.timeouts ?? worker.policy.timeouts)
     }
 
@@ -109,19 +96,20 @@ extension Exchange {
     }
 
     private func relay(
-        _ transport: Transport, earlyFromUpstream: Buffer?, _ timeouts: TimeoutsConfiguration
+        _ handover: DownstreamHandover?, _ transport: Transport, earlyFromUpstream: Buffer?,
+        _ timeouts: TimeoutsConfiguration
     ) {
-        become(.tunnelling)
-        let account = clientReference?.account
-        guard let detached = client?.detach() else {
+        handle(.relayed)
+        let account = client?.account
+        guard let handover else {
             Descriptors.close(transport.descriptor)
-            return finish()
+            return endQuietly()
         }
-        clientReference = nil
+        client = nil
         keepOnlyTheHead()
         worker.metrics.adjust(.tunnelsOpen, by: 1)
         // Counted when it was read, before there was a relay.
-        let early = UInt64(detached.leftover?.count ?? 0)
+        let early = UInt64(handover.leftover?.count ?? 0)
         let relay = Relay(
             worker: worker, idleMilliseconds: timeouts.tunnelMilliseconds
         ) { [self] toUpstream, toClient, wasIdle in
@@ -132,19 +120,19 @@ extension Exchange {
             worker.metrics.add(.tunnelBytesToClient, toClient)
             worker.metrics.add(.clientBytesReceived, toUpstream - min(early, toUpstream))
             relayedBytes = (toUpstream, toClient)
-            finish()
+            endQuietly()
         }
         do {
             try relay.start(
-                client: detached.descriptor, upstream: transport,
-                earlyFromClient: detached.leftover, earlyFromUpstream: earlyFromUpstream,
-                pendingForClient: detached.pending)
+                client: handover.transport.descriptor, upstream: transport,
+                earlyFromClient: handover.leftover, earlyFromUpstream: earlyFromUpstream,
+                pendingForClient: handover.pending)
         } catch {
-            Descriptors.close(detached.descriptor)
+            Descriptors.close(handover.transport.descriptor)
             Descriptors.close(transport.descriptor)
             worker.metrics.adjust(.tunnelsOpen, by: -1)
             worker.clientLeft(account)
-            finish()
+            endQuietly()
         }
     }
 

@@ -8,7 +8,7 @@ import HTTPCore
 extension Exchange {
     /// Reads the origin's answer to a request for which something is stored. False: it is an
     /// ordinary response, to be passed on.
-    func conclude(_ bytes: Span<UInt8>) -> Bool {
+    func answersForStored(_ bytes: Span<UInt8>) -> Bool {
         guard let stored else { return false }
         guard let validation else {
             if revalidated != nil, ValidationOutcome.outdatesStored(status: response.status) {
@@ -16,7 +16,11 @@ extension Exchange {
             }
             // The stored response was no use, but a stale one is better than an error to those who
             // allow it.
-            return response.status >= 500 && answerStale(insteadOf: .status(response.status))
+            guard response.status >= 500,
+                let hit = staleHit(stored, insteadOf: .status(response.status))
+            else { return false }
+            replaceByStale(stored, hit)
+            return true
         }
         let outcome = withRequestHead {
             ValidationOutcome.of(
@@ -34,7 +38,7 @@ extension Exchange {
         case .retryWithoutConditions:
             outdated = stored
             self.stored = nil
-            afterValidation = .forwardAgain
+            handle(.answered(.discarded(then: .forwardAgain)))
             return true
         case .replace(let outdates):
             // The fields of a response to HEAD tell whether the stored one still holds.
@@ -43,7 +47,7 @@ extension Exchange {
             self.stored = nil
             return false
         case .serveStale(let hit):
-            serveStale(stored, hit)
+            replaceByStale(stored, hit)
             return true
         }
     }
@@ -55,14 +59,16 @@ extension Exchange {
             // The stored head cannot be read: it is of no use to anyone.
             worker.shared.store?.remove(stored)
             self.stored = nil
-            afterValidation = .forwardAgain
+            handle(.answered(.discarded(then: .forwardAgain)))
             return
         }
         let told = CacheStatus.forwarded(
             .init(reason: forwardReason ?? .stale, status: 304, isStored: true))
         endFlight(.stored)
-        afterValidation = .serve(
-            current, freshened, freshened.hit(form, at: worker.wallSeconds), told)
+        confirmed = ConfirmedResponse(
+            stored: current, freshened: freshened,
+            hit: freshened.hit(form, at: worker.wallSeconds), cacheStatus: told)
+        handle(.answered(.discarded(then: .serveConfirmed)))
     }
 
     /// Brings a stored response up to date with the head at hand, or drops it if that says so.
@@ -110,31 +116,37 @@ extension Exchange {
 
     // MARK: Stale answers
 
-    /// Answers with a stale response where the origin failed, if anyone allows it.
-    func answerStale(insteadOf fault: ExchangeFault) -> Bool {
-        fault.allowsStaleAnswer && answerStale(insteadOf: UpstreamFailure.unreachable)
+    /// What is stored and may be sent where the origin failed, if anyone allows it.
+    func staleAnswer(insteadOf fault: ExchangeFault) -> (CachedResponse, CacheHit)? {
+        guard fault.allowsStaleAnswer, let stored,
+            let hit = staleHit(stored, insteadOf: .unreachable)
+        else { return nil }
+        return (stored, hit)
     }
 
-    private func answerStale(insteadOf failure: UpstreamFailure) -> Bool {
-        guard let stored, clientReference != nil else { return false }
-        let hit = withRequestHead {
+    private func staleHit(
+        _ stored: CachedResponse, insteadOf failure: UpstreamFailure
+    ) -> CacheHit? {
+        guard client != nil else { return nil }
+        return withRequestHead {
             CacheHit.inPlaceOfFailure(
                 failure, stored: stored.metadata,
                 storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
                 for: request,
                 in: $0, now: worker.wallSeconds, options: cacheOptions)
         }
-        guard let hit else { return false }
-        serveStale(stored, hit)
-        return true
     }
 
-    private func serveStale(_ stored: CachedResponse, _ hit: CacheHit) {
+    /// The response that has begun is a failure, and the stored one is sent instead.
+    private func replaceByStale(_ stored: CachedResponse, _ hit: CacheHit) {
+        guard case .nothing = handle(.answered(.replaced)) else { return }
+        serveStale(stored, hit)
+    }
+
+    func serveStale(_ stored: CachedResponse, _ hit: CacheHit) {
         validation = nil
         endFlight(.stored)
         cacheResult = .hitStale
-        upstream?.cancel()
-        upstream = nil
         serve(stored, hit)
     }
 }

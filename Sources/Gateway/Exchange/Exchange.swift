@@ -18,42 +18,38 @@ import Notation
 /// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
 /// One without a client asks about a stored response in the background (`Exchange+Background`).
 ///
-/// Which phase may follow on which is ``ExchangePhase``'s.
+/// What may follow on what, and what goes on when something fails, is ``ExchangeState``'s; this
+/// class does what it says (`Exchange+State`).
 ///
-/// It sees heads, body parts and ends; which protocol version carries them is known to the client
-/// stream and the upstream connection only. Objects are used again for other exchanges.
+/// It sees heads, content and ends; which protocol version carries them is known to the streams on
+/// both sides only. Objects are used again for other exchanges.
 final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     let worker: Worker
-    /// Where it is; `become` changes it.
-    var phase = ExchangePhase.ended
-    /// The client; nil once it is gone.
-    var clientReference: ClientConnection?
+    /// Where it is; `handle` changes it.
+    var state = ExchangeState<any UpstreamStream>()
+    /// The client's stream; nil once it is gone, and in the background.
+    var client: (any DownstreamStream)?
 
     // The request.
     var request = RequestHead()
     var requestBuffer: Buffer?
     var requestHeadStart = 0
     var hasRequestBody = false
-    var listener: Listener?
+    var ingress: Ingress?
     var peer: Endpoint?
     /// The client whose request made an exchange in the background necessary.
     var onBehalfOf: Endpoint?
     /// The request's body, if all of it came with the head and it could be sent again: where it
     /// is in the head's buffer.
     var replayableBody: Range<Int>?
-    var sentBodyBytes: UInt64 = 0
     /// Bytes of content taken from the client, whatever became of them.
     var receivedBodyBytes: UInt64 = 0
-    var requestBodyEnded = true
-    var upstreamIsChunked = false
+    var contentHasEnded = true
 
     // The way upstream.
     var origin: Origin?
-    var upstream: UpstreamConnection?
     var response = ResponseHead()
-    var retries: RetryReasons = []
     var interimCount = 0
-    var upstreamWasReused = false
     var connectOperation: ConnectOperation?
 
     /// The index of the name of the host entry that applies (`RouteLabels`).
@@ -93,8 +89,8 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var previousInLine: Exchange?
     /// Until when it waits for others' responses, in the loop's milliseconds; 0: it has not waited.
     var waitEnds: Int64 = 0
-    /// What follows when the origin's 304 has been read to its end.
-    var afterValidation = AfterValidation.nothing
+    /// What is sent when the origin's 304 has been read to its end.
+    var confirmed: ConfirmedResponse?
 
     /// Content taken in before there was a connection.
     var gathered: GatheredContent?
@@ -110,30 +106,27 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var status: UInt16 = 0
     var cacheResult = CacheResult.none
     var fault: ExchangeFault?
-    var responseHeadSent = false
     /// The head could not be parsed, and its sender seems to take JSON.
     var refusedWantsJSON = false
-    /// The end of the response is queued for the client.
-    var responseIsComplete = false
     var id: UInt64 = 0
     /// What a relay moved: from the client, and to it.
     var relayedBytes: (fromClient: UInt64, toClient: UInt64) = (0, 0)
     var upstreamEndpoint: Endpoint?
     var upstreamVersion = UpstreamTLSVersion.none
 
-    /// What an answer about a stored response leads to.
-    enum AfterValidation {
-        case nothing
-        /// The stored response is sent, in the form that the client needs.
-        case serve(CachedResponse, FreshenedResponse, CacheHit, CacheStatus)
-        /// The request is sent again, without conditions.
-        case forwardAgain
+    /// A stored response that the origin has confirmed, in the form that the client needs.
+    struct ConfirmedResponse {
+        let stored: CachedResponse
+        let freshened: FreshenedResponse
+        let hit: CacheHit
+        let cacheStatus: CacheStatus
     }
 
     init(worker: Worker) { self.worker = worker }
 
-    /// The client's stream, while it is there.
-    var client: (any ClientStream)? { clientReference }
+    /// The stream that carries the request to its server, while there is one.
+    @inline(__always)
+    var upstream: (any UpstreamStream)? { state.upstream }
 
     /// The request head's bytes, which all of `request`'s ranges count from.
     var requestHead: UnsafeRawBufferPointer {
@@ -152,21 +145,21 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
 
     /// Takes a complete request head; ``route()`` is what follows.
     func begin(
-        client: ClientConnection, listener: Listener, peer: Endpoint, buffer: Buffer,
+        client: any DownstreamStream, ingress: Ingress, peer: Endpoint, buffer: Buffer,
         headStart: Int, hasBody: Bool
     ) {
-        prepare(client: client, listener: listener, peer: peer)
+        hasRequestBody = hasBody
+        contentHasEnded = !hasBody
+        prepare(client: client, ingress: ingress, peer: peer)
         requestBuffer = buffer
         requestHeadStart = headStart
-        hasRequestBody = hasBody
-        requestBodyEnded = !hasBody
         if hasBody { rememberReplayableBody(buffer) }
     }
 
     /// Answers a request whose head could not be read.
     /// `seen` holds what was received of it.
     func refuse(
-        _ fault: ExchangeFault, seen: Buffer?, client: ClientConnection, listener: Listener,
+        _ fault: ExchangeFault, seen: Buffer?, client: any DownstreamStream, ingress: Ingress,
         peer: Endpoint
     ) {
         request.length = 0
@@ -175,9 +168,9 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         request.method = .other
         request.keepAlive = false
         if let seen { guess(from: seen.readable) }
-        prepare(client: client, listener: listener, peer: peer)
         hasRequestBody = false
-        requestBodyEnded = true
+        contentHasEnded = true
+        prepare(client: client, ingress: ingress, peer: peer)
         reply(with: fault, closing: true)
     }
 
@@ -188,35 +181,34 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         refusedWantsJSON = AcceptedMediaTypes(unreadHead: seen).prefersJSON
     }
 
-    private func prepare(client: ClientConnection, listener: Listener, peer: Endpoint) {
-        become(.routing)
-        clientReference = client
-        self.listener = listener
-        self.peer = peer
-        started = Clock.monotonicMicroseconds()
+    private func prepare(client: any DownstreamStream, ingress: Ingress, peer: Endpoint) {
         id = worker.nextExchangeID()
-        if listener.isCounted { worker.exchangeBegan() }
+        started = Clock.monotonicMicroseconds()
+        self.client = client
+        self.ingress = ingress
+        self.peer = peer
+        handle(
+            .begin(
+                .init(
+                    hasContent: hasRequestBody, isIdempotent: request.method.isIdempotent,
+                    hasClient: true)))
+        if ingress.isCounted { worker.exchangeBegan() }
     }
 
     /// Back to the state of a new object, its storage kept.
     func reset() {
         if token != .none { worker.loop.remove(self) }
-        clientReference = nil
+        client = nil
         requestBuffer = nil
         onBehalfOf = nil
         replayableBody = nil
-        sentBodyBytes = 0
         receivedBodyBytes = 0
-        upstreamIsChunked = false
         origin = nil
         hostLabel = RouteLabels.noHost
         sentAt = 0
         firstByteMicroseconds = nil
         isEventStream = false
-        upstream = nil
-        retries = []
         interimCount = 0
-        upstreamWasReused = false
         gathered = nil
         uploadWaitEnds = 0
         connectOperation = nil
@@ -236,15 +228,13 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         status = 0
         cacheResult = .none
         fault = nil
-        responseHeadSent = false
         refusedWantsJSON = false
-        responseIsComplete = false
         relayedBytes = (0, 0)
         upstreamEndpoint = nil
         upstreamVersion = .none
         notStoredReason = nil
-        afterValidation = .nothing
-        phase = .ended
+        confirmed = nil
+        state = ExchangeState()
     }
 
     /// Registers the exchange for answers from other threads and deadlines of its own.
@@ -260,13 +250,13 @@ final class Exchange: EventHandler, UpstreamConsumer, LineMember {
 
     /// One thing only: it may end the exchange, and the object may then be another one already.
     override func deadlineReached() {
-        switch phase {
+        switch state.step {
         case .serving: serving?.proceed()
         case .waiting: waitTimedOut()
         case .gathering: forward()
-        case .forwarding: storeWaitEnded(hasDrained: false)
+        case .requesting, .discarding, .responding: storeWaitEnded(hasDrained: false)
         case .connecting: connectionWaitTimedOut()
-        case .ended, .routing, .loading, .replying, .tunnelling: break
+        case .ended, .routing, .loading, .finishing, .opening, .tunnelling: break
         }
     }
 }

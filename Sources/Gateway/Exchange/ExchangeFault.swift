@@ -12,6 +12,7 @@ package enum ExchangeFault: Error, Sendable {
     // The request.
     case request(WireError)
     case notAProxyRequest
+    case misdirected
     case clientNotAllowed
     case connectOnReverseRoute
     case connectPortRefused(UInt16)
@@ -57,6 +58,7 @@ package enum ExchangeFault: Error, Sendable {
         case .request(let error): .request(error)
         case .response(let error): .response(error)
         case .notAProxyRequest: .access(.notAProxyRequest)
+        case .misdirected: .access(.misdirected)
         case .clientNotAllowed: .access(.clientNotAllowed)
         case .connectOnReverseRoute: .access(.connectOnReverseRoute)
         case .connectPortRefused: .access(.connectPortRefused)

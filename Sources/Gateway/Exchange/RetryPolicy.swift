@@ -26,8 +26,9 @@ struct RetryReasons: OptionSet {
 /// Whether a request is sent another time: one decision for every way in which an attempt can end
 /// without a response for the client.
 ///
-/// A request goes out again only while nothing of a response has reached the client, only if all
-/// of its content can go out again, and once for each reason; for a reload, once for each reload.
+/// It is asked only while nothing of a response has reached the client (``ExchangeState``). A
+/// request goes out again only if all of its content can go out again, and once for each reason;
+/// for a reload, once for each reload.
 /// Only after a connection's death the server may have acted on the request: then it must be
 /// idempotent (RFC 9110 §9.2.2).
 struct RetryPolicy {
@@ -66,16 +67,12 @@ struct RetryPolicy {
 
     var isIdempotent: Bool
     var content: Content
-    /// Something of the response has been sent to the client.
-    var responseHeadSent: Bool
-    /// There is a client, or somebody whom a revalidation in the background serves.
-    var isWanted: Bool
     /// Why it has been sent another time already.
     var reasons: RetryReasons
 
     /// The reason to send the request another time; nil: it is not.
     func reason(after ending: Ending) -> RetryReason? {
-        guard !responseHeadSent, isWanted, content.isAvailable else { return nil }
+        guard content.isAvailable else { return nil }
         let reason: RetryReason
         switch ending {
         case .connectionDied(let wasReused, let responseStarted):
@@ -92,17 +89,5 @@ struct RetryPolicy {
     /// have died with the one that did.
     static func needsFreshConnection(_ reasons: RetryReasons) -> Bool {
         reasons.contains(.connectionDied)
-    }
-}
-
-extension RetryPolicy.Ending {
-    /// How an attempt ended that failed; nil: not in a way after which it could be repeated.
-    init?(_ fault: ExchangeFault, wasReused: Bool, responseStarted: Bool) {
-        switch fault {
-        case .superseded: self = .superseded
-        case .upstreamClosed, .upstreamReset, .tlsFailed(.truncated), .tlsFailed(.transport):
-            self = .connectionDied(wasReused: wasReused, responseStarted: responseStarted)
-        default: return nil
-        }
     }
 }

@@ -4,12 +4,12 @@ import Addressing
 // not counted: it is over at once, and costs nothing that others wait for.
 extension Exchange {
     /// The client, as far as limits are concerned.
-    var clientNetwork: IPNetwork? { clientReference?.account?.network }
+    var clientNetwork: IPNetwork? { client?.account?.network }
 
     /// Counts the exchange among those of its client, once. False: there are as many as may be, and
     /// it has been answered.
     func isAdmitted() -> Bool {
-        guard countedFor == nil, let account = clientReference?.account else { return true }
+        guard countedFor == nil, let account = client?.account else { return true }
         let limit = worker.policy.configuration.limits.perClient.exchanges
         guard account.beginExchange(limit: limit) else {
             reply(with: .clientExchangeLimit, closing: false)

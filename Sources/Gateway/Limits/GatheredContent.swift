@@ -8,8 +8,8 @@ final class GatheredContent {
 
     private(set) var content: Buffer
     private let buffers: BufferPool
-    /// What ended it, once it is complete.
-    var end: ChunkedDecoder?
+    /// What came behind it, once it is complete.
+    var trailers: TrailerSection?
 
     init(_ buffers: BufferPool) {
         self.buffers = buffers

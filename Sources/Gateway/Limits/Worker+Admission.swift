@@ -5,7 +5,7 @@ import EventLoop
 struct Newcomer {
     let descriptor: Int32
     let peer: Endpoint
-    let listener: Listener
+    let ingress: Ingress
     var account: ClientAccount
     /// It has a place among its client's connections.
     var isCounted: Bool
@@ -30,12 +30,13 @@ extension Worker {
     /// A connection was accepted.
     func accept(_ descriptor: Int32, from peer: Endpoint, on listener: Listener) {
         // The administration takes no client's place.
-        guard listener.isCounted else { return admit(descriptor, peer, listener, account: nil) }
+        let ingress = listener.ingress
+        guard ingress.isCounted else { return admit(descriptor, peer, ingress, account: nil) }
         let limit = policy.configuration.limits.perClient.connections
         if let account = shared.clients.open(peer.address, limit: limit) {
             return seekRoom(
                 Newcomer(
-                    descriptor: descriptor, peer: peer, listener: listener, account: account,
+                    descriptor: descriptor, peer: peer, ingress: ingress, account: account,
                     isCounted: true))
         }
         guard let account = shared.clients.account(of: peer.address) else {
@@ -45,13 +46,13 @@ extension Worker {
         }
         seekShare(
             Newcomer(
-                descriptor: descriptor, peer: peer, listener: listener, account: account,
+                descriptor: descriptor, peer: peer, ingress: ingress, account: account,
                 isCounted: false))
     }
 
     func admit(_ newcomer: Newcomer) {
         admit(
-            newcomer.descriptor, newcomer.peer, newcomer.listener, account: newcomer.account)
+            newcomer.descriptor, newcomer.peer, newcomer.ingress, account: newcomer.account)
     }
 
     /// Finds a place in the process for one that has its client's.

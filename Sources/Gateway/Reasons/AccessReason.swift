@@ -1,6 +1,7 @@
 /// Why what was asked is not allowed. The order is that of the documentation.
 package enum AccessReason: UInt8, Sendable, CaseIterable {
     case notAProxyRequest
+    case misdirected
     case clientNotAllowed
     case connectOnReverseRoute
     case connectPortRefused
@@ -20,6 +21,12 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
                 "this is a forward proxy: expected an absolute URL in the request line, or CONNECT",
                 remedy: "Set the address as the client's proxy (`http_proxy`, `curl -x`), or make "
                     + "the listener `kind: reverse`.")
+        case .misdirected:
+            ReasonEntry(
+                "misdirected-request", .access, 421, .requestDenied,
+                "the request inside a tunnel is for another host or port than the tunnel",
+                remedy: "Look for a client that sends requests for several hosts through one "
+                    + "tunnel.")
         case .clientNotAllowed:
             ReasonEntry(
                 "client-not-allowed", .access, 403, .requestDenied,

@@ -277,8 +277,7 @@ extension UpstreamConnection {
         guard let consumer else { return }
         part = .ended
         uses += 1
-        let hadTrailers = !decoder.chunked.trailerBytes.isEmpty
-        let trailers = hadTrailers ? decoder.chunked : nil
+        let trailers = decoder.chunked.trailerSection
         let isClean = (input?.isEmpty ?? true) && requestEnded && output.isEmpty && keepAlive
         self.consumer = nil
         Buffer.release(&input)

@@ -15,6 +15,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     enum State { case handshaking, idle, active, closed }
     var isIdle: Bool { state == .idle }
     var isClosed: Bool { state == .closed }
+    /// Room that a request's head takes up beside its fields, method, path and host.
+    static let reservedBytes = 256
     enum Part { case head, body, ended }
     /// What is special about waiting for the server in the current exchange.
     struct Waits: OptionSet {
@@ -41,6 +43,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var context = ResponseContext(method: .get)
     var keepAlive = true
     var requestEnded = true
+    var isChunked = false
     var paused = false
     /// TLS has something to send before it can read on.
     var readWantsWrite = false
@@ -153,125 +156,6 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         headIsUnflushed = false
         worker.loop.setDeadline(self, after: nil)
         worker.loop.setQuiet(self, false)
-    }
-
-    /// Queues the request's head. `context` says how the response will be framed.
-    func send(head: consuming Buffer, context: ResponseContext) {
-        self.context = context
-        worker.metrics.add(.upstreamBytesSent, UInt64(head.count))
-        output.append(head.readable, owner: head)
-    }
-
-    /// Queues bytes of the request's body in its wire form.
-    func send(bytes: UnsafeRawBufferPointer, owner: Buffer) {
-        waits.insert(.sending)
-        worker.metrics.add(.upstreamBytesSent, UInt64(bytes.count))
-        output.append(bytes, owner: owner)
-    }
-
-    /// Queues a constant part of the request's body in its wire form.
-    func send(_ text: StaticString) {
-        worker.metrics.add(.upstreamBytesSent, UInt64(text.utf8CodeUnitCount))
-        output.append(text)
-    }
-
-    /// Nothing more of the request follows: from now on the first byte's deadline runs.
-    func endRequest() {
-        requestEnded = true
-    }
-
-    /// Writes what is queued. False: the socket is full, `upstreamDrained` will follow.
-    func flush() -> Bool {
-        let before = output.pendingBytes
-        switch transport.flush(&output) {
-        case .drained:
-            if requestEnded {
-                armResponseDeadline()
-            } else if part == .head {
-                worker.loop.setDeadline(self, after: nil)  // the client's own deadline runs
-            }
-            return true
-        case .blocked:
-            if output.pendingBytes < before || deadline == .max { armSendDeadline() }
-            return false
-        case .turnIsOver:
-            armSendDeadline()
-            worker.loop.requeue(self)
-            return false
-        case .failed:
-            keepAlive = false
-            // The response may be there already: reading tells, and reports the failure else.
-            output.discard()
-            mayHaveInput = true
-            worker.loop.requeue(self)
-            return false
-        }
-    }
-
-    /// Whether the request has been written to its end.
-    var requestIsSent: Bool { requestEnded && output.isEmpty }
-
-    func armBodyDeadline() {
-        worker.loop.setDeadline(
-            self, after: waits.isEmpty ? origin.timeouts.bodyMilliseconds : unusualPause())
-    }
-
-    /// How long nothing may arrive of an event stream, or until it is looked whether the rest of
-    /// the request is taken.
-    @inline(never)
-    private func unusualPause() -> Int64 {
-        guard !output.isEmpty else { return streamMilliseconds }
-        idleTime.note(at: worker.loop.now)
-        return IdleTime.firstLook(of: streamMilliseconds)
-    }
-
-    /// How long the server may send nothing within its response.
-    private var streamMilliseconds: Int64 {
-        let timeouts = origin.timeouts
-        return isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds
-    }
-
-    /// The request has been handed to the kernel.
-    private func armResponseDeadline() {
-        guard state == .active, part == .head else { return }
-        if waits.contains(.sending) { return armSendDeadline() }
-        worker.loop.setDeadline(self, after: origin.timeouts.firstByteMilliseconds)
-    }
-
-    /// The socket has accepted something of the request, which may lie in the kernel for long.
-    private func armSendDeadline() {
-        idleTime.note(at: worker.loop.now)
-        waits.insert(.sending)
-        let times = origin.timeouts
-        worker.loop.setDeadline(
-            self,
-            after: min(IdleTime.firstLook(of: times.bodyMilliseconds), times.firstByteMilliseconds))
-    }
-
-    /// The consumer takes content again.
-    func resume() {
-        guard paused else { return }
-        paused = false
-        if state == .active, part == .body { armBodyDeadline() }
-        drive()
-    }
-
-    /// The consumer gives up; the connection cannot be used again.
-    func cancel() {
-        consumer = nil
-        close()
-    }
-
-    /// Leaves HTTP: hands over the transport and the bytes read beyond the head, for a relay.
-    func detach() -> (transport: Transport, leftover: Buffer?) {
-        let leftover = input
-        input = nil
-        consumer = nil
-        output.discard()
-        state = .closed
-        worker.loop.remove(self, keepingOpen: transport.descriptor)
-        worker.upstreams.left(self)
-        return (transport, leftover)
     }
 
     // MARK: Events

@@ -1,59 +1,22 @@
-import Addressing
-import Configuration
 import EventLoop
-
-/// The fixed upstream of a reverse listener.
-package struct ReverseUpstream: Sendable, Hashable {
-    let host: String
-    let port: UInt16
-    let isSecure: Bool
-    /// What it is told about the client's side.
-    var forwarding = ForwardingConfiguration()
-}
 
 /// One worker's listening socket.
 final class Listener: EventHandler {
-    /// What its requests are for.
-    enum Role: Equatable {
-        case forward
-        case reverse(ReverseUpstream)
-        case admin
-    }
-
     /// Connections accepted before other events get their turn.
     private static let batch = 64
     /// How long accepting pauses when descriptors are exhausted.
     private static let pauseMilliseconds: Int64 = 100
 
     private let worker: Worker
-    let name: String
-    let endpoint: Endpoint
-    let role: Role
-    /// The index of its name in metrics and the access log (`RouteLabels`).
-    let label: Int
+    /// Where the requests of its clients come in.
+    let ingress: Ingress
     let descriptor: Int32
     private var isPaused = false
 
-    init(
-        worker: Worker, name: String, endpoint: Endpoint, role: Role, label: Int,
-        descriptor: Int32
-    ) {
+    init(worker: Worker, ingress: Ingress, descriptor: Int32) {
         self.worker = worker
-        self.name = name
-        self.endpoint = endpoint
-        self.role = role
-        self.label = label
+        self.ingress = ingress
         self.descriptor = descriptor
-    }
-
-    /// Requests to the administration are not traffic.
-    var isCounted: Bool {
-        if case .admin = role { false } else { true }
-    }
-
-    /// Whether a client may be served.
-    func serves(_ client: Endpoint) -> Bool {
-        !isCounted || worker.policy.configuration.access.serves(client: client.address)
     }
 
     func start() throws(Errno) {

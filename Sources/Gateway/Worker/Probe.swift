@@ -13,8 +13,10 @@ final class Probe: EventHandler, UpstreamConsumer {
     private let reachability: HostReachability
     private let path: String
     private let intervalMilliseconds: Int64
-    private var upstream: UpstreamConnection?
+    private var upstream: (any UpstreamStream)?
     private var isWaiting = false
+    /// Room for a probe's fields.
+    private static let fieldBytes = 256
     var response = ResponseHead()
 
     private init(
@@ -79,20 +81,22 @@ final class Probe: EventHandler, UpstreamConsumer {
         worker.upstreams.acquire(origin, for: self)
     }
 
-    func upstreamReady(_ upstream: UpstreamConnection) {
+    func upstreamReady(_ upstream: any UpstreamStream) {
         isWaiting = false
         self.upstream = upstream
-        let head = worker.loop.buffers.takeSmall()
-        var writer = HeadWriter(head.writable)
-        writer.append("GET ")
-        writer.append(text: path)
-        writer.append(" HTTP/1.1\r\nHost: ")
+        let method = "GET"
+        let bytes = Array((method + path).utf8)
+        var request = RequestHead()
+        request.methodRange = ByteRange(from: 0, to: method.utf8.count)
+        request.path = ByteRange(from: method.utf8.count, to: bytes.count)
         let authority = origin.authority
-        writer.append(authority.span)
-        writer.append("\r\nUser-Agent: pinfold-probe\r\nVia: 1.1 pinfold\r\n\r\n")
-        head.end = writer.count
-        upstream.send(head: head, context: ResponseContext(method: .get))
-        upstream.endRequest()
+        var head = upstream.makeHead(
+            for: request, in: bytes.span, host: authority.span, room: Self.fieldBytes)
+        head.fields.append("User-Agent: pinfold-probe\r\n")
+        head.fields.appendVia(received: .http11)
+        let outgoing = OutgoingRequest(framing: .none, method: .get)
+        guard upstream.sendHead(head, of: outgoing, upgrade: []) else { return }
+        upstream.sendEnd(trailers: nil)
         _ = upstream.flush()
     }
 
@@ -122,7 +126,7 @@ final class Probe: EventHandler, UpstreamConsumer {
 
     func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool { true }
 
-    func upstreamEnded(trailers: borrowing ChunkedDecoder?) { upstream = nil }
+    func upstreamEnded(trailers: TrailerSection?) { upstream = nil }
 
     func upstreamDrained() {}
 }

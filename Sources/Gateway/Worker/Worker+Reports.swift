@@ -69,7 +69,7 @@ extension Worker {
         ]
         if let peer = exchange.peer { metadata["client"] = "\(peer)" }
         metadata["entry"] = "\(shared.labels.name(host: exchange.hostLabel))"
-        if let listener = exchange.listener { metadata["listener"] = "\(listener.name)" }
+        if let ingress = exchange.ingress { metadata["listener"] = "\(ingress.name)" }
         if let origin = exchange.origin {
             metadata["host"] = "\(String(decoding: origin.authority, as: UTF8.self))"
         }
@@ -84,7 +84,7 @@ extension Worker {
         var record = AccessLogRecord(client: peer)
         record.timeMilliseconds = wallMilliseconds
         record.exchange = exchange.id
-        record.listener = UInt16(clamping: exchange.listener?.label ?? 0)
+        record.listener = UInt16(clamping: exchange.ingress?.label ?? 0)
         record.host = UInt16(clamping: exchange.hostLabel)
         record.status = exchange.status
         record.version = exchange.request.length > 0 ? exchange.request.version : nil

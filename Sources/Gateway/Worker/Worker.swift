@@ -132,15 +132,11 @@ final class Worker {
 
     private func listen(_ sockets: [ListenerSocket]) {
         for socket in sockets {
-            let role: Listener.Role
-            switch socket.role {
-            case .forward: role = .forward
-            case .reverse(let upstream): role = .reverse(upstream)
-            case .admin: role = .admin
-            }
+            let ingress = Ingress(
+                name: socket.name, label: socket.label, endpoint: socket.endpoint,
+                role: socket.role.ingressRole)
             let listener = Listener(
-                worker: self, name: socket.name, endpoint: socket.endpoint, role: role,
-                label: socket.label, descriptor: socket.descriptor)
+                worker: self, ingress: ingress, descriptor: socket.descriptor)
             do {
                 try listener.start()
                 listeners.append(listener)
@@ -155,10 +151,10 @@ final class Worker {
 
     /// Takes a connection in that is within all limits.
     func admit(
-        _ descriptor: Int32, _ peer: Endpoint, _ listener: Listener, account: ClientAccount?
+        _ descriptor: Int32, _ peer: Endpoint, _ ingress: Ingress, account: ClientAccount?
     ) {
         let client = ClientConnection(
-            worker: self, descriptor: descriptor, listener: listener, peer: peer, account: account)
+            worker: self, descriptor: descriptor, ingress: ingress, peer: peer, account: account)
         do {
             try loop.add(client, descriptor: descriptor)
         } catch {
@@ -166,8 +162,8 @@ final class Worker {
             return Descriptors.close(descriptor)
         }
         if let account { idleClients.joined(client, of: account) }
-        if listener.isCounted { clients += 1 }
-        trace("accepted", ["listener": "\(listener.name)", "client": "\(peer)"])
+        if ingress.isCounted { clients += 1 }
+        trace("accepted", ["listener": "\(ingress.name)", "client": "\(peer)"])
         metrics.add(.clientConnectionsAccepted)
         metrics.adjust(.clientConnectionsOpen, by: 1)
         client.start()
@@ -196,7 +192,7 @@ final class Worker {
         metrics.adjust(.acceptPaused, by: 1)
         shared.logger.warning(
             "accepting pauses",
-            metadata: ["listener": "\(listener.name)", "error": "\(error)"])
+            metadata: ["listener": "\(listener.ingress.name)", "error": "\(error)"])
     }
 
     func acceptResumed(on listener: Listener) { metrics.adjust(.acceptPaused, by: -1) }
@@ -267,9 +263,9 @@ final class Worker {
     private func drainClientsOfFormerListeners() {
         for handler in loop.handlers {
             guard let client = handler as? ClientConnection else { continue }
-            let former = client.listener
+            let former = client.ingress
             let goesOn = listeners.contains {
-                $0.endpoint == former.endpoint && $0.role == former.role
+                $0.ingress.endpoint == former.endpoint && $0.ingress.role == former.role
             }
             if !goesOn { client.drain() }
         }
@@ -280,7 +276,7 @@ final class Worker {
     private func adopt(_ sockets: [ListenerSocket]) -> [ListenerSocket] {
         let adopted = sockets.compactMap { socket -> ListenerSocket? in
             guard socket.descriptor < 0 else { return socket }
-            guard let index = listeners.firstIndex(where: { $0.endpoint == socket.endpoint })
+            guard let index = listeners.firstIndex(where: { $0.ingress.endpoint == socket.endpoint })
             else { return nil }
             var socket = socket
             socket.descriptor = listeners.remove(at: index).release()
@@ -306,10 +302,10 @@ final class Worker {
         for probe in probes { probe.stop() }
         probes = []
         // The administration still answers: that it is draining is something to be told.
-        for listener in listeners where listener.isCounted { listener.close() }
-        listeners.removeAll { $0.isCounted }
+        for listener in listeners where listener.ingress.isCounted { listener.close() }
+        listeners.removeAll { $0.ingress.isCounted }
         for handler in loop.handlers {
-            if let client = handler as? ClientConnection, client.listener.isCounted {
+            if let client = handler as? ClientConnection, client.ingress.isCounted {
                 client.drain()
             }
         }

@@ -52,3 +52,14 @@ package struct ListenerSocket: Sendable {
     package var label: Int
     package var descriptor: Int32
 }
+
+extension ListenerSocket.Role {
+    /// What the requests of the listener's clients are for.
+    var ingressRole: Ingress.Role {
+        switch self {
+        case .forward: .forward
+        case .reverse(let upstream): .reverse(upstream)
+        case .admin: .admin
+        }
+    }
+}

@@ -1,0 +1,338 @@
+// The transitions: for each event every state, so that a new state or event is met everywhere.
+extension ExchangeState {
+    /// Takes an event; what the reaction asks for is to be done at once, in its order.
+    @inline(__always)
+    mutating func handle(_ event: Event) -> Reaction {
+        switch event {
+        case .begin(let request): begin(request)
+        case .decided(let decision): decided(decision)
+        case .loaded: loaded()
+        case .flightEnded: flightEnded()
+        case .connected(let upstream, let wasReused, let sendsGathered):
+            connected(upstream, wasReused: wasReused, sendsGathered: sendsGathered)
+        case .answered(let answer): answered(answer)
+        case .responseEnded: responseEnded()
+        case .failed(let failure): failed(failure)
+        case .content: contentArrived()
+        case .contentEnded(let isKept): contentEnded(isKept: isKept)
+        case .drained: drained()
+        case .clientGone: clientGone()
+        case .clientTimedOut: clientTimedOut()
+        case .relayed: relayed()
+        case .over: over()
+        }
+    }
+
+    private static var illegal: Reaction { Reaction(next: .illegal) }
+
+    private mutating func begin(_ request: Request) -> Reaction {
+        switch step {
+        case .ended:
+            step = .routing
+            hasClient = request.hasClient
+            isIdempotent = request.isIdempotent
+            content = request.hasContent ? .untouched : .none
+            retries = []
+            upstreamWasReused = false
+            return Reaction()
+        case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
+            .responding, .serving, .finishing, .opening, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    private mutating func decided(_ decision: Decision) -> Reaction {
+        switch step {
+        case .routing:
+            switch decision {
+            case .load: step = .loading
+            case .follow: step = .waiting
+            case .gather: step = .gathering
+            case .connect: step = .connecting
+            case .respond: step = .finishing
+            case .serve: step = .serving
+            case .open: step = .opening
+            }
+            return Reaction()
+        // It looks again whether it may connect.
+        case .gathering:
+            switch decision {
+            case .gather: return Reaction()
+            case .connect:
+                step = .connecting
+                return Reaction()
+            case .load, .follow, .respond, .serve, .open: return Self.illegal
+            }
+        case .serving:
+            guard decision == .respond else { return Self.illegal }
+            step = .finishing
+            return Reaction()
+        case .ended, .loading, .waiting, .connecting, .requesting, .discarding, .responding,
+            .finishing, .opening, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    private mutating func loaded() -> Reaction {
+        switch step {
+        case .loading:
+            step = .routing
+            return Reaction()
+        case .ended, .routing, .waiting, .gathering, .connecting, .requesting, .discarding,
+            .responding, .serving, .finishing, .opening, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    private mutating func flightEnded() -> Reaction {
+        switch step {
+        case .waiting:
+            step = .routing
+            return Reaction()
+        case .ended, .routing, .loading, .gathering, .connecting, .requesting, .discarding,
+            .responding, .serving, .finishing, .opening, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    // MARK: The server
+
+    private mutating func connected(
+        _ upstream: Upstream, wasReused: Bool, sendsGathered: Bool
+    ) -> Reaction {
+        switch step {
+        case .connecting:
+            step = .requesting(upstream)
+            upstreamWasReused = wasReused
+            guard sendsGathered else { return Reaction() }
+            switch content {
+            case .none: break
+            case .untouched, .partlySent: content = .partlySent
+            case .ended: content = .ended(isKept: false)
+            }
+            return Reaction()
+        case .ended, .routing, .loading, .waiting, .gathering, .requesting, .discarding,
+            .responding, .serving, .finishing, .opening, .tunnelling:
+            return Reaction(release: .upstream(upstream), next: .illegal)
+        }
+    }
+
+    private mutating func answered(_ answer: Answer) -> Reaction {
+        switch step {
+        case .requesting(let upstream):
+            switch answer {
+            case .interim: return Reaction()
+            case .passedOn:
+                step = .responding(upstream)
+                return Reaction()
+            case .discarded(let continuation):
+                step = .discarding(upstream, then: continuation)
+                return Reaction()
+            case .replaced:
+                step = .routing
+                return Reaction(release: .upstream(upstream))
+            }
+        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .discarding,
+            .responding, .serving, .finishing, .opening, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    private mutating func responseEnded() -> Reaction {
+        switch step {
+        case .responding:
+            step = hasClient ? .finishing : .ended
+            return Reaction(next: hasClient ? .complete : .end(cut: false))
+        case .discarding(_, .serveConfirmed):
+            step = .routing
+            return Reaction(next: .serveConfirmed)
+        case .discarding(_, .forwardAgain):
+            return goAgain(after: .validationFailed)
+        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
+            .serving, .finishing, .opening, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    private mutating func relayed() -> Reaction {
+        switch step {
+        // The connection is the relay's: it is not let go of.
+        case .opening, .requesting:
+            step = .tunnelling
+            return Reaction()
+        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .discarding,
+            .responding, .serving, .finishing, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    // MARK: Failures
+
+    private mutating func failed(_ failure: Failure) -> Reaction {
+        switch step {
+        case .routing, .gathering: return goAgain(after: nil)
+        case .connecting: return goAgain(after: failure.ending(wasReused: false), .wait)
+        case .requesting(let upstream), .discarding(let upstream, _):
+            return goAgain(
+                after: failure.ending(wasReused: upstreamWasReused), .upstream(upstream))
+        case .responding(let upstream):
+            guard failure.headWithdrawn else { return end(cut: true) }
+            return goAgain(after: nil, .upstream(upstream))
+        case .serving:
+            guard failure.headWithdrawn else { return end(cut: true) }
+            return goAgain(after: failure.ending(wasReused: false))
+        case .finishing:
+            guard failure.headWithdrawn else { return end(cut: true) }
+            return goAgain(after: nil)
+        case .opening: return goAgain(after: nil, .opening)
+        case .ended, .loading, .waiting, .tunnelling: return Self.illegal
+        }
+    }
+
+    /// Back to routing: the request is sent another time, or the failure is told.
+    private mutating func goAgain(
+        after ending: RetryPolicy.Ending?, _ release: Release = .nothing
+    ) -> Reaction {
+        step = .routing
+        let policy = RetryPolicy(isIdempotent: isIdempotent, content: content, reasons: retries)
+        if let reason = ending.flatMap(policy.reason(after:)) {
+            retries.insert(reason)
+            return Reaction(release: release, next: .forwardAgain(reason))
+        }
+        guard !hasClient else { return Reaction(release: release, next: .reply) }
+        // Nobody is there to be told.
+        step = .ended
+        return Reaction(release: release, next: .end(cut: true))
+    }
+
+    // MARK: The request's content
+
+    private mutating func contentArrived() -> Reaction {
+        switch step {
+        case .requesting, .discarding, .responding:
+            content = .partlySent
+            return Reaction(next: .sendContent)
+        case .gathering: return Reaction(next: .gatherContent)
+        case .routing, .loading, .waiting, .connecting: return Reaction(next: .holdContent)
+        // Nobody wants it any more.
+        case .serving, .finishing, .opening, .tunnelling: return Reaction(next: .dropContent)
+        case .ended: return Self.illegal
+        }
+    }
+
+    private mutating func contentEnded(isKept: Bool) -> Reaction {
+        switch step {
+        case .requesting, .discarding, .responding:
+            content = .ended(isKept: isKept)
+            return Reaction(next: .endContent)
+        case .gathering:
+            content = .ended(isKept: isKept)
+            return Reaction(next: .forward)
+        case .routing, .loading, .waiting, .connecting, .serving, .finishing, .opening,
+            .tunnelling:
+            content = .ended(isKept: isKept)
+            return Reaction()
+        case .ended: return Self.illegal
+        }
+    }
+
+    // MARK: The client
+
+    private mutating func drained() -> Reaction {
+        switch step {
+        case .finishing:
+            step = .ended
+            return Reaction(next: .end(cut: false))
+        case .serving: return Reaction(next: .read)
+        case .requesting, .discarding, .responding: return Reaction(next: .resume)
+        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .opening,
+            .tunnelling:
+            return Reaction()
+        }
+    }
+
+    private mutating func clientGone() -> Reaction {
+        switch step {
+        case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
+            .responding, .serving, .finishing, .opening, .tunnelling:
+            return end(cut: true)
+        case .ended: return Reaction()
+        }
+    }
+
+    private mutating func clientTimedOut() -> Reaction {
+        switch step {
+        // It is still owed a response, which says that its request did not arrive.
+        case .gathering: return goAgain(after: nil)
+        case .requesting(let upstream), .discarding(let upstream, _):
+            return goAgain(after: nil, .upstream(upstream))
+        case .routing, .loading, .waiting, .connecting, .responding, .serving, .finishing,
+            .opening, .tunnelling:
+            return end(cut: true)
+        case .ended: return Self.illegal
+        }
+    }
+
+    // MARK: The end
+
+    private mutating func over() -> Reaction {
+        switch step {
+        case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
+            .responding, .serving, .finishing, .opening, .tunnelling:
+            return end(cut: false)
+        case .ended: return Self.illegal
+        }
+    }
+
+    private mutating func end(cut: Bool) -> Reaction {
+        let release: Release
+        switch step {
+        case .requesting(let upstream), .discarding(let upstream, _), .responding(let upstream):
+            release = .upstream(upstream)
+        case .connecting: release = .wait
+        case .opening: release = .opening
+        case .ended, .routing, .loading, .waiting, .gathering, .serving, .finishing, .tunnelling:
+            release = .nothing
+        }
+        step = .ended
+        return Reaction(release: release, next: .end(cut: cut))
+    }
+}
+
+extension ExchangeState.Failure {
+    /// How the attempt ended, if that is a way after which it may be repeated.
+    fileprivate func ending(wasReused: Bool) -> RetryPolicy.Ending? {
+        switch cause {
+        case .connectionDied(let responseStarted):
+            .connectionDied(wasReused: wasReused, responseStarted: responseStarted)
+        case .superseded: .superseded
+        case .storedBodyUnreadable: .storedBodyUnreadable
+        case .other: nil
+        }
+    }
+}
+
+extension ExchangeState {
+    /// The connection that carries the request.
+    @inline(__always)
+    var upstream: Upstream? {
+        switch step {
+        case .requesting(let upstream), .responding(let upstream), .discarding(let upstream, _):
+            upstream
+        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .serving, .finishing,
+            .opening, .tunnelling:
+            nil
+        }
+    }
+
+    /// A head, or all of a response, is queued for the client or on its way.
+    var headIsSent: Bool {
+        switch step {
+        case .responding: hasClient
+        case .serving, .finishing, .tunnelling: true
+        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
+            .discarding, .opening:
+            false
+        }
+    }
+}

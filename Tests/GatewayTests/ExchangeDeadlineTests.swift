@@ -24,6 +24,8 @@ struct ExchangeDeadlineTests {
         // As if the first were being answered from the disk, whose queue stays full.
         still.worker.upstreams.abandon(try #require(exchange.origin), exchange)
         exchange.state.step = .serving
+        let head = client.makeHead(status: 200, phrase: nil, room: 64)
+        client.sendHead(head, framing: .lengthInFields(10), closing: false)
         exchange.serving = StoredBodyReader(
             exchange: exchange,
             body: DiskBody(id: 1, count: 10, chunkBytes: 10) { _ in }, content: 0..<10)

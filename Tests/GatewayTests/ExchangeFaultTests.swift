@@ -118,7 +118,7 @@ enum EveryFault {
 
     @Test func everyStatusIsAnErrorThatHTTPKnows() {
         let known: Set<UInt16> = [
-            400, 403, 405, 408, 413, 414, 417, 431, 501, 502, 503, 504, 505, 508,
+            400, 403, 405, 408, 413, 414, 417, 421, 431, 501, 502, 503, 504, 505, 508,
         ]
         for fault in EveryFault.all {
             #expect(known.contains(fault.status), "\(fault): \(fault.status)")

@@ -50,6 +50,8 @@ extension Exchange {
         case .reply: tell(fault)
         case .end(let cut):
             self.fault = fault
+            // Nobody else is told of what fails in the background.
+            if client == nil { worker.log(fault, of: self) }
             end(cut: cut)
         default: break
         }

@@ -261,7 +261,7 @@ struct ClientLifeTests {
         let exchange = try #require(try connection(still).exchange)
         peer.send(Self.ok)
         still.await("\r\n\r\nhi", at: client)
-        still.turn(until: "it is over") { exchange.phase == .ended }
+        still.turn(until: "it is over") { exchange.state.name == "ended" }
         #expect(exchange.client == nil && exchange.origin == nil && exchange.upstream == nil)
         #expect(exchange.requestBuffer == nil && exchange.receivedBodyBytes == 0)
         peer.forget()

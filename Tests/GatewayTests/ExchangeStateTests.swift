@@ -8,7 +8,7 @@ private enum Table {
     typealias State = ExchangeState<Int>
 
     /// One state of each kind.
-    static let steps: [State.Step] = [
+    nonisolated(unsafe) static let steps: [State.Step] = [
         .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting(1),
         .discarding(1, then: .serveConfirmed), .discarding(1, then: .forwardAgain),
         .responding(1), .serving, .finishing, .opening, .tunnelling,
@@ -18,7 +18,7 @@ private enum Table {
     ]
 
     /// Every state there can be, but for the reasons of earlier attempts, which are all or none.
-    static let states: [State] = steps.flatMap { step in
+    nonisolated(unsafe) static let states: [State] = steps.flatMap { step in
         contents.flatMap { content in
             [true, false].flatMap { hasClient in
                 [true, false].flatMap { isIdempotent in
@@ -39,7 +39,7 @@ private enum Table {
         }
     }
 
-    static let events: [State.Event] =
+    nonisolated(unsafe) static let events: [State.Event] =
         [true, false].map {
             .begin(.init(hasContent: $0, isIdempotent: true, hasClient: true))
         } + State.Decision.allCases.map { .decided($0) } + [.loaded, .flightEnded]
@@ -150,10 +150,8 @@ struct ExchangeStateTests {
 
     @Test func aConnectionIsLetGoOfOrHandedOnWhenItsStateIsLeft() {
         Table.each { state, event, next, reaction in
-            guard reaction.isLegal, let upstream = state.upstream, next.upstream == nil else {
-                if state.upstream != nil { #expect(reaction.released == nil) }
-                return
-            }
+            guard reaction.isLegal, let upstream = state.upstream else { return }
+            guard next.upstream == nil else { return #expect(reaction.released == nil) }
             // The pool's again, or the relay's.
             let isHandedOn = ["responseEnded", "relayed"].contains(event.name)
             #expect(reaction.released == (isHandedOn ? nil : upstream))

@@ -194,7 +194,7 @@ final class ScriptedConsumer: UpstreamConsumer {
     func send(_ text: String) -> Bool {
         guard let upstream, let worker else { return false }
         let buffer = Self.buffer(text, worker)
-        upstream.send(bytes: buffer.readable, owner: buffer)
+        upstream.send(buffer.readable, owner: buffer)
         return upstream.flush()
     }
 
@@ -205,15 +205,28 @@ final class ScriptedConsumer: UpstreamConsumer {
         return buffer
     }
 
-    func upstreamReady(_ upstream: UpstreamConnection) {
-        self.upstream = upstream
-        lastUpstream = upstream
+    func upstreamReady(_ upstream: any UpstreamStream) {
+        self.upstream = upstream as? UpstreamConnection
+        lastUpstream = self.upstream
         events.append(.ready)
-        guard let worker else { return }
-        upstream.send(
-            head: Self.buffer(request, worker), context: ResponseContext(method: method))
-        if endsRequest { upstream.endRequest() }
+        guard worker != nil else { return }
+        #expect(sendHead(on: upstream))
+        if endsRequest { upstream.sendEnd(trailers: nil) }
         _ = upstream.flush()
+    }
+
+    private func sendHead(on upstream: any UpstreamStream) -> Bool {
+        let bytes = Array(request.utf8)
+        var parser = RequestHeadParser()
+        var parsed = RequestHead()
+        guard case .complete = try? parser.parse(bytes.span, into: &parsed) else { return false }
+        var head = upstream.makeHead(
+            for: parsed, in: bytes.span, host: bytes.span.extracting(parsed.authority.indices),
+            room: bytes.count)
+        head.fields.appendForwardedFields(
+            parsed.fields, of: bytes.span, omitting: FieldIDSet([.host]))
+        return upstream.sendHead(
+            head, of: OutgoingRequest(framing: .none, method: method), upgrade: [])
     }
 
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
@@ -233,11 +246,10 @@ final class ScriptedConsumer: UpstreamConsumer {
         return takesContent
     }
 
-    func upstreamEnded(trailers: borrowing ChunkedDecoder?) {
+    func upstreamEnded(trailers: TrailerSection?) {
         upstream = nil
-        let trailers = copy trailers
         events.append(
-            .ended(trailers: trailers.map { String(decoding: $0.trailerBytes, as: UTF8.self) }))
+            .ended(trailers: trailers.map { String(decoding: $0.bytes, as: UTF8.self) }))
     }
 
     func upstreamDrained() { drains += 1 }

@@ -299,7 +299,7 @@ struct UpstreamConnectionTests {
         still.deliver("HTTP/1.1 200 OK\r\n\r\n", from: peer)
         still.deliver("early", from: peer)
         let upstream = try #require(consumer.upstream)
-        let (transport, leftover) = upstream.detach()
+        let (transport, leftover) = upstream.handOver()
         defer { Descriptors.close(transport.descriptor) }
         #expect(leftover != nil)
         #expect(upstream.isClosed)

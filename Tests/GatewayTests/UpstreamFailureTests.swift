@@ -168,7 +168,7 @@ struct UpstreamFailureTests {
         let (_, peer) = try still.exchange(server, for: consumer)
         #expect(consumer.send("content"))
         let upstream = try #require(consumer.upstream)
-        upstream.endRequest()
+        upstream.sendEnd(trailers: nil)
         #expect(upstream.flush())
         still.turn(until: "it fails") { consumer.isOver }
         #expect(consumer.failure == .server(.firstByteTimeout))

@@ -325,7 +325,7 @@ struct UpstreamPoolTests {
         case .cancelled: return consumer.upstream?.cancel() ?? ()
         case .timedOut: consumer.upstream?.deadlineReached()
         case .detached:
-            let detached = try #require(consumer.upstream).detach()
+            let detached = try #require(consumer.upstream).handOver()
             return Descriptors.close(detached.transport.descriptor)
         case .closedWhileIdle:
             still.answer(consumer, from: peer)

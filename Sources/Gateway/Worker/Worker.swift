@@ -276,7 +276,8 @@ final class Worker {
     private func adopt(_ sockets: [ListenerSocket]) -> [ListenerSocket] {
         let adopted = sockets.compactMap { socket -> ListenerSocket? in
             guard socket.descriptor < 0 else { return socket }
-            guard let index = listeners.firstIndex(where: { $0.ingress.endpoint == socket.endpoint })
+            guard
+                let index = listeners.firstIndex(where: { $0.ingress.endpoint == socket.endpoint })
             else { return nil }
             var socket = socket
             socket.descriptor = listeners.remove(at: index).release()

@@ -93,8 +93,10 @@ struct ExchangeState<Upstream> {
         case replaced
 
         static var allCases: [Answer] {
-            [.interim, .passedOn, .discarded(then: .serveConfirmed),
-                .discarded(then: .forwardAgain), .replaced]
+            [
+                .interim, .passedOn, .discarded(then: .serveConfirmed),
+                .discarded(then: .forwardAgain), .replaced,
+            ]
         }
     }
 
@@ -111,8 +113,10 @@ struct ExchangeState<Upstream> {
             case other
 
             static var allCases: [Cause] {
-                [.connectionDied(responseStarted: false), .connectionDied(responseStarted: true),
-                    .superseded, .storedBodyUnreadable, .other]
+                [
+                    .connectionDied(responseStarted: false), .connectionDied(responseStarted: true),
+                    .superseded, .storedBodyUnreadable, .other,
+                ]
             }
         }
 

@@ -5,7 +5,7 @@ import HTTPCore
 /// `HTTP/1.1 SP status SP reason CRLF`, then the field lines byte for byte and in the order
 /// received, each with its CRLF, and no empty line at the end. A hit is written as these bytes,
 /// then Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
-/// (`HitHead.appendFields` does all but the first line and the last three).
+/// (`HitHead.appendFields` does all but the status line and the last three).
 ///
 /// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated, Trailer (the
 /// stored response is sent without one), and Age, which lives on in `StoredTimes.initialAge`. Kept:

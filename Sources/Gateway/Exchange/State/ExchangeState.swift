@@ -114,7 +114,8 @@ struct ExchangeState<Upstream> {
 
             static var allCases: [Cause] {
                 [
-                    .connectionDied(responseStarted: false), .connectionDied(responseStarted: true),
+                    .connectionDied(responseStarted: false),
+                    .connectionDied(responseStarted: true),
                     .superseded, .storedBodyUnreadable, .other,
                 ]
             }

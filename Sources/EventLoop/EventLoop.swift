@@ -176,6 +176,7 @@ package final class EventLoop {
 
     /// Lets those go on who asked for it in an earlier turn; who asks now has its next turn.
     private func runQueued() {
+        guard !servedQueue.isEmpty else { return }
         for token in servedQueue {
             guard let handler = slots.handler(for: token) else { continue }
             handler.isQueued = false
@@ -201,7 +202,7 @@ package final class EventLoop {
     }
 
     private func expireDue() {
-        for entry in wheel.advance(to: now) { due.append(entry) }
+        wheel.advance(to: now, into: &due)
         for _ in 0..<min(due.count, Self.portion) {
             if let entry = due.popFirst() { expire(entry) }
         }

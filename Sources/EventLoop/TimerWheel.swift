@@ -4,6 +4,10 @@
 /// compares it with the deadline in force and schedules again. Each handler has one live entry.
 /// Deadlines beyond the wheel's horizon wait in its furthest slot and are scheduled again from
 /// there. Resolution: one tick.
+///
+/// A loop asks in every turn how long to wait and what is due, and hardly ever is anything: the
+/// earliest tick that has entries is therefore kept, and looked for only when its entries are
+/// handed out.
 struct TimerWheel {
     struct Entry: Equatable {
         let token: Token
@@ -12,11 +16,15 @@ struct TimerWheel {
     }
 
     static let tickMilliseconds: Int64 = 8
-    static let slotCount = 1024
+    static let slotCount = OccupiedSlots.count
 
     private var slots = ContiguousArray<ContiguousArray<Entry>>(repeating: [], count: slotCount)
-    /// The tick up to and including which all entries were handed out.
+    private var occupied = OccupiedSlots()
+    /// The tick up to and including which all entries were handed out. Those of the entries are
+    /// later, and less than a turn of the wheel: each has a slot of its own.
     private var current: Int64
+    /// The earliest tick that has entries; `.max`: there are none.
+    private var earliest = Int64.max
     private(set) var count = 0
 
     init(now: Int64) { current = now / Self.tickMilliseconds }
@@ -28,37 +36,71 @@ struct TimerWheel {
         let wanted = (time + Self.tickMilliseconds - 1) / Self.tickMilliseconds
         let tick = min(max(wanted, current + 1), current + Int64(Self.slotCount) - 1)
         let due = wanted > tick ? tick * Self.tickMilliseconds : time
-        slots[Int(tick % Int64(Self.slotCount))].append(Entry(token: token, time: due))
+        let slot = Self.slot(of: tick)
+        slots[slot].append(Entry(token: token, time: due))
+        occupied.insert(slot)
+        earliest = min(earliest, tick)
         count += 1
         return due
     }
 
-    /// Hands out the entries due at `now`.
-    mutating func advance(to now: Int64) -> [Entry] {
+    /// Appends the entries due at `now` to `due`, in the order of their ticks.
+    @inline(__always)
+    mutating func advance(to now: Int64, into due: inout FIFO<Entry>) {
         let target = now / Self.tickMilliseconds
-        guard target > current else { return [] }
-        var due: [Entry] = []
-        // After a long sleep every slot is due once; more turns would find them empty.
-        let first = max(current + 1, target - Int64(Self.slotCount) + 1)
-        current = target
-        guard count > 0 else { return [] }
-        for tick in first...target {
-            let index = Int(tick % Int64(Self.slotCount))
-            guard !slots[index].isEmpty else { continue }
-            due.append(contentsOf: slots[index])
-            count -= slots[index].count
-            slots[index] = []
+        if earliest <= target { handOut(through: target, into: &due) }
+        current = max(current, target)
+    }
+
+    private mutating func handOut(through target: Int64, into due: inout FIFO<Entry>) {
+        while earliest <= target {
+            let slot = Self.slot(of: earliest)
+            for entry in slots[slot] { due.append(entry) }
+            count -= slots[slot].count
+            slots[slot] = []
+            occupied.remove(slot)
+            earliest = occupied.distance(from: slot).map { earliest + Int64($0) } ?? .max
         }
-        return due
     }
 
     /// Milliseconds from `now` until the next entry may be due; -1 when there is none.
+    @inline(__always)
     func wait(from now: Int64) -> Int32 {
         guard count > 0 else { return -1 }
-        for tick in (current + 1)..<(current + Int64(Self.slotCount))
-        where !slots[Int(tick % Int64(Self.slotCount))].isEmpty {
-            return Int32(clamping: max(0, tick * Self.tickMilliseconds - now))
+        return Int32(clamping: max(0, earliest * Self.tickMilliseconds - now))
+    }
+
+    private static func slot(of tick: Int64) -> Int { Int(tick % Int64(slotCount)) }
+}
+
+/// Which slots of the wheel have entries, a bit for each.
+struct OccupiedSlots {
+    private typealias Words = InlineArray<16, UInt64>
+    static let count = Words.count * UInt64.bitWidth
+
+    private var words = Words(repeating: 0)
+
+    mutating func insert(_ slot: Int) {
+        words[slot / UInt64.bitWidth] |= 1 << UInt64(slot % UInt64.bitWidth)
+    }
+
+    mutating func remove(_ slot: Int) {
+        words[slot / UInt64.bitWidth] &= ~(1 << UInt64(slot % UInt64.bitWidth))
+    }
+
+    /// How many slots after `slot` the next occupied one is, going round: that one itself is the
+    /// last that is looked at. Nil when none is occupied.
+    func distance(from slot: Int) -> Int? {
+        let first = (slot + 1) % Self.count
+        var index = first / UInt64.bitWidth
+        var word = words[index] & (.max << UInt64(first % UInt64.bitWidth))
+        // The first word comes last once more, with the slots before `first`.
+        for _ in 0..<Words.count where word == 0 {
+            index = (index + 1) % Words.count
+            word = words[index]
         }
-        return -1
+        guard word != 0 else { return nil }
+        let found = index * UInt64.bitWidth + word.trailingZeroBitCount
+        return (found - first + Self.count) % Self.count + 1
     }
 }

@@ -6,6 +6,17 @@ private let tick = TimerWheel.tickMilliseconds
 /// The furthest tick that an entry can have, counted from the current one.
 private let horizonTicks = Int64(TimerWheel.slotCount) - 1
 
+extension TimerWheel {
+    /// The entries that are due at `now`.
+    fileprivate mutating func advance(to now: Int64) -> [Entry] {
+        var due = FIFO<Entry>()
+        advance(to: now, into: &due)
+        var entries: [Entry] = []
+        while let entry = due.popFirst() { entries.append(entry) }
+        return entries
+    }
+}
+
 @Suite struct TimerWheelTests {
     private func token(_ slot: Int) -> Token { Token(slot: slot, generation: 0) }
 

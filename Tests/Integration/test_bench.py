@@ -13,7 +13,7 @@ import costs  # noqa: E402
 import instructions  # noqa: E402
 
 LOADS = list(instructions.LOADS)
-CEILINGS = "# why\nhit 1000\nhit100k 2000 # more\n\npass 3000\ntlspass 4000\n"
+CEILINGS = "# why\nhit 1000\nhit100k 2000 # more\n\npass 3000\ntlspass 4000\nlone 5000\n"
 
 # What callgrind writes: names said once and then by number, a callee's object
 # named at the call, costs by absolute and relative lines, and a call's cost, which is its callee's.
@@ -59,16 +59,16 @@ def test_every_load_has_a_ceiling() -> None:
 
 def test_ceilings_are_read() -> None:
     assert costs.ceilings(CEILINGS, LOADS) == {
-        "hit": 1000, "hit100k": 2000, "pass": 3000, "tlspass": 4000}
+        "hit": 1000, "hit100k": 2000, "pass": 3000, "tlspass": 4000, "lone": 5000}
 
 
 @pytest.mark.parametrize(("line", "problem"), [
-    ("hot 1000", "ceilings:7: expected a load"),
-    ("hit", "ceilings:7: expected a load"),
-    ("hit 1,000", "ceilings:7: expected a load"),
-    ("hit -5", "ceilings:7: expected a load"),
-    ("hit 1 2", "ceilings:7: expected a load"),
-    ("hit 1100", "ceilings:7: hit has a ceiling already"),
+    ("hot 1000", "ceilings:8: expected a load"),
+    ("hit", "ceilings:8: expected a load"),
+    ("hit 1,000", "ceilings:8: expected a load"),
+    ("hit -5", "ceilings:8: expected a load"),
+    ("hit 1 2", "ceilings:8: expected a load"),
+    ("hit 1100", "ceilings:8: hit has a ceiling already"),
 ])
 def test_a_line_that_is_no_ceiling_is_an_error(line: str, problem: str) -> None:
     with pytest.raises(costs.Failure, match=problem):
@@ -115,4 +115,4 @@ def test_a_load_that_does_not_exist_is_refused_before_anything_starts() -> None:
         [sys.executable, ROOT / "deploy/bench/instructions.py", BINARY, "--loads", "hit,hot"],
         capture_output=True, text=True, timeout=30)
     assert refused.returncode == 2
-    assert "no load hot; there are hit, hit100k, pass, tlspass" in refused.stderr
+    assert "no load hot; there are hit, lone, hit100k, pass, tlspass" in refused.stderr

@@ -8,6 +8,7 @@ does is not: one system call more is hardly seen here, but in the times of deplo
 Loads, each on 64 kept-alive client connections of a forward proxy with one worker, on loopback:
 
   hit      1 KiB from the cache's memory
+  lone     the same on one connection, so that each request takes a turn of the loop for itself
   hit100k  100 KiB from the cache's memory
   pass     1 KiB that must not be stored, so that each request goes to the server
   tlspass  the same, over verified TLS to the server; how much of it is OpenSSL's is shown
@@ -16,9 +17,9 @@ The gateway runs under callgrind. It is warmed up until the cache is filled and 
 the server stand, and is left alone until it rests; then the counters are set to zero, the requests
 sent, and the counters read. The requests go out in rounds of one on each connection, for which the
 gateway is stopped: so it finds them all at once, and what a turn of its loop costs is always shared
-by as many. Each response is checked. Which instructions memcpy and the ciphers use depends on the
-processor, so one without AES or AVX2 gives other numbers, as may other versions of the system's
-libraries.
+by as many; a lone connection needs none of that. Each response is checked. Which instructions
+memcpy and the ciphers use depends on the processor, so one without AES or AVX2 gives other numbers,
+as may other versions of the system's libraries.
 
 To raise a ceiling, write the new measurement plus 3 % into deploy/bench/ceilings, and say in the
 commit what the instructions buy. When a change makes a load cheaper, lower its ceiling with it.
@@ -59,14 +60,16 @@ class Load:
     stored: bool = False
     tls: bool = False
     rounds: int = 150
+    connections: int = CONNECTIONS
 
     @property
     def requests(self) -> int:
-        return self.rounds * CONNECTIONS
+        return self.rounds * self.connections
 
 
 LOADS = {
     "hit": Load(1024, stored=True),
+    "lone": Load(1024, stored=True, rounds=3000, connections=1),
     "hit100k": Load(102_400, stored=True, rounds=50),
     "pass": Load(1024),
     "tlspass": Load(1024, tls=True),
@@ -93,7 +96,7 @@ class Origin:
         self.context = context
         self.barrier = threading.Barrier(gate)
         self.accepted = 0
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=2 * CONNECTIONS)
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=2 * load.connections)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -242,7 +245,7 @@ class Clients:
         self.load = load
         self.poll = select.epoll()
         self.sockets: dict[int, socket.socket] = {}
-        for _ in range(CONNECTIONS):
+        for _ in range(load.connections):
             one = socket.create_connection(("127.0.0.1", port), 60)
             self.sockets[one.fileno()] = one
             self.poll.register(one, select.EPOLLIN)
@@ -296,7 +299,7 @@ class Clients:
 def measure(binary: Path, load: Load, folder: Path) -> list[Path]:
     """The profiles of all requests of a load, one of each thread; they are in `folder`."""
     roots, context = authority(folder)
-    origin = Origin(load, context if load.tls else None, 1 if load.stored else CONNECTIONS)
+    origin = Origin(load, context if load.tls else None, 1 if load.stored else load.connections)
     gateway = Gateway(binary, folder, origin.port if load.tls else 1, roots)
     try:
         name = f"localhost:{origin.port}" if load.tls else f"127.0.0.1:{origin.port}"
@@ -309,9 +312,10 @@ def measure(binary: Path, load: Load, folder: Path) -> list[Path]:
             clients.ask(expected)
         gateway.rest()
         accepted = origin.accepted
+        together = gateway.stopped if load.connections > 1 else contextlib.nullcontext
         gateway.zero()
         for _ in range(load.rounds):
-            clients.ask(expected, gateway.stopped)
+            clients.ask(expected, together)
         profiles = gateway.profiles()
         if origin.accepted != accepted:
             raise Failure("the gateway made connections to the server meanwhile")

@@ -71,10 +71,18 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
             #expect(fcntl_int(fd, F_GETFD, 0) == FD_CLOEXEC)
             #expect(fcntl_int(fd, F_GETFL, 0) & O_NONBLOCK != 0)
         }
+        #expect(option(listener.fd, SOL_SOCKET, SO_REUSEPORT) == 1)
+    }
+
+    /// Otherwise a small segment waits for the acknowledgement of the one before (Nagle, RFC 896).
+    @Test(arguments: loopbacks)
+    func noConnectionHoldsSmallSegmentsBack(endpoint: Endpoint) throws {
+        let (listener, address) = try listening(on: endpoint)
+        let client = OwnedDescriptor(try Sockets.connect(to: address))
+        let (server, _) = try accepted(listener.fd)
         for fd in [client.fd, server.fd] {
             #expect(option(fd, Int32(IPPROTO_TCP), TCP_NODELAY) == 1)
         }
-        #expect(option(listener.fd, SOL_SOCKET, SO_REUSEPORT) == 1)
     }
 
     @Test(arguments: loopbacks)

@@ -7,26 +7,28 @@ import time
 
 import pytest
 from support.flood import flooding
+from support.gateway import Gateway
 from support.keyupdates import KeyUpdateServer
 from support.origin import reply
 from support.wait import SLOWDOWN, until
-from support.wire import request
+from support.wire import Wire, request
 
-# A quiet machine does with 50 ms; what is bounded here is a stall, which lasts for seconds.
+# Of the gateway's processor time while somebody waits: so it does not count who else keeps the
+# machine busy. What is bounded here is a stall, which lasts for seconds.
 STALL = 0.4 * SLOWDOWN
 
 
-def latencies(wire, data: bytes, count: int, seconds: float) -> list[float]:
-    """How long each of `count` requests took, one after the other, in order of size."""
-    found = []
-    end = time.monotonic() + seconds
-    while len(found) < count and time.monotonic() < end:
-        began = time.monotonic()
+def waits(running: Gateway, wire: Wire, data: bytes, count: int) -> list[float]:
+    """How much the gateway worked until each of `count` requests was answered, one after the other,
+    in order of size."""
+    def ask() -> None:
         wire.send(data)
         assert wire.read().status == 200
-        found.append(time.monotonic() - began)
+
+    def pause() -> None:
         time.sleep(0.002)  # the bystander's pace: it is no flood itself
-    return sorted(found)
+
+    return running.work(ask, count, between=pause)
 
 
 def p99(sorted_values: list[float]) -> float:
@@ -51,13 +53,12 @@ def test_a_bystander_is_served_during_a_flood(gateway, origin, kind, connections
     at = running.admin if kind == "metrics" else running.proxy
     target = "/metrics" if kind == "metrics" else there.url("/")
     with running.wire(timeout=30) as client:
-        idle = p99(latencies(client, hit, 100, 5))
+        idle = p99(waits(running, client, hit, 100))
         with flooding(kind, at, connections, target):
-            hits = latencies(client, hit, 150, 15)
+            hits = waits(running, client, hit, 150)
             with running.wire("admin", timeout=30) as admin:
-                checks = latencies(admin, health, 150, 15)
+                checks = waits(running, admin, health, 150)
     limit = max(STALL, 10 * idle)
-    assert len(hits) >= 50 and len(checks) >= 50
     assert p99(hits) < limit, (hits[-5:], idle)
     assert p99(checks) < limit, (checks[-5:], idle)
 
@@ -69,17 +70,17 @@ def test_signals_are_answered_during_a_flood(gateway, kind, number):
                        "log": {"access": "none"}})
     with flooding(kind, running.proxy, 4):
         running.signal(number)
-        assert running.wait_exit(5) == 0
+        assert running.wait_exit(50) == 0, "it ends, and before the flood does"
 
 
 def test_a_second_signal_ends_the_process_whatever_a_worker_does(gateway):
-    """The first one lets exchanges finish, for a minute here; the second does not wait."""
-    running = gateway({"workers": 1, "timeouts": {"grace": "60s"}})
+    """The first one lets exchanges finish, for an hour here; the second does not wait."""
+    running = gateway({"workers": 1, "timeouts": {"grace": "1h"}})
     with flooding("upload", running.proxy, 4):
         running.signal(signal.SIGTERM)
         running.wait_log("draining")
         running.signal(signal.SIGTERM)
-        assert running.wait_exit(3) == 0
+        assert running.wait_exit(50) == 0
 
 
 def test_chunks_of_one_byte_are_passed_on_in_few_writes(gateway, scripted_origin):
@@ -118,9 +119,9 @@ def test_a_flood_of_key_updates_is_cut_off_while_others_are_served(gateway, orig
     hit = request(there.url("/"))
     try:
         with running.wire(timeout=30) as client, running.wire("tls", timeout=30) as flooded:
-            idle = p99(latencies(client, hit, 100, 5))
+            idle = p99(waits(running, client, hit, 100))
             flooded.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
-            hits = latencies(client, hit, 100, 15)
+            hits = waits(running, client, hit, 100)
             answer = flooded.read()
         assert answer.status == 502
         assert b"tls-too-many-messages" in answer.body

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import socket
 from email.utils import parsedate_to_datetime
 
 import pytest
@@ -619,16 +618,3 @@ def test_empty_lines_before_a_request_are_ignored(shared_gateway, origin):
         assert wire.ask(request(there.url("/"), method="POST", body=b"1")).body == b"1"
         wire.send(b"\r\n" + request(there.url("/"), method="POST", body=b"2"))
         assert wire.read().body == b"2"
-
-
-def test_nagle_does_not_delay_small_exchanges(shared_gateway, origin):
-    """Fifty exchanges in sequence take nowhere near fifty delayed acknowledgements (40 ms each)."""
-    import time
-    there = origin(echo)
-    with shared_gateway.wire() as wire:
-        wire.ask(request(there.url("/")))
-        began = time.monotonic()
-        for _ in range(50):
-            wire.ask(request(there.url("/"), method="POST", body=b"small"))
-        assert time.monotonic() - began < 1.5
-    assert wire.socket.family == socket.AF_INET

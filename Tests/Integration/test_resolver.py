@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import select
 import socket
-import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from dnslib import RCODE
@@ -100,27 +101,33 @@ def test_a_name_server_that_fails(gateway, dns, code):
 def test_a_name_server_that_is_silent(gateway, dns):
     dns.silence("silent.test")
     running = gateway({"timeouts": {"connect": "500ms"}})
-    began = time.monotonic()
     response = running.get("http://silent.test/")
     assert response.status == 504
     assert response.proxy_status["error"] in ("dns_timeout", "connection_timeout")
-    assert time.monotonic() - began < 10
 
 
 def test_a_silent_name_server_holds_up_nobody_else(gateway, dns, closing_origin):
-    dns.silence("silent.test")
-    running = gateway({"workers": 1})
-    waiting = [running.wire() for _ in range(20)]
-    try:
-        for wire in waiting:
-            wire.send(request("http://silent.test/"))
-        began = time.monotonic()
-        for _ in range(10):
-            assert running.get(url("other.test", closing_origin)).status == 200
-        assert time.monotonic() - began < 3
-    finally:
-        for wire in waiting:
-            wire.close()
+    running = gateway({"workers": 1, "timeouts": {"connect": "60s"}})
+    numbers = itertools.count()
+
+    def overtakes() -> bool:
+        """Whether other names are served while those who wait for a silent server still do."""
+        number = next(numbers)
+        name = f"silent.zone{number}.test"
+        dns.silence(name)
+        with ExitStack() as stack:
+            waiting = [running.wire() for _ in range(20)]
+            for wire in waiting:
+                stack.callback(wire.reset)
+                wire.send(request(f"http://{name}/"))
+            until(lambda: dns.asked(name), "the silent server is asked")
+            for letter in "abc":
+                other = url(f"{letter}{number}.test", closing_origin)
+                assert running.get(other).status == 200
+            return not select.select([wire.socket for wire in waiting], [], [], 0)[0]
+
+    # Nobody waits for ever: on a machine that is busy enough the resolver gives up first.
+    until(overtakes, "others are served while some wait")
 
 
 def test_simultaneous_questions_are_asked_once(gateway, dns, closing_origin):
@@ -221,18 +228,29 @@ def test_an_address_that_does_not_answer_is_raced(gateway, dns, closing_origin):
     dns.set("raced.test", "127.0.0.1", "::1")
     with black_hole("::1", closing_origin.port):
         running = gateway({"timeouts": {"connect": "10s"}})
-        began = time.monotonic()
+        # Alone, the first attempt would take all the time that there is.
         assert running.get(url("raced.test", closing_origin)).status == 200
-        assert time.monotonic() - began < 2, "the connection attempt delay is 250 ms"
 
 
-def test_a_family_whose_answer_never_comes_is_not_waited_for(gateway, dns, closing_origin):
-    dns.records["halfsilent.test", "A"] = (["127.0.0.1"], 60)
-    dns.records["halfsilent.test", "AAAA"] = None
+def test_a_family_whose_answer_never_comes_is_not_waited_for(gateway, dns, origin):
+    """The request is there before the resolver asks for the other family again."""
+    def seen(incoming):
+        name = incoming.get("host").partition(":")[0]
+        tries.append(dns.asked(name, "AAAA"))
+        return reply(b"x", "200 OK", "Connection: close", "Cache-Control: no-store")
+
+    tries: list[int] = []
+    there = origin(seen)
     running = gateway({"timeouts": {"connect": "10s"}})
-    began = time.monotonic()
-    assert running.get(url("halfsilent.test", closing_origin)).status == 200
-    assert time.monotonic() - began < 2, "the resolution delay is 50 ms"
+
+    def overtakes() -> bool:
+        name = f"half-silent-{len(tries)}.test"
+        dns.records[name, "A"] = (["127.0.0.1"], 60)
+        dns.records[name, "AAAA"] = None
+        assert running.get(url(name, there)).status == 200
+        return tries[-1] <= 1
+
+    until(overtakes, "the question for the other family is not asked again first")
 
 
 def test_all_addresses_are_tried(gateway, dns, closing_origin):

@@ -16,6 +16,7 @@ package struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
     package static let inProgress = Errno(code: EINPROGRESS)
     package static let connectionRefused = Errno(code: ECONNREFUSED)
     package static let connectionReset = Errno(code: ECONNRESET)
+    package static let inputOutput = Errno(code: EIO)
     package static let brokenPipe = Errno(code: EPIPE)
     package static let timedOut = Errno(code: ETIMEDOUT)
     package static let hostUnreachable = Errno(code: EHOSTUNREACH)

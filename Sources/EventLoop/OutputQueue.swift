@@ -6,17 +6,28 @@ import CLinux
 /// The queue is not a buffer: nothing is copied in, and who fills it stops at its first
 /// `blocked` until it is drained, which bounds the memory behind it.
 package struct OutputQueue {
-    /// A run of bytes to be sent.
-    package struct Segment {
-        fileprivate var owner: AnyObject?
-        fileprivate var buffer: Buffer?
+    /// A run of bytes to be sent, as sinks that are not sockets see it.
+    package struct Run {
         /// The bytes; nil for a run of a file.
-        package fileprivate(set) var memory: UnsafeRawPointer?
-        fileprivate var file: Int32 = -1
-        fileprivate var offset = 0
-        package fileprivate(set) var count: Int
+        package let memory: UnsafeRawPointer?
+        package let file: Int32
+        /// Where in the file it begins.
+        package let offset: Int
+        package let count: Int
+        /// Nothing waits behind it.
+        package let isLast: Bool
+    }
 
-        fileprivate mutating func release() {
+    private struct Segment {
+        var owner: AnyObject?
+        var buffer: Buffer?
+        /// The bytes; nil for a run of a file.
+        var memory: UnsafeRawPointer?
+        var file: Int32 = -1
+        var offset = 0
+        var count: Int
+
+        mutating func release() {
             owner = nil
             Buffer.release(&buffer)
         }
@@ -85,7 +96,29 @@ package struct OutputQueue {
     }
 
     /// The first run that waits, for sinks that are not sockets.
-    package var front: Segment? { isEmpty ? nil : segments[first] }
+    package var front: Run? {
+        guard first < end else { return nil }
+        return segments.withUnsafeBufferPointer { places in
+            Run(
+                memory: places[first].memory, file: places[first].file,
+                offset: places[first].offset, count: places[first].count,
+                isLast: first + 1 == end)
+        }
+    }
+
+    /// Copies the memory runs at the front, up to the first run of a file, as far as there is room.
+    /// - Returns: how many bytes were copied.
+    package func copyFront(into room: UnsafeMutableRawBufferPointer) -> Int {
+        guard let start = room.baseAddress else { return 0 }
+        var copied = 0
+        for index in first..<end {
+            guard copied < room.count, let memory = segments[index].memory else { break }
+            let count = min(room.count - copied, segments[index].count)
+            (start + copied).copyMemory(from: memory, byteCount: count)
+            copied += count
+        }
+        return copied
+    }
 
     /// Takes `count` bytes off the front run.
     package mutating func consume(_ count: Int) {
@@ -153,7 +186,7 @@ package struct OutputQueue {
                     return .blocked  // a short write: the socket is full
                 }
             case .wouldBlock: return .blocked
-            case .endOfStream: return .failed(Errno(code: EIO))  // a file shorter than said
+            case .endOfStream: return .failed(.inputOutput)  // a file shorter than said
             case .failed(let error): return .failed(error)
             }
         }

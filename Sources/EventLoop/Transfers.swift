@@ -59,6 +59,25 @@ package enum Transfers {
         }
     }
 
+    /// Fills `memory` with what a file holds from `offset`. False: the file ends before, or cannot
+    /// be read.
+    package static func read(
+        file: Int32, offset: Int, into memory: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        guard let start = memory.baseAddress else { return memory.isEmpty }
+        var filled = 0
+        while filled < memory.count {
+            let count = pread(
+                file, start + filled, memory.count - filled, off_t(offset + filled))
+            if count > 0 {
+                filled += count
+            } else if count == 0 || Errno.last != .interrupted {
+                return false
+            }
+        }
+        return true
+    }
+
     /// Moves up to `count` bytes between a pipe and a socket inside the kernel. `wouldBlock` is
     /// reported when either end cannot go on; the caller knows the pipe's fill and so which.
     package static func splice(from source: Int32, to sink: Int32, count: Int) -> IOResult {

@@ -253,6 +253,30 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.front == nil)
     }
 
+    @Test func theMemoryAtTheFrontIsCopiedAsFarAsThereIsRoom() throws {
+        let file = try memoryFile([1, 2, 3])
+        var queue = OutputQueue()
+        var room = [UInt8](repeating: 0, count: 4)
+        #expect(room.withUnsafeMutableBytes { queue.copyFront(into: $0) } == 0)
+        queue.append(owned: [7, 8])
+        queue.append(owned: [9])
+        queue.append(file: file.fd, offset: 1, count: 2, owner: file)
+        queue.append(owned: [10])
+        #expect(queue.front?.isLast == false)
+        #expect(room.withUnsafeMutableBytes { queue.copyFront(into: $0) } == 3)
+        #expect(room == [7, 8, 9, 0])
+        queue.consume(1)
+        var small = [UInt8](repeating: 0, count: 1)
+        #expect(small.withUnsafeMutableBytes { queue.copyFront(into: $0) } == 1)
+        #expect(small == [8])
+        queue.consume(2)
+        #expect(room.withUnsafeMutableBytes { queue.copyFront(into: $0) } == 0)
+        #expect(queue.front?.file == file.fd)
+        #expect(queue.front?.offset == 1)
+        queue.consume(2)
+        #expect(queue.front?.isLast == true)
+    }
+
     @Test func aQueueIsUsedAgainAfterItWasDrained() throws {
         let pair = try SocketPair()
         var queue = OutputQueue()

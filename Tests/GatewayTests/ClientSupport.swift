@@ -109,8 +109,8 @@ final class ScriptedRelay {
         }
         do {
             try relay.start(
-                client: nearClient,
-                upstream: Transport(descriptor: descriptor ?? nearUpstream, tls: nil),
+                client: Transport(descriptor: nearClient),
+                upstream: Transport(descriptor: descriptor ?? nearUpstream),
                 earlyFromClient: ScriptedConsumer.buffer(earlyFromClient, worker),
                 earlyFromUpstream: ScriptedConsumer.buffer(earlyFromUpstream, worker),
                 pendingForClient: pending)

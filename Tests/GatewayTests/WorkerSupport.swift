@@ -15,6 +15,7 @@ import Testing
 final class StillWorker {
     let worker: Worker
     let listener: Listener
+    private let endpoint: Endpoint
     let resolver: Resolver
 
     init(_ configuration: String = "{}") throws {
@@ -35,12 +36,16 @@ final class StillWorker {
             metrics: WorkerMetrics(
                 dimensions: MetricsDimensions(reasons: Reason.tokens.count)),
             mailbox: mailbox)
+        endpoint = try #require(Endpoint("127.0.0.1:0"))
         listener = Listener(
             worker: worker,
-            ingress: Ingress(
-                name: "test", label: 0, endpoint: try #require(Endpoint("127.0.0.1:0")),
-                role: .forward),
+            ingress: Ingress(name: "test", label: 0, endpoint: endpoint, role: .forward),
             descriptor: -1)
+    }
+
+    private func ingress(_ role: Ingress.Role) -> Ingress {
+        guard role != .forward else { return listener.ingress }
+        return Ingress(name: "test", label: 0, endpoint: endpoint, role: role)
     }
 
     deinit {
@@ -49,12 +54,18 @@ final class StillWorker {
     }
 
     /// A client's connection, and the descriptor of its other end.
-    func connect() throws -> (client: ClientConnection, far: Int32) {
+    /// - Parameters:
+    ///   - transport: what its bytes go through, over the descriptor of its near end.
+    ///   - role: of the listener that it came through.
+    func connect(
+        _ transport: (Int32) throws -> Transport = { Transport(descriptor: $0) },
+        as role: Ingress.Role = .forward
+    ) throws -> (client: ClientConnection, far: Int32) {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         let client = ClientConnection(
-            worker: worker, descriptor: ends[0], ingress: listener.ingress,
+            worker: worker, transport: try transport(ends[0]), ingress: ingress(role),
             peer: try #require(Endpoint("127.0.0.1:1")), account: nil)
         try worker.loop.add(client, descriptor: ends[0])
         client.start()

@@ -11,6 +11,7 @@ extension ClientConnection {
         while !budget.isSpent {
             switch state {
             case .closed: return
+            case .handshaking: guard continueHandshake() else { return }
             case .head: guard readHead() else { return }
             case .exchange: guard readBody() else { return }
             case .lingering: return linger()
@@ -70,21 +71,25 @@ extension ClientConnection {
     private func readInput() -> Bool {
         guard mayHaveInput else { return false }
         let buffer = roomForReading()
-        budget.spend(.systemCall)
-        switch Transfers.read(descriptor, into: buffer.writable) {
-        case .bytes(let count):
-            budget.spend(bytes: count)
-            mayHaveInput = count == buffer.writable.count || peerFinished
+        switch transport.read(
+            into: buffer.writable, trustsShortRead: !peerFinished, spending: &budget)
+        {
+        case .bytes(let count, let drained):
+            mayHaveInput = !drained
             buffer.end += count
             if ingress.isCounted { worker.metrics.add(.clientBytesReceived, UInt64(count)) }
             return true
-        case .wouldBlock:
+        case .wouldBlock(let wantsWrite):
             mayHaveInput = false
+            readWantsWrite = wantsWrite
             return false
+        case .turnIsOver:
+            budget.exhaust()
+            return true
         case .endOfStream:
             inputEnded()
             return false
-        case .failed:
+        case .truncated, .failed:
             mayHaveInput = false
             state == .exchange ? abandonExchange() : close()
             return false
@@ -135,7 +140,7 @@ extension ClientConnection {
             // The client may have finished sending and still wait for the response.
             if body != nil { abandonExchange() }
         case .lingering: close()
-        case .closed: return
+        case .handshaking, .closed: return
         }
     }
 

@@ -49,7 +49,8 @@ extension ClientConnection: DownstreamStream {
     }
 
     func withdrawHead() -> Bool {
-        guard bytesBeforeHead == responseBytes, !output.isEmpty else { return false }
+        guard bytesBeforeHead == responseBytes, !output.isEmpty, !transport.isWithinRecord
+        else { return false }
         output.discard()
         bytesBeforeHead = nil
         contentBytes = 0
@@ -111,7 +112,7 @@ extension ClientConnection: DownstreamStream {
 
     func flush() -> Bool {
         let before = output.pendingBytes
-        let result = output.flush(to: descriptor)
+        let result = transport.flush(&output, on: worker.loop, spending: &budget)
         let written = UInt64(before - output.pendingBytes)
         responseBytes += written
         switch result {
@@ -188,9 +189,7 @@ extension ClientConnection: DownstreamStream {
         state = .closed
         worker.idleClients.left(self)
         worker.loop.remove(self, keepingOpen: descriptor)
-        return DownstreamHandover(
-            transport: Transport(descriptor: descriptor, tls: nil), leftover: leftover,
-            pending: pending)
+        return DownstreamHandover(transport: transport, leftover: leftover, pending: pending)
     }
 
     /// While an exchange is under way the deadline runs exactly while the gateway waits for the

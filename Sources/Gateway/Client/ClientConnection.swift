@@ -6,7 +6,11 @@ import HTTPCore
 /// A client's HTTP/1 connection: reads request heads and bodies, writes responses, one exchange
 /// at a time; pipelined requests wait in the input.
 ///
-///              request head              response and request body complete
+///     ┌─────────────┐
+///     │ handshaking │ ── failure, time-out ──► closed
+///     └─────────────┘
+///        │ done; without TLS it begins here
+///        ▼     request head              response and request body complete
 ///     ┌──────┐ ────────────► ┌──────────┐ ─────────────────────────────────► (head)
 ///     │ head │               │ exchange │ ── CONNECT, 101 ──► detached
 ///     └──────┘               └──────────┘ ── must not go on ─► lingering ──► closed
@@ -22,23 +26,29 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     private static let lingerBytes = 1 << 20
     private static let lingerMilliseconds: Int64 = 2000
 
-    enum State { case head, exchange, lingering, closed }
+    enum State { case handshaking, head, exchange, lingering, closed }
 
     let worker: Worker
-    let descriptor: Int32
+    /// What all its bytes go through.
+    let transport: Transport
+    /// For what is asked of the socket itself.
+    var descriptor: Int32 { transport.descriptor }
     let ingress: Ingress
     let peer: Endpoint
     /// What its client has open; nil on the administration's listener.
     let account: ClientAccount?
 
-    var state = State.head
+    var state: State
     var mayHaveInput = true
+    /// TLS has something to send before it can read on.
+    var readWantsWrite = false
     var peerFinished = false
     var isDriving = false
     /// The response was ended by the connection's end.
     var endsWithConnection = false
     var isChunked = false
     var keepsAlive = true
+    var hasFinishedSending = false
     var lingered = 0
     private var servedGeneration: UInt64 = 0
     private var mayBeServed = false
@@ -77,11 +87,12 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     }
 
     init(
-        worker: Worker, descriptor: Int32, ingress: Ingress, peer: Endpoint,
+        worker: Worker, transport: Transport, ingress: Ingress, peer: Endpoint,
         account: ClientAccount?
     ) {
         self.worker = worker
-        self.descriptor = descriptor
+        self.transport = transport
+        state = transport.isSecure ? .handshaking : .head
         self.ingress = ingress
         self.peer = peer
         self.account = account
@@ -119,7 +130,9 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     private var handsOver: ClientPlaces = []
     var isClosed: Bool { state == .closed }
     /// Nothing of a request has arrived: it may be closed to make room for another connection.
-    var isIdle: Bool { state == .head && !parser.isWithinHead && input?.isEmpty ?? true }
+    var isIdle: Bool {
+        state == .head && !parser.isWithinHead && input?.isEmpty ?? true || state == .handshaking
+    }
 
     /// Nothing is expected of the client for now.
     func noteIdle() {
@@ -134,7 +147,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     // MARK: Events
 
     override func ready(_ readiness: Readiness) {
-        if readiness.mayRead { mayHaveInput = true }
+        if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayHaveInput = true }
         if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) { peerFinished = true }
         if readiness.contains(.failed) || readiness.contains(.hungUp), state == .exchange {
             return abandonExchange()
@@ -156,6 +169,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     override func deadlineReached() {
         switch state {
         case .closed: return
+        case .handshaking: handshakeFailed("time-out")
         case .lingering: close()
         case .head:
             if parser.isWithinHead {
@@ -175,7 +189,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     /// Asked to end: at once if idle, else after the current exchange.
     func drain() {
         keepsAlive = false
-        if state == .head, !parser.isWithinHead, input?.isEmpty ?? true { close() }
+        if isIdle { close() }
     }
 
     // MARK: The end
@@ -194,14 +208,17 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     func cutOff() { state == .exchange ? abandonExchange() : close() }
 
     func linger() {
+        finishSending()
         let scratch = worker.loop.buffers.takeSmall()
         while mayHaveInput, lingered < Self.lingerBytes {
-            switch Transfers.read(descriptor, into: scratch.writable) {
-            case .bytes(let count): lingered += count
-            case .wouldBlock:
+            switch transport.read(into: scratch.writable, spending: &budget) {
+            case .bytes(let count, _): lingered += count
+            case .wouldBlock(let wantsWrite):
                 mayHaveInput = false
+                readWantsWrite = wantsWrite
                 return
-            case .endOfStream, .failed: return close()
+            case .turnIsOver: return worker.loop.requeue(self)
+            case .endOfStream, .truncated, .failed: return close()
             }
         }
         if lingered >= Self.lingerBytes { close() }
@@ -214,7 +231,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
             stalledSince = worker.loop.now
             worker.lingeringClients.append(self)
         }
-        Sockets.shutdownWrite(descriptor)
+        finishSending()
         worker.loop.setDeadline(self, after: Self.lingerMilliseconds)
         mayHaveInput = true
         // The edge of what is unread may be used up already.
@@ -232,6 +249,8 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     func close() {
         guard state != .closed else { return }
         if state == .lingering, account != nil { worker.lingeringClients.remove(self) }
+        // Only between responses: within one the client must notice that it is cut.
+        if state == .head, transport.isSecure { _ = transport.finishSending() }
         state = .closed
         worker.releasesHead(self)
         if let exchange {

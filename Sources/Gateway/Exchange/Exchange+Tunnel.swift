@@ -36,7 +36,7 @@ extension Exchange {
             case .success(let made):
                 worker.note(reachability, nil)
                 upstreamEndpoint = made.endpoint
-                established(Transport(descriptor: made.descriptor, tls: nil), timeouts)
+                established(Transport(descriptor: made.descriptor), timeouts)
             }
         }
         connectOperation = operation
@@ -124,7 +124,7 @@ extension Exchange {
         }
         do {
             try relay.start(
-                client: handover.transport.descriptor, upstream: transport,
+                client: handover.transport, upstream: transport,
                 earlyFromClient: handover.leftover, earlyFromUpstream: earlyFromUpstream,
                 pendingForClient: handover.pending)
         } catch {

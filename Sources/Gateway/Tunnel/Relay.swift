@@ -4,7 +4,7 @@ import EventLoop
 /// backpressure, until both directions have ended.
 ///
 /// Between two sockets the bytes stay in the kernel (splice(2) through a pipe that is taken only
-/// while it holds bytes); with TLS on one side they pass through one buffer.
+/// while it holds bytes); with TLS on a side they pass through one buffer.
 final class Relay {
     /// One of the two connections.
     final class End: EventHandler {
@@ -13,6 +13,8 @@ final class Relay {
         fileprivate unowned(unsafe) let relay: Relay
         fileprivate let isClient: Bool
         fileprivate var mayRead = true
+        /// TLS has something to send before it can read on.
+        fileprivate var readWantsWrite = false
         fileprivate var peerFinished = false
 
         fileprivate init(_ transport: Transport, relay: Relay, isClient: Bool) {
@@ -22,7 +24,7 @@ final class Relay {
         }
 
         override func ready(_ readiness: Readiness) {
-            if readiness.mayRead { mayRead = true }
+            if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayRead = true }
             if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) {
                 peerFinished = true
             }
@@ -81,21 +83,21 @@ final class Relay {
     /// Joins the two. `early` holds what each side has sent already, `pending` what the client has
     /// still to be sent first.
     func start(
-        client: Int32, upstream: Transport, earlyFromClient: Buffer?,
+        client: Transport, upstream: Transport, earlyFromClient: Buffer?,
         earlyFromUpstream: Buffer?, pendingForClient: OutputQueue
     ) throws(Errno) {
-        let clientEnd = End(Transport(descriptor: client, tls: nil), relay: self, isClient: true)
+        let clientEnd = End(client, relay: self, isClient: true)
         let upstreamEnd = End(upstream, relay: self, isClient: false)
-        try worker.loop.add(clientEnd, descriptor: client)
+        try worker.loop.add(clientEnd, descriptor: client.descriptor)
         do {
             try worker.loop.add(upstreamEnd, descriptor: upstream.descriptor)
         } catch {
-            worker.loop.remove(clientEnd, keepingOpen: client)
+            worker.loop.remove(clientEnd, keepingOpen: client.descriptor)
             throw error
         }
         self.client = clientEnd
         self.upstream = upstreamEnd
-        Sockets.probePeer(client)
+        Sockets.probePeer(client.descriptor)
         Sockets.probePeer(upstream.descriptor)
         toClient.queue = pendingForClient
         Self.add(earlyFromClient, to: &toUpstream)
@@ -150,8 +152,9 @@ final class Relay {
             switch fill(&direction, from: source, to: sink) {
             case .bytes(let count, _):
                 direction.total += UInt64(count)
-            case .wouldBlock:
+            case .wouldBlock(let wantsWrite):
                 source.mayRead = false
+                source.readWantsWrite = wantsWrite
                 giveBackPipe(&direction)
                 return .waiting
             case .turnIsOver: return .turnIsOver
@@ -166,7 +169,8 @@ final class Relay {
     private func drain(_ direction: inout Direction, to sink: End) -> OutputQueue.Flush {
         if !direction.queue.isEmpty {
             let before = direction.queue.pendingBytes
-            let result = sink.transport.flush(&direction.queue)
+            let result = sink.transport.flush(
+                &direction.queue, on: worker.loop, spending: &budget)
             budget.spend(.systemCall)
             direction.accepted += UInt64(before - direction.queue.pendingBytes)
             guard result == .drained else { return result }
@@ -191,7 +195,7 @@ final class Relay {
     private func fill(
         _ direction: inout Direction, from source: End, to sink: End
     ) -> Transport.ReadResult {
-        if source.transport.tls == nil, sink.transport.tls == nil {
+        if !source.transport.isSecure, !sink.transport.isSecure {
             if direction.pipe == nil { direction.pipe = worker.pipes.take() }
             if let pipe = direction.pipe {
                 let result = Transfers.splice(
@@ -204,7 +208,7 @@ final class Relay {
                     return .bytes(count, drained: false)
                 case .wouldBlock: return .wouldBlock(wantsWrite: false)
                 case .endOfStream: return .endOfStream
-                case .failed(let error): return .failed(.upstreamReset(error))
+                case .failed(let error): return .failed(.reset(error))
                 }
             }
         }

@@ -224,8 +224,8 @@ extension UpstreamConnection {
         case .truncated:
             inputEnded(cleanly: false)
             return false
-        case .failed(let fault):
-            fail(fault)
+        case .failed(let error):
+            fail(ExchangeFault(upstream: error))
             return false
         }
     }

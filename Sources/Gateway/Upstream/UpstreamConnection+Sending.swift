@@ -5,7 +5,7 @@ import HTTPCore
 // What a consumer sends: HTTP/1.1's request line, its fields of its own, and chunks.
 extension UpstreamConnection: UpstreamStream {
     var wasReused: Bool { uses > 0 }
-    var tlsVersion: UpstreamTLSVersion { transport.version }
+    var tlsVersion: UpstreamTLSVersion { UpstreamTLSVersion(transport.version) }
 
     func makeHead(
         for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int
@@ -91,7 +91,7 @@ extension UpstreamConnection: UpstreamStream {
 
     func flush() -> Bool {
         let before = output.pendingBytes
-        switch transport.flush(&output) {
+        switch transport.flush(&output, on: worker.loop, spending: &budget) {
         case .drained:
             if requestEnded {
                 armResponseDeadline()

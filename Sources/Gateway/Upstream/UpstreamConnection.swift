@@ -94,12 +94,14 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     func beginHandshake(timeoutMilliseconds: Int64) {
         handshakeStarted = Clock.monotonicMicroseconds()
         worker.loop.setDeadline(self, after: timeoutMilliseconds)
-        if worker.traces, let tls = transport.tls { traceHandshakeStart(tls) }
+        if worker.traces, let tls = transport.tls as? TLSClientConnection {
+            traceHandshakeStart(tls)
+        }
         continueHandshake()
     }
 
     func continueHandshake() {
-        guard let tls = transport.tls else { return }
+        guard let tls = transport.tls as? TLSClientConnection else { return }
         switch tls.handshake() {
         case .wantRead, .wantWrite: return
         case .turnIsOver: worker.loop.requeue(self)
@@ -128,9 +130,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     ///
     /// TLS's own messages are taken in by the way: session tickets often follow the handshake.
     func hasSpokenUnasked() -> Bool {
-        guard transport.tls != nil else {
-            return Transfers.hasUnreadBytes(transport.descriptor)
-        }
+        guard transport.isSecure else { return transport.hasUnreadBytes }
         let scratch = worker.loop.buffers.takeSmall()
         budget.renew(worker.loop)
         switch transport.read(into: scratch.writable, spending: &budget) {
@@ -192,7 +192,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
 
     /// Bytes or an end between exchanges: anything but TLS's own messages ends the connection.
     func checkIdle() {
-        if transport.tls != nil {
+        if transport.isSecure {
             let scratch = worker.loop.buffers.takeSmall()
             budget.renew(worker.loop)
             if case .wouldBlock = transport.read(into: scratch.writable, spending: &budget) {

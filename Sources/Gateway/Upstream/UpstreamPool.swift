@@ -106,7 +106,7 @@ final class UpstreamPool {
         while let connection = origin.idle.popLast() {
             countIdle(-1, origin)
             guard connection.state == .idle else { continue }
-            if !checked || Transfers.isQuiet(connection.transport.descriptor) {
+            if !checked || connection.transport.isQuiet {
                 return connection
             }
             if worker.traces { traceEvicted(connection, .serverEndedOrSpoke) }

@@ -154,7 +154,8 @@ final class Worker {
         _ descriptor: Int32, _ peer: Endpoint, _ ingress: Ingress, account: ClientAccount?
     ) {
         let client = ClientConnection(
-            worker: self, descriptor: descriptor, ingress: ingress, peer: peer, account: account)
+            worker: self, transport: Transport(descriptor: descriptor), ingress: ingress,
+            peer: peer, account: account)
         do {
             try loop.add(client, descriptor: descriptor)
         } catch {

@@ -5,8 +5,8 @@ import Metrics
 
 // The end of every exchange: metrics and the access log.
 extension Exchange {
-    /// Gives back everything that the exchange holds, reports it, and leaves its stream. Nothing may
-    /// be done with it afterwards: it may already be another one.
+    /// Gives back everything that the exchange holds, reports it, and leaves its stream. Nothing
+    /// may be done with it afterwards: it may already be another one.
     func end(cut: Bool, clientIsGone: Bool = false) {
         abandonStore()
         leaveFlight()

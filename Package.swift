@@ -82,9 +82,19 @@ let package = Package(
                 "Configuration", .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(
-            name: "Gateway",
+            name: "Engine",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
+                "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
+                "CacheStore", "Resolver", "Configuration",
+                .product(name: "Logging", package: "swift-log"),
+                .product(
+                    name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+            ], swiftSettings: inlined),
+        .target(
+            name: "Gateway",
+            dependencies: [
+                "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
                 "CacheStore", "Resolver", "Configuration", "ConfigurationFile", "Admin",
                 .product(name: "Logging", package: "swift-log"),
@@ -98,7 +108,7 @@ let package = Package(
         .executableTarget(
             name: "pinfold",
             dependencies: [
-                "CLinux", "ConfigurationFile", "Gateway", "Admin",
+                "CLinux", "ConfigurationFile", "Engine", "Gateway", "Admin",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -154,8 +164,9 @@ let package = Package(
         .testTarget(
             name: "GatewayTests",
             dependencies: [
-                "Gateway", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-                "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore",
+                "Gateway", "Engine", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
+                "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
+                "CacheStore",
                 "Resolver", "Configuration", "ConfigurationFile", "Admin",
                 .product(name: "Logging", package: "swift-log"),
                 .product(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Engine
 import Gateway
 
 /// `pinfold reasons`: what the tokens of error replies, logs and metrics mean.

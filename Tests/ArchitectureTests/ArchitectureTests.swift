@@ -41,16 +41,25 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         ]
     ),
     (
-        "Gateway",
+        "Engine",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
+            "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
+            "Configuration", "Logging", "RawStructuredFieldValues",
+        ]
+    ),
+    (
+        "Gateway",
+        [
+            "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
+            "Activity",
             "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore", "Resolver",
             "Configuration", "ConfigurationFile", "Admin", "Logging", "RawStructuredFieldValues",
         ]
     ),
     (
         "pinfold",
-        ["CLinux", "ConfigurationFile", "Gateway", "Admin", "ArgumentParser", "Logging"]
+        ["CLinux", "ConfigurationFile", "Engine", "Gateway", "Admin", "ArgumentParser", "Logging"]
     ),
 ]
 

@@ -1,6 +1,7 @@
 import Metrics
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite struct AcceptFieldTests {

@@ -4,6 +4,7 @@ import HTTPCore
 import Metrics
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("Access log: lines")

@@ -1,6 +1,7 @@
 import HTTPCore
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("Access log: the ring")

@@ -4,6 +4,7 @@ import HTTPCore
 import Metrics
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// A request's head with what the access log takes from it.

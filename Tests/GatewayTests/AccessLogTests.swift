@@ -4,6 +4,7 @@ import Locking
 import Metrics
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("Access log: the thread and its file")

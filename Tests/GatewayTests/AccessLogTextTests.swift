@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// Renders through one of the log's text functions.

@@ -2,6 +2,7 @@ import Addressing
 import Pinning
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("Which hosts a request to the administrative address may name")

@@ -1,6 +1,7 @@
 import Addressing
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("What one client may have")

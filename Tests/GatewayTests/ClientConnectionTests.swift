@@ -2,6 +2,7 @@ import EventLoop
 import HTTPCore
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("A client's connection")

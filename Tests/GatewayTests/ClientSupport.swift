@@ -3,6 +3,7 @@ import CLinux
 import EventLoop
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 // Everything that a test of clients' connections and of relays makes is made here.
@@ -104,7 +105,9 @@ final class ScriptedRelay {
         var pending = OutputQueue()
         let waiting = ScriptedConsumer.buffer(pendingForClient, worker)
         pending.append(waiting.readable, owner: waiting)
-        let relay = Relay(worker: worker, idleMilliseconds: idleMilliseconds) { [weak self] in
+        let relay = Relay(
+            environment: worker.environment, idleMilliseconds: idleMilliseconds
+        ) { [weak self] in
             self?.endings.append(Ending(toUpstream: $0, toClient: $1, wasIdle: $2))
         }
         do {

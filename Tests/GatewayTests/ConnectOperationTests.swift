@@ -4,6 +4,7 @@ import EventLoop
 import HTTPCore
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("An operation that connects to a name")
@@ -59,7 +60,7 @@ struct ConnectOperationTests {
     @Test("sends nothing to one of the gateway's own listeners, be its network allowed")
     func ownListener() throws {
         let server = try ScriptedServer()
-        still.worker.shared.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
+        still.worker.shared.engine.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
         try refuses(still, .access(.ownListenerRefused), server)
     }
 
@@ -79,7 +80,7 @@ struct ConnectOperationTests {
     @Test("judges nothing when no rules are given, as for a reverse listener's upstream")
     func unjudged() throws {
         let server = try ScriptedServer()
-        still.worker.shared.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
+        still.worker.shared.engine.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
         let connect = ScriptedConnect(still, "127.0.0.1", server.port)
         still.turn(until: "it is connected") { !connect.outcomes.isEmpty }
         #expect(connect.endpoints == [server.endpoint])

@@ -7,6 +7,7 @@ import Resolver
 import TLS
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 extension ErrorReply {

@@ -3,6 +3,7 @@ import EventLoop
 import Testing
 
 @testable import CacheStore
+@testable import Engine
 @testable import Gateway
 
 @Suite("A deadline of an exchange")
@@ -22,7 +23,7 @@ struct ExchangeDeadlineTests {
         #expect(exchange.state.name == "connecting")
 
         // As if the first were being answered from the disk, whose queue stays full.
-        still.worker.upstreams.abandon(try #require(exchange.origin), exchange)
+        still.pool.abandon(try #require(exchange.origin), exchange)
         exchange.state.step = .serving
         let head = client.makeHead(status: 200, phrase: nil, room: 64)
         client.sendHead(head, framing: .lengthInFields(10), closing: false)

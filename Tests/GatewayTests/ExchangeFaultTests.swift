@@ -6,6 +6,7 @@ import Resolver
 import TLS
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// Every fault that there is, with all parts that its reason depends on.

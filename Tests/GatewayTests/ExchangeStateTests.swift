@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// Everything that a state machine can be in, and everything that can happen to it.

@@ -3,6 +3,7 @@ import Configuration
 import HTTPCore
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("What a reverse route's upstream is told about the client's side")

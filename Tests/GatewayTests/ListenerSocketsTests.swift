@@ -4,6 +4,7 @@ import Configuration
 import EventLoop
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// Loopback addresses that nobody else uses, so that ports of other tests are no matter.

@@ -1,6 +1,7 @@
 import Logging
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("Operational log: limits")

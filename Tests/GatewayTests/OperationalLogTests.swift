@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("Operational log")

@@ -2,6 +2,7 @@ import Addressing
 import HTTPCore
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// The most origins that a table keeps when nothing uses them.

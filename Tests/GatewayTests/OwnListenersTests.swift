@@ -2,6 +2,7 @@ import Addressing
 import EventLoop
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite struct OwnListenersTests {

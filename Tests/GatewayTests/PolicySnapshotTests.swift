@@ -4,6 +4,7 @@ import Pinning
 import TLS
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 private let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="

@@ -8,6 +8,7 @@ import HTTPCore
 import Pinning
 import TLS
 
+@testable import Engine
 @testable import Gateway
 
 /// Self-signed certificates, for roots that differ.

@@ -6,6 +6,7 @@ import Resolver
 import TLS
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite struct ReasonTests {

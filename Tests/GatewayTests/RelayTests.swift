@@ -2,6 +2,7 @@ import CLinux
 import EventLoop
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("A relay")
@@ -162,7 +163,7 @@ struct RelayTests {
 
     @Test("takes a pipe only while it holds bytes, and gives it back empty")
     func pipes() throws {
-        let pool = still.worker.pipes
+        let pool = still.worker.environment.pipes
         let known = try Set([#require(pool.take()), #require(pool.take())].map(Kept.init))
         for kept in known { pool.give(kept.pipe) }
         let relay = try ScriptedRelay(still)
@@ -178,7 +179,7 @@ struct RelayTests {
 
     @Test("closes a pipe that still holds bytes when it breaks")
     func brokenWithBytes() throws {
-        let pool = still.worker.pipes
+        let pool = still.worker.environment.pipes
         weak var pipe: Pipe?
         do {
             let taken = try #require(pool.take())

@@ -3,6 +3,7 @@ import CLinux
 import EventLoop
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// Who makes room for a newcomer on one worker.

@@ -3,6 +3,7 @@ import EventLoop
 import TLS
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("A client's connection over TLS")

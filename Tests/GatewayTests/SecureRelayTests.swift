@@ -3,6 +3,7 @@ import EventLoop
 import TLS
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// Bytes from one connection to another, over TLS on none, one or both of the sides.
@@ -45,7 +46,7 @@ import Testing
                 _ = origin.handshake()
             }
             try #require(client.isOpen && upstream.isOpen)
-            let relay = Relay(worker: still.worker, idleMilliseconds: 60_000) {
+            let relay = Relay(environment: still.worker.environment, idleMilliseconds: 60_000) {
                 [unowned self] in
                 ended = ($0, $1)
                 _ = $2

@@ -5,6 +5,7 @@ import HTTPCore
 import Resolver
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 // Everything that a test of connections to servers makes or asks for is made here, over a worker
@@ -29,10 +30,12 @@ extension StillWorker {
 
     /// Takes in what workers tell each other about places.
     private func receivePlaces() throws {
-        let receiver = MailboxReceiver(worker.mailbox) { [unowned worker] in
-            if case .placeGranted(let limit) = $0 { worker.upstreams.placeGranted(limit) }
+        let environment = worker.environment
+        let receiver = MailboxReceiver(environment.mailbox) { [unowned environment] in
+            if case .placeGranted(let limit) = $0 { environment.pool?.placeGranted(limit) }
         }
-        try worker.loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
+        try environment.loop.add(
+            receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
     }
 
     /// Turns the loop until a condition holds; records an issue if it does not.
@@ -79,7 +82,7 @@ extension StillWorker {
 
     func origin(_ server: ScriptedServer) throws -> Origin {
         let host = Array(server.host.utf8)
-        let found = worker.origins.origin(
+        let found = worker.environment.origins.origin(
             host: host.span, port: server.port, scheme: .http, policy: worker.policy)
         return try #require(found)
     }
@@ -91,7 +94,7 @@ extension StillWorker {
         fresh: Bool = false
     ) throws -> ScriptedConsumer {
         consumer.worker = worker
-        worker.upstreams.acquire(try origin(server), for: consumer, fresh: fresh)
+        pool.acquire(try origin(server), for: consumer, fresh: fresh)
         return consumer
     }
 
@@ -113,10 +116,10 @@ extension StillWorker {
 
     /// What is taken of the limits for an origin, and what the gauges show.
     func counts(_ origin: Origin) -> PoolCounts {
-        let limit = worker.upstreams.limit(of: origin)
+        let limit = pool.limit(of: origin)
         let metrics = worker.metrics
         return PoolCounts(
-            places: limit.taken, allPlaces: worker.shared.upstreamLimit.taken,
+            places: limit.taken, allPlaces: worker.shared.engine.upstreamLimit.taken,
             waitingExchanges: limit.waitingExchanges.load(ordering: .relaxed),
             open: metrics.value(.upstreamConnectionsOpen),
             idle: metrics.value(.upstreamConnectionsIdle),
@@ -268,7 +271,7 @@ final class ScriptedConnect {
         timeoutMilliseconds: Int64 = 60_000
     ) {
         operation = ConnectOperation(
-            worker: still.worker, host: host, port: port, client: nil,
+            environment: still.worker.environment, host: host, port: port, client: nil,
             rules: isJudged ? still.worker.policy.destinationRules : nil,
             hostMatch: DestinationRules.HostMatch()
         ) { [unowned self] result in

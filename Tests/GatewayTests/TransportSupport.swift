@@ -3,6 +3,7 @@ import EventLoop
 import TLS
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// The identity of `service.test`, and what trusts it; made once, by OpenSSL's tool.

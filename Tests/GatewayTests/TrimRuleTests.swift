@@ -1,5 +1,6 @@
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("When free memory is given back")

@@ -1,6 +1,7 @@
 import EventLoop
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("Requests whose content has not all arrived")

@@ -2,6 +2,7 @@ import EventLoop
 import HTTPCore
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("A connection to a server")

@@ -1,6 +1,7 @@
 import EventLoop
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("The pool of connections to servers")
@@ -192,15 +193,15 @@ struct UpstreamPoolTests {
         let (first, peer) = try still.exchange(server)
         let second = try still.acquire(server)
         let third = try still.acquire(server)
-        still.worker.upstreams.abandon(origin, second)
-        still.worker.upstreams.abandon(origin, second)
+        still.pool.abandon(origin, second)
+        still.pool.abandon(origin, second)
         #expect(still.counts(origin).waitingExchanges == 1)
         let fourth = try still.acquire(server)
         #expect(!fourth.isOver)
         still.answer(first, from: peer)
         #expect([second, third, fourth].map(\.isReady) == [false, true, false])
         #expect(second.events.isEmpty)
-        still.worker.upstreams.abandon(origin, fourth)
+        still.pool.abandon(origin, fourth)
         #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
     }
 
@@ -210,7 +211,7 @@ struct UpstreamPoolTests {
         let origin = try still.origin(server)
         let consumer = try still.acquire(server)
         let peer = try still.peer(of: server)
-        still.worker.upstreams.abandon(origin, consumer)
+        still.pool.abandon(origin, consumer)
         still.turn(until: "it is established") { origin.open == 1 }
         #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
         #expect(try still.acquire(server).isReady)
@@ -225,15 +226,15 @@ struct UpstreamPoolTests {
         let (first, idlePeer) = try still.exchange(server)
         let (busy, busyPeer) = try still.exchange(server)
         let waiting = try (0..<2).map { _ in try still.acquire(server) }
-        still.worker.upstreams.abandon(origin, waiting[1])
-        still.worker.upstreams.retire(origin)
+        still.pool.abandon(origin, waiting[1])
+        still.pool.retire(origin)
         #expect(
             waiting[0].events == [.failed(.gateway(.superseded), responseStarted: false)])
         #expect(waiting[1].events.isEmpty)
         #expect(still.counts(origin) == PoolCounts(places: 2, allPlaces: 2, open: 2))
 
         still.answer(first, from: idlePeer)
-        still.worker.upstreams.retire(origin)
+        still.pool.retire(origin)
         #expect(idlePeer.hasEnded)
         #expect(!busyPeer.hasEnded, "what is in use ends with its exchange")
         #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
@@ -299,7 +300,7 @@ struct UpstreamPoolTests {
             still.turn(until: "nothing is open") { openConnections(toPort: server.port) == 0 }
             #expect(still.counts(origin) == PoolCounts())
             #expect(origin.isUnused)
-            #expect(still.worker.upstreams.byLimit.isEmpty)
+            #expect(still.pool.byLimit.isEmpty)
             #expect(still.worker.loop.handlerCount == handlers)
         }
         still.settle()
@@ -332,7 +333,7 @@ struct UpstreamPoolTests {
             return peer.close()
         case .poolEnds:
             still.answer(consumer, from: peer)
-            return still.worker.upstreams.closeIdle(try still.origin(server), .draining)
+            return still.pool.closeIdle(try still.origin(server), .draining)
         }
         still.turn(until: "it is over") { consumer.isOver }
     }

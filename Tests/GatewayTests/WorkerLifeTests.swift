@@ -1,6 +1,7 @@
 import CLinux
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 @Suite("A worker's end")

@@ -8,6 +8,7 @@ import Metrics
 import Resolver
 import Testing
 
+@testable import Engine
 @testable import Gateway
 
 /// A worker whose loop does not run: a test calls what the loop would call, in the order that it
@@ -17,16 +18,19 @@ final class StillWorker {
     let listener: Listener
     private let endpoint: Endpoint
     let resolver: Resolver
+    var pool: UpstreamPool { worker.environment.upstreams as! UpstreamPool }
 
     init(_ configuration: String = "{}") throws {
         var options = ResolverOptions()
         options.servers = .list([try #require(Endpoint("127.0.0.1:9"))])
         resolver = try Resolver(options: options)
         let mailbox = try Mailbox<WorkerMessage>()
-        let shared = SharedServices(
-            mailboxes: [mailbox], resolver: resolver, store: nil, accessLog: nil,
+        let engine = SharedEnvironment(
+            mailboxes: [try Mailbox<EngineMessage>()], resolver: resolver, store: nil,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            labels: RouteLabels(),
+            labels: RouteLabels())
+        let shared = SharedServices(
+            mailboxes: [mailbox], engine: engine, accessLog: nil,
             activity: ActivityMonitor(
                 delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)),
             tellActivity: {},

@@ -1,3 +1,4 @@
+import Engine
 import EventLoop
 import HTTPCore
 
@@ -44,7 +45,7 @@ extension ClientConnection {
     /// Parses what has been read into the exchange's request; nil when there is nothing.
     private func parseHead() throws(WireError) -> ParseProgress? {
         guard let input, !input.isEmpty else { return nil }
-        let exchange = self.exchange ?? worker.takeExchange()
+        let exchange = self.exchange ?? worker.environment.takeExchange()
         self.exchange = exchange
         let bytes = input.readable.bindMemory(to: UInt8.self)
         return try parser.parse(Span(_unsafeElements: bytes), into: &exchange.request)
@@ -62,7 +63,7 @@ extension ClientConnection {
         guard input?.isEmpty ?? true, !parser.isWithinHead else { return }
         Buffer.release(&input)
         if let exchange {
-            worker.recycle(exchange)
+            worker.environment.recycle(exchange)
             self.exchange = nil
         }
     }
@@ -180,7 +181,7 @@ extension ClientConnection {
 
     /// Answers a request that cannot be read, and closes.
     func refuse(_ fault: ExchangeFault) {
-        let exchange = self.exchange ?? worker.takeExchange()
+        let exchange = self.exchange ?? worker.environment.takeExchange()
         self.exchange = exchange
         worker.releasesHead(self)
         state = .exchange

@@ -1,3 +1,4 @@
+import Engine
 import EventLoop
 import HTTPCore
 
@@ -160,7 +161,7 @@ extension ClientConnection: DownstreamStream {
     func exchangeEnded(cut: Bool) {
         guard state == .exchange, let exchange else { return }
         self.exchange = nil
-        worker.recycle(exchange)
+        worker.environment.recycle(exchange)
         Buffer.release(&chunkHeads)
         output.discard()
         if cut {
@@ -189,7 +190,9 @@ extension ClientConnection: DownstreamStream {
         state = .closed
         worker.idleClients.left(self)
         worker.loop.remove(self, keepingOpen: descriptor)
-        return DownstreamHandover(transport: transport, leftover: leftover, pending: pending)
+        return DownstreamHandover(
+            transport: transport, leftover: leftover, pending: pending,
+            closed: { [worker, account] in worker.clientLeft(account) })
     }
 
     /// While an exchange is under way the deadline runs exactly while the gateway waits for the

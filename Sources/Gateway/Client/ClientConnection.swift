@@ -1,5 +1,6 @@
 import Addressing
 import Configuration
+import Engine
 import EventLoop
 import HTTPCore
 
@@ -255,7 +256,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         worker.releasesHead(self)
         if let exchange {
             self.exchange = nil
-            worker.recycle(exchange)
+            worker.environment.recycle(exchange)
         }
         input = nil
         output.discard()

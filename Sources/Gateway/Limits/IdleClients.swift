@@ -1,3 +1,5 @@
+import Engine
+
 /// A worker's client connections that are idle, in the order in which they became so: of all
 /// clients, and of each.
 ///

@@ -1,3 +1,4 @@
+import Engine
 import Synchronization
 
 /// The places that a client's connection takes of the limits.

@@ -1,4 +1,5 @@
 import Addressing
+import Engine
 import EventLoop
 
 /// A connection that was accepted at a limit, while other workers are asked for a place.

@@ -1,3 +1,4 @@
+import Engine
 import EventLoop
 
 // Who makes room for others: at a limit, and when descriptors run out.

@@ -5,6 +5,7 @@ import CacheStore
 import Clocks
 import Configuration
 import ConfigurationFile
+import Engine
 import EventLoop
 import Logging
 import Metrics
@@ -124,9 +125,12 @@ package final class GatewayProcess {
             source: AdminSource(
                 metrics: { published.metrics() }, readiness: { published.readiness() }),
             version: published.version)
+        let engine = SharedEnvironment(
+            mailboxes: try mailboxes.map { _ in try Mailbox<EngineMessage>() },
+            resolver: try Resolver(options: resolverOptions), store: makeStore(), logger: logger,
+            labels: labels)
         return SharedServices(
-            mailboxes: mailboxes, resolver: try Resolver(options: resolverOptions),
-            store: makeStore(), accessLog: try makeAccessLog(), logger: logger, labels: labels,
+            mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
             activity: activity, tellActivity: { first.post(.activityChanged) },
             administration: { site.respond(to: $0) })
     }
@@ -199,7 +203,7 @@ package final class GatewayProcess {
     /// The first worker has a socket of each listener.
     private func tell(_ shared: SharedServices, of perWorker: [[ListenerSocket]]) {
         let own = OwnListeners(perWorker[0].map(\.endpoint))
-        shared.ownListeners.withLock { $0 = own }
+        shared.engine.ownListeners.withLock { $0 = own }
     }
 
     private func announce(_ perWorker: [[ListenerSocket]]) {

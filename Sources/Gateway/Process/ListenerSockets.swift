@@ -1,6 +1,7 @@
 import Addressing
 import CLinux
 import Configuration
+import Engine
 import EventLoop
 
 /// Why a listening socket could not be opened.

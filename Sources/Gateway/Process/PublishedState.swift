@@ -3,6 +3,7 @@ import Admin
 import CachePolicy
 import CacheStore
 import Clocks
+import Engine
 import EventLoop
 import Locking
 import Metrics

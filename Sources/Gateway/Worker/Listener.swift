@@ -1,3 +1,4 @@
+import Engine
 import EventLoop
 
 /// One worker's listening socket.

@@ -1,6 +1,7 @@
 import Activity
 import Addressing
 import Configuration
+import Engine
 import EventLoop
 import HTTPCore
 import Pinning
@@ -38,7 +39,7 @@ final class Probe: EventHandler, UpstreamConsumer {
                 guard let host = pattern.exactName else { return nil }
                 let (scheme, port) = target(pattern, entry)
                 guard let reachability = policy.reachability(host: host, port: port),
-                    let origin = worker.origins.origin(
+                    let origin = worker.environment.origins.origin(
                         host: host.utf8.span, port: port, scheme: scheme, policy: policy)
                 else { return nil }
                 return Probe(
@@ -67,7 +68,7 @@ final class Probe: EventHandler, UpstreamConsumer {
     }
 
     func stop() {
-        worker.upstreams.abandon(origin, self)
+        worker.environment.upstreams.abandon(origin, self)
         upstream?.cancel()
         upstream = nil
         worker.loop.remove(self)
@@ -76,9 +77,11 @@ final class Probe: EventHandler, UpstreamConsumer {
     override func deadlineReached() {
         worker.loop.setDeadline(self, after: intervalMilliseconds)
         guard upstream == nil, !isWaiting else { return }
-        guard origin.refusal == nil else { return worker.note(reachability, .probeFailed) }
+        guard origin.refusal == nil else {
+            return worker.environment.note(reachability, .probeFailed)
+        }
         isWaiting = true
-        worker.upstreams.acquire(origin, for: self)
+        worker.environment.upstreams.acquire(origin, for: self, fresh: false)
     }
 
     func upstreamReady(_ upstream: any UpstreamStream) {
@@ -106,12 +109,12 @@ final class Probe: EventHandler, UpstreamConsumer {
         // What this gateway lacks or does says nothing about the host: the next probe will tell.
         guard !fault.isOwn else { return }
         let hasAnswered = fault.reachabilityEvidence == .responseReceived
-        worker.note(reachability, hasAnswered ? .probeSucceeded : .probeFailed)
+        worker.environment.note(reachability, hasAnswered ? .probeSucceeded : .probeFailed)
     }
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
         guard !response.isInterim else { return }
-        worker.note(reachability, .probeSucceeded)
+        worker.environment.note(reachability, .probeSucceeded)
         // A body of any length would only be read to be thrown away.
         guard response.framing != .none else { return }
         upstream?.cancel()

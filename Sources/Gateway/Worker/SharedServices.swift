@@ -1,11 +1,9 @@
 import Activity
-import Addressing
 import Admin
 import CacheStore
+import Engine
 import EventLoop
-import Locking
 import Logging
-import Metrics
 import Resolver
 import Synchronization
 
@@ -13,26 +11,17 @@ import Synchronization
 /// held across a system call.
 package final class SharedServices: Sendable {
     package var workerCount: Int { mailboxes.count }
-    package let resolver: Resolver
-    /// nil when the cache is off.
-    package let store: CacheStore?
+    /// What exchanges and connections to servers share.
+    package let engine: SharedEnvironment
     package let accessLog: AccessLog?
-    package let logger: Logger
-    package let labels: RouteLabels
     /// Answers requests to the administrative listener.
     package let administration: @Sendable (AdminRequest) -> AdminResponse
-    /// What the process listens on; changed by a reload, asked once per connection to a server.
-    let ownListeners = Locked(OwnListeners())
     /// Client connections of all workers, for the limit.
     let clientConnections = Atomic<Int>(0)
     /// Bytes of buffers with heads that have not arrived whole, for `limits.bufferBytes`.
     let headBytes = Atomic<Int>(0)
     /// What each client has open, for the limits of one client.
     let clients = ClientAccounts()
-    /// Connections to all origins, for `limits.connections`.
-    let upstreamLimit = SharedLimit()
-    /// Connections to each origin, for `limits.upstreamPerHost`.
-    let originLimits = OriginLimits()
     /// Each worker's mailbox, for what one asks the others.
     let mailboxes: [Mailbox<WorkerMessage>]
     let activity: ActivityMonitor
@@ -44,20 +33,22 @@ package final class SharedServices: Sendable {
     let isDraining = Atomic<Bool>(false)
 
     package init(
-        mailboxes: [Mailbox<WorkerMessage>], resolver: Resolver, store: CacheStore?,
-        accessLog: AccessLog?,
-        logger: Logger, labels: RouteLabels, activity: ActivityMonitor,
-        tellActivity: @escaping @Sendable () -> Void,
+        mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment, accessLog: AccessLog?,
+        activity: ActivityMonitor, tellActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminResponse
     ) {
         self.mailboxes = mailboxes
-        self.resolver = resolver
-        self.store = store
+        self.engine = engine
         self.accessLog = accessLog
-        self.logger = logger
-        self.labels = labels
         self.activity = activity
         self.tellActivity = tellActivity
         self.administration = administration
     }
+}
+
+extension SharedServices {
+    package var resolver: Resolver { engine.resolver }
+    package var store: CacheStore? { engine.store }
+    package var logger: Logger { engine.logger }
+    package var labels: RouteLabels { engine.labels }
 }

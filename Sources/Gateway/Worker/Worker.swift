@@ -1,6 +1,7 @@
 import Activity
 import Addressing
 import Clocks
+import Engine
 import EventLoop
 import HTTPCore
 import Metrics
@@ -8,36 +9,25 @@ import Pinning
 import Synchronization
 import TLS
 
-/// One thread of the gateway with everything it owns: loop, listeners, clients, exchanges, origins
-/// and upstream connections, relays and counters. Nothing of it is touched by another thread; they
-/// write to `mailbox`.
+/// One thread of the gateway with everything it owns: listeners, clients, probes, and the
+/// environment that its exchanges run on. Nothing of it is touched by another thread; they write to
+/// `mailbox`.
 ///
-/// What it owns refers to it with plain references that never change: the compiler then knows that
-/// the worker lives while they do, and counts no references on the way through it (7 % of the
-/// instructions of a hit). ``close()`` breaks the cycles.
+/// What it owns refers to it with plain references; ``close()`` breaks the cycles.
 final class Worker {
+    let environment: Environment
     let index: Int
     let loop: EventLoop
     let mailbox: Mailbox<WorkerMessage>
     let metrics: WorkerMetrics
     let shared: SharedServices
-    private(set) var policy: PolicySnapshot
-    let origins = OriginTable()
-    private(set) var upstreams: UpstreamPool!
-    var flights = FlightTable<Exchange>()
-    var routes = RouteIndexes()
-    /// Whether decisions are logged, and events of connections.
-    private(set) var debugs = false
-    private(set) var traces = false
-    let pipes = PipePool()
+    var policy: PolicySnapshot { environment.policy }
     private var listeners: [Listener] = []
-    private var freeExchanges: [Exchange] = []
-    private var relays: [ObjectIdentifier: Relay] = [:]
     private var activityTimer: ActivityTimer?
     /// Exchanges began or ended in this turn.
-    private var hadActivity = false
+    var hadActivity = false
     private var probes: [Probe] = []
-    private(set) var isDraining = false
+    var isDraining: Bool { environment.isDraining }
     private var hasDrained = false
     private var clients = 0
     var idleClients = IdleClients()
@@ -48,34 +38,27 @@ final class Worker {
     /// Accepted at a limit, while other workers are asked for places: of a client, or, under nil,
     /// of the process. Whatever line there is has a question under way.
     var newcomers: [ObjectIdentifier?: FIFO<Newcomer>] = [:]
-    private var exchangeCounter: UInt64 = 0
-    private let exchangePrefix: UInt64
-    private var wallOffset: Int64 = 0
-    private var wallReadAt = Int64.min
-
-    /// Exchange objects kept for the next request.
-    private static let keptExchanges = 64
 
     init(
         index: Int, policy: PolicySnapshot, shared: SharedServices, metrics: WorkerMetrics,
         mailbox: Mailbox<WorkerMessage>
     ) throws(Errno) {
         self.index = index
-        self.policy = policy
         self.shared = shared
-        debugs = shared.logger.logLevel <= .debug
-        traces = shared.logger.logLevel <= .trace
         self.metrics = metrics
         self.mailbox = mailbox
         loop = try EventLoop()
-        exchangePrefix = (UInt64.random(in: 0..<(1 << 20)) << 4 | UInt64(index & 15)) << 40
-        upstreams = UpstreamPool(worker: self)
+        environment = Environment(
+            index: index, loop: loop, policy: policy, shared: shared.engine, metrics: metrics)
+        environment.host = self
+        environment.site = Administration(worker: self)
     }
 
     /// Serves until told to stop.
     func run(_ sockets: [ListenerSocket]) throws(Errno) {
         let receiver = MailboxReceiver(mailbox) { [unowned self] in handle($0) }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
+        try environment.start()
         if index == 0 {
             let timer = ActivityTimer(worker: self)
             try loop.add(timer)
@@ -90,42 +73,14 @@ final class Worker {
 
     private func handle(_ message: WorkerMessage) {
         switch message {
-        case .resolved(let token, let result):
-            (loop.handler(for: token) as? ConnectOperation)?.resolved(result)
-        case .resolvedLater(let token, let answer):
-            (loop.handler(for: token) as? ConnectOperation)?.arrived(answer)
-        case .loaded(let token, let result):
-            (loop.handler(for: token) as? Exchange)?.loaded(result)
-        case .chunk(let token, let result):
-            (loop.handler(for: token) as? Exchange)?.chunkArrived(result)
-        case .storesDrained(let token):
-            (loop.handler(for: token) as? Exchange)?.storeWaitEnded(hasDrained: true)
         case .configure(let policy, let sockets): configure(policy, sockets)
         case .activityChanged: activityTimer?.observe()
         case .roomWanted(let request): roomWanted(request)
         case .roomMade(let request): roomMade(request)
         case .descriptorsWanted: closeIdleForDescriptors()
-        case .placeGranted(let limit): upstreams.placeGranted(limit)
-        case .connectionWanted(let question): upstreams.connectionWanted(question)
-        case .connectionAnswered(let question): upstreams.connectionAnswered(question)
         case .drain: drain()
         case .stop: loop.stop()
         }
-    }
-
-    // MARK: Time
-
-    /// Seconds since 1970; the clock is read about once a second and follows the monotonic one.
-    var wallSeconds: Int64 { wallMilliseconds / 1000 }
-
-    /// Milliseconds since 1970.
-    var wallMilliseconds: Int64 {
-        let now = loop.monotonicNow
-        if wallReadAt == .min || now &- wallReadAt >= 1000 {
-            wallReadAt = now
-            wallOffset = Clock.wallMilliseconds() - now
-        }
-        return now + wallOffset
     }
 
     // MARK: Listeners
@@ -164,7 +119,7 @@ final class Worker {
         }
         if let account { idleClients.joined(client, of: account) }
         if ingress.isCounted { clients += 1 }
-        trace("accepted", ["listener": "\(ingress.name)", "client": "\(peer)"])
+        environment.trace("accepted", ["listener": "\(ingress.name)", "client": "\(peer)"])
         metrics.add(.clientConnectionsAccepted)
         metrics.adjust(.clientConnectionsOpen, by: 1)
         client.start()
@@ -198,34 +153,6 @@ final class Worker {
 
     func acceptResumed(on listener: Listener) { metrics.adjust(.acceptPaused, by: -1) }
 
-    // MARK: Exchanges
-
-    func takeExchange() -> Exchange {
-        freeExchanges.popLast() ?? Exchange(worker: self)
-    }
-
-    func recycle(_ exchange: Exchange) {
-        exchange.reset()
-        if freeExchanges.count < Self.keptExchanges { freeExchanges.append(exchange) }
-    }
-
-    func nextExchangeID() -> UInt64 {
-        exchangeCounter &+= 1
-        return exchangePrefix | exchangeCounter & (1 << 40 - 1)
-    }
-
-    func exchangeBegan() {
-        metrics.adjust(.exchangesInFlight, by: 1)
-        shared.activity.begin()
-        hadActivity = true
-    }
-
-    func exchangeEnded() {
-        metrics.adjust(.exchangesInFlight, by: -1)
-        shared.activity.end()
-        hadActivity = true
-    }
-
     /// Once per turn, not per exchange: tells the activity indicator if it listens.
     private func reportActivity() {
         guard hadActivity else { return }
@@ -238,22 +165,10 @@ final class Worker {
         }
     }
 
-    func register(_ relay: Relay) { relays[ObjectIdentifier(relay)] = relay }
-    func unregister(_ relay: Relay) { relays[ObjectIdentifier(relay)] = nil }
-
     // MARK: Configuration and the end
 
     private func configure(_ policy: PolicySnapshot, _ sockets: [ListenerSocket]) {
-        let goesOn = policy.trustGeneration == self.policy.trustGeneration
-        self.policy = policy
-        debugs = shared.logger.logLevel <= .debug
-        traces = shared.logger.logLevel <= .trace
-        if goesOn {
-            origins.adopt(policy)
-        } else {
-            for origin in origins.removeAll() { upstreams.retire(origin) }
-        }
-        upstreams.limitsChanged(origins.all)
+        environment.adopt(policy)
         clientLimitsChanged()
         listen(adopt(sockets))
         drainClientsOfFormerListeners()
@@ -299,7 +214,7 @@ final class Worker {
 
     private func drain() {
         guard !isDraining else { return }
-        isDraining = true
+        environment.isDraining = true
         turnNewcomersAway()
         for probe in probes { probe.stop() }
         probes = []
@@ -326,20 +241,14 @@ final class Worker {
     func close() {
         for listener in listeners { listener.close() }
         turnNewcomersAway()
-        for relay in relays.values { relay.close(broken: false) }
-        for handler in loop.handlers {
-            (handler as? ClientConnection)?.cutOff()
-            (handler as? UpstreamConnection)?.close()
-            (handler as? ConnectOperation)?.cancel()
-        }
-        for origin in origins.removeAll() { upstreams.closeIdle(origin, .draining) }
+        for handler in loop.handlers { (handler as? ClientConnection)?.cutOff() }
+        environment.closeConnections()
         for handler in loop.handlers { loop.remove(handler) }
         listeners = []
         probes = []
         activityTimer = nil
-        freeExchanges = []
         // They keep some connections that are closed.
         idleClients = IdleClients()
-        upstreams = nil
+        environment.close()
     }
 }

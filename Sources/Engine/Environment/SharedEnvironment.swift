@@ -1,0 +1,35 @@
+import CacheStore
+import EventLoop
+import Locking
+import Logging
+import Resolver
+
+/// What the environments of a process share: nothing of it is changed by one without a lock, and
+/// none of the locks is held across a system call.
+package final class SharedEnvironment: Sendable {
+    package var workerCount: Int { mailboxes.count }
+    package let resolver: Resolver
+    /// nil when the cache is off.
+    package let store: CacheStore?
+    package let logger: Logger
+    package let labels: RouteLabels
+    /// What the process listens on; changed by a reload, asked once per connection to a server.
+    package let ownListeners = Locked(OwnListeners())
+    /// Connections to all origins, for `limits.connections`.
+    let upstreamLimit = SharedLimit()
+    /// Connections to each origin, for `limits.upstreamPerHost`.
+    let originLimits = OriginLimits()
+    /// Each environment's mailbox, for what one asks the others.
+    package let mailboxes: [Mailbox<EngineMessage>]
+
+    package init(
+        mailboxes: [Mailbox<EngineMessage>], resolver: Resolver, store: CacheStore?,
+        logger: Logger, labels: RouteLabels
+    ) {
+        self.mailboxes = mailboxes
+        self.resolver = resolver
+        self.store = store
+        self.logger = logger
+        self.labels = labels
+    }
+}

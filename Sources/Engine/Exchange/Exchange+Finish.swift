@@ -1,0 +1,60 @@
+import Clocks
+import EventLoop
+import HTTPCore
+import Metrics
+
+// The end of every exchange: metrics and the access log.
+extension Exchange {
+    /// Gives back everything that the exchange holds, reports it, and leaves its stream. Nothing
+    /// may be done with it afterwards: it may already be another one.
+    func end(cut: Bool, clientIsGone: Bool = false) {
+        abandonStore()
+        leaveFlight()
+        leaveAccount()
+        uploadEnded()
+        report()
+        endRevalidation()
+        let stream = client
+        client = nil
+        if let stream, !clientIsGone {
+            stream.exchangeEnded(cut: cut)
+        } else {
+            environment.recycle(self)
+        }
+    }
+
+    private func report() {
+        let now = Clock.monotonicMicroseconds()
+        let duration = UInt64(max(0, now - started))
+        debugEnd(duration)
+        let sent = (client?.responseBytes ?? 0) + relayedBytes.toClient
+        if let ingress, ingress.isCounted {
+            environment.metrics.recordExchange(record(at: ingress, duration))
+            environment.metrics.add(.clientBytesSent, sent)
+            environment.host?.exchangeEnded(self, durationMicroseconds: duration)
+        }
+    }
+
+    @inline(__always)
+    private func record(at ingress: Ingress, _ duration: UInt64) -> ExchangeRecord {
+        var record = ExchangeRecord(
+            route: environment.routes.index(
+                listener: ingress.label, host: hostLabel, labels: environment.shared.labels),
+            method: MetricMethod(rawValue: request.method.rawValue) ?? .other,
+            status: status, cache: cacheResult, durationMicroseconds: duration,
+            requestBytes: receivedBodyBytes + relayedBytes.fromClient,
+            responseBytes: (client?.contentBytes ?? 0) + relayedBytes.toClient)
+        record.kind = kind
+        record.firstByteMicroseconds = firstByteMicroseconds
+        record.failure = fault?.reason.index
+        record.notStored = notStoredReason.map { Int($0.rawValue) }
+        return record
+    }
+
+    /// Exchanges that last as long as their two ends wish are timed apart from requests.
+    private var kind: ExchangeKind {
+        if status == 101 { return .upgrade }
+        if isEventStream { return .eventStream }
+        return request.method == .connect && status == 200 ? .tunnel : .request
+    }
+}

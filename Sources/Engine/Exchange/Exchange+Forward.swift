@@ -1,0 +1,174 @@
+import CachePolicy
+import Clocks
+import EventLoop
+import HTTPCore
+
+// Phases 4 and 5: a connection, and the request on it.
+extension Exchange {
+    /// Sends the request to its origin.
+    func forward(fresh: Bool = false) {
+        guard let origin = currentOrigin() else { return }
+        guard fresh || mayConnect(to: origin) else { return }
+        handle(.decided(.connect))
+        environment.upstreams.acquire(origin, for: self, fresh: fresh)
+        // Still waiting: the wait has a bound of its own where no connection is being made.
+        if case .connecting = state.step, register() {
+            let timeouts = origin.timeouts
+            environment.loop.setDeadline(self, after: timeouts.connectMilliseconds * 2 + 1000)
+        }
+    }
+
+    /// The origin under the configuration in force: a reload may have come while the request
+    /// waited. nil: it has been answered.
+    private func currentOrigin() -> Origin? {
+        guard let origin, origin.policy !== environment.policy else { return origin }
+        stored = nil
+        validation = nil
+        key = nil
+        guard let renewed = findOriginAnew() else {
+            fail(.superseded)
+            return nil
+        }
+        self.origin = renewed
+        guard let refusal = renewed.refusal else { return renewed }
+        fail(refusal)
+        return nil
+    }
+
+    /// The wait for a connection has lasted too long.
+    func connectionWaitTimedOut() {
+        environment.metrics.add(.poolWaitTimeouts)
+        fail(.poolWaitTimeout)
+    }
+
+    /// A body that lies in the head's buffer entirely can be sent a second time. To be called
+    /// before any of it is taken out of the buffer: what follows it is the next request.
+    func rememberReplayableBody(_ buffer: Buffer) {
+        guard case .length(let length) = request.framing, UInt64(buffer.count) >= length else {
+            return
+        }
+        replayableBody = buffer.start..<(buffer.start + Int(length))
+    }
+
+    package func upstreamReady(_ upstream: any UpstreamStream) {
+        if token != .none { environment.loop.setDeadline(self, after: nil) }
+        let event = State.Event.connected(
+            upstream, wasReused: upstream.wasReused, sendsGathered: gathered != nil)
+        guard case .nothing = handle(event) else { return }
+        upstreamEndpoint = upstream.endpoint
+        debug(
+            "connection",
+            ["server": "\(upstream.endpoint)", "reused": "\(upstream.wasReused)"])
+        upstreamVersion = upstream.tlsVersion
+        requestTime = environment.wallSeconds
+        sentAt = Clock.monotonicMicroseconds()
+        if let store = environment.shared.store {
+            storeGeneration = key?.withView { store.generation(of: $0) }
+        }
+        interimCount = 0
+        guard sendHead(on: upstream) else { return fail(.request(.headTooLarge)) }
+        resendContent(on: upstream)
+        let trailers = sendGathered(on: upstream)
+        if contentHasEnded { upstream.sendEnd(trailers: trailers) }
+        let drained = upstream.flush()
+        if !contentHasEnded, drained { client?.resumeContent() }
+    }
+
+    /// Sends content that has been taken from the client before and is still in its buffer.
+    private func resendContent(on upstream: any UpstreamStream) {
+        guard let replayableBody, let requestBuffer, contentHasEnded else { return }
+        upstream.send(
+            UnsafeRawBufferPointer(rebasing: requestBuffer.memory[replayableBody]),
+            owner: requestBuffer)
+    }
+
+    // MARK: The head
+
+    /// Fields that are written anew or belong to the client's hop.
+    private static let replacedFields = FieldIDSet([.host, .contentLength])
+
+    /// Sends the request's head with what belongs to this hop. False: it is too long.
+    private func sendHead(on upstream: any UpstreamStream) -> Bool {
+        guard let origin else { return false }
+        let forwarded = forwardedFields
+        let forwardedBytes =
+            forwarded == nil ? 0 : ForwardedFields.reservedBytes + 2 * Int(request.authority.count)
+        let room = request.length + storedValidatorBytes + forwardedBytes
+        let outgoing = OutgoingRequest(
+            framing: request.framing, method: request.method, asksForUpgrade: asksForUpgrade,
+            acceptsTrailers: request.acceptsTrailers)
+        return withRequestHead { bytes in
+            let authority = origin.authority
+            var head: HeadDraft
+            if let kept = keptHost(origin, bytes) {
+                head = upstream.makeHead(
+                    for: request, in: bytes, host: bytes.extracting(kept.indices), room: room)
+            } else {
+                head = upstream.makeHead(
+                    for: request, in: bytes, host: authority.span, room: room)
+            }
+            head.fields.appendForwardedFields(request.fields, of: bytes, omitting: omittedFields)
+            forwarded?.append(for: request, in: bytes, to: &head.fields)
+            appendConditions(bytes, to: &head.fields)
+            if let hops = request.maxForwards(in: bytes)?.forwarded {
+                head.fields.append(field: .maxForwards, decimal: hops)
+            }
+            head.fields.appendVia(received: request.version)
+            return upstream.sendHead(head, of: outgoing, upgrade: upgradeValues)
+        }
+    }
+
+    /// Host's value where a reverse route keeps what the client sent; nil: the origin's own.
+    private func keptHost(_ origin: Origin, _ bytes: Span<UInt8>) -> ByteRange? {
+        guard let forwarding = origin.key.forwarding, forwarding.keepsHost else { return nil }
+        let host = ForwardedFields.host(of: request, in: bytes)
+        return host.isEmpty ? nil : host
+    }
+
+    private var storedValidatorBytes: Int {
+        guard let validation else { return 0 }
+        return Int(validation.entityTag.count) + Int(validation.lastModified.count)
+    }
+
+    private var omittedFields: FieldIDSet {
+        var omitted = Self.replacedFields
+        if validation != nil { omitted.formUnion(Validation.replacedFields) }
+        if origin?.key.isFixed ?? false { omitted.formUnion(.forwarding) }
+        if request.version == .http10 { omitted.insert(.expect) }
+        if MaxForwards.counts(request.method) { omitted.insert(.maxForwards) }
+        return omitted
+    }
+
+    private func appendConditions(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
+        guard let validation, let stored else { return }
+        validation.appendFields(
+            for: request, in: bytes,
+            storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+            to: &writer)
+    }
+
+    /// An upgrade is passed on only without a body: otherwise it would depend on the moment of the
+    /// server's answer where the new protocol begins.
+    private var asksForUpgrade: Bool { request.wantsUpgrade && !hasRequestBody }
+
+    /// What the request names in Upgrade, if it is passed on.
+    private var upgradeValues: [UnsafeRawBufferPointer] {
+        guard asksForUpgrade else { return [] }
+        let head = requestHead
+        return request.fields.compactMap { field in
+            field.id == .upgrade
+                ? UnsafeRawBufferPointer(rebasing: head[field.value.indices]) : nil
+        }
+    }
+
+    // MARK: From the server
+
+    package func upstreamDrained() {
+        if !contentHasEnded { client?.resumeContent() }
+    }
+
+    package func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
+        if token != .none { environment.loop.setDeadline(self, after: nil) }
+        fail(fault, .init(fault, responseStarted: responseStarted))
+    }
+}

@@ -1,0 +1,82 @@
+import EventLoop
+import HTTPCore
+
+// Before phase 4: content that trickles in does not hold a connection that others could use.
+//
+//     the content is all there ──► connect
+//     fewer than half of the origin's connections carry requests still arriving ──► connect
+//     else ──► gather: all of it, or 64 KiB ──► all there ──► connect
+//                                           └─► more to come ──► connect, up to three quarters
+extension Exchange {
+    /// How long a request that may not connect yet waits before it looks again.
+    private static let uploadRetryMilliseconds: Int64 = 100
+
+    /// Whether a connection may be asked for. False: `forward` is called again when it may.
+    func mayConnect(to origin: Origin) -> Bool {
+        guard hasRequestBody, !contentHasEnded, replayableBody == nil else { return true }
+        let limit = environment.upstreams.limit(of: origin)
+        if uploadsOf === limit { return true }
+        let limits = origin.policy.configuration.limits
+        let isAskedFor = request.fields.contains(.expect)
+        let step = UploadRule(limit: limits.upstreamPerHost).next(
+            uploads: limit.uploads.load(ordering: .relaxed),
+            mayGather: !isAskedFor && !(gathered?.isFull ?? false))
+        switch step {
+        case .connect:
+            uploadEnded()
+            limit.uploads.add(1, ordering: .relaxed)
+            uploadsOf = limit
+            return true
+        case .gather:
+            handle(.decided(.gather))
+            if gathered == nil { gathered = GatheredContent(environment.loop.buffers) }
+            client?.resumeContent()
+        case .wait: waitForUploads(origin)
+        }
+        return false
+    }
+
+    private func waitForUploads(_ origin: Origin) {
+        let now = environment.loop.now
+        handle(.decided(.gather))
+        if uploadWaitEnds == 0 {
+            uploadWaitEnds =
+                now + origin.policy.configuration.timeouts.connectMilliseconds * 2 + 1000
+        }
+        guard now < uploadWaitEnds, register() else {
+            environment.metrics.add(.poolWaitTimeouts)
+            return fail(.poolWaitTimeout)
+        }
+        environment.loop.setDeadline(self, after: Self.uploadRetryMilliseconds)
+    }
+
+    /// Takes content while there is no connection. False: as much as may be is there.
+    func gather(_ bytes: UnsafeRawBufferPointer, isLast: Bool) -> Bool {
+        guard let gathered else { return false }
+        gathered.append(bytes)
+        guard gathered.isFull, !isLast else { return true }
+        // On a stack of its own; by then the object may be another exchange.
+        let id = id
+        environment.loop.afterTurn { [self] in
+            if self.id == id, case .gathering = state.step { forward() }
+        }
+        return false
+    }
+
+    /// Sends what was gathered, behind the head; its trailers are for the end.
+    func sendGathered(on upstream: any UpstreamStream) -> TrailerSection? {
+        guard let gathered else { return nil }
+        self.gathered = nil
+        if gathered.count > 0 {
+            upstream.send(gathered.content.readable, owner: gathered.content)
+        }
+        return gathered.trailers
+    }
+
+    /// The request has arrived, or is over.
+    func uploadEnded() {
+        guard let uploadsOf else { return }
+        self.uploadsOf = nil
+        uploadsOf.uploads.subtract(1, ordering: .relaxed)
+    }
+}

@@ -1,0 +1,200 @@
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+
+// Phase 3: what the cache says.
+extension Exchange {
+    /// Looks the request up; answers from memory at once, asks the disk tier, or forwards.
+    func lookUp() {
+        guard let origin else { return }
+        if let reason = CacheDecision.reasonAgainstLookup(of: request) {
+            if !request.method.isSafe { makeKey(origin) }
+            return missed(reason)
+        }
+        guard origin.cacheStores, let store = environment.shared.store else {
+            return missed(.bypass)
+        }
+        if staysOutOfCache(origin) { return missed(.bypassField) }
+        withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
+            guard let view = writeKey(origin, into: memory) else { return missed(.keyTooLong) }
+            let match = store.lookup(view)
+            if let response = fitting(match) {
+                environment.metrics.add(.cacheMemoryHits)
+                return consider(response, view)
+            }
+            self.key = CacheKey(view)
+            let onDisk = store.diskVariants(view) { names in
+                withRequestHead { VaryKey(names: names, for: request, in: $0) }
+            }
+            if case .candidates(let variants) = onDisk, register() {
+                load(view, variants, from: store)
+            } else if case .none = match, onDisk == .others {
+                missed(.varyMiss)
+            } else {
+                missed(reason(of: match))
+            }
+        }
+    }
+
+    /// Whether something in the request may change the response that is no part of the key.
+    private func staysOutOfCache(_ origin: Origin) -> Bool {
+        if let forwardedFields, forwardedFields.keepsOutOfCache(request) { return true }
+        return withRequestHead { origin.bypassFields.occur(in: request.fields, of: $0) }
+    }
+
+    /// The stored response that may answer this request.
+    private func fitting(_ match: MemoryMatch) -> CachedResponse? {
+        switch match {
+        case .none: nil
+        case .one(let response): answers(response) ? response : nil
+        case .several(let responses): select(from: responses)
+        }
+    }
+
+    /// Why nothing of what memory has for the URI answers.
+    private func reason(of match: MemoryMatch) -> ForwardReason {
+        switch match {
+        case .none: .uriMiss
+        case .one(let response): reason(of: [response])
+        case .several(let responses): reason(of: responses)
+        }
+    }
+
+    /// Why none of the responses stored for the URI answers.
+    private func reason(of responses: [CachedResponse]) -> ForwardReason {
+        responses.contains { $0.policy == origin?.fingerprint } ? .varyMiss : .policy
+    }
+
+    private func load(_ key: CacheKeyView, _ variants: [VaryKey], from store: CacheStore) {
+        handle(.decided(.load))
+        let (token, mailbox) = (token, environment.mailbox)
+        let options = cacheOptions
+        let accepted = store.load(key, variants, policy: options) {
+            mailbox.post(.loaded(token, $0))
+        }
+        if !accepted {
+            handle(.loaded)
+            missed(.uriMiss)
+        }
+    }
+
+    /// The disk tier's answer.
+    package func loaded(_ result: LoadResult) {
+        handle(.loaded)
+        switch result {
+        case .found(let responses):
+            guard let response = select(from: responses) else {
+                return missed(reason(of: responses))
+            }
+            environment.metrics.add(.cacheDiskHits)
+            key?.withView { consider(response, $0) }
+        case .nothing: missed(.uriMiss)
+        }
+    }
+
+    /// The policy of the route's cache.
+    var cacheOptions: PolicyOptions { origin?.cacheOptions ?? environment.policy.cacheOptions }
+
+    // MARK: The key
+
+    private func keyBytesNeeded(_ origin: Origin) -> Int {
+        origin.cacheKeyPrefix.count + Int(request.path.count) + 1
+    }
+
+    /// `scheme://host:port/path?query`.
+    private func writeKey(
+        _ origin: Origin, into memory: UnsafeMutableRawBufferPointer
+    ) -> CacheKeyView? {
+        guard memory.count <= CacheKey.maximumBytes else { return nil }
+        var writer = HeadWriter(memory)
+        let prefix = origin.cacheKeyPrefix
+        writer.append(prefix.span)
+        withRequestHead { bytes in
+            let path = bytes.extracting(request.path.indices)
+            if path.isEmpty || path[0] == UInt8(ascii: "?") {
+                writer.append(byte: UInt8(ascii: "/"))
+            }
+            writer.append(path)
+        }
+        guard !writer.overflowed else { return nil }
+        let bytes = UnsafeRawBufferPointer(rebasing: memory[..<writer.count])
+        return CacheKeyView(bytes: bytes, hash: CacheKeyView.hash(of: bytes))
+    }
+
+    private func makeKey(_ origin: Origin) {
+        withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
+            key = writeKey(origin, into: memory).map { CacheKey($0) }
+        }
+    }
+
+    // MARK: The decision
+
+    /// Whether the stored response may answer this request at all: same policy, same variant.
+    private func answers(_ response: CachedResponse) -> Bool {
+        guard response.policy == origin?.fingerprint else { return false }
+        if response.varyKey.isEmpty { return true }
+        return withRequestHead { response.varyKey.matches(request, in: $0) }
+    }
+
+    /// The most recent of those that match (RFC 9111 §4.1).
+    private func select(from responses: [CachedResponse]) -> CachedResponse? {
+        responses.filter { answers($0) }.max { $0.metadata.date < $1.metadata.date }
+    }
+
+    private func consider(_ response: CachedResponse, _ view: CacheKeyView) {
+        let decision = withRequestHead { bytes in
+            CacheDecision.decide(
+                for: request, in: bytes, stored: response.metadata,
+                storedHead: Span(_unsafeElements: response.head.bindMemory(to: UInt8.self)),
+                now: environment.wallSeconds, options: cacheOptions)
+        }
+        debug("looked up", ["decision": "\(decision.logToken)"])
+        switch decision {
+        case .hit(let hit):
+            cacheResult = hit.stale == nil ? .hit : .hitStale
+            if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
+            if case .answered = collapsing { return serveCollapsed(response, hit) }
+            serve(response, hit)
+        case .validate(let validation):
+            if key == nil { key = CacheKey(view) }
+            stored = response
+            self.validation = validation
+            forwardReason = validation.reason
+            cacheResult = .miss
+            forwardOrWait()
+        case .forward(let reason):
+            if key == nil { key = CacheKey(view) }
+            // It may stand in for an error, or be brought up to date by the response to HEAD.
+            stored = response
+            cacheResult = .miss
+            forwardReason = reason
+            forwardOrWait()
+        case .gatewayTimeout(let reason):
+            forwardReason = reason
+            reply(with: .onlyIfCached, closing: false)
+        }
+    }
+
+    /// Answers with the response that was waited for.
+    private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
+        cacheResult = .collapsed
+        let told = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
+        serve(response, hit, cacheStatus: .forwarded(told))
+    }
+
+    /// Nothing that is stored answers the request.
+    func missed(_ reason: ForwardReason) {
+        forwardReason = reason
+        debug("looked up", ["decision": "\(reason.token)"])
+        switch withRequestHead({ CacheDecision.missing(reason, for: request, in: $0) }) {
+        case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
+        case .hit, .validate, .forward:
+            switch reason {
+            case .uriMiss, .varyMiss, .policy: cacheResult = .miss
+            default: cacheResult = .bypass
+            }
+            forwardOrWait()
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import CachePolicy
+import CacheStore
+import Clocks
+import EventLoop
+import HTTPCore
+
+// Phases 6 to 8: the upstream's answer, passed on and stored while it streams.
+extension Exchange {
+    /// Interim responses that one exchange may bring.
+    private static let interimLimit = 32
+
+    package func upstreamHead(_ head: UnsafeRawBufferPointer) {
+        let bytes = Span<UInt8>(_unsafeElements: head.bindMemory(to: UInt8.self))
+        if firstByteMicroseconds == nil {
+            firstByteMicroseconds = UInt64(max(0, Clock.monotonicMicroseconds() - sentAt))
+        }
+        if response.status == 101 { return switchProtocols(bytes) }
+        if response.isInterim { return passInterim(bytes) }
+        if stored != nil, answersForStored(bytes) { return }
+        passHead(bytes)
+    }
+
+    private func passInterim(_ bytes: Span<UInt8>) {
+        handle(.answered(.interim))
+        interimCount += 1
+        guard interimCount <= Self.interimLimit else { return fail(.upgradeOverInterimLimit) }
+        guard let client, client.takesInterimResponses else { return }
+        var interim = makeResponseHead(on: client, bytes)
+        interim.fields.appendForwardedFields(
+            response.fields, of: bytes, omitting: [.init(.contentLength)])
+        interim.fields.appendVia(received: response.version)
+        client.sendInterim(interim)
+        _ = client.flush()
+    }
+
+    /// Room for the fields that a response gets on its way, Upgrade and Cache-Status among them.
+    private static let addedFieldBytes = 512
+
+    /// Begins the server's head for the client.
+    func makeResponseHead(
+        on client: any DownstreamStream, _ bytes: Span<UInt8>
+    ) -> HeadDraft {
+        client.makeHead(
+            status: response.status, phrase: bytes.extracting(response.reason.indices),
+            room: response.length + Self.addedFieldBytes)
+    }
+
+    /// Passes a final head on, and begins to store if that is allowed.
+    private func passHead(_ bytes: Span<UInt8>) {
+        // What was asked in the background and failed replaces nothing.
+        if client == nil, response.status >= 500 { return endQuietly() }
+        guard case .nothing = handle(.answered(.passedOn)) else { return }
+        updateStored(byHead: bytes)
+        let isStored = beginStore(bytes)
+        debugStore(isStored)
+        if !isStored { endFlight(.notStored) }
+        guard let client else {
+            // Asked in the background: what is not stored is of use only if it tells, by arriving
+            // in full, that the stored response is outdated.
+            return isStored || outdated != nil ? () : endQuietly()
+        }
+        invalidate(bytes)
+        var head = makeResponseHead(on: client, bytes)
+        head.fields.appendForwardedFields(
+            response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
+        if !response.fields.contains(.date) {
+            head.fields.append(field: .date, date: environment.wallSeconds)
+        }
+        appendCacheStatus(isStored: isStored, to: &head.fields)
+        head.fields.appendVia(received: response.version)
+        let framing = clientFraming(bytes, &head.fields)
+        status = response.status
+        isEventStream = upstream?.isEventStream ?? false
+        if isEventStream { client.expectPauses() }
+        // Not flushed: a body that is there already leaves in the same write as its head.
+        client.sendHead(head, framing: framing, closing: false)
+    }
+
+    package var mayBeRepeated: Bool { request.method.isIdempotent }
+
+    package func upstreamHeadWithoutBody() { _ = client?.flush() }
+
+    private func clientFraming(
+        _ bytes: Span<UInt8>, _ writer: inout HeadWriter
+    ) -> ContentFraming {
+        switch response.framing {
+        case .none:
+            // HEAD and 304 say how long the content would be.
+            if response.status != 204, let length = response.fields.only(.contentLength) {
+                writer.append(field: .contentLength, bytes.extracting(length.value.indices))
+            } else if request.method != .head, response.status != 304, response.status != 204 {
+                writer.append("Content-Length: 0\r\n")
+            }
+            return .none
+        case .length(let count): return .length(count)
+        case .chunked, .untilClose: return .streamed
+        }
+    }
+
+    private func appendCacheStatus(isStored: Bool, to writer: inout HeadWriter) {
+        let forwarded = CacheStatus.Forwarded(
+            reason: forwardReason ?? .bypass, isStored: isStored, notStored: notStoredReason)
+        CacheStatus.forwarded(forwarded).append(to: &writer)
+    }
+
+    package func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool
+    {
+        store(bytes)
+        guard let client else {
+            if ticket == nil, !tellsOfOutdated(bytes.count) { endQuietly() }
+            return isLast || !waitsForStore()
+        }
+        client.send(bytes, owner: owner)
+        // The end goes out with the last part, and only when the store is complete: who has seen
+        // the end of a response may ask for it again at once.
+        if isLast { return true }
+        return client.flush() && !waitsForStore()
+    }
+
+    /// Bytes of a response that is not stored, read in the background to see whether it arrives in
+    /// full. One that is longer is taken to do so.
+    private static let backgroundBodyBytes: UInt64 = 1 << 20
+
+    /// Whether content of a response that nobody keeps is still worth reading.
+    private func tellsOfOutdated(_ count: Int) -> Bool {
+        guard outdated != nil else { return false }
+        receivedBodyBytes += UInt64(count)
+        if receivedBodyBytes > Self.backgroundBodyBytes { removeOutdated() }
+        return outdated != nil
+    }
+
+    package func upstreamEnded(trailers: TrailerSection?) {
+        finishStore()
+        switch handle(.responseEnded) {
+        case .complete:
+            removeOutdated()
+            client?.sendEnd(trailers: request.acceptsTrailers ? trailers : nil)
+            if client?.flush() ?? false { clientDrained() }
+        case .serveConfirmed:
+            removeOutdated()
+            guard let confirmed = confirmed.take() else { return }
+            serve(
+                confirmed.stored, confirmed.hit, as: confirmed.freshened,
+                cacheStatus: confirmed.cacheStatus)
+        case .forwardAgain(let reason): sendAgain(reason)
+        case .reply: tell(.upstreamClosed)
+        case .end(let cut):
+            removeOutdated()
+            end(cut: cut)
+        default: break
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import HTTPCore
+import Metrics
+
+// Sending a request another time: what `RetryPolicy` decides, counted and logged.
+extension Exchange {
+    /// Sends the request on another time.
+    func sendAgain(_ reason: RetryReason) {
+        environment.metrics.add(reason.counter)
+        debug("sent again", ["reason": "\(reason.token)"])
+        guard reason != .storedBodyUnreadable else { return askInsteadOfStored() }
+        client?.pauseContent()
+        forward(fresh: RetryPolicy.needsFreshConnection(state.retries))
+    }
+
+    /// What is stored cannot be read: it is as if it were not there.
+    private func askInsteadOfStored() {
+        serving = nil
+        stored = nil
+        validation = nil
+        status = 0
+        missed(.uriMiss)
+    }
+}
+
+extension ExchangeState<any UpstreamStream>.Failure.Cause {
+    /// What a fault on the way to the server means for sending the request another time.
+    init(_ fault: ExchangeFault, responseStarted: Bool) {
+        switch fault {
+        case .superseded: self = .superseded
+        case .upstreamClosed, .upstreamReset, .tlsFailed(.truncated), .tlsFailed(.transport):
+            self = .connectionDied(responseStarted: responseStarted)
+        default: self = .other
+        }
+    }
+}
+
+extension RetryReason {
+    /// What it is counted as.
+    fileprivate var counter: WorkerCounter {
+        switch self {
+        case .connectionDied: .retriesConnectionDied
+        case .superseded: .retriesSuperseded
+        case .validationFailed: .retriesValidationFailed
+        case .storedBodyUnreadable: .retriesStoredBodyUnreadable
+        }
+    }
+
+    /// Its name in the log.
+    fileprivate var token: StaticString {
+        switch self {
+        case .connectionDied: "connection-died"
+        case .superseded: "superseded"
+        case .validationFailed: "validation-failed"
+        case .storedBodyUnreadable: "stored-body-unreadable"
+        }
+    }
+}

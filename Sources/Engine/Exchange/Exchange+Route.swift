@@ -1,0 +1,131 @@
+import Addressing
+import CachePolicy
+import EventLoop
+import HTTPCore
+import Notation
+
+// Phase 1 and 2: which origin a request is for, and whether it may be asked.
+extension Exchange {
+    /// Decides who answers.
+    package func route() {
+        guard let ingress else { return }
+        guard client?.isServed ?? false else {
+            environment.metrics.add(.clientConnectionsRefusedByAddress)
+            return reply(with: .clientNotAllowed, closing: true)
+        }
+        switch ingress.role {
+        case .admin: return answerAdministration()
+        case .forward: routeForward()
+        case .reverse(let upstream): routeReverse(upstream)
+        case .bound(let authority): routeBound(to: authority)
+        }
+    }
+
+    private func routeForward() {
+        switch request.form {
+        case .absolute:
+            guard let origin = findOrigin() else {
+                return reply(with: .request(.malformedAuthority), closing: true)
+            }
+            proceed(to: origin)
+        case .authority: tunnel()
+        case .asterisk: answerOptions()
+        case .origin: reply(with: .notAProxyRequest, closing: true)
+        }
+    }
+
+    private func routeReverse(_ upstream: ReverseUpstream) {
+        guard request.form != .authority else {
+            return reply(with: .connectOnReverseRoute, closing: true)
+        }
+        let head = requestHead
+        request.endForwardingAliases(
+            in: Span(_unsafeElements: head.bindMemory(to: UInt8.self)))
+        proceed(to: environment.origins.origin(of: upstream, policy: environment.policy))
+    }
+
+    /// A request inside a tunnel is for the authority that the tunnel was opened to.
+    private func routeBound(to authority: BoundAuthority) {
+        let isForIt =
+            request.form != .authority
+            && (request.form != .absolute || request.scheme == .https)
+            && withRequestHead {
+                authority.isNamed(
+                    by: $0.extracting(request.host.indices),
+                    port: request.hasExplicitPort || request.form == .absolute
+                        ? request.port : nil)
+            }
+        guard isForIt, let origin = origin(of: authority) else {
+            return reply(with: .misdirected, closing: true)
+        }
+        proceed(to: origin)
+    }
+
+    private func origin(of authority: BoundAuthority) -> Origin? {
+        environment.origins.origin(
+            host: authority.host.utf8.span, port: authority.port, scheme: .https,
+            policy: environment.policy)
+    }
+
+    /// What a reverse route's upstream is told about the client's side.
+    var forwardedFields: ForwardedFields? {
+        (origin?.key.forwarding).map { ForwardedFields($0, peer: (peer ?? onBehalfOf)?.address) }
+    }
+
+    /// The origin of the request under the configuration in force.
+    func findOriginAnew() -> Origin? {
+        switch ingress?.role {
+        case .forward: findOrigin()
+        case .bound(let authority): origin(of: authority)
+        case .reverse(let upstream):
+            environment.origins.origin(of: upstream, policy: environment.policy)
+        case .admin, nil: nil
+        }
+    }
+
+    /// The origin that the target names, known or new.
+    private func findOrigin() -> Origin? {
+        withRequestHead { bytes in
+            environment.origins.origin(
+                host: bytes.extracting(request.host.indices), port: request.port,
+                scheme: request.scheme, policy: environment.policy)
+        }
+    }
+
+    private func proceed(to origin: Origin) {
+        self.origin = origin
+        hostLabel = origin.route
+        debugRoute()
+        if let refusal = origin.refusal {
+            return reply(with: refusal, closing: false)
+        }
+        if hasPassedTooOften {
+            return reply(with: .loopDetected, closing: false)
+        }
+        if request.fields.contains(.maxForwards), isLastHop { return answerAsLastHop() }
+        lookUp()
+    }
+
+    /// More than so many of this gateway's names in Via are a loop, not a chain.
+    private static let passesAllowed = 10
+
+    private var hasPassedTooOften: Bool { passes > Self.passesAllowed }
+
+    /// How often Via says that a gateway of this name has passed the request on.
+    var passes: Int {
+        guard request.fields.contains(.via) else { return 0 }
+        return withRequestHead { bytes in
+            var passes = 0
+            for field in request.fields where field.id == .via {
+                passes += bytes.extracting(field.value.indices).occurrences(of: "pinfold")
+            }
+            return passes
+        }
+    }
+
+    /// Max-Forwards: 0 of TRACE or OPTIONS: this gateway answers (RFC 9110 §7.6.2).
+    private var isLastHop: Bool {
+        guard let left = withRequestHead({ request.maxForwards(in: $0) }) else { return false }
+        return left.forwarded == nil
+    }
+}

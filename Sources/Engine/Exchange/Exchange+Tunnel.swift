@@ -1,0 +1,165 @@
+import Addressing
+import Configuration
+import EventLoop
+import HTTPCore
+import Notation
+
+// CONNECT, and leaving HTTP after 101: the exchange becomes a relay and ends with it.
+extension Exchange {
+    /// CONNECT: relays bytes once the destination is connected.
+    func tunnel() {
+        let policy = environment.policy
+        guard policy.configuration.access.connectPorts.contains(request.port) else {
+            return reply(with: .connectPortRefused(request.port), closing: false)
+        }
+        let host = withRequestHead { $0.text(at: request.host) }.lowercasedASCII
+        let target = policy.target(host: host, port: request.port, by: .tunnel)
+        hostLabel = policy.route(entryIndex: target.entryIndex)
+        if let refusal = target.refusal { return reply(with: refusal, closing: false) }
+        guard isAdmitted() else { return }
+        handle(.decided(.open))
+        let reachability = policy.reachability(host: host, port: request.port)
+        let timeouts = policy.timeouts(entryIndex: target.entryIndex)
+        let operation = ConnectOperation(
+            environment: environment, host: host, port: request.port, client: clientNetwork,
+            rules: policy.destinationRules, hostMatch: target.match
+        ) { [weak self] result in
+            guard let self, case .opening = state.step else {
+                if case .success(let made) = result { Descriptors.close(made.descriptor) }
+                return
+            }
+            connectOperation = nil
+            switch result {
+            case .failure(let fault):
+                environment.note(reachability, fault)
+                fail(fault)
+            case .success(let made):
+                environment.note(reachability, nil)
+                upstreamEndpoint = made.endpoint
+                established(Transport(descriptor: made.descriptor), timeouts)
+            }
+        }
+        connectOperation = operation
+        operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
+    }
+
+    private func established(_ transport: Transport, _ timeouts: TimeoutsConfiguration) {
+        guard let client else { return Descriptors.close(transport.descriptor) }
+        status = 200
+        var head = makeReplyHead(on: client, 200, "Connection established")
+        head.fields.appendVia(received: .http11)
+        environment.metrics.add(.tunnelsOpened)
+        relay(client.handOver(after: head), transport, earlyFromUpstream: nil, timeouts)
+    }
+
+    /// 101: the upstream has agreed to the protocol that the client asked for.
+    func switchProtocols(_ bytes: Span<UInt8>) {
+        guard let client, let upstream else { return }
+        // The rest of the request would be taken for the other protocol's.
+        guard upstream.requestIsSent, switchesToWhatWasAsked(bytes) else {
+            return fail(.response(.unexpectedSwitch))
+        }
+        status = 101
+        var head = makeResponseHead(on: client, bytes)
+        head.fields.appendForwardedFields(
+            response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
+        head.fields.append("Connection: Upgrade\r\n")
+        for field in response.fields where field.id == .upgrade {
+            head.fields.append(field: .upgrade, bytes.extracting(field.value.indices))
+        }
+        head.fields.appendVia(received: response.version)
+        environment.metrics.add(.upgrades)
+        let server = upstream.handOver()
+        relay(
+            client.handOver(after: head), server.transport, earlyFromUpstream: server.leftover,
+            origin?.timeouts ?? environment.policy.timeouts)
+    }
+
+    /// A server may switch only to protocols that the request names (RFC 9110 §7.8).
+    private func switchesToWhatWasAsked(_ bytes: Span<UInt8>) -> Bool {
+        guard response.fields.contains(.upgrade) else { return false }
+        return withRequestHead { head in
+            for field in response.fields where field.id == .upgrade {
+                for protocolName in bytes.listMembers(field.value) {
+                    let wasAsked = request.fields.contains { asked in
+                        asked.id == .upgrade
+                            && head.listMembers(asked.value).contains {
+                                head.extracting($0).equalsIgnoringCase(
+                                    bytes.extracting(protocolName))
+                            }
+                    }
+                    guard wasAsked else { return false }
+                }
+            }
+            return true
+        }
+    }
+
+    private func relay(
+        _ handover: DownstreamHandover?, _ transport: Transport, earlyFromUpstream: Buffer?,
+        _ timeouts: TimeoutsConfiguration
+    ) {
+        handle(.relayed)
+        guard let handover else {
+            Descriptors.close(transport.descriptor)
+            return endQuietly()
+        }
+        client = nil
+        keepOnlyTheHead()
+        environment.metrics.adjust(.tunnelsOpen, by: 1)
+        // Counted when it was read, before there was a relay.
+        let early = UInt64(handover.leftover?.count ?? 0)
+        let relay = Relay(
+            environment: environment, idleMilliseconds: timeouts.tunnelMilliseconds
+        ) { [self] toUpstream, toClient, wasIdle in
+            if wasIdle { fault = .tunnelIdleTimeout }
+            environment.metrics.adjust(.tunnelsOpen, by: -1)
+            handover.closed()
+            environment.metrics.add(.tunnelBytesToUpstream, toUpstream)
+            environment.metrics.add(.tunnelBytesToClient, toClient)
+            environment.metrics.add(.clientBytesReceived, toUpstream - min(early, toUpstream))
+            relayedBytes = (toUpstream, toClient)
+            endQuietly()
+        }
+        do {
+            try relay.start(
+                client: handover.transport, upstream: transport,
+                earlyFromClient: handover.leftover, earlyFromUpstream: earlyFromUpstream,
+                pendingForClient: handover.pending)
+        } catch {
+            Descriptors.close(handover.transport.descriptor)
+            Descriptors.close(transport.descriptor)
+            environment.metrics.adjust(.tunnelsOpen, by: -1)
+            handover.closed()
+            endQuietly()
+        }
+    }
+
+    /// A tunnel may be open for days: of the request it keeps what the log will say.
+    private func keepOnlyTheHead() {
+        let head = environment.loop.buffers.take(bytes: max(1, request.length))
+        head.writable.copyMemory(from: requestHead)
+        head.end = request.length
+        requestBuffer = head
+        requestHeadStart = 0
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// The members of a list of tokens, which the head's parser has found to be one.
+    fileprivate func listMembers(_ value: ByteRange) -> [Range<Int>] {
+        var members: [Range<Int>] = []
+        var start: Int?
+        for index in Int(value.start)...Int(value.end) {
+            let isEnd = index == Int(value.end)
+            let separates = isEnd || self[index] == 0x2C || self[index] == 0x20 || self[index] == 9
+            if separates, let begun = start {
+                members.append(begun..<index)
+                start = nil
+            } else if !separates, start == nil {
+                start = index
+            }
+        }
+        return members
+    }
+}

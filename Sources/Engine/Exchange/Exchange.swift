@@ -1,0 +1,262 @@
+import Addressing
+import CachePolicy
+import CacheStore
+import Clocks
+import EventLoop
+import HTTPCore
+import Metrics
+import Notation
+
+/// One request and its response, from the head's last byte to the response's last byte written.
+///
+/// The phases are in the files beside this one, in the order in which a request passes them:
+/// `Exchange+Route` (who is asked, may they be), `Exchange+Lookup` (what the cache says),
+/// `Exchange+Collapse` (waiting for another's response), `Exchange+Gather` (content that trickles
+/// in), `Exchange+Forward` (the way upstream, the request's body), `Exchange+Retry` (sending it
+/// another time), `Exchange+Response` (the answer), `Exchange+Storing` (stored while it streams),
+/// `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
+/// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
+/// One without a client asks about a stored response in the background (`Exchange+Background`).
+///
+/// What may follow on what, and what goes on when something fails, is ``ExchangeState``'s; this
+/// class does what it says (`Exchange+State`).
+///
+/// It sees heads, content and ends; which protocol version carries them is known to the streams on
+/// both sides only. Objects are used again for other exchanges.
+package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
+    let environment: Environment
+    /// Where it is; `handle` changes it.
+    var state = ExchangeState<any UpstreamStream>()
+    /// The client's stream; nil once it is gone, and in the background.
+    package var client: (any DownstreamStream)?
+
+    // The request.
+    package var request = RequestHead()
+    var requestBuffer: Buffer?
+    var requestHeadStart = 0
+    var hasRequestBody = false
+    package var ingress: Ingress?
+    package var peer: Endpoint?
+    /// The client whose request made an exchange in the background necessary.
+    var onBehalfOf: Endpoint?
+    /// The request's body, if all of it came with the head and it could be sent again: where it
+    /// is in the head's buffer.
+    var replayableBody: Range<Int>?
+    /// Bytes of content taken from the client, whatever became of them.
+    package var receivedBodyBytes: UInt64 = 0
+    var contentHasEnded = true
+
+    // The way upstream.
+    package var origin: Origin?
+    package var response = ResponseHead()
+    var interimCount = 0
+    var connectOperation: ConnectOperation?
+
+    /// The index of the name of the host entry that applies (`RouteLabels`).
+    package var hostLabel = RouteLabels.noHost
+    /// When the request's head was sent to the server, by the monotonic clock in microseconds; 0:
+    /// it was not.
+    var sentAt: Int64 = 0
+    /// How long the head of the response took; nil: there was none.
+    var firstByteMicroseconds: UInt64?
+    var isEventStream = false
+
+    // The cache.
+    var key: CacheKey?
+    package var forwardReason: ForwardReason?
+    var stored: CachedResponse?
+    var validation: Validation?
+    var ticket: StoreTicket?
+    /// Taken when the request went out: an invalidation since then makes a store void.
+    var storeGeneration: StoreGeneration?
+    var serving: StoredBodyReader?
+    var requestTime: Int64 = 0
+    package var notStoredReason: NotStoredReason?
+    /// Since when reading pauses for the disk to follow, in the loop's milliseconds; nil: it does
+    /// not. And how long it has in all.
+    var storeWaitBegan: Int64?
+    var storeWaited: Int64 = 0
+    /// The stored response that is asked about in the background; nil in the exchange of a client.
+    var revalidated: CachedResponse?
+    /// What was stored and is no longer right, if the response under way arrives in full.
+    var outdated: CachedResponse?
+    /// How it takes part in asking once for many.
+    var collapsing = Collapsing.none
+    /// Who waits for the response, while it leads; nil: nobody yet.
+    var followers: FollowerLine?
+    /// Its neighbours in the line in which it waits itself.
+    package var nextInLine: Exchange?
+    package var previousInLine: Exchange?
+    /// Until when it waits for others' responses, in the loop's milliseconds; 0: it has not waited.
+    var waitEnds: Int64 = 0
+    /// What is sent when the origin's 304 has been read to its end.
+    var confirmed: ConfirmedResponse?
+
+    /// Content taken in before there was a connection.
+    var gathered: GatheredContent?
+    /// The limit under which it counts as one whose request is still arriving.
+    var uploadsOf: SharedLimit?
+    /// Until when it waits to be one of those, in the loop's milliseconds; 0: it does not.
+    var uploadWaitEnds: Int64 = 0
+    /// The client among whose exchanges it counts.
+    var countedFor: ClientAccount?
+
+    // What is reported.
+    var started: Int64 = 0
+    package var status: UInt16 = 0
+    package var cacheResult = CacheResult.none
+    package var fault: ExchangeFault?
+    /// The head could not be parsed, and its sender seems to take JSON.
+    var refusedWantsJSON = false
+    package var id: UInt64 = 0
+    /// What a relay moved: from the client, and to it.
+    package var relayedBytes: (fromClient: UInt64, toClient: UInt64) = (0, 0)
+    package var upstreamEndpoint: Endpoint?
+    package var upstreamVersion = UpstreamTLSVersion.none
+
+    /// A stored response that the origin has confirmed, in the form that the client needs.
+    struct ConfirmedResponse {
+        let stored: CachedResponse
+        let freshened: FreshenedResponse
+        let hit: CacheHit
+        let cacheStatus: CacheStatus
+    }
+
+    init(environment: Environment) { self.environment = environment }
+
+    /// The stream that carries the request to its server, while there is one.
+    @inline(__always)
+    var upstream: (any UpstreamStream)? { state.upstream }
+
+    /// The request head's bytes, which all of `request`'s ranges count from.
+    var requestHead: UnsafeRawBufferPointer {
+        guard let requestBuffer else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        let end = requestHeadStart + request.length
+        return UnsafeRawBufferPointer(rebasing: requestBuffer.memory[requestHeadStart..<end])
+    }
+
+    /// The request head's bytes as a span, for the time of a call.
+    package func withRequestHead<R>(_ body: (Span<UInt8>) -> R) -> R {
+        body(Span(_unsafeElements: requestHead.bindMemory(to: UInt8.self)))
+    }
+
+    /// Whether the buffer holds the head of the exchange's request.
+    package func holds(_ buffer: Buffer) -> Bool { requestBuffer === buffer }
+
+    /// Takes a complete request head; ``route()`` is what follows.
+    package func begin(
+        client: any DownstreamStream, ingress: Ingress, peer: Endpoint, buffer: Buffer,
+        headStart: Int, hasBody: Bool
+    ) {
+        hasRequestBody = hasBody
+        contentHasEnded = !hasBody
+        prepare(client: client, ingress: ingress, peer: peer)
+        requestBuffer = buffer
+        requestHeadStart = headStart
+        if hasBody { rememberReplayableBody(buffer) }
+    }
+
+    /// Answers a request whose head could not be read.
+    /// `seen` holds what was received of it.
+    package func refuse(
+        _ fault: ExchangeFault, seen: Buffer?, client: any DownstreamStream, ingress: Ingress,
+        peer: Endpoint
+    ) {
+        request.length = 0
+        request.fields.removeAll()
+        request.version = .http11
+        request.method = .other
+        request.keepAlive = false
+        if let seen { guess(from: seen.readable) }
+        hasRequestBody = false
+        contentHasEnded = true
+        prepare(client: client, ingress: ingress, peer: peer)
+        reply(with: fault, closing: true)
+    }
+
+    /// What the answer's form depends on, from a head that could not be parsed.
+    private func guess(from bytes: UnsafeRawBufferPointer) {
+        let seen = Span<UInt8>(_unsafeElements: bytes.bindMemory(to: UInt8.self))
+        if seen.starts(with: "HEAD ") { request.method = .head }
+        refusedWantsJSON = AcceptedMediaTypes(unreadHead: seen).prefersJSON
+    }
+
+    private func prepare(client: any DownstreamStream, ingress: Ingress, peer: Endpoint) {
+        id = environment.nextExchangeID()
+        started = Clock.monotonicMicroseconds()
+        self.client = client
+        self.ingress = ingress
+        self.peer = peer
+        handle(
+            .begin(
+                .init(
+                    hasContent: hasRequestBody, isIdempotent: request.method.isIdempotent,
+                    hasClient: true)))
+        if ingress.isCounted { environment.host?.exchangeBegan() }
+    }
+
+    /// Back to the state of a new object, its storage kept.
+    func reset() {
+        if token != .none { environment.loop.remove(self) }
+        client = nil
+        requestBuffer = nil
+        onBehalfOf = nil
+        replayableBody = nil
+        receivedBodyBytes = 0
+        origin = nil
+        hostLabel = RouteLabels.noHost
+        sentAt = 0
+        firstByteMicroseconds = nil
+        isEventStream = false
+        interimCount = 0
+        gathered = nil
+        uploadWaitEnds = 0
+        connectOperation = nil
+        key = nil
+        forwardReason = nil
+        stored = nil
+        validation = nil
+        revalidated = nil
+        outdated = nil
+        collapsing = .none
+        waitEnds = 0
+        ticket = nil
+        storeGeneration = nil
+        storeWaitBegan = nil
+        storeWaited = 0
+        serving = nil
+        status = 0
+        cacheResult = .none
+        fault = nil
+        refusedWantsJSON = false
+        relayedBytes = (0, 0)
+        upstreamEndpoint = nil
+        upstreamVersion = .none
+        notStoredReason = nil
+        confirmed = nil
+        state = ExchangeState()
+    }
+
+    /// Registers the exchange for answers from other threads and deadlines of its own.
+    func register() -> Bool {
+        if token != .none { return true }
+        do {
+            try environment.loop.add(self)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// One thing only: it may end the exchange, and the object may then be another one already.
+    package override func deadlineReached() {
+        switch state.step {
+        case .serving: serving?.proceed()
+        case .waiting: waitTimedOut()
+        case .gathering: forward()
+        case .requesting, .discarding, .responding: storeWaitEnded(hasDrained: false)
+        case .connecting: connectionWaitTimedOut()
+        case .ended, .routing, .loading, .finishing, .opening, .tunnelling: break
+        }
+    }
+}

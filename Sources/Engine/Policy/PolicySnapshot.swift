@@ -1,0 +1,239 @@
+import Activity
+import Addressing
+import CachePolicy
+import Configuration
+import HTTPCore
+import Pinning
+import TLS
+
+/// One configuration in force, with everything made from it: immutable, shared by all workers, and
+/// numbered. What was obtained under one snapshot (connections, TLS sessions) is used under the
+/// next one only if that trusts the same servers and allows the same destinations.
+package final class PolicySnapshot: Sendable {
+    package let generation: UInt64
+    /// The generation since which nothing has changed of what connections and TLS sessions depend
+    /// on: those obtained under a snapshot with the same one are used on.
+    package let trustGeneration: UInt64
+    package let configuration: ConfigurationSnapshot
+    package let headLimits: HeadLimits
+    private let systemRoots: SystemRootsVersion
+    package let cacheOptions: PolicyOptions
+    package let destinationRules: DestinationRules
+    private let defaultTLS: TLSClientContext
+    private let entryTLS: [TLSClientContext]
+    /// The metric label's index of each host entry, and of requests that no entry matches.
+    private let entryRoutes: [Int]
+    let defaultRoute: Int
+    private let entryPinsets: [[Int]]
+    private let entryTimeouts: [TimeoutsConfiguration]
+    private let entryReachability: [[HostReachability]]
+    private let fingerprints: TrustFingerprints
+
+    /// - Parameters:
+    ///   - previous: the snapshot in force so far, whose TLS contexts, and with them the sessions,
+    ///     go on if they may.
+    ///   - labels: where routes get their label's index.
+    ///   - reachability: finds or makes the state of a configured host.
+    /// - Throws: what makes a TLS policy impossible.
+    package init(
+        _ configuration: ConfigurationSnapshot, generation: UInt64,
+        following previous: PolicySnapshot? = nil, sessions: TLSSessionCache, labels: RouteLabels,
+        reachability: (String) -> HostReachability
+    ) throws(TLSContextError) {
+        self.generation = generation
+        self.configuration = configuration
+        headLimits = configuration.limits.headLimits
+        var options = PolicyOptions()
+        options.maximumObjectBytes = UInt64(configuration.cache.maximumObjectBytes)
+        cacheOptions = options
+        destinationRules = configuration.access.destinationRules
+        systemRoots = SystemRootsVersion()
+        if let previous, previous.headLimits == headLimits, previous.systemRoots == systemRoots,
+            configuration.hasSamePolicy(as: previous.configuration)
+        {
+            trustGeneration = previous.trustGeneration
+            defaultTLS = previous.defaultTLS
+            entryTLS = previous.entryTLS
+        } else {
+            trustGeneration = generation
+            var contexts = ContextFactory(sessions: sessions)
+            defaultTLS = try contexts.make(configuration.tls, pinsets: [])
+            entryTLS = try contexts.make(configuration.hosts.entries, configuration.pinsets)
+        }
+        defaultRoute = labels.index("default")
+        entryRoutes = configuration.hosts.entries.map { labels.index($0.label) }
+        entryPinsets = configuration.hosts.entries.map { entry in
+            entry.pinsets.map { labels.pinsetIndex(configuration.pinsets[$0].pinset.name) }
+        }
+        entryTimeouts = configuration.hosts.entries.map {
+            configuration.timeouts.replaced(by: $0.timeouts)
+        }
+        entryReachability = configuration.hosts.entries.map { entry in
+            entry.match.map { reachability("\($0)") }
+        }
+        fingerprints = try TrustFingerprints(configuration)
+    }
+
+    package var timeouts: TimeoutsConfiguration { configuration.timeouts }
+
+    // MARK: Hosts
+
+    package func route(entryIndex: Int?) -> Int {
+        entryIndex.map { entryRoutes[$0] } ?? defaultRoute
+    }
+
+    func tls(entryIndex: Int?) -> TLSClientContext {
+        entryIndex.map { entryTLS[$0] } ?? defaultTLS
+    }
+
+    /// The times of a host entry, or of hosts that no entry matches.
+    package func timeouts(entryIndex: Int?) -> TimeoutsConfiguration {
+        entryIndex.map { entryTimeouts[$0] } ?? timeouts
+    }
+
+    /// The labels' indexes of the pinsets that apply, in the order of evaluation.
+    func pinsets(entryIndex: Int?) -> [Int] {
+        entryIndex.map { entryPinsets[$0] } ?? []
+    }
+
+    /// - Parameter isFixed: of a reverse listener's upstream, which no rule of access applies to.
+    func fingerprint(entryIndex: Int?, isFixed: Bool) -> TrustFingerprint {
+        fingerprints.of(entry: entryIndex, isFixed: isFixed)
+    }
+
+    /// The state of the pattern that makes an entry apply to a host.
+    package func reachability(host: String, port: UInt16) -> HostReachability? {
+        guard let index = entry(host: host, port: port) else { return nil }
+        let patterns = configuration.hosts.entries[index].match
+        let match = patterns.firstIndex { $0.matches(host: host.utf8.span, port: port) }
+        return match.map { entryReachability[index][$0] }
+    }
+
+    /// The index of the host entry that applies; nil for none.
+    func entry(host: String, port: UInt16) -> Int? {
+        configuration.hostEntry(host: host.utf8.span, port: port)
+    }
+
+    func destinationMatch(host: String, port: UInt16) -> DestinationRules.HostMatch {
+        configuration.access.hostMatch(host: host.utf8.span, port: port)
+    }
+
+    /// What a request asks for, as far as it decides how its destination is reached.
+    package enum Approach {
+        case tunnel
+        /// An absolute URL; `isSecure`: https.
+        case request(isSecure: Bool)
+        /// A reverse listener's upstream, which no rule of access applies to.
+        case fixed(isSecure: Bool)
+    }
+
+    /// What is known of a destination before its name is resolved.
+    package struct Target {
+        let entryIndex: Int?
+        /// Connected to: an upgrade may lead to another port than the one requested.
+        let port: UInt16
+        /// TLS is spoken to it.
+        let isSecure: Bool
+        let match: DestinationRules.HostMatch
+        /// It must not be reached so: its pinsets would be gone around, its name is denied, or it
+        /// is an address that is.
+        let refusal: ExchangeFault?
+    }
+
+    /// - Parameter port: what the request names. After an upgrade a denial counts at either port,
+    ///   and a permission only at the one connected to.
+    package func target(host: String, port: UInt16, by approach: Approach) -> Target {
+        let entryIndex = entry(host: host, port: port)
+        var connected = port
+        var isSecure = false
+        switch approach {
+        case .tunnel: break
+        case .fixed(let secure): isSecure = secure
+        case .request(let secure):
+            let upgrades =
+                !secure
+                && (entryIndex.map { configuration.hosts.entries[$0].upgradesToHTTPS } ?? false)
+            isSecure = secure || upgrades
+            if upgrades, port == 80 { connected = 443 }
+        }
+        var match = destinationMatch(host: host, port: connected)
+        if connected != port, destinationMatch(host: host, port: port).denied {
+            match.denied = true
+        }
+        var refusal = bypass(host, entryIndex, approach, isSecure: isSecure)
+        if refusal == nil { refusal = destinationRefusal(host, match, approach) }
+        return Target(
+            entryIndex: entryIndex, port: connected, isSecure: isSecure, match: match,
+            refusal: refusal)
+    }
+
+    private func bypass(
+        _ host: String, _ entryIndex: Int?, _ approach: Approach, isSecure: Bool
+    ) -> ExchangeFault? {
+        var way: ServerApproach = isSecure ? .verifiedTLS : .clearText
+        if case .tunnel = approach { way = .tunnel }
+        let bypass = configuration.pinBypass(
+            host: host.utf8.span, entry: entryIndex, by: way)
+        switch bypass {
+        case .clearText: return .clearTextRefused
+        case .tunnel: return .tunnelRefused
+        case .port: return .pinnedPortRefused
+        case nil: return nil
+        }
+    }
+
+    private func destinationRefusal(
+        _ host: String, _ match: DestinationRules.HostMatch, _ approach: Approach
+    ) -> ExchangeFault? {
+        if case .fixed = approach { return nil }
+        if match.denied { return .destinationRefused(.deniedHost) }
+        guard let address = IPAddress(literal: host.utf8.span),
+            case .refused(let reason) = destinationRules.decide(address, host: match)
+        else { return nil }
+        return .destinationRefused(reason)
+    }
+}
+
+/// Makes TLS contexts, each set of roots loaded once.
+private struct ContextFactory {
+    let sessions: TLSSessionCache
+    private var loaded: [(sources: [RootSource], roots: LoadedRoots)] = []
+
+    init(sessions: TLSSessionCache) { self.sessions = sessions }
+
+    mutating func make(
+        _ tls: UpstreamTLS, pinsets: [Pinset]
+    ) throws(TLSContextError) -> TLSClientContext {
+        var settings = TLSClientSettings()
+        settings.minimumVersion = tls.minimum == .tls13 ? .tls13 : .tls12
+        settings.policy = SecurityPolicy(pinsets: pinsets)
+        return try TLSClientContext(settings, roots: try roots(tls.roots), sessions: sessions)
+    }
+
+    mutating func make(
+        _ entries: [HostEntry], _ pinsets: [PinsetEntry]
+    ) throws(TLSContextError) -> [TLSClientContext] {
+        var contexts: [TLSClientContext] = []
+        for entry in entries {
+            contexts.append(
+                try make(entry.tls, pinsets: entry.pinsets.map { pinsets[$0].pinset }))
+        }
+        return contexts
+    }
+
+    private mutating func roots(_ sources: [ConfiguredRoots]) throws(TLSContextError)
+        -> LoadedRoots
+    {
+        let wanted = sources.flatMap { source -> [RootSource] in
+            switch source {
+            case .system: [.system]
+            case .file(let path, let certificates):
+                certificates.map { .file(name: path, contents: $0) }
+            }
+        }
+        if let known = loaded.first(where: { $0.sources == wanted }) { return known.roots }
+        let roots = try LoadedRoots(wanted)
+        loaded.append((wanted, roots))
+        return roots
+    }
+}

@@ -1,0 +1,303 @@
+import EventLoop
+
+/// Two connections joined byte by byte, after CONNECT or 101: what one sends the other gets, with
+/// backpressure, until both directions have ended.
+///
+/// Between two sockets the bytes stay in the kernel (splice(2) through a pipe that is taken only
+/// while it holds bytes); with TLS on a side they pass through one buffer.
+final class Relay {
+    /// One of the two connections.
+    final class End: EventHandler {
+        let transport: Transport
+        /// Unowned, for the relay owns its ends; unsafe, for they leave the loop before it ends.
+        fileprivate unowned(unsafe) let relay: Relay
+        fileprivate let isClient: Bool
+        fileprivate var mayRead = true
+        /// TLS has something to send before it can read on.
+        fileprivate var readWantsWrite = false
+        fileprivate var peerFinished = false
+
+        fileprivate init(_ transport: Transport, relay: Relay, isClient: Bool) {
+            self.transport = transport
+            self.relay = relay
+            self.isClient = isClient
+        }
+
+        override func ready(_ readiness: Readiness) {
+            if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayRead = true }
+            if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) {
+                peerFinished = true
+            }
+            // Nothing more is read from who has ended sending: a reset would not be noticed.
+            if readiness.contains(.failed), relay.hasEnded(self) {
+                return relay.close(broken: true)
+            }
+            relay.pump()
+        }
+
+        override func deadlineReached() { relay.looks() }
+
+        override func continueWork() { relay.pump() }
+    }
+
+    /// Bytes on their way from one end to the other.
+    private struct Direction {
+        var queue = OutputQueue()
+        var pipe: Pipe?
+        var pipeBytes = 0
+        var sourceEnded = false
+        var sinkFinished = false
+        /// Bytes taken from the source, and bytes that the sink's socket has accepted.
+        var total: UInt64 = 0
+        var accepted: UInt64 = 0
+        /// What the sink's peer takes of what its socket has accepted.
+        var progress = SendProgress()
+
+        var isOver: Bool { sinkFinished }
+    }
+
+    private let environment: Environment
+    private let idleMilliseconds: Int64
+    private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
+    private var client: End?
+    private var upstream: End?
+    private var toUpstream = Direction()
+    private var toClient = Direction()
+    private var isPumping = false
+    private var idleTime = IdleTime()
+    /// What it may still do in this turn, in both directions together.
+    private var budget = TurnBudget()
+
+    /// - Parameters:
+    ///   - idleMilliseconds: how long neither side may take anything.
+    ///   - ended: told once how many bytes went each way, and whether that time was up.
+    init(
+        environment: Environment, idleMilliseconds: Int64,
+        ended: @escaping (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
+    ) {
+        self.environment = environment
+        self.idleMilliseconds = idleMilliseconds
+        self.ended = ended
+    }
+
+    /// Joins the two. `early` holds what each side has sent already, `pending` what the client has
+    /// still to be sent first.
+    func start(
+        client: Transport, upstream: Transport, earlyFromClient: Buffer?,
+        earlyFromUpstream: Buffer?, pendingForClient: OutputQueue
+    ) throws(Errno) {
+        let clientEnd = End(client, relay: self, isClient: true)
+        let upstreamEnd = End(upstream, relay: self, isClient: false)
+        try environment.loop.add(clientEnd, descriptor: client.descriptor)
+        do {
+            try environment.loop.add(upstreamEnd, descriptor: upstream.descriptor)
+        } catch {
+            environment.loop.remove(clientEnd, keepingOpen: client.descriptor)
+            throw error
+        }
+        self.client = clientEnd
+        self.upstream = upstreamEnd
+        Sockets.probePeer(client.descriptor)
+        Sockets.probePeer(upstream.descriptor)
+        toClient.queue = pendingForClient
+        Self.add(earlyFromClient, to: &toUpstream)
+        Self.add(earlyFromUpstream, to: &toClient)
+        environment.register(self)
+        idleTime.note(at: environment.loop.now)
+        environment.loop.setDeadline(clientEnd, after: IdleTime.firstLook(of: idleMilliseconds))
+        environment.loop.afterTurn { [self] in pump() }
+    }
+
+    private static func add(_ early: Buffer?, to direction: inout Direction) {
+        guard let early, !early.isEmpty else { return }
+        direction.total += UInt64(early.count)
+        direction.queue.append(early.readable, owner: early)
+    }
+
+    /// Moves what can be moved.
+    fileprivate func pump() {
+        guard !isPumping, let client, let upstream else { return }
+        isPumping = true
+        budget.renew(environment.loop)
+        let before = toUpstream.accepted &+ toClient.accepted
+        let one = move(&toUpstream, from: client, to: upstream)
+        let other = one != .broken ? move(&toClient, from: upstream, to: client) : .broken
+        isPumping = false
+        if one == .broken || other == .broken { return close(broken: true) }
+        if toUpstream.isOver, toClient.isOver { return close(broken: false) }
+        // Bytes that were read and cannot be passed on are no progress: whoever does not read would
+        // otherwise be kept open by whoever sends.
+        if toUpstream.accepted &+ toClient.accepted != before {
+            idleTime.note(at: environment.loop.now)
+        }
+        if one == .turnIsOver || other == .turnIsOver { environment.loop.requeue(client) }
+    }
+
+    private enum Outcome { case waiting, turnIsOver, broken }
+
+    private func move(_ direction: inout Direction, from source: End, to sink: End) -> Outcome {
+        while true {
+            switch drain(&direction, to: sink) {
+            case .drained: break
+            case .blocked: return .waiting
+            case .turnIsOver: return .turnIsOver
+            case .failed: return .broken
+            }
+            if direction.sourceEnded {
+                if !direction.sinkFinished {
+                    direction.sinkFinished = sink.transport.finishSending()
+                }
+                return .waiting
+            }
+            guard source.mayRead else { return .waiting }
+            guard !budget.isSpent else { return .turnIsOver }
+            switch fill(&direction, from: source, to: sink) {
+            case .bytes(let count, _):
+                direction.total += UInt64(count)
+            case .wouldBlock(let wantsWrite):
+                source.mayRead = false
+                source.readWantsWrite = wantsWrite
+                giveBackPipe(&direction)
+                return .waiting
+            case .turnIsOver: return .turnIsOver
+            case .endOfStream:
+                direction.sourceEnded = true
+                giveBackPipe(&direction)
+            case .truncated, .failed: return .broken
+            }
+        }
+    }
+
+    private func drain(_ direction: inout Direction, to sink: End) -> OutputQueue.Flush {
+        if !direction.queue.isEmpty {
+            let before = direction.queue.pendingBytes
+            let result = sink.transport.flush(
+                &direction.queue, on: environment.loop, spending: &budget)
+            budget.spend(.systemCall)
+            direction.accepted += UInt64(before - direction.queue.pendingBytes)
+            guard result == .drained else { return result }
+        }
+        while direction.pipeBytes > 0, let pipe = direction.pipe {
+            budget.spend(.systemCall)
+            switch Transfers.splice(
+                from: pipe.readEnd, to: sink.transport.descriptor, count: direction.pipeBytes)
+            {
+            case .bytes(let count):
+                direction.pipeBytes -= count
+                direction.accepted += UInt64(count)
+            case .wouldBlock: return .blocked
+            case .endOfStream: return .failed(.brokenPipe)
+            case .failed(let error): return .failed(error)
+            }
+        }
+        return .drained
+    }
+
+    /// Takes bytes from the source, with nothing left to drain.
+    private func fill(
+        _ direction: inout Direction, from source: End, to sink: End
+    ) -> Transport.ReadResult {
+        if !source.transport.isSecure, !sink.transport.isSecure {
+            if direction.pipe == nil { direction.pipe = environment.pipes.take() }
+            if let pipe = direction.pipe {
+                let result = Transfers.splice(
+                    from: source.transport.descriptor, to: pipe.writeEnd, count: Pipe.capacity)
+                budget.spend(.systemCall)
+                switch result {
+                case .bytes(let count):
+                    budget.spend(bytes: count)
+                    direction.pipeBytes += count
+                    return .bytes(count, drained: false)
+                case .wouldBlock: return .wouldBlock(wantsWrite: false)
+                case .endOfStream: return .endOfStream
+                case .failed(let error): return .failed(.reset(error))
+                }
+            }
+        }
+        let buffer = environment.loop.buffers.takeLarge()
+        let result = source.transport.read(
+            into: buffer.writable, trustsShortRead: !source.peerFinished, spending: &budget)
+        if case .bytes(let count, let drained) = result {
+            buffer.end = count
+            direction.queue.append(buffer.readable, owner: buffer)
+            if drained { source.mayRead = false }
+        }
+        return result
+    }
+
+    private func giveBackPipe(_ direction: inout Direction) {
+        guard direction.pipeBytes == 0, let pipe = direction.pipe else { return }
+        direction.pipe = nil
+        environment.pipes.give(pipe)
+    }
+
+    fileprivate func hasEnded(_ end: End) -> Bool {
+        end.isClient ? toUpstream.sourceEnded : toClient.sourceEnded
+    }
+
+    /// Looks four times within the idle time whether either peer takes something: a socket may have
+    /// accepted more than its peer reads in that time.
+    fileprivate func looks() {
+        guard let client, let upstream else { return }
+        look(&toUpstream.progress, upstream)
+        look(&toClient.progress, client)
+        guard let next = idleTime.nextLook(of: idleMilliseconds, at: environment.loop.now) else {
+            return close(broken: false, wasIdle: true)
+        }
+        environment.loop.setDeadline(client, after: next)
+    }
+
+    private func look(_ progress: inout SendProgress, _ sink: End) {
+        let delivery = Sockets.delivery(sink.transport.descriptor)
+        if let time = progress.look(delivery, at: environment.loop.now) { idleTime.note(at: time) }
+    }
+
+    /// Ends both connections.
+    func close(broken: Bool, wasIdle: Bool = false) {
+        guard let client, let upstream else { return }
+        self.client = nil
+        self.upstream = nil
+        for end in [client, upstream] {
+            if broken { Sockets.resetOnClose(end.transport.descriptor) }
+            environment.loop.remove(end)
+            Descriptors.close(end.transport.descriptor)
+        }
+        giveBackPipe(&toUpstream)
+        giveBackPipe(&toClient)
+        toUpstream.queue.discard()
+        toClient.queue.discard()
+        environment.unregister(self)
+        ended(toUpstream.total, toClient.total, wasIdle)
+    }
+}
+
+/// A pipe for splicing; closed with its last reference.
+final class Pipe {
+    static let capacity = 1 << 20
+
+    let readEnd: Int32
+    let writeEnd: Int32
+
+    init() throws(Errno) {
+        (readEnd, writeEnd) = try Descriptors.pipe(capacity: Int32(Self.capacity))
+    }
+
+    deinit {
+        Descriptors.close(readEnd)
+        Descriptors.close(writeEnd)
+    }
+}
+
+/// Empty pipes of one worker, kept for the next burst.
+final class PipePool {
+    private static let kept = 16
+    private var free: [Pipe] = []
+
+    /// An empty pipe; nil when there is no descriptor left, and bytes are copied instead.
+    func take() -> Pipe? { free.popLast() ?? (try? Pipe()) }
+
+    /// Gives back a pipe that is empty.
+    func give(_ pipe: Pipe) {
+        if free.count < Self.kept { free.append(pipe) }
+    }
+}

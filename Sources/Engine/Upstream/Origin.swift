@@ -1,0 +1,144 @@
+import Activity
+import Addressing
+import CachePolicy
+import Configuration
+import EventLoop
+import TLS
+
+/// One upstream as one worker knows it: a scheme, host and port under one policy, with the
+/// connections to it.
+package final class Origin {
+    /// What tells origins apart.
+    package struct Key: Hashable {
+        /// Lower case, an address without brackets.
+        var host: String
+        var port: UInt16
+        /// TLS is spoken to it.
+        var isSecure: Bool
+        /// The port that the request named, which decides the host entry: an upgraded request for
+        /// port 80 goes to 443.
+        var requestedPort: UInt16
+        /// The operator named it as a reverse route's upstream.
+        var isFixed: Bool { forwarding != nil }
+        /// What a reverse route's upstream is told about the client's side; nil for a forward
+        /// proxy's destination.
+        var forwarding: ForwardingConfiguration?
+    }
+
+    package let key: Key
+    /// The kind of route, and `scheme://host[:port]` without a default port: the start of its
+    /// cache keys.
+    let cacheKeyPrefix: [UInt8]
+    /// `host[:port]`: the value of Host.
+    package let authority: [UInt8]
+    package private(set) var policy: PolicySnapshot
+    /// The index of the host entry that applies; nil for none.
+    let entryIndex: Int?
+    /// The label of its metrics.
+    package let route: Int
+    /// What TLS is spoken with; nil for clear text.
+    let tls: TLSClientContext?
+    private(set) var reachability: HostReachability?
+    private(set) var cacheStores = false
+    package private(set) var timeouts: TimeoutsConfiguration
+    /// Why it must not be reached, as far as its name, or its address for a literal, tells.
+    package let refusal: ExchangeFault?
+    /// What the rules' patterns say of the host.
+    let match: DestinationRules.HostMatch
+    /// The trust and the rules of access under which its responses are obtained; the same over
+    /// restarts. What was stored under others is not used.
+    let trust: TrustFingerprint
+    /// What the store keeps of it.
+    let fingerprint: UInt64
+    /// The cache's policy, with the route's own part of the key.
+    private(set) var cacheOptions = PolicyOptions()
+    /// The request fields that keep out of the cache.
+    private(set) var bypassFields = BypassFields([])
+
+    var idle = ContiguousArray<UpstreamConnection>()
+    let waiters = WaiterQueue()
+    /// Connections being established.
+    var connecting = 0
+    /// Connections established: idle and in use.
+    var open = 0
+    /// It waits for a place among all connections.
+    var isStarved = false
+    /// The limit of connections to it, of all workers; nil until one is made.
+    var limit: SharedLimit?
+    /// This worker stands in line for a place of the limit.
+    var isInLine = false
+
+    init(
+        key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: ExchangeFault?,
+        match: DestinationRules.HostMatch
+    ) {
+        self.key = key
+        self.policy = policy
+        timeouts = policy.timeouts
+        self.entryIndex = entryIndex
+        self.refusal = refusal
+        self.match = match
+        route = policy.route(entryIndex: entryIndex)
+        tls = key.isSecure ? policy.tls(entryIndex: entryIndex) : nil
+        trust = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)
+        fingerprint = trust.prefix
+        let bracketed = key.host.utf8.contains(UInt8(ascii: ":")) ? "[\(key.host)]" : key.host
+        let isDefault = key.port == (key.isSecure ? 443 : 80)
+        let authority = isDefault ? bracketed : "\(bracketed):\(key.port)"
+        self.authority = Array(authority.utf8)
+        let route = Self.cacheRoute(key, trust, policy)
+        let scheme = key.isSecure ? "https" : "http"
+        cacheKeyPrefix = Array("\(route.prefix)\(scheme)://\(authority)".utf8)
+        adopt(policy)
+    }
+
+    /// An upgraded request shares the cache with those that name TLS themselves where both are
+    /// under the same rules.
+    private static func cacheRoute(
+        _ key: Key, _ trust: TrustFingerprint, _ policy: PolicySnapshot
+    ) -> CacheRoute {
+        if let forwarding = key.forwarding { return .reverse(forwarding.traits) }
+        if key.requestedPort == key.port { return .direct }
+        let direct = policy.entry(host: key.host, port: key.port)
+        return policy.fingerprint(entryIndex: direct, isFixed: false) == trust
+            ? .direct : .upgraded
+    }
+
+    /// Goes on under another snapshot, in which nothing has changed of what its connections
+    /// depend on.
+    func adopt(_ policy: PolicySnapshot) {
+        self.policy = policy
+        let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
+        cacheStores = policy.configuration.cache.isEnabled && (entry?.cacheStores ?? true)
+        var options = policy.cacheOptions
+        let nominated =
+            (entry?.cacheKeyFields ?? []) + (key.forwarding?.traits.nominatedFields ?? [])
+        options.nominatedFields = nominated.map { Array($0.utf8) }
+            .filter { $0.count <= VaryKey.maximumNameBytes }
+        options.honoursCDNCacheControl = key.isFixed
+        if let forwarding = key.forwarding, forwarding.mode != .none {
+            options.fieldsOfOurs = [Array("x-forwarded-for".utf8), Array("forwarded".utf8)]
+        }
+        cacheOptions = options
+        let bypass = BypassFields(
+            policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])
+        // A reverse route's upstream gets the gateway's own.
+        bypassFields = key.isFixed ? bypass.removing(.forwarding) : bypass
+        timeouts = policy.timeouts(entryIndex: entryIndex)
+        reachability = policy.reachability(host: key.host, port: key.requestedPort)
+    }
+
+    /// Nothing refers to it but the table.
+    var isUnused: Bool { open == 0 && connecting == 0 && waiters.isEmpty }
+}
+
+extension ForwardingConfiguration {
+    /// What of it the cache's key has to tell.
+    var traits: ReverseTraits {
+        var traits: ReverseTraits = []
+        if mode != .none { traits.insert(.tellsHost) }
+        if keepsHost { traits.insert(.keepsHost) }
+        if trustsSomebody { traits.insert(.trustsProxies) }
+        return traits
+    }
+}

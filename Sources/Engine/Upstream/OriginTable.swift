@@ -1,0 +1,156 @@
+import Addressing
+import CLinux
+import HTTPCore
+import Notation
+
+/// A worker's origins, found by what a request names without allocating.
+package final class OriginTable {
+    /// Origins kept; beyond, those that nothing uses are forgotten.
+    private static let capacity = 4096
+
+    private var byHash: [Int: [Entry]] = [:]
+    /// How many there may be before those without use are looked for: twice as many as were in use
+    /// the last time, so that looking costs each new origin constant time.
+    private var limit = OriginTable.capacity
+    private var reverse: [ReverseUpstream: Origin] = [:]
+    private var count = 0
+
+    private struct Entry {
+        let origin: Origin
+        let host: [UInt8]
+        let port: UInt16
+        let scheme: Scheme
+
+        /// Whether it is that of a host in lower case.
+        @inline(__always)
+        func names(_ host: UnsafeRawBufferPointer, _ port: UInt16, _ scheme: Scheme) -> Bool {
+            guard self.port == port, self.scheme == scheme, self.host.count == host.count,
+                let start = host.baseAddress
+            else { return false }
+            return self.host.withUnsafeBytes { known in
+                known.baseAddress.map { memcmp($0, start, known.count) == 0 } ?? false
+            }
+        }
+    }
+
+    /// The one asked for last, and what it is the answer to, in lower case: many requests in a row
+    /// are for the same. Only its bytes are looked at, so that nothing is retained for a look.
+    private var latest: Origin?
+    private let latestHost = UnsafeMutableRawBufferPointer.allocate(byteCount: 255, alignment: 8)
+    private var latestHostCount = 0
+    private var latestPort: UInt16 = 0
+    private var latestScheme = Scheme.http
+
+    deinit { latestHost.deallocate() }
+
+    /// The origin of a request's target; nil for a host that is too long to be one.
+    package func origin(
+        host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: @autoclosure () -> PolicySnapshot
+    ) -> Origin? {
+        guard host.count > 0, host.count <= 255 else { return nil }
+        if port == latestPort, scheme == latestScheme, host.count == latestHostCount,
+            host.withUnsafeBytes({ isLatest($0) })
+        {
+            return latest
+        }
+        for index in host.indices { latestHost[index] = ASCII.lowercased(host[index]) }
+        let origin = entry(
+            UnsafeRawBufferPointer(rebasing: latestHost[0..<host.count]), port, scheme, policy()
+        ).origin
+        (latest, latestHostCount, latestPort, latestScheme) = (origin, host.count, port, scheme)
+        return origin
+    }
+
+    private func isLatest(_ host: UnsafeRawBufferPointer) -> Bool {
+        guard let start = host.baseAddress, let known = latestHost.baseAddress else { return false }
+        return memcmp(known, start, host.count) == 0
+    }
+
+    private func forgetLatest() {
+        latest = nil
+        latestHostCount = 0
+    }
+
+    /// The entry of a host in lower case, known or made.
+    private func entry(
+        _ host: UnsafeRawBufferPointer, _ port: UInt16, _ scheme: Scheme, _ policy: PolicySnapshot
+    ) -> Entry {
+        var hasher = Hasher()
+        hasher.combine(bytes: host)
+        hasher.combine(port)
+        hasher.combine(scheme == .https)
+        let hash = hasher.finalize()
+        if let known = byHash[hash]?.first(where: { $0.names(host, port, scheme) }) {
+            return known
+        }
+        let made = Entry(
+            origin: make(String(decoding: host, as: UTF8.self), port, scheme, policy),
+            host: Array(host), port: port, scheme: scheme)
+        insert(made, hash)
+        return made
+    }
+
+    /// The origin behind a reverse listener.
+    package func origin(of upstream: ReverseUpstream, policy: PolicySnapshot) -> Origin {
+        if let known = reverse[upstream] { return known }
+        let target = policy.target(
+            host: upstream.host, port: upstream.port, by: .fixed(isSecure: upstream.isSecure))
+        let origin = Origin(
+            key: Origin.Key(
+                host: upstream.host, port: upstream.port, isSecure: upstream.isSecure,
+                requestedPort: upstream.port, forwarding: upstream.forwarding),
+            policy: policy, entryIndex: target.entryIndex, refusal: target.refusal,
+            match: target.match)
+        reverse[upstream] = origin
+        return origin
+    }
+
+    private func make(
+        _ host: String, _ port: UInt16, _ scheme: Scheme, _ policy: PolicySnapshot
+    ) -> Origin {
+        let target = policy.target(
+            host: host, port: port, by: .request(isSecure: scheme == .https))
+        return Origin(
+            key: Origin.Key(
+                host: host, port: target.port, isSecure: target.isSecure, requestedPort: port),
+            policy: policy, entryIndex: target.entryIndex, refusal: target.refusal,
+            match: target.match)
+    }
+
+    private func insert(_ entry: Entry, _ hash: Int) {
+        if count >= limit { forgetUnused() }
+        byHash[hash, default: []].append(entry)
+        count += 1
+    }
+
+    private func forgetUnused() {
+        forgetLatest()
+        byHash = byHash.compactMapValues { entries in
+            let used = entries.filter { !$0.origin.isUnused }
+            return used.isEmpty ? nil : used
+        }
+        count = byHash.values.reduce(0) { $0 + $1.count }
+        limit = max(Self.capacity, count * 2)
+    }
+
+    package var all: [Origin] {
+        byHash.values.flatMap { $0.map(\.origin) } + reverse.values
+    }
+
+    /// Takes all origins over to another snapshot, under which their connections may be used on.
+    func adopt(_ policy: PolicySnapshot) {
+        reverse = reverse.filter { !$0.value.isUnused }
+        for origin in all { origin.adopt(policy) }
+    }
+
+    /// Forgets all origins, for a new policy. Connections in use end with their exchange.
+    func removeAll() -> [Origin] {
+        let origins = all
+        forgetLatest()
+        byHash = [:]
+        reverse = [:]
+        count = 0
+        limit = Self.capacity
+        return origins
+    }
+}

@@ -1,0 +1,316 @@
+import EventLoop
+import HTTPCore
+
+// What an origin answers: heads and bodies, read while the consumer takes them.
+extension UpstreamConnection {
+    func drive() {
+        guard !isDriving else { return }
+        isDriving = true
+        defer { isDriving = false }
+        budget.renew(environment.loop)
+        while state == .active, !paused {
+            guard !budget.isSpent else { return environment.loop.requeue(self) }
+            if !(input?.isEmpty ?? true) {
+                guard advance() else { continue }
+                if state != .active || paused { return }
+            }
+            guard state == .active, mayHaveInput else { return }
+            guard read() else { return }
+        }
+    }
+
+    /// Makes one step with the bytes at hand; true when more are needed. When they are the end of
+    /// the response, and the client has taken them, their buffer goes back to the pool as it is.
+    private func advance() -> Bool {
+        var held = input
+        defer { Buffer.release(&held) }
+        switch held {
+        case nil: return true
+        case let input?: return advance(input)
+        }
+    }
+
+    private func advance(_ input: Buffer) -> Bool {
+        switch part {
+        case .head: return advanceHead(input)
+        case .body: return advanceBody(input)
+        case .ended: return false
+        }
+    }
+
+    private func advanceHead(_ input: Buffer) -> Bool {
+        guard let consumer else { return true }
+        if emptyLineMayFollow, !passEmptyLine(input) { return true }
+        let bytes = input.readable
+        let parsed: ParsedHead?
+        var rewritten: Buffer?
+        do throws(WireError) {
+            parsed = try parse(bytes, into: &consumer.response, rewriting: &rewritten)
+        } catch {
+            fail(.response(error))
+            return false
+        }
+        guard let parsed else { return true }
+        input.start += parsed.bytes
+        let head =
+            rewritten?.readable
+            ?? UnsafeRawBufferPointer(rebasing: bytes[0..<parsed.bytes])
+        if parsed.isInterim {
+            emptyLineMayFollow = true
+            budget.spend(.systemCall)
+            consumer.upstreamHead(head)
+            return false
+        }
+        part = .body
+        decoder = BodyDecoder(parsed.framing)
+        keepAlive = parsed.keepAlive && !sendsBareLines
+        if parsed.isEventStream {
+            waits.insert(.eventStream)
+            Sockets.probePeer(transport.descriptor)
+        }
+        armBodyDeadline()
+        consumer.upstreamHead(head)
+        guard state == .active else { return false }
+        if decoder.isComplete {
+            end()
+        } else {
+            headIsUnflushed = true
+            if input.isEmpty { flushHead() }
+        }
+        return false
+    }
+
+    /// What the connection itself needs to know of a head.
+    private struct ParsedHead {
+        var bytes: Int
+        var isInterim: Bool
+        var framing: BodyFraming
+        var keepAlive: Bool
+        var isEventStream: Bool
+    }
+
+    /// Parses in place: reading the consumer's head through the protocol would copy it each time.
+    /// - Parameter rewritten: the head as it was parsed, if that is not how it was received.
+    private func parse(
+        _ bytes: UnsafeRawBufferPointer, into head: inout ResponseHead,
+        rewriting rewritten: inout Buffer?
+    ) throws(WireError) -> ParsedHead? {
+        let progress = try parser.parse(
+            Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)), answering: context,
+            into: &head)
+        let received: Int
+        switch progress {
+        case .needMore: return nil
+        case .complete(let count): received = count
+        case .bareLines(let count):
+            received = count
+            rewritten = try parseRewritten(
+                UnsafeRawBufferPointer(rebasing: bytes[0..<count]), into: &head)
+        }
+        return ParsedHead(
+            bytes: received, isInterim: head.isInterim, framing: head.framing,
+            keepAlive: head.keepAlive,
+            isEventStream: head.isEventStream(
+                in: Span(
+                    _unsafeElements: (rewritten?.readable ?? bytes)
+                        .bindMemory(to: UInt8.self))))
+    }
+
+    /// Writes a head of bare lines anew, and parses that.
+    @inline(never)
+    private func parseRewritten(
+        _ received: UnsafeRawBufferPointer, into head: inout ResponseHead
+    ) throws(WireError) -> Buffer {
+        sendsBareLines = true
+        let bytes = Span<UInt8>(_unsafeElements: received.bindMemory(to: UInt8.self))
+        let buffer = environment.loop.buffers.take(bytes: BareLineHead.rewrittenBytes(bytes))
+        var writer = HeadWriter(buffer.writable)
+        BareLineHead.rewrite(bytes, to: &writer)
+        buffer.end = writer.count
+        let progress = try parser.parse(
+            Span(_unsafeElements: buffer.readable.bindMemory(to: UInt8.self)),
+            answering: context, into: &head)
+        guard progress == .complete(headBytes: buffer.count) else { throw .malformedStatusLine }
+        return buffer
+    }
+
+    /// Some servers send an empty line between an interim response and the final one: one is passed
+    /// over. False: its line feed has not come yet.
+    @inline(never)
+    private func passEmptyLine(_ input: Buffer) -> Bool {
+        let bytes = input.readable
+        if bytes[0] == UInt8(ascii: "\n") {
+            input.start += 1
+        } else if bytes[0] == UInt8(ascii: "\r") {
+            guard bytes.count > 1 else { return false }
+            if bytes[1] == UInt8(ascii: "\n") { input.start += 2 }
+        }
+        emptyLineMayFollow = false
+        return true
+    }
+
+    /// No content came with the head: it goes out alone.
+    private func flushHead() {
+        guard headIsUnflushed else { return }
+        headIsUnflushed = false
+        consumer?.upstreamHeadWithoutBody()
+    }
+
+    private func advanceBody(_ input: Buffer) -> Bool {
+        let bytes = input.mutableReadable
+        let gathered: GatheredStep
+        do throws(WireError) {
+            gathered = try decoder.gather(bytes, atMost: budget.allowance(of: .part))
+        } catch {
+            fail(.response(error))
+            return false
+        }
+        budget.spend(.part, times: gathered.parts)
+        switch gathered.step {
+        case .data(let offset, let count, let consumed):
+            budget.spend(.systemCall)
+            input.start += consumed
+            let content = UnsafeRawBufferPointer(
+                rebasing: UnsafeRawBufferPointer(bytes)[offset..<(offset + count)])
+            headIsUnflushed = false
+            let goesOn =
+                consumer?.upstreamBody(content, owner: input, isLast: decoder.isComplete) ?? false
+            guard state == .active else { return false }
+            if decoder.isComplete {
+                end()
+            } else if !goesOn {
+                // The client is the slow one; its own deadline runs.
+                paused = true
+                environment.loop.setDeadline(self, after: nil)
+            }
+            return false
+        case .needMore(let consumed):
+            input.start += consumed
+            flushHead()
+            return true
+        case .end(let consumed):
+            input.start += consumed
+            end()
+            return false
+        }
+    }
+
+    /// Reads once; false when nothing more can be read now.
+    private func read() -> Bool {
+        let buffer = roomForReading()
+        switch transport.read(
+            into: buffer.writable, trustsShortRead: !peerFinished, spending: &budget)
+        {
+        case .bytes(let count, let drained):
+            buffer.end += count
+            mayHaveInput = !drained || peerFinished
+            wantsLargeBuffer = buffer.end == buffer.capacity
+            if !responseStarted { responseStarted = true }
+            environment.metrics.add(.upstreamBytesReceived, UInt64(count))
+            if part == .body {
+                armBodyDeadline()
+            }
+            return true
+        case .wouldBlock(let wantsWrite):
+            mayHaveInput = false
+            readWantsWrite = wantsWrite
+            return false
+        case .turnIsOver:
+            budget.exhaust()
+            return true
+        case .endOfStream:
+            inputEnded(cleanly: true)
+            return false
+        case .truncated:
+            inputEnded(cleanly: false)
+            return false
+        case .failed(let error):
+            fail(ExchangeFault(upstream: error))
+            return false
+        }
+    }
+
+    private func roomForReading() -> Buffer {
+        if let input {
+            if input.isEmpty {
+                // With nothing unread, no consumer's queue refers to it: it was not paused.
+                if wantsLargeBuffer, input.capacity < BufferPool.largeBytes {
+                    return replaceInput(environment.loop.buffers.takeLarge())
+                }
+                input.clear()
+                return input
+            }
+            input.compact()
+            if input.end < input.capacity { return input }
+            let larger = environment.loop.buffers.take(bytes: input.capacity * 2)
+            larger.writable.copyMemory(from: input.readable)
+            larger.end = input.count
+            return replaceInput(larger)
+        }
+        return replaceInput(environment.loop.buffers.takeSmall())
+    }
+
+    private func replaceInput(_ buffer: Buffer) -> Buffer {
+        input = buffer
+        return buffer
+    }
+
+    private func inputEnded(cleanly: Bool) {
+        switch part {
+        case .ended: close()
+        case .head:
+            fail(parser.isWithinHead ? .response(.truncatedHead) : .upstreamClosed)
+        case .body:
+            guard cleanly else { return fail(.response(.truncatedBody)) }
+            do throws(WireError) {
+                try decoder.endOfInput()
+                keepAlive = false
+                end()
+            } catch {
+                fail(.response(error))
+            }
+        }
+    }
+
+    /// The response is complete: the connection goes back before the consumer hears of it.
+    private func end() {
+        guard let consumer else { return }
+        part = .ended
+        uses += 1
+        let trailers = decoder.chunked.trailerSection
+        let isClean = (input?.isEmpty ?? true) && requestEnded && output.isEmpty && keepAlive
+        self.consumer = nil
+        Buffer.release(&input)
+        if isClean {
+            state = .idle
+            // Edges seen while active are gone: what is still unread must be looked at now. So must
+            // what an event tells that has not had its turn: it was the client's that led here.
+            if readyTurn != environment.loop.turnNumber { mayHaveInput = true }
+            pool.returned(self, mayHaveInput: mayHaveInput)
+        } else {
+            close()
+        }
+        consumer.upstreamEnded(trailers: trailers)
+    }
+
+    func fail(_ fault: ExchangeFault) {
+        let (consumer, started) = (consumer, responseStarted)
+        self.consumer = nil
+        close()
+        consumer?.upstreamFailed(fault, responseStarted: started)
+    }
+
+    /// Called by the pool on an idle connection whose last exchange left an unread edge behind.
+    func recheck() {
+        guard state == .idle, mayHaveInput else { return }
+        mayHaveInput = false
+        checkIdleBytes()
+    }
+
+    private func checkIdleBytes() {
+        let scratch = environment.loop.buffers.takeSmall()
+        budget.renew(environment.loop)
+        if case .wouldBlock = transport.read(into: scratch.writable, spending: &budget) { return }
+        pool.discardIdle(self)
+    }
+}

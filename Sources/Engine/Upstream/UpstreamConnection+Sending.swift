@@ -1,0 +1,180 @@
+import Addressing
+import EventLoop
+import HTTPCore
+
+// What a consumer sends: HTTP/1.1's request line, its fields of its own, and chunks.
+extension UpstreamConnection: UpstreamStream {
+    package var wasReused: Bool { uses > 0 }
+    package var tlsVersion: UpstreamTLSVersion { UpstreamTLSVersion(transport.version) }
+
+    package func makeHead(
+        for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int
+    ) -> HeadDraft {
+        let line = Int(request.methodRange.count) + Int(request.path.count) + host.count
+        let needed = line + room + Self.reservedBytes
+        let buffers = environment.loop.buffers
+        var head = HeadDraft(
+            needed <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: needed))
+        head.fields.appendMethod(of: request, in: bytes)
+        head.fields.append(byte: 0x20)
+        head.fields.appendOriginForm(of: request, in: bytes)
+        head.fields.append(" HTTP/1.1\r\nHost: ")
+        head.fields.append(host)
+        head.fields.appendLineEnd()
+        return head
+    }
+
+    package func sendHead(
+        _ head: consuming HeadDraft, of request: OutgoingRequest, upgrade: [UnsafeRawBufferPointer]
+    ) -> Bool {
+        if request.asksForUpgrade {
+            head.fields.append("Connection: Upgrade\r\n")
+            for value in upgrade {
+                head.fields.appendName(.upgrade)
+                head.fields.append(bytes: value)
+                head.fields.appendLineEnd()
+            }
+        } else if request.acceptsTrailers {
+            head.fields.append("TE: trailers\r\nConnection: TE\r\n")
+        }
+        isChunked = false
+        switch request.framing {
+        case .none, .untilClose: break
+        case .length(let length): head.fields.append(field: .contentLength, decimal: length)
+        case .chunked:
+            isChunked = true
+            head.fields.append("Transfer-Encoding: chunked\r\n")
+        }
+        head.fields.appendLineEnd()
+        guard let head = head.finished() else { return false }
+        context = ResponseContext(method: request.method, allowsSwitch: request.asksForUpgrade)
+        environment.metrics.add(.upstreamBytesSent, UInt64(head.count))
+        output.append(head.readable, owner: head)
+        return true
+    }
+
+    package func send(_ content: UnsafeRawBufferPointer, owner: Buffer) {
+        guard isChunked else { return queue(content, owner: owner) }
+        let line = environment.loop.buffers.take(bytes: 24)
+        var writer = HeadWriter(line.writable)
+        writer.append(hex: UInt64(content.count))
+        writer.appendLineEnd()
+        line.end = writer.count
+        queue(line.readable, owner: line)
+        queue(content, owner: owner)
+        queue("\r\n")
+    }
+
+    package func sendEnd(trailers: TrailerSection?) {
+        requestEnded = true
+        guard isChunked else { return }
+        guard let trailers else { return queue("0\r\n\r\n") }
+        let end = environment.loop.buffers.take(bytes: trailers.bytes.count + 8)
+        var writer = HeadWriter(end.writable)
+        writer.append("0\r\n")
+        writer.appendForwardedFields(trailers)
+        writer.appendLineEnd()
+        end.end = writer.count
+        queue(end.readable, owner: end)
+    }
+
+    private func queue(_ bytes: UnsafeRawBufferPointer, owner: Buffer) {
+        waits.insert(.sending)
+        environment.metrics.add(.upstreamBytesSent, UInt64(bytes.count))
+        output.append(bytes, owner: owner)
+    }
+
+    private func queue(_ text: StaticString) {
+        environment.metrics.add(.upstreamBytesSent, UInt64(text.utf8CodeUnitCount))
+        output.append(text)
+    }
+
+    package func flush() -> Bool {
+        let before = output.pendingBytes
+        switch transport.flush(&output, on: environment.loop, spending: &budget) {
+        case .drained:
+            if requestEnded {
+                armResponseDeadline()
+            } else if part == .head {
+                environment.loop.setDeadline(self, after: nil)  // the client's own deadline runs
+            }
+            return true
+        case .blocked:
+            if output.pendingBytes < before || deadline == .max { armSendDeadline() }
+            return false
+        case .turnIsOver:
+            armSendDeadline()
+            environment.loop.requeue(self)
+            return false
+        case .failed:
+            keepAlive = false
+            // The response may be there already: reading tells, and reports the failure else.
+            output.discard()
+            mayHaveInput = true
+            environment.loop.requeue(self)
+            return false
+        }
+    }
+
+    package var requestIsSent: Bool { requestEnded && output.isEmpty }
+
+    func armBodyDeadline() {
+        environment.loop.setDeadline(
+            self, after: waits.isEmpty ? origin.timeouts.bodyMilliseconds : unusualPause())
+    }
+
+    /// How long nothing may arrive of an event stream, or until it is looked whether the rest of
+    /// the request is taken.
+    @inline(never)
+    private func unusualPause() -> Int64 {
+        guard !output.isEmpty else { return streamMilliseconds }
+        idleTime.note(at: environment.loop.now)
+        return IdleTime.firstLook(of: streamMilliseconds)
+    }
+
+    /// How long the server may send nothing within its response.
+    var streamMilliseconds: Int64 {
+        let timeouts = origin.timeouts
+        return isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds
+    }
+
+    /// The request has been handed to the kernel.
+    private func armResponseDeadline() {
+        guard state == .active, part == .head else { return }
+        if waits.contains(.sending) { return armSendDeadline() }
+        environment.loop.setDeadline(self, after: origin.timeouts.firstByteMilliseconds)
+    }
+
+    /// The socket has accepted something of the request, which may lie in the kernel for long.
+    private func armSendDeadline() {
+        idleTime.note(at: environment.loop.now)
+        waits.insert(.sending)
+        let times = origin.timeouts
+        environment.loop.setDeadline(
+            self,
+            after: min(IdleTime.firstLook(of: times.bodyMilliseconds), times.firstByteMilliseconds))
+    }
+
+    package func resume() {
+        guard paused else { return }
+        paused = false
+        if state == .active, part == .body { armBodyDeadline() }
+        drive()
+    }
+
+    package func cancel() {
+        consumer = nil
+        close()
+    }
+
+    package func handOver() -> (transport: Transport, leftover: Buffer?) {
+        let leftover = input
+        input = nil
+        consumer = nil
+        output.discard()
+        state = .closed
+        environment.loop.remove(self, keepingOpen: transport.descriptor)
+        pool.left(self)
+        return (transport, leftover)
+    }
+}

@@ -1,0 +1,267 @@
+import Configuration
+
+/// The places that a connection takes of the limits of the process.
+struct Places: OptionSet {
+    let rawValue: UInt8
+    /// Among the connections to its origin.
+    static let origin = Places(rawValue: 1)
+    /// Among all connections to origins.
+    static let total = Places(rawValue: 2)
+}
+
+// The limits of the process, as one worker's pool sees them.
+//
+//     a place is free ──► connect
+//     none: an own idle connection makes way (of the same origin, or the longest idle of all)
+//     none: the worker stands in line, and asks the others for an idle connection
+//     a place is given back anywhere ──► the first in the line is handed it ──► connect
+//
+// A worker with waiters of its own gives a connection up only for one that has less than its share.
+extension UpstreamPool {
+    /// The limit of an origin's connections.
+    package func limit(of origin: Origin) -> SharedLimit {
+        if let limit = origin.limit { return limit }
+        let limit = environment.shared.originLimits.limit(of: origin.key)
+        origin.limit = limit
+        return limit
+    }
+
+    private var total: SharedLimit { environment.shared.upstreamLimit }
+    private var workers: Int { environment.shared.workerCount }
+    /// Those in force, whatever policy a connection was made under.
+    private var limits: LimitsConfiguration { environment.policy.configuration.limits }
+
+    /// Takes the places of one more connection. False: there are none; what was held is given back,
+    /// and the worker stands in line for what was missing.
+    func takePlaces(_ origin: Origin, holding held: Places = []) -> Bool {
+        let own = limit(of: origin)
+        byLimit[ObjectIdentifier(own)] = origin
+        if !held.contains(.origin), !own.take(limit: limits.upstreamPerHost) {
+            if let victim = origin.idle.first {
+                if held.contains(.total) { giveBack(total, limits.connections) }
+                takeOver([.origin, .total], of: victim)
+                return true
+            }
+            guard standInLine(origin, own, limits.upstreamPerHost) else {
+                if held.contains(.total) { giveBack(total, limits.connections) }
+                return false
+            }
+        }
+        if !held.contains(.total), !total.take(limit: limits.connections) {
+            if let victim = idleOrder.longestIdle() {
+                takeOver(.total, of: victim)
+                return true
+            }
+            guard waitForTotal(origin, limits.connections) else {
+                giveBack(own, limits.upstreamPerHost)
+                return false
+            }
+        }
+        return true
+    }
+
+    /// Closes an idle connection, whose places go to the next one.
+    private func takeOver(_ places: Places, of victim: UpstreamConnection) {
+        isMakingRoom = true
+        victim.places.subtract(places)
+        discardIdle(victim, .makesRoom)
+        isMakingRoom = false
+    }
+
+    /// True: a place has come free meanwhile, and is taken.
+    private func standInLine(_ origin: Origin, _ limit: SharedLimit, _ size: Int) -> Bool {
+        let share = FairShare(limit: size, workers: workers)
+        let isStarved = share.isStarved(origin.open + origin.connecting)
+        switch limit.take(limit: size, orWaitAs: environment.index, isStarved: isStarved) {
+        case .taken: return true
+        case .waits(let isNew):
+            origin.isInLine = true
+            if isNew { ask(limit) }
+            return false
+        }
+    }
+
+    private func waitForTotal(_ origin: Origin, _ size: Int) -> Bool {
+        let share = FairShare(limit: size, workers: workers)
+        let isStarved = share.isStarved(open + establishing)
+        switch total.take(limit: size, orWaitAs: environment.index, isStarved: isStarved) {
+        case .taken: return true
+        case .waits(let isNew):
+            if !origin.isStarved { starved.append(origin) }
+            origin.isStarved = true
+            if isNew { ask(total) }
+            return false
+        }
+    }
+
+    // MARK: Giving places back
+
+    /// Gives the places of a connection back that is gone or was not made.
+    func giveBack(_ places: Places, of origin: Origin) {
+        if places.contains(.origin) { giveBack(limit(of: origin), limits.upstreamPerHost) }
+        if places.contains(.total) { giveBack(total, limits.connections) }
+    }
+
+    private func giveBack(_ limit: SharedLimit, _ size: Int) {
+        guard let next = limit.giveBack(limit: size) else { return }
+        environment.shared.mailboxes[next].post(.placeGranted(limit))
+    }
+
+    /// This worker was the first in a limit's line, and a place is its now.
+    func placeGranted(_ limit: SharedLimit) {
+        if limit === total { return totalPlaceGranted() }
+        guard let origin = byLimit[ObjectIdentifier(limit)] else {
+            return giveBack(limit, limits.upstreamPerHost)
+        }
+        guard origin.waiters.count > origin.connecting else {
+            leaveLine(origin, limit)
+            giveBack(limit, limits.upstreamPerHost)
+            return forgetIfUnused(origin)
+        }
+        guard takePlaces(origin, holding: .origin) else { return }
+        if environment.traces { tracePlace(origin, .origin) }
+        connect(origin)
+        if origin.waiters.count > origin.connecting {
+            connectForWaiters(origin)
+        } else {
+            leaveLine(origin, limit)
+        }
+    }
+
+    private func totalPlaceGranted() {
+        while let next = starved.popFirst() {
+            guard next.isStarved else { continue }
+            next.isStarved = false
+            guard next.waiters.count > next.connecting else { continue }
+            if takePlaces(next, holding: .total) {
+                if environment.traces { tracePlace(next, .total) }
+                connect(next)
+            }
+            return connectForStarved()
+        }
+        total.leave(environment.index)
+        giveBack(total, limits.connections)
+    }
+
+    /// Other limits are in force: makes the connections that they allow, and closes idle ones that
+    /// they do not; those in use go when they are given back.
+    func limitsChanged(_ origins: [Origin]) {
+        total.adapt(to: limits.connections)
+        while total.isOver, let idle = idleOrder.longestIdle() { discardIdle(idle, .overLimit) }
+        for origin in origins {
+            if let limit = origin.limit {
+                limit.adapt(to: limits.upstreamPerHost)
+                while limit.isOver, let idle = origin.idle.first { discardIdle(idle, .overLimit) }
+            }
+            while connectForWaiters(origin) {}
+        }
+    }
+
+    /// Whether there are more connections, to the origin or in all, than there may be.
+    func isOverLimit(_ origin: Origin) -> Bool { limit(of: origin).isOver || total.isOver }
+
+    /// Whether a connection that could be kept idle is closed for another worker or origin.
+    func isWaitedFor(_ origin: Origin) -> Bool {
+        (origin.limit?.isWaitedFor ?? false) || total.isWaitedFor
+    }
+
+    /// Whether a connection that an own waiter could use is given up: for another worker, or
+    /// because there are more than there may be.
+    func givesWay(_ origin: Origin) -> Bool {
+        if isOverLimit(origin) { return true }
+        guard workers > 1 else { return false }
+        return givesWay(
+            limit(of: origin), limits.upstreamPerHost, own: origin.open + origin.connecting)
+            || givesWay(total, limits.connections, own: open + establishing)
+    }
+
+    private func givesWay(_ limit: SharedLimit, _ size: Int, own: Int) -> Bool {
+        limit.hasStarved && FairShare(limit: size, workers: workers).givesWay(own)
+            && limit.hasStarved(otherThan: environment.index)
+    }
+
+    /// Stands in line no longer when nobody waits here.
+    func leaveLineIfNobodyWaits(_ origin: Origin) {
+        guard origin.isInLine, origin.waiters.isEmpty, let limit = origin.limit else { return }
+        leaveLine(origin, limit)
+    }
+
+    private func leaveLine(_ origin: Origin, _ limit: SharedLimit) {
+        origin.isInLine = false
+        limit.leave(environment.index)
+    }
+
+    /// Drops what finds an origin by its limit.
+    func forgetIfUnused(_ origin: Origin) {
+        guard origin.isUnused, let limit = origin.limit,
+            byLimit[ObjectIdentifier(limit)] === origin
+        else { return }
+        byLimit[ObjectIdentifier(limit)] = nil
+    }
+
+    // MARK: Asking the other workers
+
+    private func ask(_ limit: SharedLimit) {
+        guard workers > 1 else { return }
+        let question = ConnectionQuestion(limit, asker: environment.index, others: workers - 1)
+        questions[ObjectIdentifier(limit)] = question
+        for (other, mailbox) in environment.shared.mailboxes.enumerated()
+        where other != environment.index {
+            mailbox.post(.connectionWanted(question))
+        }
+    }
+
+    /// Another worker waits: an idle connection makes way for it.
+    func connectionWanted(_ question: ConnectionQuestion) {
+        let limit = question.limit
+        if limit.isWaitedFor {
+            let idle =
+                limit === total
+                ? idleOrder.longestIdle() : byLimit[ObjectIdentifier(limit)]?.idle.first
+            if let idle { discardIdle(idle, .waitedForElsewhere) }
+        }
+        if question.answer() {
+            environment.shared.mailboxes[question.asker].post(.connectionAnswered(question))
+        }
+    }
+
+    /// Whether others are still asked for a connection that would help an exchange of the origin.
+    func isAsking(for origin: Origin) -> Bool {
+        guard !questions.isEmpty else { return false }
+        if let limit = origin.limit, questions[ObjectIdentifier(limit)] != nil { return true }
+        return origin.isStarved && questions[ObjectIdentifier(total)] != nil
+    }
+
+    /// No other worker has an idle connection any more. With `pending: 0` exchanges wait for that
+    /// answer only.
+    func connectionAnswered(_ question: ConnectionQuestion) {
+        let limit = question.limit
+        // A place may have been granted since, and another one been asked for.
+        guard questions[ObjectIdentifier(limit)] === question else { return }
+        questions[ObjectIdentifier(limit)] = nil
+        guard limits.pending == 0 else { return }
+        guard limit === total else {
+            if let origin = byLimit[ObjectIdentifier(limit)] { refuseWaiters(origin) }
+            return
+        }
+        total.leave(environment.index)
+        while let origin = starved.popFirst() {
+            guard origin.isStarved else { continue }
+            origin.isStarved = false
+            refuseWaiters(origin)
+        }
+    }
+
+    /// Refuses those who wait for no connection that is being made, unless others are still asked.
+    private func refuseWaiters(_ origin: Origin) {
+        guard !isAsking(for: origin) else { return }
+        while origin.waiters.count > origin.connecting,
+            let consumer = takeWaiter(origin, isFresh: true, .refused)
+        {
+            environment.metrics.add(.poolWaitRefusals)
+            consumer.upstreamFailed(.tooManyPending, responseStarted: false)
+        }
+        leaveLineIfNobodyWaits(origin)
+        forgetIfUnused(origin)
+    }
+}

@@ -1,0 +1,55 @@
+import Engine
+import HTTPCore
+
+// What the worker does for its exchanges: they are counted as activity, and written to the access
+// log.
+extension Worker: EnvironmentHost {
+    package func exchangeBegan() {
+        metrics.adjust(.exchangesInFlight, by: 1)
+        shared.activity.begin()
+        hadActivity = true
+    }
+
+    package func exchangeEnded(_ exchange: Exchange, durationMicroseconds: UInt64) {
+        if let log = shared.accessLog {
+            write(exchange, to: log, durationMicroseconds: durationMicroseconds)
+        }
+        metrics.adjust(.exchangesInFlight, by: -1)
+        shared.activity.end()
+        hadActivity = true
+    }
+
+    /// Hands an exchange's line to the access log.
+    private func write(_ exchange: Exchange, to log: AccessLog, durationMicroseconds: UInt64) {
+        guard let peer = exchange.peer, index < log.producers.count else { return }
+        var record = AccessLogRecord(client: peer)
+        record.timeMilliseconds = environment.wallMilliseconds
+        record.exchange = exchange.id
+        record.listener = UInt16(clamping: exchange.ingress?.label ?? 0)
+        record.host = UInt16(clamping: exchange.hostLabel)
+        record.status = exchange.status
+        record.version = exchange.request.length > 0 ? exchange.request.version : nil
+        record.cache = exchange.cacheResult
+        record.forwarded = exchange.forwardReason
+        record.notStored = exchange.notStoredReason
+        record.reason = exchange.fault.map { UInt16(clamping: $0.reason.index) }
+        // As in every web server's log: content, without heads and framing.
+        record.requestBytes = exchange.receivedBodyBytes + exchange.relayedBytes.fromClient
+        record.responseBytes =
+            (exchange.client?.contentBytes ?? 0) + exchange.relayedBytes.toClient
+        record.durationMicroseconds = durationMicroseconds
+        record.upstreamTLS = exchange.upstreamVersion
+        if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
+        let request = exchange.request
+        let isRead = request.length > 0
+        let texts = AccessLogTexts(
+            method: isRead ? request.methodRange : ByteRange(),
+            target: isRead ? request.target : ByteRange(),
+            userAgent: isRead
+                ? request.fields.first(.userAgent)?.value ?? ByteRange() : ByteRange(),
+            referer: isRead ? request.fields.first(.referer)?.value ?? ByteRange() : ByteRange())
+        exchange.withRequestHead {
+            log.producers[index].log(record, head: $0, texts: texts)
+        }
+    }
+}

@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import CacheStore
 import EventLoop
 import HTTPCore
 import Resolver
@@ -16,26 +17,18 @@ extension StillWorker {
     /// - Parameters:
     ///   - more: further sections of the configuration.
     ///   - ports: those that CONNECT may name.
+    ///   - store: its cache.
     static func reachingLoopback(
-        _ more: String = "", connectPorts ports: [UInt16] = [443]
+        _ more: String = "", connectPorts ports: [UInt16] = [443], store: CacheStore? = nil
     ) throws -> StillWorker {
         let still = try StillWorker(
             """
             access: { destinations: { allow: [127.0.0.0/8] }, connectPorts: \(ports) }
             \(more)
-            """)
-        try still.receivePlaces()
+            """, store: store)
+        // Takes in what other threads tell it.
+        try still.worker.environment.start()
         return still
-    }
-
-    /// Takes in what workers tell each other about places.
-    private func receivePlaces() throws {
-        let environment = worker.environment
-        let receiver = MailboxReceiver(environment.mailbox) { [unowned environment] in
-            if case .placeGranted(let limit) = $0 { environment.pool?.placeGranted(limit) }
-        }
-        try environment.loop.add(
-            receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
     }
 
     /// Turns the loop until a condition holds; records an issue if it does not.

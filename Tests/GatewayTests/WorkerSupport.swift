@@ -2,6 +2,7 @@ import Activity
 import Addressing
 import Admin
 import CLinux
+import CacheStore
 import EventLoop
 import Logging
 import Metrics
@@ -12,7 +13,8 @@ import Testing
 @testable import Gateway
 
 /// A worker whose loop does not run: a test calls what the loop would call, in the order that it
-/// wants to see. Without a cache; names are asked for, and no answer arrives.
+/// wants to see. Without a cache, unless it is given one; names are asked for, and no answer
+/// arrives.
 final class StillWorker {
     let worker: Worker
     let listener: Listener
@@ -20,13 +22,13 @@ final class StillWorker {
     let resolver: Resolver
     var pool: UpstreamPool { worker.environment.upstreams as! UpstreamPool }
 
-    init(_ configuration: String = "{}") throws {
+    init(_ configuration: String = "{}", store: CacheStore? = nil) throws {
         var options = ResolverOptions()
         options.servers = .list([try #require(Endpoint("127.0.0.1:9"))])
         resolver = try Resolver(options: options)
         let mailbox = try Mailbox<WorkerMessage>()
         let engine = SharedEnvironment(
-            mailboxes: [try Mailbox<EngineMessage>()], resolver: resolver, store: nil,
+            mailboxes: [try Mailbox<EngineMessage>()], resolver: resolver, store: store,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             labels: RouteLabels())
         let shared = SharedServices(

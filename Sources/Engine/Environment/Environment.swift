@@ -31,6 +31,8 @@ package final class Environment {
     package var host: (any EnvironmentHost)?
     /// Answers requests that are for the gateway itself.
     package var site: (any LocalSite)?
+    /// Which stages the content of messages passes; nil: none of any.
+    package var bodyStages: (any BodyStages)?
     var flights = FlightTable<Exchange>()
     package var routes = RouteIndexes()
     /// Whether decisions are logged, and events of connections.
@@ -164,6 +166,7 @@ package final class Environment {
         receiver = nil
         host = nil
         site = nil
+        bodyStages = nil
         upstreams = NoUpstreams()
     }
 }

@@ -66,20 +66,24 @@ extension Exchange {
             storeGeneration = key?.withView { store.generation(of: $0) }
         }
         interimCount = 0
+        if environment.bodyStages != nil { chooseRequestStages() }
         guard sendHead(on: upstream) else { return fail(.request(.headTooLarge)) }
-        resendContent(on: upstream)
-        let trailers = sendGathered(on: upstream)
-        if contentHasEnded { upstream.sendEnd(trailers: trailers) }
+        let trailers = gathered?.trailers
+        guard resendContent(on: upstream), sendGathered(on: upstream) else { return }
+        if contentHasEnded {
+            guard sendEnd(trailers: trailers, on: upstream) else { return }
+        }
         let drained = upstream.flush()
         if !contentHasEnded, drained { client?.resumeContent() }
     }
 
-    /// Sends content that has been taken from the client before and is still in its buffer.
-    private func resendContent(on upstream: any UpstreamStream) {
-        guard let replayableBody, let requestBuffer, contentHasEnded else { return }
-        upstream.send(
+    /// Sends content that has been taken from the client before and is still in its buffer. False:
+    /// it is refused.
+    private func resendContent(on upstream: any UpstreamStream) -> Bool {
+        guard let replayableBody, let requestBuffer, contentHasEnded else { return true }
+        return send(
             UnsafeRawBufferPointer(rebasing: requestBuffer.memory[replayableBody]),
-            owner: requestBuffer)
+            owner: requestBuffer, on: upstream)
     }
 
     // MARK: The head
@@ -95,7 +99,8 @@ extension Exchange {
             forwarded == nil ? 0 : ForwardedFields.reservedBytes + 2 * Int(request.authority.count)
         let room = request.length + storedValidatorBytes + forwardedBytes
         let outgoing = OutgoingRequest(
-            framing: request.framing, method: request.method, asksForUpgrade: asksForUpgrade,
+            framing: stages?.request?.changesLength ?? false ? .chunked : request.framing,
+            method: request.method, asksForUpgrade: asksForUpgrade,
             acceptsTrailers: request.acceptsTrailers)
         return withRequestHead { bytes in
             let authority = origin.authority

@@ -63,14 +63,12 @@ extension Exchange {
         return false
     }
 
-    /// Sends what was gathered, behind the head; its trailers are for the end.
-    func sendGathered(on upstream: any UpstreamStream) -> TrailerSection? {
-        guard let gathered else { return nil }
+    /// Sends what was gathered, behind the head. False: it is refused.
+    func sendGathered(on upstream: any UpstreamStream) -> Bool {
+        guard let gathered else { return true }
         self.gathered = nil
-        if gathered.count > 0 {
-            upstream.send(gathered.content.readable, owner: gathered.content)
-        }
-        return gathered.trailers
+        guard gathered.count > 0 else { return true }
+        return send(gathered.content.readable, owner: gathered.content, on: upstream)
     }
 
     /// The request has arrived, or is over.

@@ -49,7 +49,9 @@ extension Exchange {
     private func passHead(_ bytes: Span<UInt8>) {
         // What was asked in the background and failed replaces nothing.
         if client == nil, response.status >= 500 { return endQuietly() }
-        guard case .nothing = handle(.answered(.passedOn)) else { return }
+        let chain = chooseResponseStages(status: response.status, bytes, isStored: false)
+        let isHeld = chain?.holdsHead ?? false
+        guard case .nothing = handle(.answered(isHeld ? .held : .passedOn)) else { return }
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
         debugStore(isStored)
@@ -68,12 +70,12 @@ extension Exchange {
         }
         appendCacheStatus(isStored: isStored, to: &head.fields)
         head.fields.appendVia(received: response.version)
-        let framing = clientFraming(bytes, &head.fields)
-        status = response.status
+        let framing =
+            chain?.changesLength ?? false ? .streamed : clientFraming(bytes, &head.fields)
         isEventStream = upstream?.isEventStream ?? false
         if isEventStream { client.expectPauses() }
         // Not flushed: a body that is there already leaves in the same write as its head.
-        client.sendHead(head, framing: framing, closing: false)
+        send(head, status: response.status, framing: framing, to: client)
     }
 
     package var mayBeRepeated: Bool { request.method.isIdempotent }
@@ -110,7 +112,7 @@ extension Exchange {
             if ticket == nil, !tellsOfOutdated(bytes.count) { endQuietly() }
             return isLast || !waitsForStore()
         }
-        client.send(bytes, owner: owner)
+        guard send(bytes, owner: owner, to: client) else { return true }
         // The end goes out with the last part, and only when the store is complete: who has seen
         // the end of a response may ask for it again at once.
         if isLast { return true }
@@ -130,9 +132,15 @@ extension Exchange {
     }
 
     package func upstreamEnded(trailers: TrailerSection?) {
-        finishStore()
+        // What a stage may still refuse is not stored yet.
+        let isStaged = stages?.response != nil
+        if !isStaged { finishStore() }
         switch handle(.responseEnded) {
         case .complete:
+            if isStaged {
+                guard let client, finishStages(to: client) else { return }
+                finishStore()
+            }
             removeOutdated()
             client?.sendEnd(trailers: request.acceptsTrailers ? trailers : nil)
             if client?.flush() ?? false { clientDrained() }

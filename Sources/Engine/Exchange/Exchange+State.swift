@@ -44,7 +44,7 @@ extension Exchange {
     /// begun, else by cutting it off.
     func fail(_ fault: ExchangeFault, _ cause: State.Failure.Cause = .other) {
         abandonStore()
-        let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
+        let withdrawn = withdrawResponse()
         switch handle(.failed(State.Failure(cause: cause, headWithdrawn: withdrawn))) {
         case .forwardAgain(let reason): sendAgain(reason)
         case .reply: tell(fault)
@@ -88,7 +88,10 @@ extension Exchange {
     /// Nothing moved between the client and the gateway for too long.
     package func clientTimedOut() {
         switch handle(.clientTimedOut) {
-        case .reply: reply(with: .requestTimeout, closing: true)
+        case .reply:
+            abandonStore()
+            stages = nil
+            reply(with: .requestTimeout, closing: true)
         case .end(let cut):
             fault = .clientTimeout
             end(cut: cut)
@@ -103,8 +106,7 @@ extension Exchange {
         receivedBodyBytes += UInt64(bytes.count)
         switch handle(.content) {
         case .sendContent:
-            guard let upstream else { return true }
-            upstream.send(bytes, owner: owner)
+            guard let upstream, send(bytes, owner: owner, on: upstream) else { return true }
             // The end follows at once, and goes out with it.
             return isLast || upstream.flush()
         case .gatherContent: return gather(bytes, isLast: isLast)
@@ -120,8 +122,7 @@ extension Exchange {
         let isKept = replayableBody != nil || gathered != nil
         switch handle(.contentEnded(isKept: isKept)) {
         case .endContent:
-            guard let upstream else { return }
-            upstream.sendEnd(trailers: trailers)
+            guard let upstream, sendEnd(trailers: trailers, on: upstream) else { return }
             _ = upstream.flush()
         case .forward:
             gathered?.trailers = trailers

@@ -13,7 +13,9 @@ extension Exchange {
         cacheStatus: CacheStatus? = nil
     ) {
         let content = content(of: hit, stored)
-        let isStreamed = !content.isEmpty && stored.isOnDiskOnly
+        let chain = chooseStages(stored, hit, fresh)
+        let isStreamed =
+            !content.isEmpty && (stored.isOnDiskOnly || chain != nil && stored.isInFile)
         if isStreamed, !register() { return fail(.descriptorsExhausted) }
         guard case .nothing = handle(.decided(isStreamed ? .serve : .respond)), let client else {
             return
@@ -27,6 +29,27 @@ extension Exchange {
             sendHead(hit, stored.metadata, stored.head, content, cacheStatus, to: client)
         }
         send(content, of: stored, to: client)
+    }
+
+    /// The stages that the content of a stored response passes.
+    @inline(__always)
+    private func chooseStages(
+        _ stored: CachedResponse, _ hit: CacheHit, _ fresh: FreshenedResponse?
+    ) -> BodyChain? {
+        guard environment.bodyStages != nil else { return nil }
+        let isPartial: Bool
+        switch hit.form {
+        case .full: isPartial = false
+        case .partial: isPartial = true
+        case .headOnly, .notModified, .rangeNotSatisfiable: return nil
+        }
+        let status = isPartial ? 206 : stored.metadata.status
+        if let fresh {
+            return chooseResponseStages(status: status, fresh.head.span, isStored: true)
+        }
+        return chooseResponseStages(
+            status: status, Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+            isStored: true)
     }
 
     /// Which of the stored bytes are sent.
@@ -44,7 +67,7 @@ extension Exchange {
     ) {
         let bytes = Span<UInt8>(_unsafeElements: storedHead.bindMemory(to: UInt8.self))
         let (code, phrase) = HitHead.status(of: hit, stored: metadata, storedHead: bytes)
-        status = code
+        let changesLength = stages?.response?.changesLength ?? false
         let room = storedHead.count + HitHead.maximumAddedBytes + 64
         var head: HeadDraft
         if let phrase {
@@ -54,11 +77,13 @@ extension Exchange {
             head = client.makeHead(status: code, phrase: nil, room: room)
         }
         HitHead.appendFields(
-            hit, stored: metadata, storedHead: bytes, cacheStatus: cacheStatus, to: &head.fields)
+            hit, stored: metadata, storedHead: bytes, cacheStatus: cacheStatus,
+            tellsLength: !changesLength, to: &head.fields)
         head.fields.appendVia(received: .http11)
-        client.sendHead(
-            head, framing: content.isEmpty ? .none : .lengthInFields(UInt64(content.count)),
-            closing: false)
+        let framing: ContentFraming =
+            changesLength
+            ? .streamed : content.isEmpty ? .none : .lengthInFields(UInt64(content.count))
+        send(head, status: code, framing: framing, to: client)
     }
 
     private func send(
@@ -68,25 +93,34 @@ extension Exchange {
         if !range.isEmpty {
             switch stored.body {
             case .contiguous(let body):
-                client.send(UnsafeRawBufferPointer(rebasing: body.bytes[range]), owner: stored)
+                let bytes = UnsafeRawBufferPointer(rebasing: body.bytes[range])
+                guard send(bytes, owner: stored, to: client) else { return }
             case .heap(let heap):
-                client.send(UnsafeRawBufferPointer(rebasing: heap.bytes[range]), owner: heap)
-            case .file(let file):
+                let bytes = UnsafeRawBufferPointer(rebasing: heap.bytes[range])
+                guard send(bytes, owner: heap, to: client) else { return }
+            case .file(let file) where stages?.response == nil:
                 client.sendFile(
                     file.fileDescriptor, offset: range.lowerBound, count: range.count, owner: file)
-            case .disk(let body):
-                serving = StoredBodyReader(exchange: self, body: body, content: content)
-                serving?.proceed()
-                return
+            case .file(let file): return read(content, of: .file(file))
+            case .disk(let body): return read(content, of: .disk(body))
             }
         }
-        client.sendEnd(trailers: nil)
-        if client.flush() { clientDrained() }
+        endStored(client)
+    }
+
+    private func read(_ content: Range<UInt64>, of source: StoredBodyReader.Source) {
+        serving = StoredBodyReader(exchange: self, source: source, content: content)
+        serving?.proceed()
     }
 
     /// The last part of the stored content is queued.
-    fileprivate func storedBodyEnded(_ client: any DownstreamStream) {
+    func storedBodyEnded(_ client: any DownstreamStream) {
         handle(.decided(.respond))
+        endStored(client)
+    }
+
+    private func endStored(_ client: any DownstreamStream) {
+        guard finishStages(to: client) else { return }
         client.sendEnd(trailers: nil)
         if client.flush() { clientDrained() }
     }
@@ -98,58 +132,6 @@ extension Exchange {
     }
 }
 
-/// Streams a body from the disk tier to the client, one chunk at a time: the next is asked for when
-/// the last has been written.
-final class StoredBodyReader {
-    /// Unowned, for the exchange owns it; unsafe, for nobody else does.
-    private unowned(unsafe) let exchange: Exchange
-    private let body: DiskBody
-    private var content: Range<UInt64>
-    private var isWaiting = false
-    private var attempts = 0
-    private static let retryMilliseconds: Int64 = 20
-    private static let attemptLimit = 500
-
-    init(exchange: Exchange, body: DiskBody, content: Range<UInt64>) {
-        self.exchange = exchange
-        self.body = body
-        self.content = content
-    }
-
-    /// Asks for the next chunk, or ends the response.
-    func proceed() {
-        guard !isWaiting, let client = exchange.client else { return }
-        guard !content.isEmpty else { return exchange.storedBodyEnded(client) }
-        isWaiting = true
-        let index = Int(content.lowerBound / UInt64(body.chunkBytes))
-        let (token, mailbox) = (exchange.token, exchange.environment.mailbox)
-        let accepted =
-            exchange.environment.shared.store?.readChunk(body, index) {
-                mailbox.post(.chunk(token, $0))
-            } ?? false
-        guard !accepted else { return }
-        // Many reads are waiting: this one tries again in a moment.
-        isWaiting = false
-        attempts += 1
-        guard attempts < Self.attemptLimit else { return exchange.fail(.storedBodyUnreadable) }
-        exchange.environment.loop.setDeadline(exchange, after: Self.retryMilliseconds)
-    }
-
-    /// Sends what was read.
-    func arrived(_ result: ChunkResult) {
-        guard isWaiting, let client = exchange.client else { return }
-        isWaiting = false
-        attempts = 0
-        guard case .chunk(let chunk) = result else {
-            // As long as nothing of the response has been written, the origin is asked instead.
-            return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable)
-        }
-        let start = content.lowerBound % UInt64(body.chunkBytes)
-        let end = min(UInt64(chunk.bytes.count), start + UInt64(content.count))
-        guard start < end else { return exchange.fail(.storedBodyUnreadable) }
-        client.send(
-            UnsafeRawBufferPointer(rebasing: chunk.bytes[Int(start)..<Int(end)]), owner: chunk)
-        content = (content.lowerBound + (end - start))..<content.upperBound
-        if client.flush() { proceed() }
-    }
+extension CachedResponse {
+    fileprivate var isInFile: Bool { if case .file = body { true } else { false } }
 }

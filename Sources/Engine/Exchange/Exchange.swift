@@ -14,6 +14,7 @@ import Notation
 /// `Exchange+Collapse` (waiting for another's response), `Exchange+Gather` (content that trickles
 /// in), `Exchange+Forward` (the way upstream, the request's body), `Exchange+Retry` (sending it
 /// another time), `Exchange+Response` (the answer), `Exchange+Storing` (stored while it streams),
+/// `Exchange+Stages` (what content passes on its way),
 /// `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
 /// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
 /// One without a client asks about a stored response in the background (`Exchange+Background`).
@@ -92,6 +93,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// What is sent when the origin's 304 has been read to its end.
     var confirmed: ConfirmedResponse?
 
+    /// What content passes on its way; nil, mostly: nothing.
+    var stages: ExchangeStages?
     /// Content taken in before there was a connection.
     var gathered: GatheredContent?
     /// The limit under which it counts as one whose request is still arriving.
@@ -225,6 +228,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         storeWaitBegan = nil
         storeWaited = 0
         serving = nil
+        stages = nil
         status = 0
         cacheResult = .none
         fault = nil
@@ -254,9 +258,14 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         case .serving: serving?.proceed()
         case .waiting: waitTimedOut()
         case .gathering: forward()
-        case .requesting, .discarding, .responding: storeWaitEnded(hasDrained: false)
+        case .requesting, .discarding, .holding, .responding: storeWaitEnded(hasDrained: false)
         case .connecting: connectionWaitTimedOut()
         case .ended, .routing, .loading, .finishing, .opening, .tunnelling: break
         }
+    }
+
+    /// Another step of a stored response that passes stages.
+    package override func continueWork() {
+        if case .serving = state.step { serving?.proceed() }
     }
 }

@@ -11,6 +11,7 @@ extension ExchangeState {
         case .connected(let upstream, let wasReused, let sendsGathered):
             connected(upstream, wasReused: wasReused, sendsGathered: sendsGathered)
         case .answered(let answer): answered(answer)
+        case .letGo: letGo()
         case .responseEnded: responseEnded()
         case .failed(let failure): failed(failure)
         case .content: contentArrived()
@@ -36,7 +37,7 @@ extension ExchangeState {
             upstreamWasReused = false
             return Reaction()
         case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -67,8 +68,8 @@ extension ExchangeState {
             guard decision == .respond else { return Self.illegal }
             step = .finishing
             return Reaction()
-        case .ended, .loading, .waiting, .connecting, .requesting, .discarding, .responding,
-            .finishing, .opening, .tunnelling:
+        case .ended, .loading, .waiting, .connecting, .requesting, .discarding, .holding,
+            .responding, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -79,7 +80,7 @@ extension ExchangeState {
             step = .routing
             return Reaction()
         case .ended, .routing, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -90,7 +91,7 @@ extension ExchangeState {
             step = .routing
             return Reaction()
         case .ended, .routing, .loading, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -112,7 +113,7 @@ extension ExchangeState {
             }
             return Reaction()
         case .ended, .routing, .loading, .waiting, .gathering, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Reaction(release: .upstream(upstream), next: .illegal)
         }
     }
@@ -125,6 +126,9 @@ extension ExchangeState {
             case .passedOn:
                 step = .responding(upstream)
                 return Reaction()
+            case .held:
+                step = .holding(upstream)
+                return Reaction()
             case .discarded(let continuation):
                 step = .discarding(upstream, then: continuation)
                 return Reaction()
@@ -133,14 +137,25 @@ extension ExchangeState {
                 return Reaction(release: .upstream(upstream))
             }
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    private mutating func letGo() -> Reaction {
+        switch step {
+        case .holding(let upstream):
+            step = .responding(upstream)
+            return Reaction()
+        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
+            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
 
     private mutating func responseEnded() -> Reaction {
         switch step {
-        case .responding:
+        case .holding, .responding:
             step = hasClient ? .finishing : .ended
             return Reaction(next: hasClient ? .complete : .end(cut: false))
         case .discarding(_, .serveConfirmed):
@@ -161,7 +176,7 @@ extension ExchangeState {
             step = .tunnelling
             return Reaction()
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .discarding,
-            .responding, .serving, .finishing, .tunnelling:
+            .holding, .responding, .serving, .finishing, .tunnelling:
             return Self.illegal
         }
     }
@@ -172,7 +187,8 @@ extension ExchangeState {
         switch step {
         case .routing, .gathering: return goAgain(after: nil)
         case .connecting: return goAgain(after: failure.ending(wasReused: false), .wait)
-        case .requesting(let upstream), .discarding(let upstream, _):
+        // The client has seen nothing of a head that is held.
+        case .requesting(let upstream), .discarding(let upstream, _), .holding(let upstream):
             return goAgain(
                 after: failure.ending(wasReused: upstreamWasReused), .upstream(upstream))
         case .responding(let upstream):
@@ -209,7 +225,7 @@ extension ExchangeState {
 
     private mutating func contentArrived() -> Reaction {
         switch step {
-        case .requesting, .discarding, .responding:
+        case .requesting, .discarding, .holding, .responding:
             content = .partlySent
             return Reaction(next: .sendContent)
         case .gathering: return Reaction(next: .gatherContent)
@@ -222,7 +238,7 @@ extension ExchangeState {
 
     private mutating func contentEnded(isKept: Bool) -> Reaction {
         switch step {
-        case .requesting, .discarding, .responding:
+        case .requesting, .discarding, .holding, .responding:
             content = .ended(isKept: isKept)
             return Reaction(next: .endContent)
         case .gathering:
@@ -244,7 +260,7 @@ extension ExchangeState {
             step = .ended
             return Reaction(next: .end(cut: false))
         case .serving: return Reaction(next: .read)
-        case .requesting, .discarding, .responding: return Reaction(next: .resume)
+        case .requesting, .discarding, .holding, .responding: return Reaction(next: .resume)
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .opening,
             .tunnelling:
             return Reaction()
@@ -254,7 +270,7 @@ extension ExchangeState {
     private mutating func clientGone() -> Reaction {
         switch step {
         case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
             return end(cut: true)
         case .ended: return Reaction()
         }
@@ -264,7 +280,7 @@ extension ExchangeState {
         switch step {
         // It is still owed a response, which says that its request did not arrive.
         case .gathering: return goAgain(after: nil)
-        case .requesting(let upstream), .discarding(let upstream, _):
+        case .requesting(let upstream), .discarding(let upstream, _), .holding(let upstream):
             return goAgain(after: nil, .upstream(upstream))
         case .routing, .loading, .waiting, .connecting, .responding, .serving, .finishing,
             .opening, .tunnelling:
@@ -278,7 +294,7 @@ extension ExchangeState {
     private mutating func over() -> Reaction {
         switch step {
         case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
             return end(cut: false)
         case .ended: return Self.illegal
         }
@@ -287,7 +303,8 @@ extension ExchangeState {
     private mutating func end(cut: Bool) -> Reaction {
         let release: Release
         switch step {
-        case .requesting(let upstream), .discarding(let upstream, _), .responding(let upstream):
+        case .requesting(let upstream), .discarding(let upstream, _), .holding(let upstream),
+            .responding(let upstream):
             release = .upstream(upstream)
         case .connecting: release = .wait
         case .opening: release = .opening
@@ -317,7 +334,8 @@ extension ExchangeState {
     @inline(__always)
     var upstream: Upstream? {
         switch step {
-        case .requesting(let upstream), .responding(let upstream), .discarding(let upstream, _):
+        case .requesting(let upstream), .responding(let upstream), .holding(let upstream),
+            .discarding(let upstream, _):
             upstream
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .serving, .finishing,
             .opening, .tunnelling:
@@ -331,7 +349,7 @@ extension ExchangeState {
         case .responding: hasClient
         case .serving, .finishing, .tunnelling: true
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
-            .discarding, .opening:
+            .discarding, .holding, .opening:
             false
         }
     }

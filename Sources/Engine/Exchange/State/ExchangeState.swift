@@ -5,7 +5,7 @@
 /// without an upstream cannot be written down.
 ///
 ///     routing ──► loading, waiting ──► routing (the disk has answered, another's response came)
-///        │
+///        │                                     ┌──► holding ──┐ (a stage keeps the head)
 ///        ├──► gathering ──► connecting ──► requesting ──► responding ─────┐
 ///        │                      ▲               │                         │
 ///        │                      └── again ◄── discarding (304 and the like, read to its end)
@@ -36,6 +36,8 @@ struct ExchangeState<Upstream> {
         case requesting(Upstream)
         /// The response is of no use to the client, and read to its end.
         case discarding(Upstream, then: Continuation)
+        /// The response is read, and its head kept back: a stage may still refuse the content.
+        case holding(Upstream)
         /// The response is passed on.
         case responding(Upstream)
         /// A stored response is streamed from the disk.
@@ -88,13 +90,15 @@ struct ExchangeState<Upstream> {
         /// An interim response: another head follows.
         case interim
         case passedOn
+        /// It is passed on once the stages have let go of content.
+        case held
         case discarded(then: Continuation)
         /// It is a failure, and something stored is a better response.
         case replaced
 
         static var allCases: [Answer] {
             [
-                .interim, .passedOn, .discarded(then: .serveConfirmed),
+                .interim, .passedOn, .held, .discarded(then: .serveConfirmed),
                 .discarded(then: .forwardAgain), .replaced,
             ]
         }
@@ -122,7 +126,7 @@ struct ExchangeState<Upstream> {
         }
 
         var cause: Cause
-        /// A head that had been queued was taken back: the client has seen nothing of it.
+        /// A head that was held, or queued, was taken back: the client has seen nothing of it.
         var headWithdrawn = false
     }
 
@@ -139,6 +143,8 @@ struct ExchangeState<Upstream> {
         /// that was taken in goes out behind the head, and is not kept.
         case connected(Upstream, wasReused: Bool, sendsGathered: Bool)
         case answered(Answer)
+        /// The stages have let go of content: the held head goes out.
+        case letGo
         /// The response has ended well, and its connection is the pool's again.
         case responseEnded
         case failed(Failure)

@@ -1,0 +1,91 @@
+import CacheStore
+import EventLoop
+
+/// Streams a stored body to the client in parts: the next is asked for when the last has been
+/// written. It is read from the disk tier, or, where stages have to see it, from its memory file.
+final class StoredBodyReader {
+    /// Where the body is.
+    enum Source {
+        case disk(DiskBody)
+        case file(MemoryFile)
+    }
+
+    /// Unowned, for the exchange owns it; unsafe, for nobody else does.
+    private unowned(unsafe) let exchange: Exchange
+    private let source: Source
+    private var content: Range<UInt64>
+    private var isWaiting = false
+    private var attempts = 0
+    private static let retryMilliseconds: Int64 = 20
+    private static let attemptLimit = 500
+    /// What is read from a file in one step.
+    private static let partBytes = 64 << 10
+
+    init(exchange: Exchange, source: Source, content: Range<UInt64>) {
+        self.exchange = exchange
+        self.source = source
+        self.content = content
+    }
+
+    /// Asks for the next part, or ends the response.
+    func proceed() {
+        guard !isWaiting, let client = exchange.client else { return }
+        guard !content.isEmpty else { return exchange.storedBodyEnded(client) }
+        switch source {
+        case .disk(let body): askForChunk(of: body)
+        case .file(let file): sendPart(of: file, to: client)
+        }
+    }
+
+    private func askForChunk(of body: DiskBody) {
+        isWaiting = true
+        let index = Int(content.lowerBound / UInt64(body.chunkBytes))
+        let (token, mailbox) = (exchange.token, exchange.environment.mailbox)
+        let accepted =
+            exchange.environment.shared.store?.readChunk(body, index) {
+                mailbox.post(.chunk(token, $0))
+            } ?? false
+        guard !accepted else { return }
+        // Many reads are waiting: this one tries again in a moment.
+        isWaiting = false
+        attempts += 1
+        guard attempts < Self.attemptLimit else { return exchange.fail(.storedBodyUnreadable) }
+        exchange.environment.loop.setDeadline(exchange, after: Self.retryMilliseconds)
+    }
+
+    /// Sends what was read.
+    func arrived(_ result: ChunkResult) {
+        guard isWaiting, case .disk(let body) = source, let client = exchange.client else {
+            return
+        }
+        isWaiting = false
+        attempts = 0
+        guard case .chunk(let chunk) = result else {
+            // As long as nothing of the response has been written, the origin is asked instead.
+            return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable)
+        }
+        let start = content.lowerBound % UInt64(body.chunkBytes)
+        let end = min(UInt64(chunk.bytes.count), start + UInt64(content.count))
+        guard start < end else { return exchange.fail(.storedBodyUnreadable) }
+        content = (content.lowerBound + (end - start))..<content.upperBound
+        let bytes = UnsafeRawBufferPointer(rebasing: chunk.bytes[Int(start)..<Int(end)])
+        guard exchange.send(bytes, owner: chunk, to: client) else { return }
+        if client.flush() { proceed() }
+    }
+
+    /// Sends a part at once. The next one has another turn, so that others have theirs.
+    private func sendPart(of file: MemoryFile, to client: any DownstreamStream) {
+        let loop = exchange.environment.loop
+        let part = loop.buffers.takeLarge()
+        let count = min(content.count, Self.partBytes)
+        guard
+            file.read(
+                into: UnsafeMutableRawBufferPointer(rebasing: part.writable[..<count]),
+                at: Int(content.lowerBound))
+        else { return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable) }
+        part.end = count
+        content = (content.lowerBound + UInt64(count))..<content.upperBound
+        guard exchange.send(part.readable, owner: part, to: client) else { return }
+        if client.flush() { loop.requeue(exchange) }
+    }
+}

@@ -105,22 +105,37 @@ extension Exchange {
     }
 
     /// Sends the final head, or keeps it back while a stage holds it.
+    @inline(__always)
     func send(
         _ head: consuming HeadDraft, status: UInt16, framing: ContentFraming,
         to client: any DownstreamStream
     ) {
-        if let stages, stages.response?.holdsHead ?? false {
-            stages.head = .init(status: status, draft: head, framing: framing)
+        if stages != nil, holdsHead {
+            stages?.head = .init(status: status, draft: head, framing: framing)
         } else {
             self.status = status
             client.sendHead(head, framing: framing, closing: false)
         }
     }
 
+    @inline(never)
+    private var holdsHead: Bool { stages?.response?.holdsHead ?? false }
+
     /// Queues content of the response for the client, through its stages if there are any. False:
     /// it is refused, and the exchange may be over.
     @inline(__always)
     func send(
+        _ content: UnsafeRawBufferPointer, owner: AnyObject, to client: any DownstreamStream
+    ) -> Bool {
+        guard stages != nil else {
+            client.send(content, owner: owner)
+            return true
+        }
+        return pass(content, owner: owner, to: client)
+    }
+
+    @inline(never)
+    private func pass(
         _ content: UnsafeRawBufferPointer, owner: AnyObject, to client: any DownstreamStream
     ) -> Bool {
         guard let chain = stages?.response else {
@@ -133,7 +148,13 @@ extension Exchange {
     }
 
     /// Ends the content of the response for its stages. False: it is refused, as above.
+    @inline(__always)
     func finishStages(to client: any DownstreamStream) -> Bool {
+        stages == nil || finishChain(to: client)
+    }
+
+    @inline(never)
+    private func finishChain(to client: any DownstreamStream) -> Bool {
         guard let chain = stages?.response else { return true }
         let isAccepted = isPassed { () throws(ExchangeFault) in
             try chain.finish { letGo($0, owner: $1, to: client) }

@@ -67,7 +67,7 @@ extension Exchange {
     ) {
         let bytes = Span<UInt8>(_unsafeElements: storedHead.bindMemory(to: UInt8.self))
         let (code, phrase) = HitHead.status(of: hit, stored: metadata, storedHead: bytes)
-        let changesLength = stages?.response?.changesLength ?? false
+        let changesLength = stages != nil && stages?.response?.changesLength ?? false
         let room = storedHead.count + HitHead.maximumAddedBytes + 64
         var head: HeadDraft
         if let phrase {

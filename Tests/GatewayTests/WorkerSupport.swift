@@ -30,11 +30,11 @@ final class StillWorker {
         let engine = SharedEnvironment(
             mailboxes: [try Mailbox<EngineMessage>()], resolver: resolver, store: store,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            labels: RouteLabels())
+            labels: RouteLabels(),
+            activity: ActivityMonitor(
+                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)))
         let shared = SharedServices(
             mailboxes: [mailbox], engine: engine, accessLog: nil,
-            activity: ActivityMonitor(
-                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)),
             tellActivity: {},
             administration: { _ in AdminResponse(status: 404, contentType: "", body: []) })
         worker = try Worker(

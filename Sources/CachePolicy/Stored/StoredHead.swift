@@ -68,14 +68,28 @@ package enum StoredHead {
     /// Where the reason phrase begins: behind `HTTP/1.1 200 `.
     private static let phraseStart = 13
 
-    /// The reason phrase of a stored head; nil for a head that has none.
+    /// Whether a stored head begins as most do: `200 OK` and CRLF behind the version.
+    @inline(__always)
+    private static func isUsual(_ head: Span<UInt8>) -> Bool {
+        guard head.count >= usualBytes else { return false }
+        return head.withUnsafeBytes {
+            UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 9, as: UInt64.self))
+                == 0x0A0D_4B4F_2030_3032
+        }
+    }
+
+    private static let usualBytes = 17
+
+    /// The reason phrase of a stored head; nil where it is known to be the standard one.
     static func phrase(in head: Span<UInt8>) -> ByteRange? {
+        if isUsual(head) { return nil }
         let end = statusLineBytes(of: head) - 2
-        return end > phraseStart ? ByteRange(from: phraseStart, to: end) : nil
+        return end >= phraseStart ? ByteRange(from: phraseStart, to: end) : nil
     }
 
     /// How many bytes of a stored head its status line takes up.
     static func statusLineBytes(of head: Span<UInt8>) -> Int {
+        if isUsual(head) { return usualBytes }
         var index = phraseStart
         while index < head.count, head[index] != UInt8(ascii: "\n") { index &+= 1 }
         return min(index &+ 1, head.count)

@@ -27,8 +27,12 @@ package final class Environment {
     package let origins = OriginTable()
     /// Where exchanges get their streams to servers.
     package private(set) var upstreams: any UpstreamSource
-    /// Who is told of exchanges.
+    /// Who makes room for connections, and is told of exchanges if it wishes.
     package var host: (any EnvironmentHost)?
+    /// `host.exchangeEnded` is called.
+    package var tellsOfExchanges = false
+    /// Exchanges began or ended since this was asked.
+    private var hadActivity = false
     /// Answers requests that are for the gateway itself.
     package var site: (any LocalSite)?
     /// Which stages the content of messages passes; nil: none of any.
@@ -131,6 +135,29 @@ package final class Environment {
         return exchangePrefix | exchangeCounter & (1 << 40 - 1)
     }
 
+    /// An exchange of a client began.
+    func exchangeBegan() {
+        metrics.adjust(.exchangesInFlight, by: 1)
+        shared.activity.begin()
+        hadActivity = true
+    }
+
+    /// An exchange of a client is over.
+    func exchangeEnded(_ exchange: Exchange, durationMicroseconds: UInt64) {
+        if tellsOfExchanges {
+            host?.exchangeEnded(exchange, durationMicroseconds: durationMicroseconds)
+        }
+        metrics.adjust(.exchangesInFlight, by: -1)
+        shared.activity.end()
+        hadActivity = true
+    }
+
+    /// Whether exchanges began or ended since the last call.
+    package func takeActivity() -> Bool {
+        defer { hadActivity = false }
+        return hadActivity
+    }
+
     func register(_ relay: Relay) { relays[ObjectIdentifier(relay)] = relay }
     func unregister(_ relay: Relay) { relays[ObjectIdentifier(relay)] = nil }
 
@@ -195,8 +222,6 @@ private final class NoUpstreams: UpstreamSource {
 
 /// Who is told of exchanges, and makes room for their connections.
 package protocol EnvironmentHost: AnyObject {
-    /// An exchange of a client began.
-    func exchangeBegan()
     /// An exchange of a client is over, and counted. Its values hold during the call.
     func exchangeEnded(_ exchange: Exchange, durationMicroseconds: UInt64)
     /// Descriptors have run out. True: some are free again.

@@ -13,6 +13,7 @@ package final class SharedEnvironment: Sendable {
     package let store: CacheStore?
     package let logger: Logger
     package let labels: RouteLabels
+    package let activity: ActivityMonitor
     /// What the process listens on; changed by a reload, asked once per connection to a server.
     package let ownListeners = Locked(OwnListeners())
     /// Connections to all origins, for `limits.connections`.
@@ -24,12 +25,13 @@ package final class SharedEnvironment: Sendable {
 
     package init(
         mailboxes: [Mailbox<EngineMessage>], resolver: Resolver, store: CacheStore?,
-        logger: Logger, labels: RouteLabels
+        logger: Logger, labels: RouteLabels, activity: ActivityMonitor
     ) {
         self.mailboxes = mailboxes
         self.resolver = resolver
         self.store = store
         self.logger = logger
         self.labels = labels
+        self.activity = activity
     }
 }

@@ -27,23 +27,26 @@ extension Exchange {
         let now = Clock.monotonicMicroseconds()
         let duration = UInt64(max(0, now - started))
         debugEnd(duration)
-        let sent = (client?.responseBytes ?? 0) + relayedBytes.toClient
         if let ingress, ingress.isCounted {
-            environment.metrics.recordExchange(record(at: ingress, duration))
-            environment.metrics.add(.clientBytesSent, sent)
-            environment.host?.exchangeEnded(self, durationMicroseconds: duration)
+            let sent = client?.sentBytes ?? (total: 0, content: 0)
+            environment.metrics.recordExchange(
+                record(at: ingress, duration, contentBytes: sent.content))
+            environment.metrics.add(.clientBytesSent, sent.total + relayedBytes.toClient)
+            environment.exchangeEnded(self, durationMicroseconds: duration)
         }
     }
 
     @inline(__always)
-    private func record(at ingress: Ingress, _ duration: UInt64) -> ExchangeRecord {
+    private func record(
+        at ingress: Ingress, _ duration: UInt64, contentBytes: UInt64
+    ) -> ExchangeRecord {
         var record = ExchangeRecord(
             route: environment.routes.index(
                 listener: ingress.label, host: hostLabel, labels: environment.shared.labels),
             method: MetricMethod(rawValue: request.method.rawValue) ?? .other,
             status: status, cache: cacheResult, durationMicroseconds: duration,
             requestBytes: receivedBodyBytes + relayedBytes.fromClient,
-            responseBytes: (client?.contentBytes ?? 0) + relayedBytes.toClient)
+            responseBytes: contentBytes + relayedBytes.toClient)
         record.kind = kind
         record.firstByteMicroseconds = firstByteMicroseconds
         record.failure = fault?.reason.index

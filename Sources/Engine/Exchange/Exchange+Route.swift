@@ -9,7 +9,7 @@ extension Exchange {
     /// Decides who answers.
     package func route() {
         guard let ingress else { return }
-        guard client?.isServed ?? false else {
+        guard isServed else {
             environment.metrics.add(.clientConnectionsRefusedByAddress)
             return reply(with: .clientNotAllowed, closing: true)
         }

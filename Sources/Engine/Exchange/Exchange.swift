@@ -37,6 +37,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var requestHeadStart = 0
     var hasRequestBody = false
     package var ingress: Ingress?
+    /// The client is one of those that may be served.
+    private(set) var isServed = false
     package var peer: Endpoint?
     /// The client whose request made an exchange in the background necessary.
     var onBehalfOf: Endpoint?
@@ -147,10 +149,15 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     package func holds(_ buffer: Buffer) -> Bool { requestBuffer === buffer }
 
     /// Takes a complete request head; ``route()`` is what follows.
+    ///
+    /// - Parameters:
+    ///   - headStart: where the head begins in the buffer.
+    ///   - isServed: the client may be served; else it is told that it may not.
     package func begin(
         client: any DownstreamStream, ingress: Ingress, peer: Endpoint, buffer: Buffer,
-        headStart: Int, hasBody: Bool
+        headStart: Int, hasBody: Bool, isServed: Bool
     ) {
+        self.isServed = isServed
         hasRequestBody = hasBody
         contentHasEnded = !hasBody
         prepare(client: client, ingress: ingress, peer: peer)
@@ -195,7 +202,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
                 .init(
                     hasContent: hasRequestBody, isIdempotent: request.method.isIdempotent,
                     hasClient: true)))
-        if ingress.isCounted { environment.host?.exchangeBegan() }
+        if ingress.isCounted { environment.exchangeBegan() }
     }
 
     /// Back to the state of a new object, its storage kept.

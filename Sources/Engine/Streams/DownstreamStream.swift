@@ -23,14 +23,11 @@ package enum ContentFraming: Equatable {
 package protocol DownstreamStream: AnyObject {
     /// What the client has open; nil for whom no limit of a client applies.
     var account: ClientAccount? { get }
-    /// Whether the client is one of those that may be served.
-    var isServed: Bool { get }
     /// The gateway's address that the client is connected to.
     var localAddress: IPAddress? { get }
-    /// Bytes sent in answer to the current exchange, heads and framing included.
-    var responseBytes: UInt64 { get }
-    /// Bytes of content given to be sent in answer to the current exchange.
-    var contentBytes: UInt64 { get }
+    /// What was sent in answer to the current exchange: bytes in all, heads and framing included,
+    /// and bytes of content given to be sent.
+    var sentBytes: (total: UInt64, content: UInt64) { get }
     /// Everything that was queued has been written.
     var isFlushed: Bool { get }
     /// Interim responses, and trailers, can be sent.

@@ -23,8 +23,8 @@ extension ClientConnection {
 
     /// Closes: there is nobody to answer. An alert, if there is one, has been sent.
     func handshakeFailed(_ detail: @autoclosure () -> String) {
-        if worker.environment.traces {
-            worker.environment.trace(
+        if environment.traces {
+            environment.trace(
                 "tls handshake with a client failed",
                 [
                     "listener": "\(ingress.name)", "client": "\(peer)",

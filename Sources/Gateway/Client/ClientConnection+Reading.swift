@@ -45,7 +45,7 @@ extension ClientConnection {
     /// Parses what has been read into the exchange's request; nil when there is nothing.
     private func parseHead() throws(WireError) -> ParseProgress? {
         guard let input, !input.isEmpty else { return nil }
-        let exchange = self.exchange ?? worker.environment.takeExchange()
+        let exchange = self.exchange ?? environment.takeExchange()
         self.exchange = exchange
         let bytes = input.readable.bindMemory(to: UInt8.self)
         return try parser.parse(Span(_unsafeElements: bytes), into: &exchange.request)
@@ -63,7 +63,7 @@ extension ClientConnection {
         guard input?.isEmpty ?? true, !parser.isWithinHead else { return }
         Buffer.release(&input)
         if let exchange {
-            worker.environment.recycle(exchange)
+            environment.recycle(exchange)
             self.exchange = nil
         }
     }
@@ -169,7 +169,7 @@ extension ClientConnection {
         }
         exchange.begin(
             client: self, ingress: ingress, peer: peer, buffer: input, headStart: head,
-            hasBody: body != nil)
+            hasBody: body != nil, isServed: isServed)
     }
 
     private func forgetResponse() {
@@ -181,7 +181,7 @@ extension ClientConnection {
 
     /// Answers a request that cannot be read, and closes.
     func refuse(_ fault: ExchangeFault) {
-        let exchange = self.exchange ?? worker.environment.takeExchange()
+        let exchange = self.exchange ?? environment.takeExchange()
         self.exchange = exchange
         worker.releasesHead(self)
         state = .exchange

@@ -5,6 +5,7 @@ import HTTPCore
 // What the exchange sends
 
 extension ClientConnection: DownstreamStream {
+    package var sentBytes: (total: UInt64, content: UInt64) { (responseBytes, contentBytes) }
     var takesInterimResponses: Bool { exchange?.request.version == .http11 }
 
     func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
@@ -12,7 +13,11 @@ extension ClientConnection: DownstreamStream {
         var head = HeadDraft(
             needed <= BufferPool.smallBytes
                 ? worker.loop.buffers.takeSmall() : worker.loop.buffers.take(bytes: needed))
-        head.fields.appendStatusLine(status, phrase: phrase)
+        if phrase == nil, status == 200 {
+            head.fields.append("HTTP/1.1 200 OK\r\n")
+        } else {
+            head.fields.appendStatusLine(status, phrase: phrase)
+        }
         return head
     }
 
@@ -161,7 +166,7 @@ extension ClientConnection: DownstreamStream {
     func exchangeEnded(cut: Bool) {
         guard state == .exchange, let exchange else { return }
         self.exchange = nil
-        worker.environment.recycle(exchange)
+        environment.recycle(exchange)
         Buffer.release(&chunkHeads)
         output.discard()
         if cut {

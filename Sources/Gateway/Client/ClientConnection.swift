@@ -30,6 +30,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     enum State { case handshaking, head, exchange, lingering, closed }
 
     let worker: Worker
+    let environment: Environment
     /// What all its bytes go through.
     let transport: Transport
     /// For what is asked of the socket itself.
@@ -92,6 +93,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         account: ClientAccount?
     ) {
         self.worker = worker
+        environment = worker.environment
         self.transport = transport
         state = transport.isSecure ? .handshaking : .head
         self.ingress = ingress
@@ -256,7 +258,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         worker.releasesHead(self)
         if let exchange {
             self.exchange = nil
-            worker.environment.recycle(exchange)
+            environment.recycle(exchange)
         }
         input = nil
         output.discard()

@@ -128,10 +128,10 @@ package final class GatewayProcess {
         let engine = SharedEnvironment(
             mailboxes: try mailboxes.map { _ in try Mailbox<EngineMessage>() },
             resolver: try Resolver(options: resolverOptions), store: makeStore(), logger: logger,
-            labels: labels)
+            labels: labels, activity: activity)
         return SharedServices(
             mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
-            activity: activity, tellActivity: { first.post(.activityChanged) },
+            tellActivity: { first.post(.activityChanged) },
             administration: { site.respond(to: $0) })
     }
 

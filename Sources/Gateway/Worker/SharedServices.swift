@@ -24,7 +24,6 @@ package final class SharedServices: Sendable {
     let clients = ClientAccounts()
     /// Each worker's mailbox, for what one asks the others.
     let mailboxes: [Mailbox<WorkerMessage>]
-    let activity: ActivityMonitor
     /// Tells the worker that runs the activity indicator's timer.
     let tellActivity: @Sendable () -> Void
     /// Workers with nothing left in flight, while the process is shutting down.
@@ -34,13 +33,12 @@ package final class SharedServices: Sendable {
 
     package init(
         mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment, accessLog: AccessLog?,
-        activity: ActivityMonitor, tellActivity: @escaping @Sendable () -> Void,
+        tellActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminResponse
     ) {
         self.mailboxes = mailboxes
         self.engine = engine
         self.accessLog = accessLog
-        self.activity = activity
         self.tellActivity = tellActivity
         self.administration = administration
     }
@@ -51,4 +49,5 @@ extension SharedServices {
     package var store: CacheStore? { engine.store }
     package var logger: Logger { engine.logger }
     package var labels: RouteLabels { engine.labels }
+    package var activity: ActivityMonitor { engine.activity }
 }

@@ -1,22 +1,12 @@
 import Engine
 import HTTPCore
 
-// What the worker does for its exchanges: they are counted as activity, and written to the access
-// log.
+// What the worker does for its exchanges: they are written to the access log.
 extension Worker: EnvironmentHost {
-    package func exchangeBegan() {
-        metrics.adjust(.exchangesInFlight, by: 1)
-        shared.activity.begin()
-        hadActivity = true
-    }
-
     package func exchangeEnded(_ exchange: Exchange, durationMicroseconds: UInt64) {
         if let log = shared.accessLog {
             write(exchange, to: log, durationMicroseconds: durationMicroseconds)
         }
-        metrics.adjust(.exchangesInFlight, by: -1)
-        shared.activity.end()
-        hadActivity = true
     }
 
     /// Hands an exchange's line to the access log.
@@ -36,7 +26,7 @@ extension Worker: EnvironmentHost {
         // As in every web server's log: content, without heads and framing.
         record.requestBytes = exchange.receivedBodyBytes + exchange.relayedBytes.fromClient
         record.responseBytes =
-            (exchange.client?.contentBytes ?? 0) + exchange.relayedBytes.toClient
+            (exchange.client?.sentBytes.content ?? 0) + exchange.relayedBytes.toClient
         record.durationMicroseconds = durationMicroseconds
         record.upstreamTLS = exchange.upstreamVersion
         if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }

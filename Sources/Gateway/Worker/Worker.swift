@@ -24,8 +24,6 @@ final class Worker {
     var policy: PolicySnapshot { environment.policy }
     private var listeners: [Listener] = []
     private var activityTimer: ActivityTimer?
-    /// Exchanges began or ended in this turn.
-    var hadActivity = false
     private var probes: [Probe] = []
     var isDraining: Bool { environment.isDraining }
     private var hasDrained = false
@@ -51,6 +49,7 @@ final class Worker {
         environment = Environment(
             index: index, loop: loop, policy: policy, shared: shared.engine, metrics: metrics)
         environment.host = self
+        environment.tellsOfExchanges = shared.accessLog != nil
         environment.site = Administration(worker: self)
     }
 
@@ -155,9 +154,7 @@ final class Worker {
 
     /// Once per turn, not per exchange: tells the activity indicator if it listens.
     private func reportActivity() {
-        guard hadActivity else { return }
-        hadActivity = false
-        guard shared.activity.mustBeTold else { return }
+        guard environment.takeActivity(), shared.activity.mustBeTold else { return }
         if let activityTimer {
             activityTimer.observe()
         } else {

@@ -1,5 +1,4 @@
 import Activity
-import EventLoop
 import Locking
 import Synchronization
 
@@ -19,13 +18,13 @@ package final class ActivityMonitor: Sendable {
     }
 
     /// An exchange began.
-    func begin() { inFlight.add(1, ordering: .relaxed) }
+    package func begin() { inFlight.add(1, ordering: .relaxed) }
 
     /// An exchange ended.
-    func end() { inFlight.subtract(1, ordering: .relaxed) }
+    package func end() { inFlight.subtract(1, ordering: .relaxed) }
 
     /// Whether the indicator must be told, after exchanges have begun or ended.
-    var mustBeTold: Bool {
+    package var mustBeTold: Bool {
         switch ActivityState(rawValue: state.load(ordering: .relaxed)) {
         case .notActive, .delayingEnd: true
         case .active: inFlight.load(ordering: .relaxed) == 0
@@ -34,14 +33,14 @@ package final class ActivityMonitor: Sendable {
     }
 
     /// Lets the indicator see that there was activity, and what is left of it.
-    func observe(_ perform: (ActivityActions) -> Void) {
+    package func observe(_ perform: (ActivityActions) -> Void) {
         let count = inFlight.load(ordering: .relaxed)
         if count == 0 { perform(apply { $0.observe(count: 1) }) }
         perform(apply { $0.observe(count: count) })
     }
 
     /// The indicator's timer ran out.
-    func timerFired() -> ActivityActions {
+    package func timerFired() -> ActivityActions {
         let count = inFlight.load(ordering: .relaxed)
         return apply {
             _ = $0.observe(count: count)
@@ -59,27 +58,4 @@ package final class ActivityMonitor: Sendable {
 
     /// The indicator as it is now, for metrics.
     package var snapshot: ActivityIndicator { indicator.withLock { $0 } }
-}
-
-/// Runs the activity indicator's timer on one worker's loop.
-final class ActivityTimer: EventHandler {
-    private let worker: Worker
-
-    init(worker: Worker) { self.worker = worker }
-
-    /// There was activity.
-    func observe() { worker.shared.activity.observe { perform($0) } }
-
-    override func deadlineReached() { perform(worker.shared.activity.timerFired()) }
-
-    private func perform(_ actions: ActivityActions) {
-        switch actions.timer {
-        case .none: break
-        case .start(let milliseconds): worker.loop.setDeadline(self, after: milliseconds)
-        case .cancel: worker.loop.setDeadline(self, after: nil)
-        }
-        if let visible = actions.visibilityChanged {
-            worker.shared.logger.debug("activity", metadata: ["active": "\(visible)"])
-        }
-    }
 }

@@ -78,6 +78,7 @@ package struct HeadWriter {
 
     /// Appends a number in decimal.
     package mutating func append(decimal: UInt64) {
+        if decimal < 10 { return append(byte: 0x30 &+ UInt8(truncatingIfNeeded: decimal)) }
         var digits = InlineArray<20, UInt8>(repeating: 0)
         var first = 20
         var rest = decimal

@@ -207,8 +207,7 @@ final class ScriptedConsumer: UpstreamConsumer {
         events.append(.ready)
         guard worker != nil else { return }
         #expect(sendHead(on: upstream))
-        if endsRequest { upstream.sendEnd(trailers: nil) }
-        _ = upstream.flush()
+        _ = endsRequest ? upstream.finish(trailers: nil) : upstream.flush()
     }
 
     private func sendHead(on upstream: any UpstreamStream) -> Bool {

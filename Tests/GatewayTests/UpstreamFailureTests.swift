@@ -169,8 +169,7 @@ struct UpstreamFailureTests {
         let (_, peer) = try still.exchange(server, for: consumer)
         #expect(consumer.send("content"))
         let upstream = try #require(consumer.upstream)
-        upstream.sendEnd(trailers: nil)
-        #expect(upstream.flush())
+        #expect(upstream.finish(trailers: nil))
         still.turn(until: "it fails") { consumer.isOver }
         #expect(consumer.failure == .server(.firstByteTimeout))
         #expect(peer.read().hasSuffix("content"))

@@ -59,7 +59,7 @@ extension Exchange {
         debug(
             "connection",
             ["server": "\(upstream.endpoint)", "reused": "\(upstream.wasReused)"])
-        upstreamVersion = upstream.tlsVersion
+        if environment.tellsOfExchanges { upstreamVersion = upstream.tlsVersion }
         requestTime = environment.wallSeconds
         sentAt = Clock.monotonicMicroseconds()
         if let store = environment.shared.store {
@@ -70,11 +70,8 @@ extension Exchange {
         guard sendHead(on: upstream) else { return fail(.request(.headTooLarge)) }
         let trailers = gathered?.trailers
         guard resendContent(on: upstream), sendGathered(on: upstream) else { return }
-        if contentHasEnded {
-            guard sendEnd(trailers: trailers, on: upstream) else { return }
-        }
-        let drained = upstream.flush()
-        if !contentHasEnded, drained { client?.resumeContent() }
+        if contentHasEnded { return finish(trailers: trailers, on: upstream) }
+        if upstream.flush() { client?.resumeContent() }
     }
 
     /// Sends content that has been taken from the client before and is still in its buffer. False:

@@ -65,8 +65,7 @@ extension Exchange {
             buffer.end = content.count
             client.send(buffer.readable, owner: buffer)
         }
-        client.sendEnd(trailers: nil)
-        if client.flush() { clientDrained() }
+        if client.finish(trailers: nil) { clientDrained() }
     }
 
     /// Room for the fields of a reply.

@@ -142,8 +142,8 @@ extension Exchange {
                 finishStore()
             }
             removeOutdated()
-            client?.sendEnd(trailers: request.acceptsTrailers ? trailers : nil)
-            if client?.flush() ?? false { clientDrained() }
+            let drained = client?.finish(trailers: request.acceptsTrailers ? trailers : nil)
+            if drained ?? false { clientDrained() }
         case .serveConfirmed:
             removeOutdated()
             guard let confirmed = confirmed.take() else { return }

@@ -36,16 +36,15 @@ extension Exchange {
         }
     }
 
-    /// Sends the end of the request's content. False: it is refused, as above.
-    func sendEnd(trailers: TrailerSection?, on upstream: any UpstreamStream) -> Bool {
+    /// Sends the end of the request's content, and writes what is queued, unless it is refused.
+    func finish(trailers: TrailerSection?, on upstream: any UpstreamStream) {
         if let chain = stages?.request {
             let isAccepted = isPassed { () throws(ExchangeFault) in
                 try chain.finish { queue($0, owner: $1, on: upstream) }
             }
-            guard isAccepted else { return false }
+            guard isAccepted else { return }
         }
-        upstream.sendEnd(trailers: trailers)
-        return true
+        _ = upstream.finish(trailers: trailers)
     }
 
     /// Queues what the stages have made of the request's content.

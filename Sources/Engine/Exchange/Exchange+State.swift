@@ -122,8 +122,7 @@ extension Exchange {
         let isKept = replayableBody != nil || gathered != nil
         switch handle(.contentEnded(isKept: isKept)) {
         case .endContent:
-            guard let upstream, sendEnd(trailers: trailers, on: upstream) else { return }
-            _ = upstream.flush()
+            if let upstream { finish(trailers: trailers, on: upstream) }
         case .forward:
             gathered?.trailers = trailers
             forward()

@@ -21,14 +21,23 @@ extension Exchange {
             return
         }
         if let fresh {
-            let bytes = fresh.head
-            bytes.withUnsafeBytes {
-                sendHead(hit, fresh.metadata, $0, content, cacheStatus, to: client)
-            }
+            sendHead(hit, fresh, content, cacheStatus, to: client)
         } else {
             sendHead(hit, stored.metadata, stored.head, content, cacheStatus, to: client)
         }
         send(content, of: stored, to: client)
+    }
+
+    /// Apart from the other, which is for every hit.
+    @inline(never)
+    private func sendHead(
+        _ hit: CacheHit, _ fresh: FreshenedResponse, _ content: Range<UInt64>,
+        _ cacheStatus: CacheStatus?, to client: any DownstreamStream
+    ) {
+        let bytes = fresh.head
+        bytes.withUnsafeBytes {
+            sendHead(hit, fresh.metadata, $0, content, cacheStatus, to: client)
+        }
     }
 
     /// The stages that the content of a stored response passes.
@@ -61,6 +70,7 @@ extension Exchange {
         }
     }
 
+    @inline(__always)
     private func sendHead(
         _ hit: CacheHit, _ metadata: StoredMetadata, _ storedHead: UnsafeRawBufferPointer,
         _ content: Range<UInt64>, _ cacheStatus: CacheStatus?, to client: any DownstreamStream
@@ -86,6 +96,7 @@ extension Exchange {
         send(head, status: code, framing: framing, to: client)
     }
 
+    @inline(__always)
     private func send(
         _ content: Range<UInt64>, of stored: CachedResponse, to client: any DownstreamStream
     ) {
@@ -119,10 +130,10 @@ extension Exchange {
         endStored(client)
     }
 
+    @inline(__always)
     private func endStored(_ client: any DownstreamStream) {
-        guard finishStages(to: client) else { return }
-        client.sendEnd(trailers: nil)
-        if client.flush() { clientDrained() }
+        if stages != nil, !finishStages(to: client) { return }
+        if client.finish(trailers: nil) { clientDrained() }
     }
 
     /// A chunk of the body that is being streamed from disk.

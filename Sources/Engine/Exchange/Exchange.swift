@@ -120,11 +120,21 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     package var upstreamVersion = UpstreamTLSVersion.none
 
     /// A stored response that the origin has confirmed, in the form that the client needs.
-    struct ConfirmedResponse {
+    final class ConfirmedResponse {
         let stored: CachedResponse
         let freshened: FreshenedResponse
         let hit: CacheHit
         let cacheStatus: CacheStatus
+
+        init(
+            stored: CachedResponse, freshened: FreshenedResponse, hit: CacheHit,
+            cacheStatus: CacheStatus
+        ) {
+            self.stored = stored
+            self.freshened = freshened
+            self.hit = hit
+            self.cacheStatus = cacheStatus
+        }
     }
 
     init(environment: Environment) { self.environment = environment }
@@ -245,7 +255,6 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         upstreamVersion = .none
         notStoredReason = nil
         confirmed = nil
-        state = ExchangeState()
     }
 
     /// Registers the exchange for answers from other threads and deadlines of its own.

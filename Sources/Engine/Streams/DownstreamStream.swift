@@ -49,8 +49,8 @@ package protocol DownstreamStream: AnyObject {
     func send(_ content: UnsafeRawBufferPointer, owner: AnyObject)
     /// Queues content that is in a file.
     func sendFile(_ file: Int32, offset: Int, count: Int, owner: AnyObject)
-    /// Queues the end of the content.
-    func sendEnd(trailers: TrailerSection?)
+    /// Queues the end of the content, and writes what is queued, as ``flush()`` does.
+    func finish(trailers: TrailerSection?) -> Bool
     /// Writes what is queued. False: not all could be written, `clientDrained` will follow.
     func flush() -> Bool
     /// The exchange takes more of the request's content.

@@ -54,8 +54,9 @@ package protocol UpstreamStream: AnyObject {
     ) -> Bool
     /// Queues content.
     func send(_ content: UnsafeRawBufferPointer, owner: Buffer)
-    /// Queues the end of the content: nothing more of the request follows.
-    func sendEnd(trailers: TrailerSection?)
+    /// Queues the end of the content, behind which nothing more of the request follows, and writes
+    /// what is queued, as ``flush()`` does.
+    func finish(trailers: TrailerSection?) -> Bool
     /// Writes what is queued. False: not all could be written, `upstreamDrained` will follow.
     func flush() -> Bool
     /// The consumer takes content of the response again.

@@ -65,9 +65,13 @@ extension UpstreamConnection: UpstreamStream {
         queue("\r\n")
     }
 
-    package func sendEnd(trailers: TrailerSection?) {
+    package func finish(trailers: TrailerSection?) -> Bool {
         requestEnded = true
-        guard isChunked else { return }
+        if isChunked { queueLastChunk(trailers) }
+        return flush()
+    }
+
+    private func queueLastChunk(_ trailers: TrailerSection?) {
         guard let trailers else { return queue("0\r\n\r\n") }
         let end = environment.loop.buffers.take(bytes: trailers.bytes.count + 8)
         var writer = HeadWriter(end.writable)

@@ -104,8 +104,12 @@ extension ClientConnection: DownstreamStream {
         appendChunkHead(count)
     }
 
-    func sendEnd(trailers: TrailerSection?) {
-        guard isChunked else { return }
+    func finish(trailers: TrailerSection?) -> Bool {
+        if isChunked { queueLastChunk(trailers) }
+        return flush()
+    }
+
+    private func queueLastChunk(_ trailers: TrailerSection?) {
         guard let trailers else { return output.append("0\r\n\r\n") }
         let end = worker.loop.buffers.take(bytes: trailers.bytes.count + 8)
         var writer = HeadWriter(end.writable)

@@ -99,8 +99,7 @@ final class Probe: EventHandler, UpstreamConsumer {
         head.fields.appendVia(received: .http11)
         let outgoing = OutgoingRequest(framing: .none, method: .get)
         guard upstream.sendHead(head, of: outgoing, upgrade: []) else { return }
-        upstream.sendEnd(trailers: nil)
-        _ = upstream.flush()
+        _ = upstream.finish(trailers: nil)
     }
 
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {

@@ -201,6 +201,15 @@ struct ExchangeStateTests {
         }
     }
 
+    /// What the server has confirmed is of no further use there: the exchange is over.
+    @Test func aResponseThatIsCompleteIsTheEndInTheBackground() {
+        Table.each { state, event, next, reaction in
+            guard !state.hasClient, event.name == "responseEnded", reaction.isLegal else { return }
+            if case .forwardAgain = reaction.next { return }
+            #expect(next.name == "ended" && reaction.ends, "\(state.name)")
+        }
+    }
+
     @Test func onlyWhatThePolicyAllowsIsSentAgain() {
         Table.each { state, _, next, reaction in
             guard case .forwardAgain(let reason) = reaction.next else { return }

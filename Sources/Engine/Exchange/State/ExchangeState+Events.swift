@@ -159,8 +159,9 @@ extension ExchangeState {
             step = hasClient ? .finishing : .ended
             return Reaction(next: hasClient ? .complete : .end(cut: false))
         case .discarding(_, .serveConfirmed):
-            step = .routing
-            return Reaction(next: .serveConfirmed)
+            // In the background nobody is to be sent what was confirmed.
+            step = hasClient ? .routing : .ended
+            return Reaction(next: hasClient ? .serveConfirmed : .end(cut: false))
         case .discarding(_, .forwardAgain):
             return goAgain(after: .validationFailed)
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,

@@ -30,6 +30,8 @@ extension Exchange {
             return nil
         }
         self.origin = renewed
+        // What it changes at its server is still to be invalidated.
+        if !request.method.isSafe { makeKey(renewed) }
         guard let refusal = renewed.refusal else { return renewed }
         fail(refusal)
         return nil

@@ -122,7 +122,7 @@ extension Exchange {
         return CacheKeyView(bytes: bytes, hash: CacheKeyView.hash(of: bytes))
     }
 
-    private func makeKey(_ origin: Origin) {
+    func makeKey(_ origin: Origin) {
         withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
             key = writeKey(origin, into: memory).map { CacheKey($0) }
         }

@@ -162,6 +162,14 @@ let package = Package(
             dependencies: ["ConfigurationFile", "Configuration", "Addressing", "Pinning"],
             swiftSettings: strict),
         .testTarget(
+            name: "EngineTests",
+            dependencies: [
+                "Engine", "CLinux", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
+                "Pinning",
+                "Activity", "Metrics", "Clocks", "EventLoop", "TLS", "Resolver", "Configuration",
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
+        .testTarget(
             name: "GatewayTests",
             dependencies: [
                 "Gateway", "Engine", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning",

@@ -1,5 +1,4 @@
 import CLinux
-import Clocks
 
 /// One thread's loop: readiness, deadlines and work put off to the end of a turn.
 ///
@@ -16,6 +15,8 @@ package final class EventLoop {
     /// Kept for its storage.
     private var servedQueue = ContiguousArray<Token>()
     private var clock: LoopClock
+    /// Where the time comes from.
+    package let time: TimeSource
     /// Called at the end of each turn.
     package final var turnEnded: (() -> Void)?
     private var running = false
@@ -45,9 +46,10 @@ package final class EventLoop {
     package let buffers = BufferPool()
 
     /// - Parameter eventsPerTurn: how many descriptors one turn hears of at most.
-    package init(eventsPerTurn: Int = 512) throws(Errno) {
+    package init(eventsPerTurn: Int = 512, time: TimeSource = .system) throws(Errno) {
         selector = try Selector(eventsPerWait: eventsPerTurn)
-        clock = LoopClock(monotonic: Clock.monotonicMilliseconds())
+        self.time = time
+        clock = LoopClock(monotonic: time.monotonicMilliseconds())
         now = clock.now
         wheel = TimerWheel(now: clock.now)
     }
@@ -170,7 +172,7 @@ package final class EventLoop {
 
     @inline(__always)
     private func readClock(waited: Int32) {
-        clock.advance(to: Clock.monotonicMilliseconds(), waited: waited)
+        clock.advance(to: time.monotonicMilliseconds(), waited: waited)
         now = clock.now
     }
 

@@ -1,6 +1,5 @@
 import Addressing
 import CachePolicy
-import Clocks
 import EventLoop
 import HTTPCore
 import Logging
@@ -114,7 +113,7 @@ package final class Environment {
         let now = loop.monotonicNow
         if wallReadAt == .min || now &- wallReadAt >= 1000 {
             wallReadAt = now
-            wallOffset = Clock.wallMilliseconds() - now
+            wallOffset = loop.time.wallMilliseconds() - now
         }
         return now + wallOffset
     }

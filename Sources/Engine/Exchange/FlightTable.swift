@@ -31,6 +31,9 @@ struct FlightTable<Flight: AnyObject> {
         places = ContiguousArray(repeating: Place(), count: placeCount)
     }
 
+    /// How many lead, of all keys.
+    var leaderCount: Int { places.count { $0.leader != nil } }
+
     private func index(of hash: UInt64) -> Int {
         Int(truncatingIfNeeded: hash) & (places.count - 1)
     }

@@ -1,0 +1,288 @@
+import Addressing
+import EventLoop
+import HTTPCore
+
+@testable import Engine
+
+/// A stream to a server of the simulation: it keeps what it is sent, compares it with what the
+/// client sent, and answers as its server's script says.
+final class ScriptedStream: UpstreamStream {
+    private enum Part { case request, head, body, over }
+
+    let endpoint: Endpoint
+    let wasReused: Bool
+    var tlsVersion: UpstreamTLSVersion { .none }
+    var isEventStream: Bool { false }
+    var requestIsSent: Bool { requestHasEnded && output.isEmpty }
+
+    private let source: ScriptedUpstreams
+    private var world: SimulatedWorld { source.world }
+    /// Whose it is; nil: nobody's any more.
+    private(set) var consumer: Exchange?
+    /// What the client sent; nil for an exchange in the background.
+    let request: SimulatedRequest?
+    let number: Int
+    /// The step in which it was handed out.
+    private let handedOut: Int
+
+    // What it was sent.
+    private var part = Part.request
+    private var method = Method.get
+    private var framing = BodyFraming.none
+    private var head: [UInt8] = []
+    private var output: [(UnsafeRawBufferPointer, Buffer)] = []
+    private var content: [UInt8] = []
+    private var requestHasEnded = false
+
+    // What it answers.
+    private var answer: Representation?
+    private var bytesLeft = 0
+    private var isPaused = false
+    private var isDriving = false
+    private var hasAnswered = false
+    private var hasFailed = false
+
+    init(_ source: ScriptedUpstreams, for consumer: Exchange, wasReused: Bool) {
+        self.source = source
+        self.consumer = consumer
+        self.wasReused = wasReused
+        endpoint = source.world.peer
+        handedOut = source.world.stepNumber
+        request = source.world.request(of: consumer)
+        number = request?.number ?? -1
+    }
+
+    /// Whether its server can do something now.
+    var canGoOn: Bool { !isPaused && part != .over && part != .request || !output.isEmpty }
+
+    // MARK: What it is sent
+
+    func makeHead(
+        for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int
+    ) -> HeadDraft {
+        check(part == .request && head.isEmpty, "a head is begun twice")
+        let needed = room + Int(request.path.count) + host.count + 320
+        var head = HeadDraft(world.environment.loop.buffers.take(bytes: needed))
+        head.fields.appendMethod(of: request, in: bytes)
+        head.fields.append(byte: 0x20)
+        head.fields.appendOriginForm(of: request, in: bytes)
+        head.fields.append(" HTTP/1.1\r\nHost: ")
+        head.fields.append(host)
+        head.fields.appendLineEnd()
+        return head
+    }
+
+    func sendHead(
+        _ head: consuming HeadDraft, of request: OutgoingRequest, upgrade: [UnsafeRawBufferPointer]
+    ) -> Bool {
+        check(consumer != nil && part == .request, "a second request's head")
+        head.fields.appendLineEnd()
+        guard let head = head.finished() else { return false }
+        self.head = Array(head.readable)
+        method = request.method
+        framing = request.framing
+        part = .head
+        check(framing == (self.request?.framing ?? .none), "another framing than the client's")
+        checkHead()
+        return true
+    }
+
+    private func checkHead() {
+        head.withUnsafeBytes { bytes in
+            let named = ReceivedHead.value("\r\nx-request: ", in: bytes)
+                .flatMap { ReceivedHead.number(in: bytes, at: $0) }
+            check(request == nil || named == request?.number, "another request's head")
+        }
+    }
+
+    func send(_ content: UnsafeRawBufferPointer, owner: Buffer) {
+        check(consumer != nil, "content for a stream that was given up")
+        check(part != .request && !requestHasEnded, "content before the head or behind the end")
+        check(framing != .none, "content of a request without")
+        output.append((content, owner))
+    }
+
+    func finish(trailers: TrailerSection?) -> Bool {
+        check(consumer != nil && part != .request, "an end without a head")
+        check(!requestHasEnded, "a second end")
+        requestHasEnded = true
+        check(trailers?.bytes == request?.trailers?.bytes, "other trailers than the client's")
+        return flush()
+    }
+
+    func flush() -> Bool {
+        check(consumer != nil, "a flush of a stream that was given up")
+        let all = world.isSettling || world.random.chance(70)
+        write(all ? output.count : world.random.below(output.count + 1))
+        return output.isEmpty
+    }
+
+    private func write(_ count: Int) {
+        for _ in 0..<count {
+            let (bytes, owner) = output.removeFirst()
+            withExtendedLifetime(owner) { content.append(contentsOf: bytes) }
+        }
+        guard let request else { return check(content.isEmpty, "content of nobody's") }
+        guard count > 0 || requestIsSent else { return }
+        check(content.count <= request.content.count, "more content than the client has sent")
+        check(request.content.starts(with: content), "other content than the client's")
+        if requestIsSent {
+            check(content.count == request.content.count, "content ended too early")
+        }
+    }
+
+    func resume() {
+        check(consumer != nil, "a stream that was given up is to go on")
+        guard isPaused else { return }
+        isPaused = false
+        if world.random.chance(50) { drive() }
+    }
+
+    func cancel() {
+        // One that has failed is let go of, which does nothing more.
+        check(consumer != nil || hasFailed, "a stream given up twice, or behind its end")
+        hasFailed = false
+        world.note("stream given up", 0, number)
+        leave()
+    }
+
+    func handOver() -> (transport: Transport, leftover: Buffer?) {
+        world.fail("handed over, and nobody asked to switch")
+        return (Transport(descriptor: -1), nil)
+    }
+
+    private func leave() {
+        consumer = nil
+        part = .over
+        output.removeAll()
+        source.forget(self)
+    }
+
+    // MARK: What its server does
+
+    func drive() {
+        guard !isDriving else { return }
+        isDriving = true
+        defer { isDriving = false }
+        for _ in 0...world.random.below(3) {
+            guard let consumer, canGoOn else { return }
+            if !output.isEmpty, world.isSettling || world.random.chance(60) {
+                if flush() { consumer.upstreamDrained() }
+                continue
+            }
+            guard !isPaused else { return }
+            go(on: consumer)
+        }
+    }
+
+    private func go(on consumer: Exchange) {
+        if !world.isSettling, world.random.chance(5) { return fail(consumer) }
+        switch part {
+        case .request, .over: return
+        case .head:
+            // Some answer before they have read all.
+            guard requestIsSent || world.random.chance(world.isSettling ? 2 : 10) else { return }
+            if world.random.chance(8) {
+                sendInterim(to: consumer)
+            } else {
+                answer(consumer)
+            }
+        case .body: sendBody(to: consumer)
+        }
+    }
+
+    private func fail(_ consumer: Exchange) {
+        let started = hasAnswered || part == .body || world.random.chance(15)
+        world.note("stream fails", started ? 1 : 0, number)
+        leave()
+        hasFailed = true
+        let fault: ExchangeFault
+        switch world.random.below(5) {
+        case 0, 1: fault = .upstreamClosed
+        case 2: fault = .upstreamReset(.connectionReset)
+        case 3: fault = started ? .upstreamBodyTimeout : .firstByteTimeout
+        default: fault = .response(.truncatedHead)
+        }
+        consumer.upstreamFailed(fault, responseStarted: started)
+    }
+
+    private func sendInterim(to consumer: Exchange) {
+        hasAnswered = true
+        let many = world.random.chance(2) ? 40 : 1
+        for _ in 0..<many {
+            guard self.consumer != nil else { return }
+            world.note("interim", 0, number)
+            let text =
+                world.random.chance(50)
+                ? "HTTP/1.1 100 Continue\r\n\r\n"
+                : "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+            send(head: text, to: consumer)
+        }
+    }
+
+    /// Parses a head as a connection does, and gives it to the consumer; its memory is used again.
+    private func send(head text: String, to consumer: Exchange) {
+        var bytes = Array(text.utf8)
+        var parser = ResponseHeadParser()
+        guard
+            case .complete(bytes.count)? = try? parser.parse(
+                bytes.span, answering: ResponseContext(method: method), into: &consumer.response)
+        else { return world.fail("a server's head is not parsed:\n\(text)") }
+        bytes.withUnsafeMutableBytes { memory in
+            consumer.upstreamHead(UnsafeRawBufferPointer(memory))
+            memory.initializeMemory(as: UInt8.self, repeating: 0xEE)
+        }
+    }
+
+    private func answer(_ consumer: Exchange) {
+        hasAnswered = true
+        let reply = head.withUnsafeBytes {
+            world.reply(to: request, head: $0, method: method, askedAt: handedOut)
+        }
+        world.note("answers", reply.status, number)
+        answer = reply.content
+        part = .body
+        send(head: reply.head, to: consumer)
+        world.noteAnswered(request, reply)
+        guard self.consumer === consumer else { return }
+        let framing = consumer.response.framing
+        bytesLeft = framing == .none ? 0 : answer?.body.count ?? 0
+        if framing == .none || framing == .length(0) { return end(consumer) }
+        if world.random.chance(60) {
+            sendBody(to: consumer)
+        } else {
+            consumer.upstreamHeadWithoutBody()
+        }
+    }
+
+    private func sendBody(to consumer: Exchange) {
+        guard let answer else { return end(consumer) }
+        guard bytesLeft > 0 else { return end(consumer) }
+        let count = world.random.chance(30) ? bytesLeft : 1 + world.random.below(bytesLeft)
+        let start = answer.body.count - bytesLeft
+        bytesLeft -= count
+        let buffer = world.environment.loop.buffers.take(bytes: count)
+        buffer.writable.copyBytes(from: answer.body[start..<(start + count)])
+        buffer.end = count
+        var isLast = false
+        if case .length = consumer.response.framing { isLast = bytesLeft == 0 }
+        world.note("sends content of a response", count, number)
+        let goesOn = consumer.upstreamBody(buffer.readable, owner: buffer, isLast: isLast)
+        guard self.consumer === consumer else { return }
+        if isLast { return end(consumer) }
+        isPaused = !goesOn
+        // Its buffer is read into again.
+        if goesOn { buffer.memory.initializeMemory(as: UInt8.self, repeating: 0xEE) }
+    }
+
+    private func end(_ consumer: Exchange) {
+        world.note("response ends", 0, number)
+        let trailers = consumer.response.framing == .chunked ? answer?.trailers : nil
+        leave()
+        consumer.upstreamEnded(trailers: trailers)
+    }
+
+    private func check(_ condition: Bool, _ what: StaticString) {
+        if !condition { world.fail("stream for request \(number): \(what)") }
+    }
+}

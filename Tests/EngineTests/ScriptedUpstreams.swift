@@ -1,0 +1,129 @@
+import Addressing
+import CLinux
+import EventLoop
+import HTTPCore
+
+@testable import Engine
+
+/// Where the exchanges of a simulated world get their streams: it hands them out at once, later or
+/// never, and knows who waits and who has one.
+final class ScriptedUpstreams: UpstreamSource {
+    struct Wait {
+        let origin: Origin
+        let consumer: Exchange
+        let fresh: Bool
+    }
+
+    unowned let world: SimulatedWorld
+    private(set) var waits: [Wait] = []
+    private(set) var streams: [ScriptedStream] = []
+    private var refused: Exchange?
+    private var limits: [(key: Origin.Key, limit: SharedLimit)] = []
+
+    init(_ world: SimulatedWorld) { self.world = world }
+
+    /// Nothing is taken of any limit.
+    var limitsAreFree: Bool {
+        limits.allSatisfy { $0.limit.uploads.load(ordering: .relaxed) == 0 }
+    }
+
+    func limit(of origin: Origin) -> SharedLimit {
+        if let known = limits.first(where: { $0.key == origin.key }) { return known.limit }
+        let made = SharedLimit()
+        limits.append((origin.key, made))
+        return made
+    }
+
+    func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
+        guard let exchange = consumer as? Exchange else { return world.fail("not an exchange") }
+        world.noteExchange(exchange)
+        world.note("wants a stream", 0, world.number(of: exchange))
+        if waits.contains(where: { $0.consumer === exchange }) {
+            world.fail("an exchange waits twice")
+        }
+        if streams.contains(where: { $0.consumer === exchange }) {
+            world.fail("an exchange that has a stream wants another")
+        }
+        if origin.policy.trustGeneration != world.environment.policy.trustGeneration {
+            world.fail("a stream is wanted under a policy that is not in force")
+        }
+        let wait = Wait(origin: origin, consumer: exchange, fresh: fresh)
+        switch world.isSettling ? 0 : world.random.below(100) {
+        case 0..<45: handOut(wait)
+        case 45..<50: refuse(exchange, connectFault())
+        default: waits.append(wait)
+        }
+    }
+
+    func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
+        guard let index = waits.firstIndex(where: { $0.consumer === consumer }) else {
+            if refused !== consumer { world.fail("who does not wait gives up its wait") }
+            refused = nil
+            return
+        }
+        waits.remove(at: index)
+    }
+
+    /// Answers one who waits; false: nobody does.
+    func step() -> Bool {
+        guard !waits.isEmpty else { return false }
+        let wait = waits.remove(at: world.random.below(waits.count))
+        if world.isSettling || world.random.chance(75) {
+            handOut(wait)
+        } else {
+            refuse(wait.consumer, connectFault())
+        }
+        return true
+    }
+
+    /// One stream goes on; false: none can.
+    func stepStream() -> Bool {
+        guard !streams.isEmpty else { return false }
+        let first = world.random.below(streams.count)
+        for offset in streams.indices {
+            let stream = streams[(first + offset) % streams.count]
+            if stream.canGoOn {
+                stream.drive()
+                return true
+            }
+        }
+        return false
+    }
+
+    private func handOut(_ wait: Wait) {
+        let stream = ScriptedStream(
+            self, for: wait.consumer, wasReused: !wait.fresh && world.random.chance(50))
+        streams.append(stream)
+        world.note("stream for", stream.wasReused ? 1 : 0, stream.number)
+        wait.consumer.upstreamReady(stream)
+    }
+
+    private func connectFault() -> ExchangeFault {
+        switch world.random.below(6) {
+        case 0: .connectFailed(.connectionRefused)
+        case 1: .connectTimeout
+        case 2: .tooManyPending
+        case 3: .nameNotResolved(.nxdomain)
+        case 4: .descriptorsExhausted
+        default: .tlsFailed(.truncated)
+        }
+    }
+
+    /// Another policy is in force: who waits under one that trusts others finds its origin anew.
+    func supersede() {
+        let generation = world.environment.policy.trustGeneration
+        let outdated = waits.filter { $0.origin.policy.trustGeneration != generation }
+        waits.removeAll { $0.origin.policy.trustGeneration != generation }
+        for wait in outdated { refuse(wait.consumer, .superseded) }
+    }
+
+    /// Who is told that there is no stream gives its wait up, which is over by then.
+    private func refuse(_ exchange: Exchange, _ fault: ExchangeFault) {
+        world.note("no stream for", 0, world.number(of: exchange))
+        refused = exchange
+        exchange.upstreamFailed(fault, responseStarted: false)
+        refused = nil
+    }
+
+    func forget(_ stream: ScriptedStream) { streams.removeAll { $0 === stream } }
+}

@@ -1,0 +1,208 @@
+import HTTPCore
+
+@testable import Engine
+
+/// A request of the simulation, and what has become of it.
+final class SimulatedRequest {
+    let number: Int
+    let url: Int
+    let method: String
+    /// How the exchange came in, as an index of the world's ingresses.
+    let ingress: Int
+    private(set) var head: [UInt8] = []
+    private(set) var content: [UInt8] = []
+    private(set) var framing = BodyFraming.none
+    private(set) var trailers: TrailerSection?
+    /// How much of the content lies behind the head in its buffer.
+    private(set) var bytesWithHead = 0
+    /// The value that responses with Vary are chosen by.
+    let variant: Int
+    private(set) var isConditional = false
+    private(set) var hasRange = false
+    private(set) var asksForTrailers = false
+    /// What answers it may not be given to others.
+    private(set) var isPrivate = false
+
+    /// The step in which it began.
+    var began = 0
+    /// How often the configuration had been loaded anew by then.
+    var reloads = 0
+    /// What its own streams brought.
+    var brought: [Int] = []
+    /// A server has answered 304 although it was not asked on a condition.
+    var gotOddNotModified = false
+
+    init(_ world: SimulatedWorld, number: Int) {
+        self.number = number
+        url = world.random.below(world.urls.count)
+        let kind = world.random.below(100)
+        switch kind {
+        case 0..<68: method = "GET"
+        case 68..<74: method = "HEAD"
+        case 74..<84: method = "POST"
+        case 84..<92: method = "PUT"
+        case 92..<96: method = "DELETE"
+        default: method = "OPTIONS"
+        }
+        ingress = world.urls[url].ingresses[world.random.below(world.urls[url].ingresses.count)]
+        variant = world.random.below(2)
+        makeContent(world)
+        makeHead(world)
+    }
+
+    var isSafe: Bool { method == "GET" || method == "HEAD" || method == "OPTIONS" }
+
+    private func makeContent(_ world: SimulatedWorld) {
+        let odds = method == "POST" || method == "PUT" ? 90 : method == "DELETE" ? 30 : 3
+        guard world.random.chance(odds) else { return }
+        var count = 1 + world.random.below(2000)
+        if world.random.chance(2) { count = 60_000 + world.random.below(60_000) }
+        content = world.random.bytes(count)
+        if world.random.chance(60) {
+            framing = .length(UInt64(count))
+            switch world.random.below(3) {
+            case 0 where count < 8000: bytesWithHead = count
+            case 1: bytesWithHead = world.random.below(min(count, 8000))
+            default: break
+            }
+        } else {
+            framing = .chunked
+            if world.random.chance(30) { trailers = world.random.pick(Trailers.all) }
+        }
+        isPrivate = true
+    }
+
+    private func makeHead(_ world: SimulatedWorld) {
+        let url = world.urls[self.url]
+        let version = world.random.chance(92) || framing == .chunked ? "1.1" : "1.0"
+        var text = "\(method) \(world.ingressTarget(ingress, url)) HTTP/\(version)\r\n"
+        text += "Host: \(url.host)\r\nX-Request: \(number)\r\nX-Vary: \(variant)\r\n"
+        switch framing {
+        case .length(let count): text += "Content-Length: \(count)\r\n"
+        case .chunked: text += "Transfer-Encoding: chunked\r\n"
+        case .none, .untilClose: break
+        }
+        if framing != .none, version == "1.1", world.random.chance(10) {
+            text += "Expect: 100-continue\r\n"
+        }
+        switch world.random.below(40) {
+        case 0: text += "Cache-Control: no-cache\r\n"
+        case 1:
+            text += "Cache-Control: no-store\r\n"
+            isPrivate = true
+        case 2: text += "Cache-Control: max-stale=5\r\n"
+        case 3: text += "Cache-Control: only-if-cached\r\n"
+        case 4: text += "Cache-Control: max-age=0\r\n"
+        case 5:
+            text += "Authorization: Basic YTpi\r\n"
+            isPrivate = true
+        case 6: text += "Cache-Control: stale-if-error=60\r\n"
+        default: break
+        }
+        if world.random.chance(8), let known = url.current {
+            text += "If-None-Match: \"\(known)\"\r\n"
+            isConditional = true
+        }
+        if method == "GET", world.random.chance(6) {
+            text += "Range: bytes=\(world.random.below(50))-\(50 + world.random.below(500))\r\n"
+            hasRange = true
+        }
+        var connection: [String] = []
+        if version == "1.1", world.random.chance(25) {
+            text += "TE: trailers\r\n"
+            connection.append("TE")
+            asksForTrailers = true
+        }
+        if world.random.chance(5) { connection.append("close") }
+        if !connection.isEmpty {
+            text += "Connection: \(connection.joined(separator: ", "))\r\n"
+        }
+        head = Array((text + "\r\n").utf8)
+    }
+}
+
+/// Trailer sections to choose from.
+enum Trailers {
+    static let all: [TrailerSection] = (0..<4).compactMap { number in
+        var decoder = BodyDecoder(.chunked)
+        let bytes = Array("0\r\nX-Trailer: \(number)\r\n\r\n".utf8)
+        guard case .end? = try? decoder.decode(bytes.span) else { return nil }
+        return decoder.chunked.trailerSection
+    }
+}
+
+/// Something that requests are for.
+struct SimulatedURL {
+    let host: String
+    let path: String
+    /// The ingresses through which it is asked for.
+    let ingresses: [Int]
+    /// What its server has at the moment.
+    var current: Int?
+    /// The last step in which a server took a request that changed it, as the gateway was told.
+    var invalidated = -1
+}
+
+/// What a server answers with, the same bytes each time.
+final class Representation {
+    let number: Int
+    let url: Int
+    let status: Int
+    let body: [UInt8]
+    let framing: BodyFraming
+    let fields: String
+    /// It is for the one who asked only.
+    let isPrivate: Bool
+    /// The variant that it is chosen for; nil: all.
+    let variant: Int?
+    let trailers: TrailerSection?
+    /// The latest step in which a request was sent that it, or its confirmation, answered.
+    var asked = -1
+    /// The policies under which it was obtained.
+    var trusts: [UInt64] = []
+
+    init(
+        _ world: SimulatedWorld, number: Int, url: Int, status: Int, isPrivate: Bool,
+        variant: Int
+    ) {
+        self.number = number
+        self.url = url
+        self.status = status
+        var count = world.random.below(1500)
+        if world.random.chance(2) { count = 40_000 + world.random.below(40_000) }
+        if status == 204 { count = 0 }
+        body = world.random.bytes(count)
+        switch world.random.below(10) {
+        case 0..<6 where status != 204: framing = .length(UInt64(count))
+        case 6..<9 where status != 204: framing = .chunked
+        default: framing = status == 204 ? .none : .untilClose
+        }
+        trailers =
+            framing == .chunked && world.random.chance(20)
+            ? world.random.pick(Trailers.all) : nil
+        var control: String
+        var isPrivate = isPrivate
+        switch world.random.below(12) {
+        case 0:
+            control = "no-store"
+            isPrivate = true
+        case 1:
+            control = "private, max-age=60"
+            isPrivate = true
+        case 2: control = "no-cache"
+        case 3: control = "max-age=0"
+        case 4..<6: control = "max-age=1, stale-while-revalidate=30"
+        case 6..<8: control = "max-age=1, stale-if-error=300"
+        case 8: control = "max-age=600"
+        default: control = "max-age=\(1 + world.random.below(4))"
+        }
+        self.isPrivate = isPrivate
+        let varies = world.random.chance(15)
+        self.variant = varies ? variant : nil
+        var text = "X-Id: \(number)\r\nCache-Control: \(control)\r\n"
+        if status == 200, world.random.chance(85) { text += "ETag: \"\(number)\"\r\n" }
+        if varies { text += "Vary: X-Vary\r\n" }
+        if world.random.chance(50) { text += "Content-Type: text/plain\r\n" }
+        fields = text
+    }
+}

@@ -1,0 +1,147 @@
+import CacheStore
+import HTTPCore
+import Metrics
+
+@testable import Engine
+
+// What must hold: after each step, at the end of each response, and at the end of a world.
+extension SimulatedWorld {
+    /// Who has a stream is in a state that has one, and the other way round.
+    func checkStep() {
+        for client in clients {
+            guard let exchange = client.exchange else { continue }
+            if exchange.client !== client { fail("a client's exchange is another's") }
+            if case .connecting = exchange.state.step,
+                !upstreams.waits.contains(where: { $0.consumer === exchange })
+            {
+                fail("\(number(of: exchange)) waits for a stream that nobody will give it")
+            }
+            if let upstream = exchange.upstream as? ScriptedStream,
+                !upstreams.streams.contains(where: { $0 === upstream })
+            {
+                fail("\(number(of: exchange)) has a stream that is over")
+            }
+        }
+        for stream in upstreams.streams {
+            if stream.consumer?.upstream !== stream {
+                fail("a stream of request \(stream.number) is nobody's, and was not given up")
+            }
+        }
+        for wait in upstreams.waits {
+            guard case .connecting = wait.consumer.state.step else {
+                return fail("who no longer needs a stream still waits for one")
+            }
+        }
+    }
+
+    /// The end of a response is queued.
+    func checkEnd(
+        _ head: ReceivedHead, _ given: Int, _ trailers: TrailerSection?,
+        _ request: SimulatedRequest
+    ) {
+        switch head.framing {
+        case .none: if given > 0 { fail("request \(request.number): content without framing") }
+        case .length(let count), .lengthInFields(let count):
+            if UInt64(given) != count {
+                fail("request \(request.number): \(given) bytes, and \(count) announced")
+            }
+        case .streamed: break
+        }
+        guard let trailers else { return }
+        let sent =
+            representations.indices.contains(head.number)
+            ? representations[head.number].trailers?.bytes : nil
+        if !request.asksForTrailers || trailers.bytes != sent {
+            fail("request \(request.number): trailers that are not its response's")
+        }
+    }
+
+    /// What a client has received when its exchange is over.
+    func check(
+        _ received: [UInt8], isComplete: Bool, of head: ReceivedHead,
+        for request: SimulatedRequest
+    ) {
+        guard head.number >= 0 else {
+            return checkWithoutContent(head, request)
+        }
+        guard representations.indices.contains(head.number) else {
+            return fail("request \(request.number): a response that nobody sent")
+        }
+        let sent = representations[head.number]
+        if sent.url != request.url { fail("request \(request.number): another URL's response") }
+        if !request.brought.contains(sent.number) { checkStored(sent, request) }
+        var expected = sent.body[...]
+        if request.method == "HEAD" || head.status == 304 || head.status == 416 {
+            expected = []
+        } else if let part = head.part, head.status == 206 {
+            guard request.hasRange, part.upperBound < sent.body.count else {
+                return fail("request \(request.number): a part that there is not")
+            }
+            expected = sent.body[part]
+        } else if head.status != sent.status {
+            fail("request \(request.number): status \(head.status), and \(sent.status) was sent")
+        }
+        if isComplete ? !expected.elementsEqual(received) : !expected.starts(with: received) {
+            fail(
+                "request \(request.number): \(received.count) bytes that are not those of "
+                    + "response \(sent.number), which has \(expected.count)")
+        }
+    }
+
+    private func checkWithoutContent(_ head: ReceivedHead, _ request: SimulatedRequest) {
+        if head.status == 304 {
+            guard !request.isConditional, !request.gotOddNotModified else { return }
+            return fail("request \(request.number): 304 to a request without conditions")
+        }
+        if head.status < 400 {
+            fail("request \(request.number): status \(head.status) of nobody's")
+        }
+    }
+
+    /// A response that none of the request's own streams brought came from the store.
+    private func checkStored(_ sent: Representation, _ request: SimulatedRequest) {
+        let text = "request \(request.number): response \(sent.number) from the store"
+        if request.method != "GET", request.method != "HEAD" {
+            fail("\(text): to \(request.method)")
+        }
+        if sent.isPrivate { fail("\(text): it was another's own") }
+        if let variant = sent.variant, variant != request.variant { fail("\(text): wrong variant") }
+        let invalidated = urls[sent.url].invalidated
+        if sent.asked < invalidated, invalidated < request.began {
+            fail("\(text): it was invalidated before the request came")
+        }
+        // What differs between the policies does not concern reverse routes.
+        if request.ingress != 3, reloads == request.reloads,
+            !sent.trusts.contains(environment.policy.trustGeneration)
+        {
+            fail("\(text): it was obtained under another policy")
+        }
+    }
+
+    /// Everything is over: what was taken has been given back.
+    func checkEnd() {
+        if account?.exchanges.load(ordering: .relaxed) != 0 { fail("exchanges are still counted") }
+        if !upstreams.limitsAreFree { fail("uploads are still counted") }
+        if environment.metrics.value(.illegalTransitions) != 0 { fail("an illegal transition") }
+        if environment.flights.leaderCount != 0 { fail("somebody still leads a flight") }
+        let figures = store.statistics()
+        if figures.queueBytes != 0 || figures.stagingBytes != 0 { fail("a store was not ended") }
+        // The mailbox.
+        if loop.handlerCount != 1 {
+            let left = loop.handlers.compactMap { ($0 as? Exchange) }.map {
+                "\(number(of: $0)) is \($0.state.name), client \($0.client != nil) \($0.deadline)"
+            }
+            fail("\(loop.handlerCount - 1) are still registered: \(left)")
+        }
+        // All of them are kept for the next request: there are not too many.
+        if exchanges.contains(where: { $0.exchange == nil }) { fail("an exchange was forgotten") }
+        for case let exchange? in exchanges.map(\.exchange) {
+            guard case .ended = exchange.state.step else {
+                return fail("an exchange without a client is not over")
+            }
+            if exchange.nextInLine != nil || exchange.previousInLine != nil {
+                fail("an exchange that is over stands in a line")
+            }
+        }
+    }
+}

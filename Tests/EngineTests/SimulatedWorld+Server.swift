@@ -1,0 +1,128 @@
+import HTTPCore
+
+@testable import Engine
+
+/// What a server of the simulation answers.
+struct SimulatedReply {
+    let status: Int
+    let head: String
+    /// nil: none, as with 304.
+    let content: Representation?
+}
+
+// The servers: what they have, and what they say about it.
+extension SimulatedWorld {
+    /// - Parameters:
+    ///   - request: what the client sent; nil in the background.
+    ///   - head: the request's, as the server got it.
+    ///   - askedAt: the step in which the stream was handed out.
+    func reply(
+        to request: SimulatedRequest?, head: UnsafeRawBufferPointer, method: Method, askedAt: Int
+    ) -> SimulatedReply {
+        let named = ReceivedHead.value("\r\nx-request: ", in: head)
+            .flatMap { ReceivedHead.number(in: head, at: $0) }
+        guard let asked = request ?? named.flatMap({ self.request(numbered: $0) }) else {
+            fail("a server is asked for nobody")
+            return SimulatedReply(
+                status: 500, head: "HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n", content: nil)
+        }
+        let isPrivate =
+            request?.isPrivate ?? (ReceivedHead.value("\r\nauthorization: ", in: head) != nil)
+        guard method == .get || method == .head, !isPrivate else {
+            return privateReply(to: asked, method, askedAt)
+        }
+        if random.chance(10) {
+            return send(
+                makeRepresentation(
+                    of: asked.url, status: random.pick([500, 503]), isPrivate: false,
+                    variant: asked.variant), to: request, askedAt)
+        }
+        let tags = Self.entityTags(head)
+        if let current = urls[asked.url].current.map({ representations[$0] }),
+            tags.contains(current.number), current.variant ?? asked.variant == asked.variant,
+            random.chance(85)
+        {
+            return notModified(current, askedAt)
+        }
+        if random.chance(2) {
+            request?.gotOddNotModified = true
+            return SimulatedReply(
+                status: 304, head: "HTTP/1.1 304 Not Modified\r\nETag: \"none\"\r\n\r\n",
+                content: nil)
+        }
+        return send(current(of: asked), to: request, askedAt)
+    }
+
+    private func privateReply(
+        to request: SimulatedRequest, _ method: Method, _ askedAt: Int
+    ) -> SimulatedReply {
+        let status = random.pick([200, 200, 200, 204, 404, 500])
+        let made = makeRepresentation(
+            of: request.url, status: status, isPrivate: true, variant: request.variant)
+        if !request.isSafe, status < 400 { urls[request.url].current = nil }
+        return send(made, to: request, askedAt)
+    }
+
+    /// What there is for a request, a new version of it at times.
+    private func current(of request: SimulatedRequest) -> Representation {
+        if let number = urls[request.url].current, random.chance(80) {
+            let known = representations[number]
+            if known.variant ?? request.variant == request.variant { return known }
+        }
+        let made = makeRepresentation(
+            of: request.url, status: random.pick([200, 200, 200, 200, 200, 404, 204]),
+            isPrivate: false, variant: request.variant)
+        urls[request.url].current = made.number
+        return made
+    }
+
+    private func send(
+        _ content: Representation, to request: SimulatedRequest?, _ askedAt: Int
+    ) -> SimulatedReply {
+        note(askedAt, content)
+        request?.brought.append(content.number)
+        var head = "HTTP/1.1 \(content.status) X\r\n\(content.fields)"
+        switch content.framing {
+        case .length(let count): head += "Content-Length: \(count)\r\n"
+        case .chunked: head += "Transfer-Encoding: chunked\r\n"
+        case .none, .untilClose: break
+        }
+        return SimulatedReply(status: content.status, head: head + "\r\n", content: content)
+    }
+
+    private func notModified(_ content: Representation, _ askedAt: Int) -> SimulatedReply {
+        note(askedAt, content)
+        var head = "HTTP/1.1 304 Not Modified\r\nETag: \"\(content.number)\"\r\n"
+        if content.variant != nil { head += "Vary: X-Vary\r\n" }
+        if random.chance(50) { head += "Cache-Control: max-age=\(random.below(4))\r\n" }
+        return SimulatedReply(status: 304, head: head + "\r\n", content: nil)
+    }
+
+    private func note(_ askedAt: Int, _ content: Representation) {
+        content.asked = max(content.asked, askedAt)
+        let trust = environment.policy.trustGeneration
+        if !content.trusts.contains(trust) { content.trusts.append(trust) }
+    }
+
+    /// A head has gone to the exchange that asked.
+    func noteAnswered(_ request: SimulatedRequest?, _ reply: SimulatedReply) {
+        guard let request, !request.isSafe, (200..<400).contains(reply.status) else { return }
+        urls[request.url].invalidated = stepNumber
+    }
+
+    /// The numbers in If-None-Match.
+    private static func entityTags(_ head: UnsafeRawBufferPointer) -> [Int] {
+        guard let start = ReceivedHead.value("\r\nif-none-match: ", in: head) else { return [] }
+        var tags: [Int] = []
+        var index = start
+        while index < head.count, head[index] != 0x0D {
+            if let tag = ReceivedHead.number(in: head, at: index) {
+                tags.append(tag)
+                while head[index] >= 0x30, head[index] <= 0x39 { index += 1 }
+            } else {
+                index += 1
+            }
+        }
+        return tags
+    }
+}

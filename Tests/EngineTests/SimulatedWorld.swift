@@ -1,0 +1,281 @@
+import Activity
+import Addressing
+import CacheStore
+import EventLoop
+import HTTPCore
+import Logging
+import Metrics
+
+@testable import Engine
+
+/// How what a client asked for ended.
+enum SimulatedEnding: Int, CaseIterable {
+    case complete, ownReply, cut, clientWent
+}
+
+/// An environment with scripted clients before it and scripted servers behind it, driven by one
+/// seed: real exchanges, a real loop, a real store in memory; the time is the world's own.
+///
+/// A step is one thing that happens: a client sends, takes, goes away or times out, a server
+/// answers or fails, a stream is handed out, the time goes on, a deadline comes, a configuration
+/// is loaded. After each one the invariants are looked at (`SimulatedWorld+Checks`).
+final class SimulatedWorld {
+    /// The time of a world, and its loop's.
+    final class Time {
+        var monotonic: Int64 = 1_000_000
+        static let wallOffset: Int64 = 1_800_000_000_000
+    }
+
+    let seed: UInt64
+    var random: SimulationRandom
+    private let time = Time()
+    let loop: EventLoop
+    let environment: Environment
+    let store: CacheStore
+    private let accounts = ClientAccounts()
+    let account: ClientAccount?
+    let peer: Endpoint
+    let ingresses: [Ingress]
+    var urls: [SimulatedURL] = []
+    private(set) var clients: [ScriptedClient] = []
+    private(set) var upstreams: ScriptedUpstreams!
+
+    private let quota: Int
+    private var requests: [SimulatedRequest] = []
+    private var byID: [UInt64: SimulatedRequest] = [:]
+    private(set) var representations: [Representation] = []
+    /// Every exchange object that was seen.
+    private(set) var exchanges: [WeakExchange] = []
+    private(set) var stepNumber = 0
+    /// How often another configuration was loaded.
+    private(set) var reloads = 0
+    /// Nothing new begins, and nothing goes wrong any more: what has begun must come to its end.
+    private(set) var isSettling = false
+    private(set) var violation: String?
+    private(set) var journal = Journal()
+    private(set) var endings = [Int](repeating: 0, count: SimulatedEnding.allCases.count)
+
+    struct WeakExchange {
+        weak var exchange: Exchange?
+    }
+
+    /// - Parameter quota: requests that its clients make.
+    init(seed: UInt64, quota: Int) throws {
+        self.seed = seed
+        self.quota = quota
+        random = SimulationRandom(seed: seed)
+        let time = time
+        loop = try EventLoop(
+            eventsPerTurn: 16,
+            time: TimeSource(
+                monotonicMilliseconds: { time.monotonic },
+                wallMilliseconds: { time.monotonic + Time.wallOffset }))
+        var options = CacheStoreOptions()
+        options.memoryBytes = 64 << 20
+        options.memoryShards = 1
+        options.diskBytes = 0
+        options.memoryFileBytes = random.chance(30) ? 512 : 32 << 10
+        store = CacheStore(options: options)
+        let logger = Logger(label: "simulation") { _ in
+            CriticalLog { print("SIMULATION: seed \(seed): \($0)") }
+        }
+        let shared = SharedEnvironment(
+            mailboxes: [try Mailbox<EngineMessage>()], resolver: SimulationPolicies.resolver,
+            store: store, logger: logger, labels: RouteLabels(),
+            activity: ActivityMonitor(delays: ActivityDelays()))
+        let policies = SimulationPolicies.all
+        let metrics = WorkerMetrics(
+            dimensions: MetricsDimensions(reasons: Reason.tokens.count))
+        let address = try Self.endpoint("127.0.0.1:1")
+        peer = address
+        account = accounts.open(address.address, limit: 10)
+        ingresses = Self.makeIngresses(address)
+        let link = UpstreamsLink()
+        environment = Environment(
+            index: 0, loop: loop, policy: policies[random.below(policies.count)], shared: shared,
+            metrics: metrics, upstreams: link)
+        upstreams = ScriptedUpstreams(self)
+        link.target = upstreams
+        try environment.start()
+        makeURLs()
+        for index in 0..<(2 + random.below(7)) {
+            clients.append(ScriptedClient(self, index: index, account: account))
+        }
+    }
+
+    private struct NoEndpoint: Error {}
+
+    private static func endpoint(_ text: String) throws -> Endpoint {
+        guard let endpoint = Endpoint(text) else { throw NoEndpoint() }
+        return endpoint
+    }
+
+    // MARK: What there is to ask for
+
+    private static func makeIngresses(_ endpoint: Endpoint) -> [Ingress] {
+        let roles: [Ingress.Role] = [
+            .forward, .forward, .bound(BoundAuthority(host: "b.test", port: 443)),
+            .reverse(ReverseUpstream(host: "r.test", port: 80, isSecure: false)),
+        ]
+        return roles.map { Ingress(name: "test", label: 0, endpoint: endpoint, role: $0) }
+    }
+
+    private func makeURLs() {
+        for index in 0..<(1 + random.below(4)) {
+            let (host, ingresses) = random.pick([
+                ("a.test", [0]), ("b.test", [1, 2]), ("r.test", [0, 3]),
+            ])
+            urls.append(SimulatedURL(host: host, path: "/\(index)", ingresses: ingresses))
+        }
+    }
+
+    /// What a request line names.
+    func ingressTarget(_ ingress: Int, _ url: SimulatedURL) -> String {
+        switch ingress {
+        case 0: "http://\(url.host)\(url.path)"
+        case 1: "https://\(url.host)\(url.path)"
+        default: url.path
+        }
+    }
+
+    func makeRepresentation(
+        of url: Int, status: Int, isPrivate: Bool, variant: Int
+    ) -> Representation {
+        let made = Representation(
+            self, number: representations.count, url: url, status: status, isPrivate: isPrivate,
+            variant: variant)
+        representations.append(made)
+        return made
+    }
+
+    // MARK: Who is who
+
+    func noteExchange(_ exchange: Exchange) {
+        if !exchanges.contains(where: { $0.exchange === exchange }) {
+            exchanges.append(WeakExchange(exchange: exchange))
+        }
+    }
+
+    func noteBegun(_ id: UInt64, _ request: SimulatedRequest) { byID[id] = request }
+
+    /// The request of a client's exchange; nil in the background.
+    func request(of exchange: Exchange) -> SimulatedRequest? {
+        exchange.client == nil ? nil : byID[exchange.id]
+    }
+
+    /// The request that a server knows by its number.
+    func request(numbered number: Int) -> SimulatedRequest? {
+        requests.indices.contains(number) ? requests[number] : nil
+    }
+
+    func number(of exchange: Exchange) -> Int { request(of: exchange)?.number ?? -1 }
+
+    // MARK: What happens
+
+    func note(_ what: StaticString, _ who: Int, _ detail: Int) { journal.note(what, who, detail) }
+
+    func ended(_ ending: SimulatedEnding) { endings[ending.rawValue] += 1 }
+
+    /// Something that must never be was seen.
+    func fail(_ what: String) {
+        guard violation == nil else { return }
+        violation = what
+    }
+
+    /// Plays the world to its end.
+    func run() {
+        while violation == nil, requests.count < quota, stepNumber < quota * 200 { step() }
+        settle()
+        if violation == nil { checkEnd() }
+    }
+
+    func beginNext(on client: ScriptedClient) {
+        guard client.isIdle, requests.count < quota, !isSettling, violation == nil else { return }
+        let request = SimulatedRequest(self, number: requests.count)
+        request.began = stepNumber
+        request.reloads = reloads
+        requests.append(request)
+        client.begin(request)
+    }
+
+    private func step() {
+        stepNumber += 1
+        switch random.below(100) {
+        case 0..<45:
+            let client = clients[random.below(clients.count)]
+            if client.isIdle { beginNext(on: client) } else { _ = client.step() }
+        case 45..<72: if !upstreams.stepStream() { turn(0) }
+        case 72..<80: if !upstreams.step() { turn(0) }
+        case 80..<93: turn(Int64(random.below(20)))
+        case 93..<96: for _ in 0...random.below(6) { turn(Int64(random.below(1000))) }
+        case 96: if random.chance(30) { reload() }
+        default: reachDeadline()
+        }
+        checkStep()
+    }
+
+    private func turn(_ milliseconds: Int64) {
+        time.monotonic += milliseconds
+        loop.turn(waitingAtMost: 0)
+    }
+
+    private func reload() {
+        let policy = random.pick(SimulationPolicies.all)
+        note("reload", 0, Int(policy.generation))
+        reloads += 1
+        environment.adopt(policy)
+        upstreams.supersede()
+    }
+
+    /// A deadline comes before its time.
+    private func reachDeadline() {
+        guard !exchanges.isEmpty else { return }
+        let first = random.below(exchanges.count)
+        for offset in exchanges.indices {
+            guard let exchange = exchanges[(first + offset) % exchanges.count].exchange,
+                exchange.token != .none, exchange.deadline != .max
+            else { continue }
+            note("deadline of", 0, number(of: exchange))
+            loop.setDeadline(exchange, after: nil)
+            return exchange.deadlineReached()
+        }
+    }
+
+    /// Lets everything come to its end.
+    private func settle() {
+        isSettling = true
+        for _ in 0..<3000 {
+            guard violation == nil else { return }
+            stepNumber += 1
+            for client in clients { _ = client.step() }
+            while upstreams.step() {}
+            _ = upstreams.stepStream()
+            turn(5)
+            checkStep()
+            if clients.allSatisfy(\.isIdle), upstreams.waits.isEmpty, upstreams.streams.isEmpty {
+                // What was put off.
+                for _ in 0..<3 { turn(1) }
+                if clients.allSatisfy(\.isIdle), upstreams.streams.isEmpty { return }
+            }
+        }
+        let open = clients.compactMap(\.exchange).map {
+            "\(number(of: $0)) is \($0.state.name)"
+        }
+        fail("it does not come to an end: \(open), \(upstreams.streams.count) streams")
+    }
+}
+
+/// The environment is made before the world that its streams come from.
+private final class UpstreamsLink: UpstreamSource {
+    weak var target: ScriptedUpstreams?
+
+    func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
+        target?.acquire(origin, for: consumer, fresh: fresh)
+    }
+
+    func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
+        target?.abandon(origin, consumer)
+    }
+
+    func limit(of origin: Origin) -> SharedLimit { target?.limit(of: origin) ?? SharedLimit() }
+}

@@ -1,0 +1,142 @@
+import Activity
+import Addressing
+import Configuration
+import Logging
+import Resolver
+import TLS
+
+@testable import Engine
+
+/// Numbers that repeat: the same seed brings the same world (SplitMix64).
+struct SimulationRandom {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+
+    /// A number from 0 up to, but not, the bound.
+    mutating func below(_ bound: Int) -> Int {
+        bound <= 1 ? 0 : Int(truncatingIfNeeded: next() % UInt64(truncatingIfNeeded: bound))
+    }
+
+    mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
+
+    mutating func pick<T>(_ values: [T]) -> T { values[below(values.count)] }
+
+    mutating func bytes(_ count: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count) { memory, written in
+            var word: UInt64 = 0
+            for index in 0..<count {
+                if index & 7 == 0 { word = next() }
+                memory[index] = UInt8(truncatingIfNeeded: word)
+                word >>= 8
+            }
+            written = count
+        }
+    }
+}
+
+/// What happened last in a world, in a form that costs next to nothing until it is read.
+struct Journal {
+    private struct Line {
+        var what: StaticString = ""
+        var who = 0
+        var detail = 0
+    }
+
+    private static let length = 64
+    private var lines = [Line](repeating: Line(), count: length)
+    private var count = 0
+
+    mutating func note(_ what: StaticString, _ who: Int, _ detail: Int) {
+        lines[count % Self.length] = Line(what: what, who: who, detail: detail)
+        count += 1
+    }
+
+    /// The last lines, the oldest first.
+    var text: String {
+        var text = ""
+        for number in max(0, count - Self.length)..<count {
+            let line = lines[number % Self.length]
+            text += "  \(number): \(line.what) \(line.who) \(line.detail)\n"
+        }
+        return text
+    }
+}
+
+/// Tells what an exchange is about to trap for: in a debug build nobody else can.
+struct CriticalLog: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel: Logger.Level = .critical
+    let report: @Sendable (String) -> Void
+
+    func log(event: LogEvent) {
+        report("\(event.message) \(event.metadata ?? [:])")
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+}
+
+/// The configurations between which a world is reloaded. Two that follow each other here trust the
+/// same servers, or not.
+enum SimulationPolicies {
+    static let all: [PolicySnapshot] = {
+        let labels = RouteLabels()
+        var made: [PolicySnapshot] = []
+        for trust in 0..<2 {
+            for variant in 0..<3 {
+                made.append(
+                    make(
+                        trust: trust, variant: variant, following: variant > 0 ? made.last : nil,
+                        generation: UInt64(made.count + 1), labels))
+            }
+        }
+        return made
+    }()
+
+    private static func make(
+        trust: Int, variant: Int, following previous: PolicySnapshot?, generation: UInt64,
+        _ labels: RouteLabels
+    ) -> PolicySnapshot {
+        var configuration = ConfigurationSnapshot(
+            workers: .auto(onlineCores: 1), listeners: [])
+        configuration.tls.roots = [.file(path: "/roots.pem", certificates: [])]
+        if trust == 1 {
+            configuration.access.deny = DestinationList(
+                networks: [IPNetwork("203.0.113.0/24")].compactMap { $0 })
+        }
+        configuration.limits.upstreamPerHost = [256, 4, 2][variant]
+        configuration.limits.perClient.exchanges = [100, 4, 100][variant]
+        configuration.timeouts.connectMilliseconds = [500, 5000, 500][variant]
+        configuration.timeouts.collapseMilliseconds = [3_600_000, 150, 3_600_000][variant]
+        do {
+            return try PolicySnapshot(
+                configuration, generation: generation, following: previous,
+                sessions: TLSSessionCache(), labels: labels
+            ) { HostReachability(host: $0) }
+        } catch {
+            fatalError("\(error)")
+        }
+    }
+
+    /// Asked for nothing: streams to servers come from the simulation.
+    static let resolver: Resolver = {
+        var options = ResolverOptions()
+        options.servers = .list([Endpoint("127.0.0.1:9")].compactMap { $0 })
+        do {
+            return try Resolver(options: options)
+        } catch {
+            fatalError("\(error)")
+        }
+    }()
+}

@@ -39,7 +39,9 @@ let package = Package(
 
         // Pure: no system calls, no clock, no threads, no Foundation.
         .target(name: "Addressing", swiftSettings: inlined),
-        .target(name: "Notation", swiftSettings: inlined),
+        .target(
+            name: "Notation",
+            swiftSettings: inlined + [.enableExperimentalFeature("Lifetimes")]),
         .target(
             name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: inlined),
         .target(

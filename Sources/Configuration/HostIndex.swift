@@ -98,7 +98,7 @@ package struct HostIndex: Sendable, Equatable {
 
     /// The same for bytes in memory that the caller keeps alive during the call.
     package func entry(host: UnsafeRawBufferPointer, port: UInt16) -> Int? {
-        entry(host: Span(_unsafeElements: host.bindMemory(to: UInt8.self)), port: port)
+        entry(host: host.octets, port: port)
     }
 }
 

@@ -50,14 +50,14 @@ package struct IdleTime {
     package mutating func note(at time: Int64) { if time > last { last = time } }
 
     /// How much is left of so many milliseconds; nil: nothing.
-    package func left(of milliseconds: Int64, at now: Int64) -> Int64? {
+    package func remaining(of milliseconds: Int64, at now: Int64) -> Int64? {
         let left = last + milliseconds - now
         return left > 0 ? left : nil
     }
 
     /// After how long to look again, or for the first time; nil: the time is over.
     package func nextLook(of milliseconds: Int64, at now: Int64) -> Int64? {
-        left(of: milliseconds, at: now).map { min($0, Self.firstLook(of: milliseconds)) }
+        remaining(of: milliseconds, at: now).map { min($0, Self.firstLook(of: milliseconds)) }
     }
 
     /// How long after progress is looked first.

@@ -1,3 +1,5 @@
+import Notation
+
 /// What gathering made of the next bytes of a body.
 package struct GatheredStep: Sendable, Equatable {
     /// As of ``BodyDecoder/decode(_:)``; the content may come from several chunks.
@@ -55,7 +57,7 @@ extension BodyDecoder {
         _ bytes: UnsafeMutableRawBufferPointer, from start: Int
     ) throws(WireError) -> BodyStep {
         let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
-        return try decode(Span(_unsafeElements: rest.bindMemory(to: UInt8.self)))
+        return try decode(rest.octets)
     }
 
     private static func move(

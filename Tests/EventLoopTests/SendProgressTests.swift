@@ -34,7 +34,7 @@ import Testing
         #expect(idle.nextLook(of: 1000, at: 1099) == 1)
         #expect(idle.nextLook(of: 1000, at: 1100) == nil)
         idle.note(at: 50)
-        #expect(idle.left(of: 1000, at: 1000) == 100, "progress is never taken back")
+        #expect(idle.remaining(of: 1000, at: 1000) == 100, "progress is never taken back")
     }
 
     /// Whenever the peer takes something for the last time, the end comes after once the idle time

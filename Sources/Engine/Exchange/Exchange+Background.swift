@@ -3,6 +3,7 @@ import CacheStore
 import Clocks
 import EventLoop
 import HTTPCore
+import Notation
 
 // Revalidation in the background (RFC 5861 §3): an exchange without a client, which asks the origin
 // about a stored response that is being served stale meanwhile.
@@ -46,7 +47,7 @@ extension Exchange {
         let decision = withRequestHead {
             CacheDecision.inBackground(
                 response.metadata,
-                storedHead: Span(_unsafeElements: response.head.bindMemory(to: UInt8.self)),
+                storedHead: response.head.octets,
                 for: request, in: $0)
         }
         if case .validate(let validation) = decision { self.validation = validation }
@@ -72,7 +73,7 @@ extension Exchange {
         requestBuffer = copy
         requestHeadStart = 0
         var parser = RequestHeadParser(limits: environment.policy.headLimits)
-        let bytes = Span<UInt8>(_unsafeElements: copy.readable.bindMemory(to: UInt8.self))
+        let bytes = copy.readable.octets
         guard let progress = try? parser.parse(bytes, into: &request) else { return false }
         return progress == .complete(headBytes: copy.count)
     }

@@ -2,6 +2,7 @@ import CachePolicy
 import Clocks
 import EventLoop
 import HTTPCore
+import Notation
 
 // Phases 4 and 5: a connection, and the request on it.
 extension Exchange {
@@ -147,7 +148,7 @@ extension Exchange {
         guard let validation, let stored else { return }
         validation.appendFields(
             for: request, in: bytes,
-            storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+            storedHead: stored.head.octets,
             to: &writer)
     }
 

@@ -2,6 +2,7 @@ import CachePolicy
 import CacheStore
 import EventLoop
 import HTTPCore
+import Notation
 
 // Phase 3: what the cache says.
 extension Exchange {
@@ -21,7 +22,7 @@ extension Exchange {
             let match = store.lookup(view)
             if let response = fitting(match) {
                 environment.metrics.add(.cacheMemoryHits)
-                return consider(response, view)
+                return answer(from: response, view)
             }
             self.key = CacheKey(view)
             let onDisk = store.diskVariants(view) { names in
@@ -88,7 +89,7 @@ extension Exchange {
                 return missed(reason(of: responses))
             }
             environment.metrics.add(.cacheDiskHits)
-            key?.withView { consider(response, $0) }
+            key?.withView { answer(from: response, $0) }
         case .nothing: missed(.uriMiss)
         }
     }
@@ -142,11 +143,11 @@ extension Exchange {
         responses.filter { answers($0) }.max { $0.metadata.date < $1.metadata.date }
     }
 
-    private func consider(_ response: CachedResponse, _ view: CacheKeyView) {
+    private func answer(from response: CachedResponse, _ view: CacheKeyView) {
         let decision = withRequestHead { bytes in
             CacheDecision.decide(
                 for: request, in: bytes, stored: response.metadata,
-                storedHead: Span(_unsafeElements: response.head.bindMemory(to: UInt8.self)),
+                storedHead: response.head.octets,
                 now: environment.wallSeconds, options: cacheOptions)
         }
         debug("looked up", ["decision": "\(decision.logToken)"])

@@ -3,6 +3,7 @@ import CacheStore
 import Clocks
 import EventLoop
 import HTTPCore
+import Notation
 
 // Phases 6 to 8: the upstream's answer, passed on and stored while it streams.
 extension Exchange {
@@ -10,7 +11,7 @@ extension Exchange {
     private static let interimLimit = 32
 
     package func upstreamHead(_ head: UnsafeRawBufferPointer) {
-        let bytes = Span<UInt8>(_unsafeElements: head.bindMemory(to: UInt8.self))
+        let bytes = head.octets
         if firstByteMicroseconds == nil {
             firstByteMicroseconds = UInt64(max(0, Clock.monotonicMicroseconds() - sentAt))
         }

@@ -40,7 +40,7 @@ extension Exchange {
         }
         let head = requestHead
         request.endForwardingAliases(
-            in: Span(_unsafeElements: head.bindMemory(to: UInt8.self)))
+            in: head.octets)
         proceed(to: environment.origins.origin(of: upstream, policy: environment.policy))
     }
 
@@ -125,7 +125,7 @@ extension Exchange {
 
     /// Max-Forwards: 0 of TRACE or OPTIONS: this gateway answers (RFC 9110 §7.6.2).
     private var isLastHop: Bool {
-        guard let left = withRequestHead({ request.maxForwards(in: $0) }) else { return false }
-        return left.forwarded == nil
+        guard let hops = withRequestHead({ request.maxForwards(in: $0) }) else { return false }
+        return hops.forwarded == nil
     }
 }

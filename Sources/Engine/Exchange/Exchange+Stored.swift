@@ -2,6 +2,7 @@ import CachePolicy
 import CacheStore
 import EventLoop
 import HTTPCore
+import Notation
 
 // Answers from the cache: hits, confirmed and stale responses.
 extension Exchange {
@@ -57,7 +58,7 @@ extension Exchange {
             return chooseResponseStages(status: status, fresh.head.span, isStored: true)
         }
         return chooseResponseStages(
-            status: status, Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+            status: status, stored.head.octets,
             isStored: true)
     }
 
@@ -75,7 +76,7 @@ extension Exchange {
         _ hit: CacheHit, _ metadata: StoredMetadata, _ storedHead: UnsafeRawBufferPointer,
         _ content: Range<UInt64>, _ cacheStatus: CacheStatus?, to client: any DownstreamStream
     ) {
-        let bytes = Span<UInt8>(_unsafeElements: storedHead.bindMemory(to: UInt8.self))
+        let bytes = storedHead.octets
         let (code, phrase) = HitHead.status(of: hit, stored: metadata, storedHead: bytes)
         let changesLength = stages != nil && stages?.response?.changesLength ?? false
         let room = storedHead.count + HitHead.maximumAddedBytes + 64

@@ -2,6 +2,7 @@ import CachePolicy
 import CacheStore
 import EventLoop
 import HTTPCore
+import Notation
 
 // What the origin's answer means for the response that is stored: it confirms it, brings it up to
 // date, outdates it, or is a failure that the stored one may stand in for.
@@ -25,7 +26,7 @@ extension Exchange {
         let outcome = withRequestHead {
             ValidationOutcome.of(
                 response, in: bytes, to: validation, stored: stored.metadata,
-                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                storedHead: stored.head.octets,
                 request: request, in: $0,
                 now: environment.wallSeconds, options: cacheOptions)
         }
@@ -79,7 +80,7 @@ extension Exchange {
         let freshened = withRequestHead {
             FreshenedResponse(
                 merging: stored.metadata,
-                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                storedHead: stored.head.octets,
                 with: response,
                 in: bytes, request: request, in: $0, requestTime: requestTime,
                 responseTime: environment.wallSeconds, hasQuery: key?.hasQuery ?? false,
@@ -105,7 +106,7 @@ extension Exchange {
         guard let stored, request.method == .head else { return }
         switch HeadUpdate.of(
             response, in: bytes, stored: stored.metadata,
-            storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)))
+            storedHead: stored.head.octets)
         {
         case .none: break
         case .invalidate: environment.shared.store?.remove(stored)
@@ -131,7 +132,7 @@ extension Exchange {
         return withRequestHead {
             CacheHit.inPlaceOfFailure(
                 failure, stored: stored.metadata,
-                storedHead: Span(_unsafeElements: stored.head.bindMemory(to: UInt8.self)),
+                storedHead: stored.head.octets,
                 for: request,
                 in: $0, now: environment.wallSeconds, options: cacheOptions)
         }

@@ -152,7 +152,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
 
     /// The request head's bytes as a span, for the time of a call.
     package func withRequestHead<R>(_ body: (Span<UInt8>) -> R) -> R {
-        body(Span(_unsafeElements: requestHead.bindMemory(to: UInt8.self)))
+        body(requestHead.octets)
     }
 
     /// Whether the buffer holds the head of the exchange's request.
@@ -196,7 +196,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
 
     /// What the answer's form depends on, from a head that could not be parsed.
     private func guess(from bytes: UnsafeRawBufferPointer) {
-        let seen = Span<UInt8>(_unsafeElements: bytes.bindMemory(to: UInt8.self))
+        let seen = bytes.octets
         if seen.starts(with: "HEAD ") { request.method = .head }
         refusedWantsJSON = AcceptedMediaTypes(unreadHead: seen).prefersJSON
     }

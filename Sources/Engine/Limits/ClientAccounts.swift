@@ -67,8 +67,8 @@ package final class ClientAccounts: Sendable {
     /// A connection of the client is gone.
     package func close(_ account: ClientAccount) {
         shard(account.network).withLock { accounts in
-            let left = account.connections.subtract(1, ordering: .relaxed).newValue
-            if left == 0 { accounts[account.network] = nil }
+            let remaining = account.connections.subtract(1, ordering: .relaxed).newValue
+            if remaining == 0 { accounts[account.network] = nil }
         }
     }
 

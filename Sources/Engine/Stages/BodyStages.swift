@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 
 /// Says which stages the content of a message passes. An environment has at most one such
 /// provider, and asks it on its thread; most messages pass none.
@@ -29,7 +30,7 @@ package struct StagedResponse {
 
     /// The values of the fields of a name, which is given in lower case, in their order.
     package func values(of name: StaticString) -> [UnsafeRawBufferPointer] {
-        let span = Span<UInt8>(_unsafeElements: head.bindMemory(to: UInt8.self))
+        let span = head.octets
         var values: [UnsafeRawBufferPointer] = []
         for line in head.split(separator: UInt8(ascii: "\n")).dropFirst() {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")),

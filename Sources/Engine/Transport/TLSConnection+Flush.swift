@@ -14,14 +14,14 @@ extension TLSConnection {
         _ output: inout OutputQueue, on loop: EventLoop, spending budget: inout TurnBudget
     ) -> OutputQueue.Flush {
         budget.renew(loop)
-        var left = OutputQueue.bytesPerFlush
+        var remaining = OutputQueue.bytesPerFlush
         while let run = output.front {
-            guard left > 0 else { return .turnIsOver }
-            let (result, wanted) = write(run, of: output, atMost: left, from: loop.buffers)
+            guard remaining > 0 else { return .turnIsOver }
+            let (result, wanted) = write(run, of: output, atMost: remaining, from: loop.buffers)
             switch result {
             case .bytes(let count):
                 output.consume(count)
-                left -= count
+                remaining -= count
                 budget.spend(.systemCall)
                 budget.spend(.record, times: count / Self.recordBytes + 1)
                 budget.spend(bytes: count)

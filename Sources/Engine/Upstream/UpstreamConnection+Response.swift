@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPCore
+import Notation
 
 // What an origin answers: heads and bodies, read while the consumer takes them.
 extension UpstreamConnection {
@@ -96,7 +97,7 @@ extension UpstreamConnection {
         rewriting rewritten: inout Buffer?
     ) throws(WireError) -> ParsedHead? {
         let progress = try parser.parse(
-            Span(_unsafeElements: bytes.bindMemory(to: UInt8.self)), answering: context,
+            bytes.octets, answering: context,
             into: &head)
         let received: Int
         switch progress {
@@ -111,9 +112,7 @@ extension UpstreamConnection {
             bytes: received, isInterim: head.isInterim, framing: head.framing,
             keepAlive: head.keepAlive,
             isEventStream: head.isEventStream(
-                in: Span(
-                    _unsafeElements: (rewritten?.readable ?? bytes)
-                        .bindMemory(to: UInt8.self))))
+                in: (rewritten?.readable ?? bytes).octets))
     }
 
     /// Writes a head of bare lines anew, and parses that.
@@ -122,13 +121,13 @@ extension UpstreamConnection {
         _ received: UnsafeRawBufferPointer, into head: inout ResponseHead
     ) throws(WireError) -> Buffer {
         sendsBareLines = true
-        let bytes = Span<UInt8>(_unsafeElements: received.bindMemory(to: UInt8.self))
+        let bytes = received.octets
         let buffer = environment.loop.buffers.take(bytes: BareLineHead.rewrittenBytes(bytes))
         var writer = HeadWriter(buffer.writable)
         BareLineHead.rewrite(bytes, to: &writer)
         buffer.end = writer.count
         let progress = try parser.parse(
-            Span(_unsafeElements: buffer.readable.bindMemory(to: UInt8.self)),
+            buffer.readable.octets,
             answering: context, into: &head)
         guard progress == .complete(headBytes: buffer.count) else { throw .malformedStatusLine }
         return buffer

@@ -178,7 +178,7 @@ extension UpstreamConnection: UpstreamStream {
         output.discard()
         state = .closed
         environment.loop.remove(self, keepingOpen: transport.descriptor)
-        pool.left(self)
+        pool.removed(self)
         return (transport, leftover)
     }
 }

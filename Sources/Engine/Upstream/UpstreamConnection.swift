@@ -235,7 +235,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         }
         if isSending { return idleTime.nextLook(of: streamMilliseconds, at: now) }
         // The first byte's time begins when the last of the request was taken.
-        return idleTime.left(
+        return idleTime.remaining(
             of: part == .head ? times.firstByteMilliseconds : streamMilliseconds, at: now)
     }
 
@@ -263,6 +263,6 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         output.discard()
         environment.loop.remove(self)
         Descriptors.close(transport.descriptor)
-        if wasEstablished { pool.left(self) }
+        if wasEstablished { pool.removed(self) }
     }
 }

@@ -204,7 +204,7 @@ final class UpstreamPool: UpstreamSource {
         environment.metrics.adjust(.open, host: origin.route, by: 1)
         environment.note(origin, nil)
         if connection.hasSpokenUnasked() { return refuse(connection) }
-        offer(connection, isFresh: true)
+        assign(connection, isFresh: true)
     }
 
     /// A server that speaks before it was asked is no HTTP server, or somebody else speaks in its
@@ -229,7 +229,7 @@ final class UpstreamPool: UpstreamSource {
     }
 
     /// Hands a connection to a waiting exchange, or keeps it.
-    private func offer(_ connection: UpstreamConnection, isFresh: Bool) {
+    private func assign(_ connection: UpstreamConnection, isFresh: Bool) {
         let origin = connection.origin
         guard origin.policy.trustGeneration == environment.policy.trustGeneration else {
             environment.metrics.add(.upstreamConnectionsOutdated)
@@ -269,7 +269,7 @@ final class UpstreamPool: UpstreamSource {
             connection.recheck()
             guard connection.state == .idle else { return }
         }
-        offer(connection, isFresh: false)
+        assign(connection, isFresh: false)
     }
 
     /// Closes a connection that is idle; by default for what the connection itself has found.
@@ -288,7 +288,7 @@ final class UpstreamPool: UpstreamSource {
     }
 
     /// An established connection is gone, or no longer the pool's.
-    func left(_ connection: UpstreamConnection) {
+    func removed(_ connection: UpstreamConnection) {
         let origin = connection.origin
         idleOrder.closed(connection)
         origin.open -= 1

@@ -105,7 +105,7 @@ final class AccessLogCore: Sendable {
 
     /// Milliseconds that are left for closing, 0 if none; -1 (without end, to poll) while not
     /// closing.
-    var millisecondsLeft: Int {
+    var remainingMilliseconds: Int {
         let deadline = self.deadline.load(ordering: .relaxed)
         guard deadline != .max else { return -1 }
         return Int(clamping: max(0, deadline - Clock.monotonicMilliseconds()))

@@ -145,7 +145,7 @@ struct AccessLogWriter: ~Copyable {
     /// anew.
     private mutating func waitForFile() -> Wait {
         while true {
-            let milliseconds = core.millisecondsLeft
+            let milliseconds = core.remainingMilliseconds
             guard milliseconds != 0 else { return .timeIsUp }
             var states = [
                 pollfd(fd: file.descriptor, events: Int16(POLLOUT), revents: 0),

@@ -1,6 +1,7 @@
 import Engine
 import EventLoop
 import HTTPCore
+import Notation
 
 // What a client sends: heads and bodies, one exchange after the other.
 extension ClientConnection {
@@ -47,8 +48,7 @@ extension ClientConnection {
         guard let input, !input.isEmpty else { return nil }
         let exchange = self.exchange ?? environment.takeExchange()
         self.exchange = exchange
-        let bytes = input.readable.bindMemory(to: UInt8.self)
-        return try parser.parse(Span(_unsafeElements: bytes), into: &exchange.request)
+        return try parser.parse(input.readable.octets, into: &exchange.request)
     }
 
     private func headIsIncomplete() {

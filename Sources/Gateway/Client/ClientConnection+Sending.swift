@@ -197,7 +197,7 @@ extension ClientConnection: DownstreamStream {
         output = OutputQueue()
         exchange = nil
         state = .closed
-        worker.idleClients.left(self)
+        worker.idleClients.removed(self)
         worker.loop.remove(self, keepingOpen: descriptor)
         return DownstreamHandover(
             transport: transport, leftover: leftover, pending: pending,

@@ -264,7 +264,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         output.discard()
         worker.loop.remove(self)
         Descriptors.close(descriptor)
-        worker.idleClients.left(self)
+        worker.idleClients.removed(self)
         worker.clientLeft(account, handingOver: handsOver)
     }
 }

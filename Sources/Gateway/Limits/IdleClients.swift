@@ -19,7 +19,7 @@ struct IdleClients {
     }
 
     /// A connection is gone, or no longer a client's of HTTP.
-    mutating func left(_ connection: ClientConnection) {
+    mutating func removed(_ connection: ClientConnection) {
         guard let place = connection.share else { return }
         all.closed(connection)
         place.share.idle.closed(place)

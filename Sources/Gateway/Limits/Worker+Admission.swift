@@ -148,7 +148,7 @@ extension Worker {
         let key = request.client.map { ObjectIdentifier($0) }
         var line = newcomers.removeValue(forKey: key) ?? FIFO()
         var places = request.grantedCount
-        var left = FIFO<Newcomer>()
+        var waiting = FIFO<Newcomer>()
         // Those at the head of the line whom the question was asked for; more came since.
         var unserved = 0
         for position in 0..<line.count {
@@ -157,12 +157,12 @@ extension Worker {
                 places -= 1
                 admit(newcomer)
             } else if !findsPlace(newcomer, request) {
-                left.append(newcomer)
+                waiting.append(newcomer)
                 if position < request.wantedCount { unserved += 1 }
             }
         }
         for _ in 0..<places { giveBackPlaces(request.client) }
-        goOn(left, unserved: unserved, after: request)
+        goOn(waiting, unserved: unserved, after: request)
     }
 
     /// Looks once more on this worker for one that nobody had a place for.
@@ -189,12 +189,12 @@ extension Worker {
         return true
     }
 
-    /// What becomes of those who are left: `unserved` of them have been asked for in vain.
+    /// What becomes of those who have no place yet: `unserved` of them have been asked for in vain.
     private func goOn(_ waiting: FIFO<Newcomer>, unserved: Int, after request: RoomRequest) {
-        var (left, unserved) = (waiting, unserved)
+        var (line, unserved) = (waiting, unserved)
         let isFirstStage = request.client == nil && request.stage == .idle
         while unserved > 0, isFirstStage ? makesRoom(.stalled) : true,
-            let newcomer = left.popFirst()
+            let newcomer = line.popFirst()
         {
             unserved -= 1
             if isFirstStage {
@@ -205,12 +205,12 @@ extension Worker {
                 turnAway(newcomer)
             }
         }
-        guard !left.isEmpty else { return }
-        newcomers[request.client.map { ObjectIdentifier($0) }] = left
+        guard !line.isEmpty else { return }
+        newcomers[request.client.map { ObjectIdentifier($0) }] = line
         if unserved > 0 {
             askForRoom(.stalled, of: nil, wanted: unserved)
         } else {
-            askForRoom(.idle, of: request.client, wanted: left.count)
+            askForRoom(.idle, of: request.client, wanted: line.count)
         }
     }
 }

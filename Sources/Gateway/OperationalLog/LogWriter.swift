@@ -31,10 +31,10 @@ struct LogWriter: ~Copyable {
             case .wrote(let count): start += count
             case .failed: break loop
             case .wouldBlock:
-                let left = log.millisecondsLeft ?? Self.patienceMilliseconds
-                guard left > 0 else { break loop }
+                let remaining = log.remainingMilliseconds ?? Self.patienceMilliseconds
+                guard remaining > 0 else { break loop }
                 var state = pollfd(fd: file.descriptor, events: Int16(POLLOUT), revents: 0)
-                _ = poll(&state, 1, Int32(clamping: min(left, Self.patienceMilliseconds)))
+                _ = poll(&state, 1, Int32(clamping: min(remaining, Self.patienceMilliseconds)))
             }
         }
         return UInt64(bytes[..<start].count(where: { $0 == UInt8(ascii: "\n") }))

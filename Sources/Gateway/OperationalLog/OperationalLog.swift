@@ -180,7 +180,7 @@ package final class OperationalLog: Sendable {
     }
 
     /// How long the thread may still wait for the file; nil: as long as it takes.
-    var millisecondsLeft: Int64? {
+    var remainingMilliseconds: Int64? {
         state.withLock { $0.deadline }.map { max(0, $0 - Clock.monotonicMilliseconds()) }
     }
 

@@ -1,0 +1,11 @@
+extension UnsafeRawBufferPointer {
+    /// The memory's bytes as a span, which lives as long as the expression that the pointer is read
+    /// from: the one place where memory of the gateway's own keeping becomes a span.
+    @inline(__always)
+    package var octets: Span<UInt8> {
+        @_lifetime(borrow self) get {
+            let span = Span<UInt8>(_unsafeElements: bindMemory(to: UInt8.self))
+            return _overrideLifetime(span, borrowing: self)
+        }
+    }
+}

@@ -143,8 +143,18 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
 
     // MARK: One exchange
 
-    /// Gives the connection to a consumer.
-    func begin(_ consumer: any UpstreamConsumer) {
+    /// Streams that it can carry at once: in HTTP/1.1 one request follows the other's response
+    /// (RFC 9112 §9.3).
+    var capacity: Int { 1 }
+    private var streamCount: Int { state == .active ? 1 : 0 }
+    /// It is established, and another stream can be opened on it.
+    var hasRoom: Bool {
+        (state == .idle || state == .active) && streamCount < capacity
+    }
+
+    /// Opens a stream for a consumer, whose it is until the response has ended or one side gives
+    /// up.
+    func open(for consumer: any UpstreamConsumer) -> any UpstreamStream {
         self.consumer = consumer
         state = .active
         part = .head
@@ -158,6 +168,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         headIsUnflushed = false
         environment.loop.setDeadline(self, after: nil)
         environment.loop.setQuiet(self, false)
+        return self
     }
 
     // MARK: Events

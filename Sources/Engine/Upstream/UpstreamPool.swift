@@ -32,9 +32,7 @@ final class UpstreamPool: UpstreamSource {
             if environment.traces {
                 traceReuse(connection, consumer, idleSince: connection.idleSince)
             }
-            connection.begin(consumer)
-            consumer.upstreamReady(connection)
-            return
+            return consumer.upstreamReady(connection.open(for: consumer))
         }
         let mayConnect = takePlaces(origin)
         guard mayConnect || mayWait(origin) else {
@@ -107,7 +105,7 @@ final class UpstreamPool: UpstreamSource {
         let checked = checked || environment.loop.mayHaveMoreEvents
         while let connection = origin.idle.popLast() {
             countIdle(-1, origin)
-            guard connection.state == .idle else { continue }
+            guard connection.hasRoom else { continue }
             if !checked || connection.transport.isQuiet {
                 return connection
             }
@@ -228,7 +226,7 @@ final class UpstreamPool: UpstreamSource {
         forgetIfUnused(origin)
     }
 
-    /// Hands a connection to a waiting exchange, or keeps it.
+    /// Hands the streams of a connection to exchanges that wait, or keeps it.
     private func assign(_ connection: UpstreamConnection, isFresh: Bool) {
         let origin = connection.origin
         guard origin.policy.trustGeneration == environment.policy.trustGeneration else {
@@ -238,12 +236,15 @@ final class UpstreamPool: UpstreamSource {
         }
         // A new one was made for an exchange that waits here.
         let isOurs = isFresh || origin.waiters.isEmpty || !givesWay(origin)
-        if isOurs, let consumer = takeWaiter(origin, isFresh: isFresh, .connection) {
+        var isGiven = false
+        while connection.hasRoom, isOurs,
+            let consumer = takeWaiter(origin, isFresh: isFresh, .connection)
+        {
             if environment.traces, !isFresh { traceReuse(connection, consumer) }
-            connection.begin(consumer)
-            consumer.upstreamReady(connection)
-            return
+            isGiven = true
+            consumer.upstreamReady(connection.open(for: consumer))
         }
+        if isGiven { return }
         leaveLineIfNobodyWaits(origin)
         // Who still waits wants one that carried nothing before, or waits elsewhere: at another
         // origin or on another environment. Then this one makes room.

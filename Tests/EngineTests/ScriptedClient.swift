@@ -300,7 +300,18 @@ final class ScriptedClient: DownstreamStream {
         if !isDriving, world.random.chance(30) { world.beginNext(on: self) }
     }
 
-    func handOver(after head: consuming HeadDraft) -> DownstreamHandover? { nil }
+    func handOver(after head: consuming HeadDraft) -> DownstreamHandover? {
+        check(self.head == nil && exchange != nil, "handed over behind a final head")
+        world.note("handed over", index, number)
+        guard let transport = world.makeTransport() else { return nil }
+        exchange = nil
+        headBuffer = nil
+        upload = nil
+        output.removeAll()
+        world.ended(.switched)
+        return DownstreamHandover(
+            transport: transport, leftover: nil, pending: OutputQueue(), closed: {})
+    }
 
     private func checkContent() {
         guard let head, let request, head.isWritten else { return }

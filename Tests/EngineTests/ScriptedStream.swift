@@ -22,17 +22,19 @@ final class ScriptedStream: UpstreamStream {
     /// What the client sent; nil for an exchange in the background.
     let request: SimulatedRequest?
     let number: Int
-    /// The step in which it was handed out.
-    private let handedOut: Int
+    private let handedOut: SimulatedAttempt
 
     // What it was sent.
     private var part = Part.request
     private var method = Method.get
     private var framing = BodyFraming.none
+    private var asksForUpgrade = false
     private var head: [UInt8] = []
     private var output: [(UnsafeRawBufferPointer, Buffer)] = []
     private var content: [UInt8] = []
     private var requestHasEnded = false
+    /// What stages add to the content.
+    private var staged: [UInt8] = []
 
     // What it answers.
     private var answer: Representation?
@@ -47,7 +49,8 @@ final class ScriptedStream: UpstreamStream {
         self.consumer = consumer
         self.wasReused = wasReused
         endpoint = source.world.peer
-        handedOut = source.world.stepNumber
+        handedOut = SimulatedAttempt(
+            step: source.world.stepNumber, trust: consumer.origin?.policy.trustGeneration)
         request = source.world.request(of: consumer)
         number = request?.number ?? -1
     }
@@ -81,8 +84,13 @@ final class ScriptedStream: UpstreamStream {
         self.head = Array(head.readable)
         method = request.method
         framing = request.framing
+        asksForUpgrade = request.asksForUpgrade
         part = .head
-        check(framing == (self.request?.framing ?? .none), "another framing than the client's")
+        check(asksForUpgrade == (self.request?.asksForUpgrade ?? false), "another protocol")
+        let staging = self.request?.requestStaging
+        staged = staging?.isAppending ?? false ? [SimulatedStaging.appended] : []
+        let expected = staged.isEmpty ? self.request?.framing ?? .none : .chunked
+        check(framing == expected, "another framing than the client's")
         checkHead()
         return true
     }
@@ -124,11 +132,10 @@ final class ScriptedStream: UpstreamStream {
         }
         guard let request else { return check(content.isEmpty, "content of nobody's") }
         guard count > 0 || requestIsSent else { return }
-        check(content.count <= request.content.count, "more content than the client has sent")
-        check(request.content.starts(with: content), "other content than the client's")
-        if requestIsSent {
-            check(content.count == request.content.count, "content ended too early")
-        }
+        let expected = staged.isEmpty ? request.content : request.content + staged
+        check(content.count <= expected.count, "more content than the client has sent")
+        check(expected.starts(with: content), "other content than the client's")
+        if requestIsSent { check(content.count == expected.count, "content ended too early") }
     }
 
     func resume() {
@@ -147,8 +154,9 @@ final class ScriptedStream: UpstreamStream {
     }
 
     func handOver() -> (transport: Transport, leftover: Buffer?) {
-        world.fail("handed over, and nobody asked to switch")
-        return (Transport(descriptor: -1), nil)
+        check(consumer != nil && asksForUpgrade, "handed over, and nobody asked to switch")
+        leave()
+        return (world.makeTransport() ?? Transport(descriptor: -1), nil)
     }
 
     private func leave() {
@@ -182,7 +190,12 @@ final class ScriptedStream: UpstreamStream {
         case .head:
             // Some answer before they have read all.
             guard requestIsSent || world.random.chance(world.isSettling ? 2 : 10) else { return }
-            if world.random.chance(8) {
+            if asksForUpgrade, world.random.chance(60) {
+                world.note("switches protocols", 0, number)
+                send(
+                    head: "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                        + "Upgrade: websocket\r\n\r\n", to: consumer)
+            } else if world.random.chance(8) {
                 sendInterim(to: consumer)
             } else {
                 answer(consumer)
@@ -226,7 +239,9 @@ final class ScriptedStream: UpstreamStream {
         var parser = ResponseHeadParser()
         guard
             case .complete(bytes.count)? = try? parser.parse(
-                bytes.span, answering: ResponseContext(method: method), into: &consumer.response)
+                bytes.span,
+                answering: ResponseContext(method: method, allowsSwitch: asksForUpgrade),
+                into: &consumer.response)
         else { return world.fail("a server's head is not parsed:\n\(text)") }
         bytes.withUnsafeMutableBytes { memory in
             consumer.upstreamHead(UnsafeRawBufferPointer(memory))
@@ -237,7 +252,7 @@ final class ScriptedStream: UpstreamStream {
     private func answer(_ consumer: Exchange) {
         hasAnswered = true
         let reply = head.withUnsafeBytes {
-            world.reply(to: request, head: $0, method: method, askedAt: handedOut)
+            world.reply(to: request, head: $0, method: method, handedOut)
         }
         world.note("answers", reply.status, number)
         answer = reply.content

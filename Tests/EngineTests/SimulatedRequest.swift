@@ -20,11 +20,16 @@ final class SimulatedRequest {
     private(set) var isConditional = false
     private(set) var hasRange = false
     private(set) var asksForTrailers = false
+    /// It asks to leave HTTP.
+    private(set) var asksForUpgrade = false
     /// What answers it may not be given to others.
     private(set) var isPrivate = false
 
     /// The step in which it began.
     var began = 0
+    /// What the stages do that were chosen for it and for its response last; nil: there are none.
+    var requestStaging: SimulatedStaging?
+    var responseStaging: SimulatedStaging?
     /// How often the configuration had been loaded anew by then.
     var reloads = 0
     /// What its own streams brought.
@@ -113,6 +118,11 @@ final class SimulatedRequest {
             connection.append("TE")
             asksForTrailers = true
         }
+        if version == "1.1", method == "GET", world.random.chance(2) {
+            text += "Upgrade: websocket\r\n"
+            connection.append("Upgrade")
+            asksForUpgrade = content.isEmpty
+        }
         if world.random.chance(5) { connection.append("close") }
         if !connection.isEmpty {
             text += "Connection: \(connection.joined(separator: ", "))\r\n"
@@ -156,10 +166,12 @@ final class Representation {
     /// The variant that it is chosen for; nil: all.
     let variant: Int?
     let trailers: TrailerSection?
+    /// It has an entity tag.
+    let hasTag: Bool
     /// The latest step in which a request was sent that it, or its confirmation, answered.
     var asked = -1
     /// The policies under which it was obtained.
-    var trusts: [UInt64] = []
+    var trusts: [UInt64?] = []
 
     init(
         _ world: SimulatedWorld, number: Int, url: Int, status: Int, isPrivate: Bool,
@@ -200,7 +212,8 @@ final class Representation {
         let varies = world.random.chance(15)
         self.variant = varies ? variant : nil
         var text = "X-Id: \(number)\r\nCache-Control: \(control)\r\n"
-        if status == 200, world.random.chance(85) { text += "ETag: \"\(number)\"\r\n" }
+        hasTag = status == 200 && world.random.chance(85)
+        if hasTag { text += "ETag: \"\(number)\"\r\n" }
         if varies { text += "Vary: X-Vary\r\n" }
         if world.random.chance(50) { text += "Content-Type: text/plain\r\n" }
         fields = text

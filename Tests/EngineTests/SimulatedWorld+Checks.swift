@@ -4,12 +4,45 @@ import Metrics
 
 @testable import Engine
 
+/// The states of an exchange, to be counted.
+enum SimulatedState: Int, CaseIterable {
+    case ended, routing, loading, waiting, gathering, connecting, requesting, discarding
+    case holding, responding, serving, finishing, opening, tunnelling
+
+    init(_ step: Exchange.State.Step) {
+        switch step {
+        case .ended: self = .ended
+        case .routing: self = .routing
+        case .loading: self = .loading
+        case .waiting: self = .waiting
+        case .gathering: self = .gathering
+        case .connecting: self = .connecting
+        case .requesting: self = .requesting
+        case .discarding: self = .discarding
+        case .holding: self = .holding
+        case .responding: self = .responding
+        case .serving: self = .serving
+        case .finishing: self = .finishing
+        case .opening: self = .opening
+        case .tunnelling: self = .tunnelling
+        }
+    }
+
+    /// Those that a world gets to and stays in: there is no disk, nothing is connected to, and what
+    /// is discarded has no content.
+    static let reachable: [SimulatedState] = [
+        .waiting, .gathering, .connecting, .requesting, .holding, .responding, .serving,
+        .finishing,
+    ]
+}
+
 // What must hold: after each step, at the end of each response, and at the end of a world.
 extension SimulatedWorld {
     /// Who has a stream is in a state that has one, and the other way round.
     func checkStep() {
         for client in clients {
             guard let exchange = client.exchange else { continue }
+            seen[SimulatedState(exchange.state.step).rawValue] += 1
             if exchange.client !== client { fail("a client's exchange is another's") }
             if case .connecting = exchange.state.step,
                 !upstreams.waits.contains(where: { $0.consumer === exchange })
@@ -80,6 +113,9 @@ extension SimulatedWorld {
             expected = sent.body[part]
         } else if head.status != sent.status {
             fail("request \(request.number): status \(head.status), and \(sent.status) was sent")
+        }
+        if head.framing == .streamed, request.responseStaging?.isAppending ?? false {
+            expected += [SimulatedStaging.appended]
         }
         if isComplete ? !expected.elementsEqual(received) : !expected.starts(with: received) {
             fail(

@@ -10,14 +10,22 @@ struct SimulatedReply {
     let content: Representation?
 }
 
+/// When a stream was handed out, and under which policy.
+struct SimulatedAttempt {
+    let step: Int
+    /// The generation of what its origin is trusted by.
+    let trust: UInt64?
+}
+
 // The servers: what they have, and what they say about it.
 extension SimulatedWorld {
     /// - Parameters:
     ///   - request: what the client sent; nil in the background.
     ///   - head: the request's, as the server got it.
-    ///   - askedAt: the step in which the stream was handed out.
+    ///   - attempt: when the stream was handed out, and under which policy.
     func reply(
-        to request: SimulatedRequest?, head: UnsafeRawBufferPointer, method: Method, askedAt: Int
+        to request: SimulatedRequest?, head: UnsafeRawBufferPointer, method: Method,
+        _ attempt: SimulatedAttempt
     ) -> SimulatedReply {
         let named = ReceivedHead.value("\r\nx-request: ", in: head)
             .flatMap { ReceivedHead.number(in: head, at: $0) }
@@ -29,38 +37,38 @@ extension SimulatedWorld {
         let isPrivate =
             request?.isPrivate ?? (ReceivedHead.value("\r\nauthorization: ", in: head) != nil)
         guard method == .get || method == .head, !isPrivate else {
-            return privateReply(to: asked, method, askedAt)
+            return privateReply(to: asked, method, attempt)
         }
         if random.chance(10) {
             return send(
                 makeRepresentation(
                     of: asked.url, status: random.pick([500, 503]), isPrivate: false,
-                    variant: asked.variant), to: request, askedAt)
+                    variant: asked.variant), to: request, method, attempt)
         }
         let tags = Self.entityTags(head)
         if let current = urls[asked.url].current.map({ representations[$0] }),
             tags.contains(current.number), current.variant ?? asked.variant == asked.variant,
             random.chance(85)
         {
-            return notModified(current, askedAt)
+            return notModified(current, attempt)
         }
-        if random.chance(2) {
+        if random.chance(4) {
             request?.gotOddNotModified = true
             return SimulatedReply(
                 status: 304, head: "HTTP/1.1 304 Not Modified\r\nETag: \"none\"\r\n\r\n",
                 content: nil)
         }
-        return send(current(of: asked), to: request, askedAt)
+        return send(current(of: asked), to: request, method, attempt)
     }
 
     private func privateReply(
-        to request: SimulatedRequest, _ method: Method, _ askedAt: Int
+        to request: SimulatedRequest, _ method: Method, _ attempt: SimulatedAttempt
     ) -> SimulatedReply {
         let status = random.pick([200, 200, 200, 204, 404, 500])
         let made = makeRepresentation(
             of: request.url, status: status, isPrivate: true, variant: request.variant)
         if !request.isSafe, status < 400 { urls[request.url].current = nil }
-        return send(made, to: request, askedAt)
+        return send(made, to: request, method, attempt)
     }
 
     /// What there is for a request, a new version of it at times.
@@ -77,9 +85,10 @@ extension SimulatedWorld {
     }
 
     private func send(
-        _ content: Representation, to request: SimulatedRequest?, _ askedAt: Int
+        _ content: Representation, to request: SimulatedRequest?, _ method: Method,
+        _ attempt: SimulatedAttempt
     ) -> SimulatedReply {
-        note(askedAt, content)
+        note(attempt, content)
         request?.brought.append(content.number)
         var head = "HTTP/1.1 \(content.status) X\r\n\(content.fields)"
         switch content.framing {
@@ -87,21 +96,24 @@ extension SimulatedWorld {
         case .chunked: head += "Transfer-Encoding: chunked\r\n"
         case .none, .untilClose: break
         }
+        // Without a validator a HEAD would be taken for news about whatever is stored.
+        if method == .head, !content.hasTag { head += "ETag: \"\(content.number)\"\r\n" }
         return SimulatedReply(status: content.status, head: head + "\r\n", content: content)
     }
 
-    private func notModified(_ content: Representation, _ askedAt: Int) -> SimulatedReply {
-        note(askedAt, content)
+    private func notModified(_ content: Representation, _ attempt: SimulatedAttempt)
+        -> SimulatedReply
+    {
+        note(attempt, content)
         var head = "HTTP/1.1 304 Not Modified\r\nETag: \"\(content.number)\"\r\n"
         if content.variant != nil { head += "Vary: X-Vary\r\n" }
         if random.chance(50) { head += "Cache-Control: max-age=\(random.below(4))\r\n" }
         return SimulatedReply(status: 304, head: head + "\r\n", content: nil)
     }
 
-    private func note(_ askedAt: Int, _ content: Representation) {
-        content.asked = max(content.asked, askedAt)
-        let trust = environment.policy.trustGeneration
-        if !content.trusts.contains(trust) { content.trusts.append(trust) }
+    private func note(_ attempt: SimulatedAttempt, _ content: Representation) {
+        content.asked = max(content.asked, attempt.step)
+        if !content.trusts.contains(attempt.trust) { content.trusts.append(attempt.trust) }
     }
 
     /// A head has gone to the exchange that asked.

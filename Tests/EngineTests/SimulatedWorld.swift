@@ -1,5 +1,6 @@
 import Activity
 import Addressing
+import CLinux
 import CacheStore
 import EventLoop
 import HTTPCore
@@ -10,7 +11,7 @@ import Metrics
 
 /// How what a client asked for ended.
 enum SimulatedEnding: Int, CaseIterable {
-    case complete, ownReply, cut, clientWent
+    case complete, ownReply, cut, clientWent, switched
 }
 
 /// An environment with scripted clients before it and scripted servers behind it, driven by one
@@ -39,6 +40,7 @@ final class SimulatedWorld {
     var urls: [SimulatedURL] = []
     private(set) var clients: [ScriptedClient] = []
     private(set) var upstreams: ScriptedUpstreams!
+    private var stages: SimulatedStages?
 
     private let quota: Int
     private var requests: [SimulatedRequest] = []
@@ -53,6 +55,8 @@ final class SimulatedWorld {
     private(set) var isSettling = false
     private(set) var violation: String?
     private(set) var journal = Journal()
+    /// How often an exchange was seen in each state after a step.
+    var seen = [Int](repeating: 0, count: SimulatedState.allCases.count)
     private(set) var endings = [Int](repeating: 0, count: SimulatedEnding.allCases.count)
 
     struct WeakExchange {
@@ -96,6 +100,11 @@ final class SimulatedWorld {
             metrics: metrics, upstreams: link)
         upstreams = ScriptedUpstreams(self)
         link.target = upstreams
+        if random.chance(40) {
+            let made = SimulatedStages(self)
+            stages = made
+            environment.bodyStages = made
+        }
         try environment.start()
         makeURLs()
         for index in 0..<(2 + random.below(7)) {
@@ -151,6 +160,7 @@ final class SimulatedWorld {
     // MARK: Who is who
 
     func noteExchange(_ exchange: Exchange) {
+        seen[SimulatedState(exchange.state.step).rawValue] += 1
         if !exchanges.contains(where: { $0.exchange === exchange }) {
             exchanges.append(WeakExchange(exchange: exchange))
         }
@@ -169,6 +179,15 @@ final class SimulatedWorld {
     }
 
     func number(of exchange: Exchange) -> Int { request(of: exchange)?.number ?? -1 }
+
+    /// The near end of a connection whose far end is closed already: a relay has little to do.
+    func makeTransport() -> Transport? {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }
+        close(ends[1])
+        return Transport(descriptor: ends[0])
+    }
 
     // MARK: What happens
 
@@ -207,8 +226,8 @@ final class SimulatedWorld {
         case 45..<72: if !upstreams.stepStream() { turn(0) }
         case 72..<80: if !upstreams.step() { turn(0) }
         case 80..<93: turn(Int64(random.below(20)))
-        case 93..<96: for _ in 0...random.below(6) { turn(Int64(random.below(1000))) }
-        case 96: if random.chance(30) { reload() }
+        case 93..<95: for _ in 0...random.below(4) { turn(Int64(random.below(1000))) }
+        case 95: if random.chance(40) { reload() }
         default: reachDeadline()
         }
         checkStep()
@@ -219,6 +238,7 @@ final class SimulatedWorld {
         loop.turn(waitingAtMost: 0)
     }
 
+    /// A configuration is loaded.
     private func reload() {
         let policy = random.pick(SimulationPolicies.all)
         note("reload", 0, Int(policy.generation))
@@ -241,6 +261,14 @@ final class SimulatedWorld {
         }
     }
 
+    private var allAreOver: Bool {
+        exchanges.allSatisfy { held in
+            guard let exchange = held.exchange else { return true }
+            if case .ended = exchange.state.step { return true }
+            return false
+        }
+    }
+
     /// Lets everything come to its end.
     private func settle() {
         isSettling = true
@@ -255,10 +283,10 @@ final class SimulatedWorld {
             if clients.allSatisfy(\.isIdle), upstreams.waits.isEmpty, upstreams.streams.isEmpty {
                 // What was put off.
                 for _ in 0..<3 { turn(1) }
-                if clients.allSatisfy(\.isIdle), upstreams.streams.isEmpty { return }
+                if clients.allSatisfy(\.isIdle), upstreams.streams.isEmpty, allAreOver { return }
             }
         }
-        let open = clients.compactMap(\.exchange).map {
+        let open = exchanges.compactMap(\.exchange).map {
             "\(number(of: $0)) is \($0.state.name)"
         }
         fail("it does not come to an end: \(open), \(upstreams.streams.count) streams")

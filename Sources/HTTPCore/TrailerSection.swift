@@ -21,6 +21,19 @@ extension HeadWriter {
             dropsNominated: false)
     }
 
+    /// Appends the line before a chunk's data (RFC 9112 §7.1).
+    package mutating func appendChunkSize(_ count: Int) {
+        append(hex: UInt64(count))
+        appendLineEnd()
+    }
+
+    /// Appends the last chunk with the trailers that may go on, and the end of the message.
+    package mutating func appendLastChunk(_ trailers: TrailerSection) {
+        append("0\r\n")
+        appendForwardedFields(trailers)
+        appendLineEnd()
+    }
+
     /// Appends Via with the version of the message as it was received (RFC 9110 §7.6.3).
     @inline(__always)
     package mutating func appendVia(received version: HTTPVersion) {

@@ -57,8 +57,7 @@ extension UpstreamConnection: UpstreamStream {
         guard isChunked else { return queue(content, owner: owner) }
         let line = environment.loop.buffers.take(bytes: 24)
         var writer = HeadWriter(line.writable)
-        writer.append(hex: UInt64(content.count))
-        writer.appendLineEnd()
+        writer.appendChunkSize(content.count)
         line.end = writer.count
         queue(line.readable, owner: line)
         queue(content, owner: owner)
@@ -75,9 +74,7 @@ extension UpstreamConnection: UpstreamStream {
         guard let trailers else { return queue("0\r\n\r\n") }
         let end = environment.loop.buffers.take(bytes: trailers.bytes.count + 8)
         var writer = HeadWriter(end.writable)
-        writer.append("0\r\n")
-        writer.appendForwardedFields(trailers)
-        writer.appendLineEnd()
+        writer.appendLastChunk(trailers)
         end.end = writer.count
         queue(end.readable, owner: end)
     }

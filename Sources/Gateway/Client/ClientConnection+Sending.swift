@@ -90,8 +90,7 @@ extension ClientConnection: DownstreamStream {
         if output.isEmpty { heads.clear() }
         if heads.writable.count < 20 { return replaceChunkHeads(count) }
         var writer = HeadWriter(heads.writable)
-        writer.append(hex: UInt64(count))
-        writer.appendLineEnd()
+        writer.appendChunkSize(count)
         output.append(
             UnsafeRawBufferPointer(
                 start: heads.memory.baseAddress.map { $0 + heads.end },
@@ -113,9 +112,7 @@ extension ClientConnection: DownstreamStream {
         guard let trailers else { return output.append("0\r\n\r\n") }
         let end = worker.loop.buffers.take(bytes: trailers.bytes.count + 8)
         var writer = HeadWriter(end.writable)
-        writer.append("0\r\n")
-        writer.appendForwardedFields(trailers)
-        writer.appendLineEnd()
+        writer.appendLastChunk(trailers)
         end.end = writer.count
         output.append(end.readable, owner: end)
     }

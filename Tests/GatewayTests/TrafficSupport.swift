@@ -26,9 +26,19 @@ extension StillWorker {
             access: { destinations: { allow: [127.0.0.0/8] }, connectPorts: \(ports) }
             \(more)
             """, store: store)
-        // Takes in what other threads tell it.
-        try still.worker.environment.start()
+        store == nil ? try still.receivePlaces() : try still.worker.environment.start()
         return still
+    }
+
+    /// Takes in what environments tell each other about places, and nothing of what the resolver
+    /// says: tests play its answers.
+    private func receivePlaces() throws {
+        let environment = worker.environment
+        let receiver = MailboxReceiver(environment.mailbox) { [unowned environment] in
+            if case .placeGranted(let limit) = $0 { environment.pool?.placeGranted(limit) }
+        }
+        try environment.loop.add(
+            receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
     }
 
     /// Turns the loop until a condition holds; records an issue if it does not.

@@ -33,6 +33,30 @@ struct WorkerLifeTests {
         #expect(worker == nil)
     }
 
+    /// Connections to servers and their pool know each other, some even when they are closed.
+    @Test(arguments: [true, false])
+    func norDoConnectionsToServers(thatAreClosed areClosed: Bool) throws {
+        weak var worker: Worker?
+        weak var environment: Environment?
+        weak var pool: UpstreamPool?
+        do {
+            let still = try StillWorker.reachingLoopback()
+            (worker, environment, pool) = (still.worker, still.worker.environment, still.pool)
+            let server = try ScriptedServer()
+            let (consumer, peer) = try still.exchange(server)
+            still.answer(consumer, from: peer)
+            if areClosed {
+                peer.close()
+                still.turn(until: "it is closed") {
+                    still.worker.metrics.value(.upstreamConnectionsOpen) == 0
+                }
+            }
+        }
+        #expect(worker == nil)
+        #expect(environment == nil)
+        #expect(pool == nil)
+    }
+
     /// Its share of the worker's connections does not outlive the last of them.
     @Test func norDoClientsThatCameAndWent() throws {
         weak var worker: Worker?

@@ -189,6 +189,8 @@ package final class Environment {
     /// Lets go of what refers to the environment.
     package func close() {
         freeExchanges = []
+        flights = FlightTable()
+        pool?.close()
         receiver = nil
         host = nil
         site = nil

@@ -348,4 +348,13 @@ final class UpstreamPool: UpstreamSource {
             connection.close()
         }
     }
+
+    /// Lets go of what refers to the pool: connections, some of which are closed already.
+    func close() {
+        operations = [:]
+        starved = FIFO()
+        idleOrder = IdleOrder()
+        byLimit = [:]
+        questions = [:]
+    }
 }

@@ -31,7 +31,9 @@ struct SimulationRandom {
     mutating func pick<T>(_ values: [T]) -> T { values[below(values.count)] }
 
     mutating func bytes(_ count: Int) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: count) { memory, written in
+        // The storage of all empty arrays is one, and would be written to.
+        guard count > 0 else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: count) { memory, written in
             var word: UInt64 = 0
             for index in 0..<count {
                 if index & 7 == 0 { word = next() }

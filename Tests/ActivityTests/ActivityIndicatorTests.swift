@@ -35,8 +35,7 @@ struct Display {
 
 @Suite("Activity indicator: the rules in words")
 struct ActivityIndicatorTests {
-    @Test("a request shorter than the activation delay is never shown")
-    func shortRequest() {
+    @Test func `a request shorter than the activation delay is never shown`() {
         var display = Display()
         display.perform { $0.begin() }
         display.perform { $0.end() }
@@ -45,8 +44,7 @@ struct ActivityIndicatorTests {
         #expect(display.indicator.state == .notActive)
     }
 
-    @Test("a request longer than the activation delay is shown, and hidden after its end")
-    func longRequest() {
+    @Test func `a request longer than the activation delay is shown, and hidden after its end`() {
         var display = Display()
         display.perform { $0.begin() }
         display.fire()
@@ -57,8 +55,7 @@ struct ActivityIndicatorTests {
         #expect(display.changes == [true, false])
     }
 
-    @Test("two overlapping requests show and hide once")
-    func overlapping() {
+    @Test func `two overlapping requests show and hide once`() {
         var display = Display()
         display.perform { $0.begin() }
         display.fire()
@@ -69,8 +66,7 @@ struct ActivityIndicatorTests {
         #expect(display.changes == [true, false])
     }
 
-    @Test("a request within the completion delay keeps it shown")
-    func gap() {
+    @Test func `a request within the completion delay keeps it shown`() {
         var display = Display()
         display.perform { $0.begin() }
         display.fire()
@@ -83,8 +79,7 @@ struct ActivityIndicatorTests {
         #expect(display.changes == [true, false])
     }
 
-    @Test("another request in place of the first counts when the activation delay is over")
-    func replacedWhileDelaying() {
+    @Test func `another request in place of the first counts when the activation delay is over`() {
         var display = Display()
         display.perform { $0.begin() }
         display.perform { $0.end() }
@@ -93,8 +88,7 @@ struct ActivityIndicatorTests {
         #expect(display.changes == [true])
     }
 
-    @Test("the count never goes below zero")
-    func floor() {
+    @Test func `the count never goes below zero`() {
         var display = Display()
         display.perform { $0.end() }
         #expect(display.indicator.count == 0)
@@ -105,8 +99,7 @@ struct ActivityIndicatorTests {
         #expect(display.indicator.count == 0)
     }
 
-    @Test("an observed count acts when it changes and not otherwise")
-    func observed() {
+    @Test func `an observed count acts when it changes and not otherwise`() {
         var indicator = ActivityIndicator()
         #expect(indicator.observe(count: 0) == .none)
         #expect(indicator.observe(count: 3).timer == .start(milliseconds: 1000))
@@ -116,8 +109,7 @@ struct ActivityIndicatorTests {
         #expect(indicator.observe(count: 0).timer == .start(milliseconds: 170))
     }
 
-    @Test("configured delays are those of the timers")
-    func configuredDelays() {
+    @Test func `configured delays are those of the timers`() {
         let delays = ActivityDelays(activationMilliseconds: 5, completionMilliseconds: 7)
         var indicator = ActivityIndicator(delays: delays)
         #expect(indicator.begin().timer == .start(milliseconds: 5))
@@ -125,8 +117,8 @@ struct ActivityIndicatorTests {
         #expect(indicator.end().timer == .start(milliseconds: 7))
     }
 
-    @Test("disabling resets from every state", arguments: 0..<4)
-    func disabling(steps: Int) {
+    @Test(arguments: 0..<4)
+    func `disabling resets from every state`(steps: Int) {
         var display = Display()
         if steps > 0 { display.perform { $0.begin() } }
         if steps > 1 { display.fire() }
@@ -138,8 +130,7 @@ struct ActivityIndicatorTests {
         #expect(display.changes == (wasVisible ? [true, false] : []))
     }
 
-    @Test("while disabled, requests have no effect, but are counted for the time after")
-    func whileDisabled() {
+    @Test func `while disabled, requests have no effect, but are counted for the time after`() {
         var display = Display(ActivityIndicator(isEnabled: false))
         display.perform { $0.begin() }
         display.perform { $0.begin() }
@@ -151,8 +142,7 @@ struct ActivityIndicatorTests {
         #expect(display.isTimerRunning)
     }
 
-    @Test("enabling or disabling twice does nothing the second time")
-    func idempotent() {
+    @Test func `enabling or disabling twice does nothing the second time`() {
         var indicator = ActivityIndicator()
         #expect(indicator.setEnabled(true) == .none)
         _ = indicator.begin()
@@ -160,8 +150,7 @@ struct ActivityIndicatorTests {
         #expect(indicator.setEnabled(false) == .none)
     }
 
-    @Test("transitions count the states entered")
-    func transitions() {
+    @Test func `transitions count the states entered`() {
         var display = Display()
         display.perform { $0.begin() }
         display.fire()
@@ -175,8 +164,8 @@ struct ActivityIndicatorTests {
         #expect(counts == [1, 1, 2, 2])
     }
 
-    @Test("whatever happens, timers and visibility stay consistent", arguments: 0..<20)
-    func randomWalk(seed: UInt64) {
+    @Test(arguments: 0..<20)
+    func `whatever happens, timers and visibility stay consistent`(seed: UInt64) {
         var display = Display()
         var random = seed &* 0x9E37_79B9_7F4A_7C15 | 1
         for _ in 0..<2000 {

@@ -52,15 +52,14 @@ struct ActivityStateTests {
             state: .delayingEnd, event: .reset, next: .notActive, timer: .cancel, visible: false),
     ]
 
-    @Test("every state answers every event as the table says", arguments: table)
-    func transition(row: ActivityRow) {
+    @Test(arguments: table)
+    func `every state answers every event as the table says`(row: ActivityRow) {
         let (next, actions) = row.state.next(after: row.event, delays: ActivityDelays())
         #expect(next == row.next)
         #expect(actions == ActivityActions(timer: row.timer, visibilityChanged: row.visible))
     }
 
-    @Test("the table names every pair once")
-    func tableIsComplete() {
+    @Test func `the table names every pair once`() {
         for state in ActivityState.allCases {
             for event in Self.events {
                 #expect(Self.table.count { $0.state == state && $0.event == event } == 1)
@@ -69,15 +68,14 @@ struct ActivityStateTests {
         #expect(Self.table.count == ActivityState.allCases.count * Self.events.count)
     }
 
-    @Test("the visibility is reported exactly when it changes", arguments: table)
-    func visibility(row: ActivityRow) {
+    @Test(arguments: table)
+    func `the visibility is reported exactly when it changes`(row: ActivityRow) {
         let (next, actions) = row.state.next(after: row.event, delays: ActivityDelays())
         let expected = next.isVisible == row.state.isVisible ? nil : next.isVisible
         #expect(actions.visibilityChanged == expected)
     }
 
-    @Test("the labels are distinct")
-    func labels() {
+    @Test func `the labels are distinct`() {
         let labels = ActivityState.allCases.map { String(describing: $0.label) }
         #expect(labels == ["not_active", "delaying_start", "active", "delaying_end"])
     }
@@ -86,8 +84,8 @@ struct ActivityStateTests {
         (-1, 0), (0, 0), (1, 1), (.min, 0), (.max, .max),
     ]
 
-    @Test("a negative delay counts as none", arguments: delayRows)
-    func delays(given: Int64, effective: Int64) {
+    @Test(arguments: delayRows)
+    func `a negative delay counts as none`(given: Int64, effective: Int64) {
         let delays = ActivityDelays(
             activationMilliseconds: given, completionMilliseconds: given)
         #expect(delays.activationMilliseconds == effective)

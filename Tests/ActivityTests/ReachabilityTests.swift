@@ -24,8 +24,8 @@ struct ReachabilityTests {
         outcomes.map { ReachabilityRow(state: state, event: $0.0, next: $0.1) }
     }
 
-    @Test("the latest evidence decides, from every state", arguments: table)
-    func transition(row: ReachabilityRow) {
+    @Test(arguments: table)
+    func `the latest evidence decides, from every state`(row: ReachabilityRow) {
         #expect(row.state.next(after: row.event) == row.next)
         // The shared form takes the same step and reports it if it is one.
         let host = HostReachability(host: "api")
@@ -46,15 +46,13 @@ struct ReachabilityTests {
         }
     }
 
-    @Test("nothing is known of a new host")
-    func start() {
+    @Test func `nothing is known of a new host`() {
         let host = HostReachability(host: "api")
         #expect(host.state == .unknown)
         for state in ReachabilityState.allCases { #expect(host.transitions(to: state) == 0) }
     }
 
-    @Test("labels name states and steps")
-    func labels() {
+    @Test func `labels name states and steps`() {
         #expect(
             ReachabilityState.allCases.map { String(describing: $0.label) }
                 == ["unknown", "not_reachable", "reachable"])
@@ -63,8 +61,7 @@ struct ReachabilityTests {
                 == ["dns", "connect", "tls"])
     }
 
-    @Test("of threads that report at once, exactly one sees each transition")
-    func concurrent() async {
+    @Test func `of threads that report at once, exactly one sees each transition`() async {
         let host = HostReachability(host: "api")
         let changes = await withTaskGroup(of: [ReachabilityChange].self) { group in
             for task in 0..<4 {

@@ -1,9 +1,9 @@
 import Addressing
 import Testing
 
-@Suite struct AddressScopeTests {
+@Suite("Scopes of addresses")
+struct AddressScopeTests {
     @Test(
-        "IPv4 scopes follow the special-purpose registry, edges included",
         arguments: [
             ("0.0.0.0", .unspecified), ("0.255.255.255", .unspecified), ("1.0.0.0", .global),
             ("9.255.255.255", .global), ("10.0.0.0", .private), ("10.255.255.255", .private),
@@ -27,13 +27,14 @@ import Testing
             ("239.255.255.255", .multicast), ("240.0.0.0", .reserved),
             ("255.255.255.254", .reserved), ("255.255.255.255", .broadcast),
         ] as [(String, AddressScope)])
-    func v4(text: String, scope: AddressScope) throws {
+    func `IPv4 scopes follow the special-purpose registry, edges included`(
+        text: String, scope: AddressScope
+    ) throws {
         let address = try #require(IPAddress(text))
         #expect(address.scope == scope)
     }
 
     @Test(
-        "IPv6 scopes follow the special-purpose registry, edges included",
         arguments: [
             ("::", .unspecified), ("::1", .loopback), ("2001:4860:4860::8888", .global),
             ("2000::", .global), ("1fff::", .reserved), ("4000::", .reserved),
@@ -51,17 +52,18 @@ import Testing
             ("fec0::1", .private), ("feff::1", .private), ("ff00::1", .multicast),
             ("ff02::1", .multicast), ("ffff::", .multicast),
         ] as [(String, AddressScope)])
-    func v6(text: String, scope: AddressScope) throws {
+    func `IPv6 scopes follow the special-purpose registry, edges included`(
+        text: String, scope: AddressScope
+    ) throws {
         let address = try #require(IPAddress(text))
         #expect(address.scope == scope)
     }
 
     @Test(
-        "An address that carries an IPv4 one has its scope",
         arguments: [
             "::ffff:%", "::%", "64:ff9b::%",
         ])
-    func carried(form: String) throws {
+    func `an address that carries an IPv4 one has its scope`(form: String) throws {
         let table: [(String, AddressScope)] = [
             ("127.0.0.1", .loopback), ("10.0.0.1", .private), ("169.254.169.254", .metadata),
             ("8.8.8.8", .global), ("100.64.0.1", .shared), ("224.0.0.1", .multicast),
@@ -74,15 +76,13 @@ import Testing
         }
     }
 
-    @Test("6to4 has the scope of the router that it names")
-    func sixToFour() {
+    @Test func `6to4 has the scope of the router that it names`() {
         #expect(IPAddress("2002:7f00:1::1")?.scope == .loopback)
         #expect(IPAddress("2002:a00:1::1")?.scope == .private)
         #expect(IPAddress("2002:808:808::1")?.scope == .global)
     }
 
     @Test(
-        "Clouds' metadata services are known wherever they lie, their neighbours are not",
         arguments: [
             ("169.254.169.254", .metadata), ("169.254.169.253", .linkLocal),
             ("169.254.170.2", .metadata), ("169.254.170.23", .metadata),
@@ -93,7 +93,9 @@ import Testing
             ("fd00:ec2::254", .metadata), ("fd00:ec2::23", .metadata), ("fd00:ec2::255", .private),
             ("fd20:ce::254", .metadata), ("fd00:42::42", .metadata),
         ] as [(String, AddressScope)])
-    func metadata(text: String, scope: AddressScope) throws {
+    func `clouds' metadata services are known wherever they lie, their neighbours are not`(
+        text: String, scope: AddressScope
+    ) throws {
         let address = try #require(IPAddress(text))
         #expect(address.scope == scope)
     }

@@ -1,7 +1,8 @@
 import Addressing
 import Testing
 
-@Suite struct DestinationRulesTests {
+@Suite("Rules on destinations")
+struct DestinationRulesTests {
     private func rules(allow: [String] = [], deny: [String] = []) -> DestinationRules {
         DestinationRules(
             allow: allow.compactMap { IPNetwork($0) }, deny: deny.compactMap { IPNetwork($0) })
@@ -15,7 +16,6 @@ import Testing
     }
 
     @Test(
-        "Without rules only global addresses are allowed, and the refusal names the scope",
         arguments: [
             ("8.8.8.8", nil), ("2001:4860:4860::8888", nil), ("127.0.0.1", .loopback),
             ("::1", .loopback), ("::ffff:127.0.0.1", .loopback), ("64:ff9b::7f00:1", .loopback),
@@ -26,13 +26,15 @@ import Testing
             ("224.0.0.1", .multicast), ("ff02::1", .multicast), ("255.255.255.255", .broadcast),
             ("240.0.0.1", .reserved), ("2001:db8::1", .reserved),
         ] as [(String, DestinationRefusal?)])
-    func byScope(text: String, refusal: DestinationRefusal?) throws {
+    func `without rules only global addresses are allowed, and the refusal names the scope`(
+        text: String, refusal: DestinationRefusal?
+    ) throws {
         let expected = refusal.map(DestinationRules.Decision.refused) ?? .allowed
         #expect(try decide(text, rules()) == expected)
     }
 
-    @Test("An allowed network lets its addresses through, mapped ones too, and no others")
-    func allow() throws {
+    @Test
+    func `an allowed network lets its addresses through, mapped ones too, and no others`() throws {
         let rules = rules(allow: ["127.0.0.0/8", "169.254.169.254", "fc00::/7"])
         #expect(try decide("127.0.0.1", rules) == .allowed)
         #expect(try decide("::ffff:127.0.0.1", rules) == .allowed)
@@ -43,8 +45,7 @@ import Testing
         #expect(try decide("10.0.0.1", rules) == .refused(.privateNetwork))
     }
 
-    @Test("A denied network wins over an allowed one and over an allowed host")
-    func denyWins() throws {
+    @Test func `a denied network wins over an allowed one and over an allowed host`() throws {
         let rules = rules(allow: ["10.0.0.0/8"], deny: ["10.1.0.0/16", "8.8.8.8"])
         #expect(try decide("10.0.0.1", rules) == .allowed)
         #expect(try decide("10.1.0.1", rules) == .refused(.deniedNetwork))
@@ -57,7 +58,6 @@ import Testing
     }
 
     @Test(
-        "A permission by name opens private networks only",
         arguments: [
             ("10.0.0.1", nil), ("172.16.0.1", nil), ("192.168.1.1", nil), ("fd00::1", nil),
             ("100.64.0.1", nil), ("::ffff:10.0.0.1", nil), ("64:ff9b::a00:1", nil),
@@ -70,7 +70,9 @@ import Testing
             ("fd00:ec2::254", .metadata), ("64:ff9b::a9fe:a9fe", .metadata),
             ("224.0.0.1", .multicast), ("255.255.255.255", .broadcast), ("192.0.2.1", .reserved),
         ] as [(String, DestinationRefusal?)])
-    func namesOpenPrivateNetworksOnly(address: String, refusal: DestinationRefusal?) throws {
+    func `a permission by name opens private networks only`(
+        address: String, refusal: DestinationRefusal?
+    ) throws {
         let named = DestinationRules.HostMatch(allowed: true)
         let expected = refusal.map { DestinationRules.Decision.refused($0) } ?? .allowed
         #expect(try decide(address, rules(), host: named) == expected)
@@ -83,16 +85,14 @@ import Testing
         #expect(try decide(address, rules(), host: literal) == .allowed)
     }
 
-    @Test("A denied host is refused whatever its address, even if it is allowed too")
-    func deniedHost() throws {
+    @Test func `a denied host is refused whatever its address, even if it is allowed too`() throws {
         let rules = rules(allow: ["0.0.0.0/0"])
         let denied = DestinationRules.HostMatch(allowed: true, denied: true)
         #expect(try decide("8.8.8.8", rules, host: denied) == .refused(.deniedHost))
         #expect(try decide("127.0.0.1", rules, host: denied) == .refused(.deniedHost))
     }
 
-    @Test("An IPv4 address carried by NAT64 or 6to4 can be denied but not allowed")
-    func carried() throws {
+    @Test func `an IPv4 address carried by NAT64 or 6to4 can be denied but not allowed`() throws {
         let allowing = rules(allow: ["10.0.0.0/8"])
         #expect(try decide("64:ff9b::a00:1", allowing) == .refused(.privateNetwork))
         #expect(try decide("2002:a00:1::1", allowing) == .refused(.privateNetwork))
@@ -104,8 +104,7 @@ import Testing
         #expect(try decide("64:ff9b::a00:1", named) == .allowed)
     }
 
-    @Test("Every scope but global has a refusal of its own, with a token of its own")
-    func tokens() {
+    @Test func `every scope but global has a refusal of its own, with a token of its own`() {
         var seen: Set<DestinationRefusal> = []
         for scope in AddressScope.allCases {
             guard let refusal = DestinationRefusal(scope: scope) else {

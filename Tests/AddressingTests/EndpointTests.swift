@@ -1,16 +1,14 @@
 import Addressing
 import Testing
 
-@Suite struct EndpointTests {
-    @Test(
-        "An endpoint is a literal and a port",
-        arguments: ["127.0.0.1:80", "[::1]:80", "0.0.0.0:0", "[::]:65535", "[::ffff:1.2.3.4]:1"])
-    func roundTrip(text: String) {
+@Suite("Endpoints")
+struct EndpointTests {
+    @Test(arguments: ["127.0.0.1:80", "[::1]:80", "0.0.0.0:0", "[::]:65535", "[::ffff:1.2.3.4]:1"])
+    func `an endpoint is a literal and a port`(text: String) {
         #expect(Endpoint(text)?.description == text)
     }
 
     @Test(
-        "Each way not to be an endpoint has its reason",
         arguments: [
             ("", .missingPort), ("127.0.0.1", .missingPort), ("[::1]", .missingPort),
             ("localhost", .missingPort), ("::1:80", .missingBrackets), ("::1", .missingBrackets),
@@ -22,13 +20,13 @@ import Testing
             ("127.0.0.1:80 ", .badPort), ("127.0.0.1:100000", .badPort), ("[::1]:x", .badPort),
             ("[::1]80", .missingPort),
         ] as [(String, Endpoint.ParseError)])
-    func refused(text: String, reason: Endpoint.ParseError) {
+    func `each way not to be an endpoint has its reason`(text: String, reason: Endpoint.ParseError)
+    {
         #expect(throws: reason) { try Endpoint(parsing: text) }
         #expect(Endpoint(text) == nil)
     }
 
-    @Test("A part of a text is read like a text")
-    func part() {
+    @Test func `a part of a text is read like a text`() {
         #expect(Endpoint("x1.2.3.4:5".dropFirst())?.description == "1.2.3.4:5")
     }
 }

@@ -1,20 +1,19 @@
 import Addressing
 import Testing
 
-@Suite struct IPAddressTests {
+@Suite("IP addresses")
+struct IPAddressTests {
     @Test(
-        "IPv4 is four decimal parts of at most 255",
         arguments: [
             ("0.0.0.0", UInt32(0)), ("127.0.0.1", 0x7f00_0001), ("1.2.3.4", 0x0102_0304),
             ("255.255.255.255", 0xffff_ffff), ("10.0.200.99", 0x0a00_c863),
         ])
-    func v4IsRead(text: String, value: UInt32) {
+    func `IPv4 is four decimal parts of at most 255`(text: String, value: UInt32) {
         #expect(IPAddress(text) == .v4(value))
         #expect(IPAddress(text)?.description == text)
     }
 
     @Test(
-        "Short, octal, hexadecimal and padded IPv4 forms are not addresses",
         arguments: [
             "", "1", "127.1", "127.0.1", "2130706433", "0x7f.0.0.1", "0x7f000001", "0177.0.0.1",
             "127.0.0.01", "00.0.0.0", "1.2.3.256", "1.2.3.1000", "1.2.3.4.5", "1.2.3.4.", ".1.2.3",
@@ -22,12 +21,11 @@ import Testing
             "1.2.3.4/8", "1.2.3.4:80", "1.2.3.a", "١.2.3.4", "1.2.3.4\0", "a.b.c.d", "localhost",
             "99999999999.1.1.1",
         ])
-    func looseV4IsRefused(text: String) {
+    func `short, octal, hexadecimal and padded IPv4 forms are not addresses`(text: String) {
         #expect(IPAddress(text) == nil)
     }
 
     @Test(
-        "IPv6 is read in every form of RFC 4291 and written in that of RFC 5952",
         arguments: [
             ("::", UInt64(0), UInt64(0), "::"),
             ("::1", 0, 1, "::1"),
@@ -68,14 +66,15 @@ import Testing
                 "1:2:3:4:5:0:102:304"
             ),
         ] as [(String, UInt64, UInt64, String)])
-    func v6IsRead(text: String, high: UInt64, low: UInt64, canonical: String) {
+    func `IPv6 is read in every form of RFC 4291 and written in that of RFC 5952`(
+        text: String, high: UInt64, low: UInt64, canonical: String
+    ) {
         #expect(IPAddress(text) == .v6(high, low))
         #expect(IPAddress.v6(high, low).description == canonical)
         #expect(IPAddress(canonical) == .v6(high, low))
     }
 
     @Test(
-        "Malformed IPv6, zones and brackets are not addresses",
         arguments: [
             ":", ":::", "::1::", "1::2::3", ":1", "1:", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9",
             "1:2:3:4:5:6:7:8::", "::1:2:3:4:5:6:7:8", "1:2:3:4::5:6:7:8", "12345::", "::12345",
@@ -85,12 +84,12 @@ import Testing
             "1:2:3:4:5:6:7::1.2.3.4", " ::1", "::1 ", "::\u{661}",
             "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.2555",
         ])
-    func malformedV6IsRefused(text: String) {
+    func `malformed IPv6, zones and brackets are not addresses`(text: String) {
         #expect(IPAddress(text) == nil)
     }
 
-    @Test("Every prefix and every one-byte change of a literal gives an address or nil, no trap")
-    func mutationsAreSafe() {
+    @Test
+    func `every prefix and every one-byte change of a literal gives an address or nil, no trap`() {
         let literals = ["::ffff:192.168.100.200", "2001:db8:1:2:3:4:5:6", "192.168.100.200"]
         for literal in literals {
             let bytes = Array(literal.utf8)
@@ -108,8 +107,7 @@ import Testing
         }
     }
 
-    @Test("Text, part of a text, span and raw memory are read alike")
-    func sourcesAgree() {
+    @Test func `text, part of a text, span and raw memory are read alike`() {
         let text = "x2001:db8::1x"
         let part = text.dropFirst().dropLast()
         let bytes = Array(part.utf8)
@@ -122,19 +120,17 @@ import Testing
     }
 
     @Test(
-        "A URI's host is a literal with IPv6 in brackets only",
         arguments: [
             ("127.0.0.1", "127.0.0.1"), ("[::1]", "::1"), ("[::ffff:1.2.3.4]", "::ffff:1.2.3.4"),
             ("::1", nil), ("[127.0.0.1]", nil), ("[::1", nil), ("::1]", nil), ("[]", nil),
             ("[", nil), ("]", nil), ("", nil), ("[v1.fe]", nil), ("[fe80::1%25eth0]", nil),
             ("example.com", nil),
         ] as [(String, String?)])
-    func hostLiterals(text: String, expected: String?) {
+    func `a URI's host is a literal with IPv6 in brackets only`(text: String, expected: String?) {
         #expect(IPAddress(host: text.utf8.span)?.description == expected)
     }
 
     @Test(
-        "IPv6 addresses that carry an IPv4 one expose it",
         arguments: [
             ("::ffff:10.1.2.3", "10.1.2.3"), ("::10.1.2.3", "10.1.2.3"), ("::2", "0.0.0.2"),
             ("64:ff9b::10.1.2.3", "10.1.2.3"), ("2002:a01:203::", "10.1.2.3"),
@@ -142,13 +138,12 @@ import Testing
             ("64:ff9b::1:a01:203", nil), ("64:ff9b:1::a01:203", nil), ("::1:ffff:a01:203", nil),
             ("::fffe:a01:203", nil), ("2001:db8::10.1.2.3", nil), ("10.1.2.3", nil),
         ] as [(String, String?)])
-    func embedded(text: String, expected: String?) throws {
+    func `IPv6 addresses that carry an IPv4 one expose it`(text: String, expected: String?) throws {
         let address = try #require(IPAddress(text))
         #expect(address.embeddedV4?.description == expected)
     }
 
-    @Test("Only mapped addresses are unmapped, and families are of the written form")
-    func unmapped() {
+    @Test func `only mapped addresses are unmapped, and families are of the written form`() {
         #expect(IPAddress("::ffff:1.2.3.4")?.unmapped == .v4(0x0102_0304))
         #expect(IPAddress("::1.2.3.4")?.unmapped == .v6(0, 0x0102_0304))
         #expect(IPAddress("1.2.3.4")?.unmapped == .v4(0x0102_0304))
@@ -158,8 +153,7 @@ import Testing
         #expect(IPAddress.loopbackV6.description == "::1")
     }
 
-    @Test("The longest text fits, with its brackets and port")
-    func longestText() {
+    @Test func `the longest text fits, with its brackets and port`() {
         let longest = Endpoint(address: .v6(.max, .max), port: 65535)
         #expect(longest.text.count == 47)
         #expect(String(longest.text) == "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535")

@@ -1,9 +1,9 @@
 import Addressing
 import Testing
 
-@Suite struct IPNetworkTests {
+@Suite("IP networks")
+struct IPNetworkTests {
     @Test(
-        "A network is an address, a slash and a prefix length; a plain address is one of itself",
         arguments: [
             ("10.0.0.0/8", "10.0.0.0/8"), ("0.0.0.0/0", "0.0.0.0/0"),
             ("192.168.1.1/32", "192.168.1.1/32"), ("192.168.1.1", "192.168.1.1/32"),
@@ -13,13 +13,14 @@ import Testing
             ("::ffff:10.0.0.0/104", "10.0.0.0/8"), ("::ffff:10.0.0.1", "10.0.0.1/32"),
             ("::ffff:0:0/96", "0.0.0.0/0"),
         ])
-    func read(text: String, canonical: String) {
+    func `a network is an address and a prefix length, or an address by itself`(
+        text: String, canonical: String
+    ) {
         #expect(IPNetwork(text)?.description == canonical)
         #expect(IPNetwork(canonical) == IPNetwork(text))
     }
 
     @Test(
-        "Each way not to be a network has its reason",
         arguments: [
             ("", .badAddress), ("/8", .badAddress), ("10/8", .badAddress),
             ("10.0.0.0.0/8", .badAddress), ("example.com", .badAddress), ("[::1]/128", .badAddress),
@@ -29,13 +30,12 @@ import Testing
             ("10.0.0.0/8/8", .badPrefixLength), ("10.0.0.0/255.0.0.0", .badPrefixLength),
             ("10.0.0.0/8 ", .badPrefixLength),
         ] as [(String, IPNetwork.ParseError)])
-    func refused(text: String, reason: IPNetwork.ParseError) {
+    func `each way not to be a network has its reason`(text: String, reason: IPNetwork.ParseError) {
         #expect(throws: reason) { try IPNetwork(parsing: text) }
         #expect(IPNetwork(text) == nil)
     }
 
     @Test(
-        "Host bits are an error that suggests the network",
         arguments: [
             ("10.0.0.1/8", "10.0.0.0/8"), ("10.128.0.0/8", "10.0.0.0/8"),
             ("192.168.1.3/31", "192.168.1.2/31"), ("1.0.0.0/0", "0.0.0.0/0"),
@@ -43,7 +43,8 @@ import Testing
             ("1:2:3:4:8000::/64", "1:2:3:4::/64"), ("::ffff:10.0.0.1/104", "10.0.0.0/8"),
             ("::ffff:0:0/90", "::ffc0:0:0/90"),
         ])
-    func hostBits(text: String, suggestion: String) throws {
+    func `host bits are an error that suggests the network`(text: String, suggestion: String) throws
+    {
         let network = try #require(IPNetwork(suggestion))
         #expect(throws: IPNetwork.ParseError.hostBitsSet(suggestion: network)) {
             try IPNetwork(parsing: text)
@@ -51,7 +52,6 @@ import Testing
     }
 
     @Test(
-        "A network holds its first and last address and neither neighbour",
         arguments: [
             ("10.0.0.0/8", "10.0.0.0", "10.255.255.255", "9.255.255.255", "11.0.0.0"),
             ("172.16.0.0/12", "172.16.0.0", "172.31.255.255", "172.15.255.255", "172.32.0.0"),
@@ -67,7 +67,9 @@ import Testing
             ),
             ("2001:db8::8/125", "2001:db8::8", "2001:db8::f", "2001:db8::7", "2001:db8::10"),
         ])
-    func edges(network: String, first: String, last: String, before: String, after: String) throws {
+    func `a network holds its first and last address and neither neighbour`(
+        network: String, first: String, last: String, before: String, after: String
+    ) throws {
         let network = try #require(IPNetwork(network))
         #expect(network.contains(try #require(IPAddress(first))))
         #expect(network.contains(try #require(IPAddress(last))))
@@ -75,8 +77,8 @@ import Testing
         #expect(!network.contains(try #require(IPAddress(after))))
     }
 
-    @Test("Mapped addresses are IPv4 on both sides, and the families are apart otherwise")
-    func mapped() throws {
+    @Test
+    func `mapped addresses are IPv4 on both sides, and the families are apart otherwise`() throws {
         let all4 = try #require(IPNetwork("0.0.0.0/0"))
         let all6 = try #require(IPNetwork("::/0"))
         let mapped = try #require(IPAddress("::ffff:10.0.0.1"))
@@ -88,8 +90,7 @@ import Testing
         #expect(try #require(IPNetwork("::ffff:10.0.0.0/104")).contains(.v4(0x0a01_0203)))
     }
 
-    @Test("Masking clears the host bits and refuses lengths that the family has not")
-    func masking() {
+    @Test func `masking clears the host bits and refuses lengths that the family has not`() {
         #expect(
             IPNetwork(masking: .v4(0x0a01_0203), prefixLength: 8)?.description == "10.0.0.0/8")
         #expect(IPNetwork(masking: .v4(1), prefixLength: 33) == nil)

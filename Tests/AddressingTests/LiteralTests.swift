@@ -2,9 +2,9 @@ import Addressing
 import Testing
 
 /// The one grammar of addresses in text, which heads, patterns, certificates and names go by.
-@Suite struct LiteralTests {
+@Suite("Addresses in text")
+struct LiteralTests {
     @Test(
-        "A host that is an address has its bytes, whichever form it is written in",
         arguments: [
             ("1.2.3.4", [1, 2, 3, 4]), ("0.0.0.0", [0, 0, 0, 0]),
             ("255.255.255.255", [255, 255, 255, 255]), ("::ffff:1.2.3.4", [1, 2, 3, 4]),
@@ -19,12 +19,13 @@ import Testing
             ("64:ff9b::192.0.2.33", [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 33]),
             ("1:2:3:4:5:6:1.2.3.4", [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 1, 2, 3, 4]),
         ] as [(String, [UInt8])])
-    func reading(_ text: String, _ bytes: [UInt8]) {
+    func `a host that is an address has its bytes, whichever form it is written in`(
+        _ text: String, _ bytes: [UInt8]
+    ) {
         #expect(IPAddress(literal: text.utf8.span)?.unmapped.networkBytes == bytes)
     }
 
     @Test(
-        "What is not exactly an address is a name",
         arguments: [
             "", "1", "1.2.3", "1.2.3.4.", "1.2.3.4.5", "1..3.4", "256.1.1.1", "01.2.3.4", "1.2.3.x",
             "0x1.2.3.4", "1.2.3.4444", "[1.2.3.4]", "[1.2.3.4]x", "[]", "[", ":", ":::", "1:2",
@@ -32,13 +33,13 @@ import Testing
             "1:2:3:4:5:6:7:1.2.3.4", "::1.2.3", "1:", "1:2:3:4:5:6:7:", ":1", "example.com",
             "[::1", "::1]", "[[::1]]", "[::1]:80", String(repeating: "1", count: 48),
         ])
-    func names(_ text: String) {
+    func `what is not exactly an address is a name`(_ text: String) {
         #expect(IPAddress(literal: text.utf8.span) == nil)
     }
 
     /// Texts of every arrangement of a few parts: compared with a reading that goes by the
     /// grammar's words (RFC 4291 §2.2) instead of by its bytes.
-    @Test func everyArrangementOfGroupsIsReadAsTheGrammarSays() {
+    @Test func `every arrangement of groups is read as the grammar says`() {
         let parts = ["", "0", "ff", "1.2.3.4", "12345"]
         var texts = parts
         var longest = parts

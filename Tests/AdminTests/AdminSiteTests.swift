@@ -28,8 +28,7 @@ struct AdminSiteTests {
         response.fields.first { $0.name == name }?.value
     }
 
-    @Test("/metrics is in the format that Accept prefers")
-    func metrics() {
+    @Test func `metrics are in the format that Accept prefers`() {
         let text = site().respond(to: AdminRequest(method: .get, target: "/metrics"))
         #expect(text.status == 200)
         #expect("\(text.contentType)" == "text/plain; version=0.0.4; charset=utf-8")
@@ -46,16 +45,15 @@ struct AdminSiteTests {
         #expect(body(openMetrics).hasSuffix("\n# EOF\n"))
     }
 
-    @Test("/healthz is well while the process answers", arguments: [Readiness.ready, .draining])
-    func health(readiness: Readiness) {
+    @Test(arguments: [Readiness.ready, .draining])
+    func `health is well while the process answers`(readiness: Readiness) {
         let response = site(readiness).respond(to: AdminRequest(method: .get, target: "/healthz"))
         #expect(response.status == 200)
         #expect(body(response) == "ok\n")
         #expect(field(response, "Cache-Control") == "no-store")
     }
 
-    @Test("a page that is not open is refused with a challenge")
-    func unauthorized() {
+    @Test func `a page that is not open is refused with a challenge`() {
         let access = AdminAccess(needsToken: true, token: AdminToken(Array("secret".utf8)))
         var request = AdminRequest(method: .get, target: "/metrics", access: access)
         let refused = site().respond(to: request)
@@ -66,8 +64,8 @@ struct AdminSiteTests {
         #expect(site().respond(to: request).status == 200)
     }
 
-    @Test("a request for another host is refused on every page", arguments: AdminSite.Page.allCases)
-    func misdirected(page: AdminSite.Page) {
+    @Test(arguments: AdminSite.Page.allCases)
+    func `a request for another host is refused on every page`(page: AdminSite.Page) {
         let request = AdminRequest(method: .get, target: page.path, isMisdirected: true)
         let refused = site().respond(to: request)
         #expect(refused.status == 421)
@@ -89,8 +87,10 @@ struct AdminSiteTests {
         (.draining, 503, "draining", "draining: no new connections are accepted"),
     ]
 
-    @Test("/readyz says whether new work is taken, and why not", arguments: readinesses)
-    func readiness(readiness: Readiness, status: UInt16, token: String, text: String) throws {
+    @Test(arguments: readinesses)
+    func `readiness says whether new work is taken, and why not`(
+        readiness: Readiness, status: UInt16, token: String, text: String
+    ) throws {
         let plain = site(readiness).respond(to: AdminRequest(method: .get, target: "/readyz"))
         #expect(plain.status == status)
         #expect(body(plain) == text + "\n")
@@ -102,8 +102,7 @@ struct AdminSiteTests {
         #expect(object == ["status": token, "message": text])
     }
 
-    @Test("readiness follows from the listeners and from draining")
-    func readinessRule() {
+    @Test func `readiness follows from the listeners and from draining`() {
         func readiness(_ up: Int, _ configured: Int, _ draining: Bool) -> Readiness {
             Readiness(listenersUp: up, listenersConfigured: configured, isDraining: draining)
         }
@@ -115,9 +114,9 @@ struct AdminSiteTests {
     }
 
     @Test(
-        "HEAD is answered like GET, without the body being sent", arguments: AdminSite.Page.allCases
+        arguments: AdminSite.Page.allCases
     )
-    func head(page: AdminSite.Page) {
+    func `HEAD is answered like GET, without the body being sent`(page: AdminSite.Page) {
         // The metrics change between two requests: only their head is compared.
         let get = site().respond(to: AdminRequest(method: .get, target: page.path))
         let head = site().respond(to: AdminRequest(method: .head, target: page.path))
@@ -133,8 +132,8 @@ struct AdminSiteTests {
         $0 != .get && $0 != .head
     }
 
-    @Test("other methods are refused with Allow", arguments: refusedMethods)
-    func methods(method: HTTPCore.Method) {
+    @Test(arguments: refusedMethods)
+    func `other methods are refused with Allow`(method: HTTPCore.Method) {
         for page in AdminSite.Page.allCases {
             let response = site().respond(to: AdminRequest(method: method, target: page.path))
             #expect(response.status == 405)
@@ -143,10 +142,8 @@ struct AdminSiteTests {
         }
     }
 
-    @Test(
-        "what is no page is not found, whatever the method",
-        arguments: ["/metric", "/metrics/", "/METRICS", "/healthz/x", "*", "//", "/%6detrics"])
-    func notFound(target: String) {
+    @Test(arguments: ["/metric", "/metrics/", "/METRICS", "/healthz/x", "*", "//", "/%6detrics"])
+    func `what is no page is not found, whatever the method`(target: String) {
         for method in [Method.get, .post] {
             let response = site().respond(to: AdminRequest(method: method, target: target))
             #expect(response.status == 404)
@@ -157,8 +154,8 @@ struct AdminSiteTests {
         #expect(body(json) == "{\"status\":\"not_found\",\"message\":\"no such page; see /\"}\n")
     }
 
-    @Test("the index lists every page, as text or HTML", arguments: ["/", "", "/?a", "?"])
-    func index(target: String) {
+    @Test(arguments: ["/", "", "/?a", "?"])
+    func `the index lists every page, as text or HTML`(target: String) {
         let text = site().respond(to: AdminRequest(method: .get, target: target))
         #expect(text.status == 200)
         #expect("\(text.contentType)" == "text/plain; charset=utf-8")
@@ -173,8 +170,7 @@ struct AdminSiteTests {
         }
     }
 
-    @Test("the published state is asked only for the page that shows it")
-    func laziness() {
+    @Test func `the published state is asked only for the page that shows it`() {
         let asked = Locked<[String]>([])
         let source = AdminSource(
             metrics: {
@@ -209,16 +205,17 @@ struct AdminTokenTests {
         ("Bearer 0123456789ABCDEF", false), ("Bearer 0123456789abcdef ", false),
     ]
 
-    @Test("only the token itself, as a bearer token, is let through", arguments: given)
-    func authorizes(given: String?, expected: Bool) {
+    @Test(arguments: given)
+    func `only the token itself, as a bearer token, is let through`(given: String?, expected: Bool)
+    {
         let token = AdminToken(Array(Self.secret.utf8))
         #expect(token.authorizes(given) == expected)
     }
 
-    @Test(
-        "with a token wanted, metrics and index need it; health and readiness never do",
-        arguments: AdminSite.Page.allCases)
-    func pages(page: AdminSite.Page) {
+    @Test(arguments: AdminSite.Page.allCases)
+    func `with a token wanted, metrics and index need it; health and readiness never do`(
+        page: AdminSite.Page
+    ) {
         let isOpen = page == .health || page == .readiness
         let token = AdminToken(Array(Self.secret.utf8))
         let right = "Bearer \(Self.secret)"
@@ -232,8 +229,7 @@ struct AdminTokenTests {
 
 @Suite("Admin: what is published")
 struct PublishedTests {
-    @Test("the process's figures are plausible and move")
-    func process() throws {
+    @Test func `the process's figures are plausible and move`() throws {
         let reader = ProcessReader()
         let first = reader.figures()
         #expect(first.residentBytes > 1 << 20)
@@ -254,20 +250,19 @@ struct PublishedTests {
         ("100 20 3 4 0 5 0\n", 100, 20), ("1 2", 1, 2),
     ]
 
-    @Test("statm is read by position", arguments: statms)
-    func statm(text: String, virtual: UInt64, resident: UInt64) throws {
+    @Test(arguments: statms)
+    func `statm is read by position`(text: String, virtual: UInt64, resident: UInt64) throws {
         let pages = try #require(ProcessReader.statm(text))
         #expect(pages.virtual == virtual)
         #expect(pages.resident == resident)
     }
 
-    @Test("a statm that is none is refused", arguments: ["", "1", "x y", "1 y", "-1 2"])
-    func badStatm(text: String) {
+    @Test(arguments: ["", "1", "x y", "1 y", "-1 2"])
+    func `a statm that is none is refused`(text: String) {
         #expect(ProcessReader.statm(text) == nil)
     }
 
-    @Test("the start time is found behind any command name")
-    func startTicks() {
+    @Test func `the start time is found behind any command name`() {
         let rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20 21"
         #expect(ProcessReader.startTicks("7 (pinfold)" + rest) == 4242)
         #expect(ProcessReader.startTicks("7 (a) b) (c d)" + rest) == 4242)
@@ -276,8 +271,7 @@ struct PublishedTests {
         #expect(ProcessReader.startTicks("") == nil)
     }
 
-    @Test("the activity indicator's state and transitions are published")
-    func activity() {
+    @Test func `the activity indicator's state and transitions are published`() {
         var indicator = ActivityIndicator()
         _ = indicator.begin()
         let figure = StateFigure(indicator)
@@ -289,8 +283,7 @@ struct PublishedTests {
         #expect(figure.current == 1)
     }
 
-    @Test("a host's reachability and its transitions are published")
-    func reachability() {
+    @Test func `a host's reachability and its transitions are published`() {
         let host = HostReachability(host: "api")
         _ = host.note(.probeFailed)
         _ = host.note(.responseReceived)
@@ -304,8 +297,8 @@ struct PublishedTests {
 
 @Suite("Metrics: labels of the HTTP core's values")
 struct MethodLabelTests {
-    @Test("a method's label is found by its raw value", arguments: HTTPCore.Method.allCases)
-    func label(method: HTTPCore.Method) throws {
+    @Test(arguments: HTTPCore.Method.allCases)
+    func `a method's label is found by its raw value`(method: HTTPCore.Method) throws {
         let label = try #require(MetricMethod(rawValue: method.rawValue)).label
         let expected = method == .other ? "other" : String(describing: method.name)
         #expect(String(describing: label) == expected)

@@ -68,8 +68,9 @@ private let maximumFileLines = 450
 /// Characters of the longest line.
 private let maximumLineCharacters = 100
 
-@Suite struct ArchitectureTests {
-    @Test func everyTargetImportsOnlyWhatItsLineAllows() throws {
+@Suite("The rules of the code")
+struct ArchitectureTests {
+    @Test func `every target imports only what its line allows`() throws {
         let table = Dictionary(uniqueKeysWithValues: allowedImports.map { ($0.target, $0.imports) })
         let files = try Package.files(in: "Sources")
         #expect(!files.isEmpty)
@@ -84,11 +85,11 @@ private let maximumLineCharacters = 100
         }
     }
 
-    @Test func theTableNamesTheTargetsThatExist() throws {
+    @Test func `the table names the targets that exist`() throws {
         #expect(try Package.folders(in: "Sources") == allowedImports.map(\.target).sorted())
     }
 
-    @Test func arrowsOfTheTablePointDownOnly() {
+    @Test func `arrows of the table point down only`() {
         var above: Set<String> = []
         let targets = Set(allowedImports.map(\.target))
         for (target, imports) in allowedImports {
@@ -99,7 +100,7 @@ private let maximumLineCharacters = 100
         }
     }
 
-    @Test func systemLibrariesHaveNoLogic() throws {
+    @Test func `system libraries have no logic`() throws {
         for file in try Package.files(in: "Sources") {
             #expect(
                 !["CLinux", "COpenSSL", "CSQLite", "CAres"].contains(file.target),
@@ -108,7 +109,7 @@ private let maximumLineCharacters = 100
     }
 
     @Test(arguments: ["Sources", "Tests"])
-    func filesAndLinesAreShort(folder: String) throws {
+    func `files and lines are short`(folder: String) throws {
         for file in try Package.files(in: folder) {
             #expect(
                 file.lines.count - 1 <= maximumFileLines,
@@ -121,7 +122,7 @@ private let maximumLineCharacters = 100
         }
     }
 
-    @Test func nothingInTheSourcesTriesWithForce() throws {
+    @Test func `nothing in the sources tries with force`() throws {
         // Written apart, so that this line is none of those it looks for.
         let force = "try" + "!"
         for file in try Package.files(in: "Sources") {
@@ -145,7 +146,9 @@ private let maximumLineCharacters = 100
                 ["Mutex<", "Mutex(", "pthread_mutex_", "pthread_rwlock_", "pthread_spin_"]
             ),
         ] as [(String, [String])])
-    func thereIsOneTargetFor(owner: String, words: [String]) throws {
+    func `clocks, threads and locks each have one target of their own`(
+        owner: String, words: [String]
+    ) throws {
         for file in try Package.files(in: "Sources") where file.target != owner {
             for (index, line) in file.lines.enumerated() {
                 let found = words.first { line.contains($0) }
@@ -155,7 +158,7 @@ private let maximumLineCharacters = 100
     }
 
     /// What handles requests knows a configuration's values only, not the file.
-    @Test func ofTheGatewayOnlyTheProcessReadsTheConfigurationFile() throws {
+    @Test func `of the gateway only the process reads the configuration file`() throws {
         for file in try Package.files(in: "Sources") where file.target == "Gateway" {
             guard !file.path.hasPrefix("Sources/Gateway/Process/") else { continue }
             for (module, line) in file.imports {
@@ -164,7 +167,7 @@ private let maximumLineCharacters = 100
         }
     }
 
-    @Test func nothingInTheSourcesImportsFoundation() throws {
+    @Test func `nothing in the sources imports Foundation`() throws {
         for file in try Package.files(in: "Sources") {
             for (module, line) in file.imports {
                 #expect(!module.hasPrefix("Foundation"), "\(file.path):\(line)")
@@ -185,7 +188,7 @@ private let maximumLineCharacters = 100
             ("let imported = 1", nil),
             ("", nil),
         ] as [(String, String?)])
-    func importsAreFoundInEveryForm(line: String, module: String?) {
+    func `imports are found in every form`(line: String, module: String?) {
         #expect(SourceFile.importedModule(line) == module)
     }
 }

@@ -7,8 +7,7 @@ import Testing
 struct CacheDecisionTests {
     private let fresh = ["Cache-Control: max-age=100", "ETag: \"a\""]
 
-    @Test("a fresh response answers GET whole and HEAD with its head, with age and freshness left")
-    func freshHit() {
+    @Test func `a fresh response answers GET whole and HEAD with its head`() {
         let stored = Stored(fresh + ["Age: 10", "Date: \(date())"])
         let hit = CacheHit(form: .full, age: 15, timeToLive: 85, stale: nil)
         #expect(stored.decide(Request(), after: 5) == .hit(hit))
@@ -16,8 +15,7 @@ struct CacheDecisionTests {
         #expect(stored.decide(Request(method: "HEAD"), after: 5) == .hit(head))
     }
 
-    @Test("the short way and the long way give the same answer")
-    func waysAgree() {
+    @Test func `the short way and the long way give the same answer`() {
         let responses = [
             fresh, ["Cache-Control: max-age=0", "ETag: \"a\""], ["Cache-Control: max-age=100"],
             ["Cache-Control: max-age=100, no-cache", "ETag: \"a\""],
@@ -34,21 +32,22 @@ struct CacheDecisionTests {
     }
 
     @Test(
-        "a stale response is validated if it has a validator and refetched if not",
         arguments: [
             (["ETag: \"a\""], 100, "validate (stale)"),
             (["Last-Modified: \(date(-9))"], 100, "validate (stale)"),
             ([], 100, "forward (stale)"), ([], 99, "hit"), (["ETag: \"a\""], 99, "hit"),
         ] as [([String], Int64, String)])
-    func stale(fields: [String], offset: Int64, expected: String) {
+    func `a stale response is validated if it has a validator and refetched if not`(
+        fields: [String], offset: Int64, expected: String
+    ) {
         let stored = Stored(fields + ["Cache-Control: max-age=100"])
         #expect(stored.decide(Request(), after: offset).summary == expected)
     }
 
-    @Test(
-        "no-cache in the response, also qualified, means validation however fresh (§5.2.2.4)",
-        arguments: ["no-cache", "No-CaChE", "no-cache=\"set-cookie\""])
-    func responseNoCache(directive: String) {
+    @Test(arguments: ["no-cache", "No-CaChE", "no-cache=\"set-cookie\""])
+    func `no-cache in the response, also qualified, means validation however fresh (§5.2.2.4)`(
+        directive: String
+    ) {
         let stored = Stored(["Cache-Control: max-age=100, \(directive)", "ETag: \"a\""])
         #expect(stored.decide(Request()).summary == "validate (no-cache)")
         #expect(
@@ -56,7 +55,6 @@ struct CacheDecisionTests {
     }
 
     @Test(
-        "request directives are honoured (§5.2.1)",
         arguments: [
             // request, seconds after receipt, answer; the response is fresh for 100 s
             ("no-cache", 0, "validate (request-no-cache)"),
@@ -82,13 +80,14 @@ struct CacheDecisionTests {
             ("only-if-cached, no-store", 0, "504 (request-no-store)"),
             ("no-transform", 0, "hit"), ("foo=bar", 0, "hit"), ("public", 0, "hit"),
         ])
-    func requestDirectives(directives: String, offset: Int64, expected: String) {
+    func `request directives are honoured (§5.2.1)`(
+        directives: String, offset: Int64, expected: String
+    ) {
         let request = Request(["Cache-Control: \(directives)"])
         #expect(Stored(fresh).decide(request, after: offset).summary == expected)
     }
 
     @Test(
-        "stale-while-revalidate lets a stale response be served in its window (RFC 5861 §3)",
         arguments: [
             // response beyond max-age=100, request, seconds after receipt, answer
             ("stale-while-revalidate=10", [], 99, "hit"),
@@ -111,7 +110,7 @@ struct CacheDecisionTests {
                 "stale hit (stale-while-revalidate)"
             ),
         ] as [(String, [String], Int64, String)])
-    func staleWhileRevalidate(
+    func `stale-while-revalidate lets a stale response be served in its window (RFC 5861 §3)`(
         directives: String, asked: [String], offset: Int64, expected: String
     ) {
         let stored = Stored(["Cache-Control: max-age=100, \(directives)", "ETag: \"a\""])
@@ -119,10 +118,10 @@ struct CacheDecisionTests {
         #expect(stored.decide(request, after: offset).summary == expected)
     }
 
-    @Test(
-        "only a plain GET whose answer is not there, or stale, waits for another's response",
-        arguments: ForwardReason.allCases)
-    func collapsing(reason: ForwardReason) {
+    @Test(arguments: ForwardReason.allCases)
+    func `only a plain GET whose answer is not there, or stale, waits for another's response`(
+        reason: ForwardReason
+    ) {
         let waits = [.uriMiss, .varyMiss, .policy, .stale].contains(reason)
         func mayCollapse(_ request: Request) -> Bool {
             CacheDecision.mayCollapse(
@@ -141,8 +140,7 @@ struct CacheDecisionTests {
         }
     }
 
-    @Test("what is asked in the background is whether the stored response still holds")
-    func inBackground() {
+    @Test func `what is asked in the background is whether the stored response still holds`() {
         let request = Request()
         func asked(_ fields: [String]) -> String {
             let stored = Stored(fields)
@@ -161,8 +159,7 @@ struct CacheDecisionTests {
         #expect(asked([]) == "forward (stale)")
     }
 
-    @Test("an Age that came with the response counts for request directives")
-    func requestDirectivesWithAge() {
+    @Test func `an Age that came with the response counts for request directives`() {
         let stored = Stored(["Cache-Control: max-age=3600", "Age: 1800", "ETag: \"a\""])
         let old = Request(["Cache-Control: max-age=600"])
         #expect(stored.decide(old).summary == "validate (request-max-age)")
@@ -173,8 +170,7 @@ struct CacheDecisionTests {
         #expect(hit == CacheHit(form: .full, age: 2000, timeToLive: -500, stale: .maxStale))
     }
 
-    @Test("Pragma: no-cache means validation when there is no Cache-Control (§5.4)")
-    func pragma() {
+    @Test func `Pragma: no-cache means validation when there is no Cache-Control (§5.4)`() {
         let stored = Stored(fresh)
         #expect(
             stored.decide(Request(["Pragma: no-cache"])).summary == "validate (request-no-cache)")
@@ -184,18 +180,16 @@ struct CacheDecisionTests {
                 == "hit")
     }
 
-    @Test(
-        "max-stale does not help where the origin forbids stale use (§4.2.4)",
-        arguments: ["must-revalidate", "proxy-revalidate", "s-maxage=100"])
-    func neverStale(directive: String) {
+    @Test(arguments: ["must-revalidate", "proxy-revalidate", "s-maxage=100"])
+    func `max-stale does not help where the origin forbids stale use (§4.2.4)`(directive: String) {
         let stored = Stored(["Cache-Control: max-age=100, \(directive)", "ETag: \"a\""])
         #expect(stored.decide(Request(), after: 50).summary == "hit")
         let request = Request(["Cache-Control: max-stale"])
         #expect(stored.decide(request, after: 100).summary == "validate (stale)")
     }
 
-    @Test("a reload does not ask again about an immutable response, no-cache does (RFC 8246)")
-    func immutable() {
+    @Test
+    func `a reload does not ask again about an immutable response, no-cache does (RFC 8246)`() {
         let stored = Stored(["Cache-Control: max-age=100, immutable", "ETag: \"a\""])
         let reload = Request(["Cache-Control: max-age=0"])
         #expect(stored.decide(reload).summary == "hit")
@@ -205,19 +199,19 @@ struct CacheDecisionTests {
     }
 
     @Test(
-        "what is not marked as shared does not answer a request with Authorization unvalidated",
         arguments: [
             ("max-age=100", "validate (authorization)"), ("max-age=100, public", "hit"),
             ("s-maxage=100", "hit"), ("max-age=100, must-revalidate", "hit"),
             ("max-age=100, proxy-revalidate", "validate (authorization)"),
         ])
-    func authorization(value: String, expected: String) {
+    func `what is not marked as shared does not answer a request with Authorization unvalidated`(
+        value: String, expected: String
+    ) {
         let stored = Stored(["Cache-Control: \(value)", "ETag: \"a\""])
         #expect(stored.decide(Request(["Authorization: Basic Zm9v"])).summary == expected)
     }
 
-    @Test("If-Match and If-Unmodified-Since are for the origin to evaluate (§4.3.2)")
-    func originPreconditions() {
+    @Test func `If-Match and If-Unmodified-Since are for the origin to evaluate (§4.3.2)`() {
         let stored = Stored(fresh)
         #expect(stored.decide(Request(["If-Match: \"a\""])).summary == "forward (precondition)")
         let since = Request(["If-Unmodified-Since: \(date())"])
@@ -226,8 +220,7 @@ struct CacheDecisionTests {
         #expect(stored.decide(only).summary == "504 (precondition)")
     }
 
-    @Test("a clock set back is noticed, one that differs by moments is not")
-    func clock() {
+    @Test func `a clock set back is noticed, one that differs by moments is not`() {
         let stored = Stored(fresh)
         let tolerance = Reuse.clockToleranceSeconds
         #expect(stored.decide(Request(), after: -tolerance).summary == "hit")
@@ -235,8 +228,7 @@ struct CacheDecisionTests {
         #expect(stored.decide(Request(), after: -1).asHit?.age == 0)
     }
 
-    @Test("nothing stored: the request goes on, or is answered 504 if it said only-if-cached")
-    func missing() {
+    @Test func `with nothing stored the request goes on, or gets 504 if only-if-cached`() {
         func decide(_ reason: ForwardReason, _ fields: [String]) -> String {
             let request = Request(fields)
             return CacheDecision.missing(
@@ -253,8 +245,7 @@ struct CacheDecisionTests {
                 == "504 (request-no-store)")
     }
 
-    @Test("only GET and HEAD without a body or upgrade are looked up")
-    func lookup() {
+    @Test func `only GET and HEAD without a body or upgrade are looked up`() {
         func reason(_ request: Request) -> ForwardReason? {
             CacheDecision.reasonAgainstLookup(of: request.head)
         }
@@ -269,8 +260,7 @@ struct CacheDecisionTests {
         #expect(reason(Request(["Range: bytes=0-1", "Authorization: x"])) == nil)
     }
 
-    @Test("every reason has a token of its own and a fwd value of RFC 9211 §2.2")
-    func tokens() {
+    @Test func `every reason has a token of its own and a fwd value of RFC 9211 §2.2`() {
         let tokens = ForwardReason.allCases.map { "\($0.token)" }
         #expect(Set(tokens).count == tokens.count)
         #expect(tokens.allSatisfy { isToken($0) })

@@ -18,7 +18,6 @@ struct CacheDirectivesTests {
     }
 
     @Test(
-        "names are case-insensitive and each sets its flag",
         arguments: [
             ("no-store", CacheDirectives.Flags.noStore), ("No-StOrE", .noStore),
             ("no-cache", .noCache), ("private", .isPrivate), ("public", .isPublic),
@@ -30,12 +29,13 @@ struct CacheDirectivesTests {
             ("no-store,no-cache", [.noStore, .noCache]),
             ("foo, no-store, bar=1, baz=\"x\"", .noStore),
         ] as [(String, CacheDirectives.Flags)])
-    func flags(value: String, expected: CacheDirectives.Flags) {
+    func `names are case-insensitive and each sets its flag`(
+        value: String, expected: CacheDirectives.Flags
+    ) {
         #expect(parse(value).flags == expected)
     }
 
     @Test(
-        "an argument may be a token or a quoted string; else a max-age is stale",
         arguments: [
             ("max-age=3600", 3600), ("MaX-aGe=3600", 3600), ("max-age=\"3600\"", 3600),
             ("max-age=003600", 3600), ("max-age=0", 0), ("max-age=2147483647", 2_147_483_647),
@@ -47,36 +47,37 @@ struct CacheDirectivesTests {
             ("max-age =3600", 0), ("max-age= 3600", 0), ("max-age=\" 3600\"", 0),
             ("max-age=\"36\\00\"", 0), ("max-age=36 00", 0), ("max-age=\"3600", 0),
         ] as [(String, Int64)])
-    func maxAge(value: String, expected: Int64) {
+    func `an argument may be a token or a quoted string; else a max-age is stale`(
+        value: String, expected: Int64
+    ) {
         #expect(parse(value).maxAge == expected)
     }
 
     @Test(
-        "what stands inside a quoted string is no directive",
         arguments: [
             ("extension=\"max-age=3600\", max-age=1", 1),
             ("max-age=1, extension=\"max-age=0, no-store\"", 1),
             ("ext=\"a\\\", max-age=0, \\\"b\", max-age=7", 7),
         ] as [(String, Int64)])
-    func quotedStringHidesDirectives(value: String, expected: Int64) {
+    func `what stands inside a quoted string is no directive`(value: String, expected: Int64) {
         let directives = parse(value)
         #expect(directives.maxAge == expected)
         #expect(directives.flags == [])
     }
 
     @Test(
-        "of several arguments the more restrictive counts, on one line or several",
         arguments: [
             (["max-age=1800, max-age=1"], 1), (["max-age=1, max-age=1800"], 1),
             (["max-age=1800", "max-age=1"], 1), (["max-age=1", "max-age=1800"], 1),
             (["max-age=5, max-age=x"], 0),
         ] as [([String], Int64)])
-    func duplicates(lines: [String], expected: Int64) {
+    func `of several arguments the more restrictive counts, on one line or several`(
+        lines: [String], expected: Int64
+    ) {
         #expect(parse(lines.map { "Cache-Control: \($0)" }).maxAge == expected)
     }
 
-    @Test("each directive with seconds goes to its own place")
-    func seconds() {
+    @Test func `each directive with seconds goes to its own place`() {
         let directives = parse(
             "s-maxage=1, max-stale=2, min-fresh=3, stale-if-error=4, stale-while-revalidate=5")
         #expect(directives.sharedMaxAge == 1)
@@ -88,28 +89,24 @@ struct CacheDirectivesTests {
         #expect(directives.flags == [])
     }
 
-    @Test("max-stale without an argument means any staleness, an unreadable one none")
-    func maxStale() {
+    @Test func `max-stale without an argument means any staleness, an unreadable one none`() {
         #expect(parse("max-stale").maxStale == CacheDirectives.maximumSeconds)
         #expect(parse("max-stale=x").maxStale == 0)
         #expect(parse("max-stale, max-stale=5").maxStale == 5)
     }
 
-    @Test("min-fresh that cannot be read, or is given twice, asks for the most")
-    func minFresh() {
+    @Test func `min-fresh that cannot be read, or is given twice, asks for the most`() {
         #expect(parse("min-fresh=x").minFresh == CacheDirectives.maximumSeconds)
         #expect(parse("min-fresh=5, min-fresh=9").minFresh == 9)
     }
 
-    @Test("the qualified forms of no-cache and private count as the plain ones")
-    func qualified() {
+    @Test func `the qualified forms of no-cache and private count as the plain ones`() {
         #expect(parse("no-cache=\"set-cookie\"").flags == .noCache)
         #expect(parse("private=\"a, b\"").flags == .isPrivate)
         #expect(parse("no-cache=a").flags == .noCache)
     }
 
     @Test(
-        "after a syntax error what forbids still counts, what permits does not",
         arguments: [
             ("private; max-age=60", CacheDirectives.Flags([.isPrivate, .malformed])),
             ("public; max-age=60", .malformed), ("no-store foo", [.noStore, .malformed]),
@@ -118,12 +115,13 @@ struct CacheDirectivesTests {
             ("max-age=60; private", .malformed), ("ext=, no-store", [.noStore, .malformed]),
             ("must-understand;x", .malformed),
         ] as [(String, CacheDirectives.Flags)])
-    func malformed(value: String, expected: CacheDirectives.Flags) {
+    func `after a syntax error what forbids still counts, what permits does not`(
+        value: String, expected: CacheDirectives.Flags
+    ) {
         #expect(parse(value).flags == expected)
     }
 
-    @Test("Pragma: no-cache counts in a request only when there is no Cache-Control (§5.4)")
-    func pragma() {
+    @Test func `Pragma: no-cache counts in a request only when there is no Cache-Control (§5.4)`() {
         #expect(parse(["Pragma: no-cache"]).flags == .noCache)
         #expect(parse(["Pragma: foo, No-Cache"]).flags == .noCache)
         #expect(parse(["Pragma: foo"]).flags == [])
@@ -131,8 +129,7 @@ struct CacheDirectivesTests {
         #expect(parse(["Pragma: no-cache", "Cache-Control:"]).flags == [])
     }
 
-    @Test("any prefix of any value is read without going out of bounds")
-    func everyPrefix() {
+    @Test func `any prefix of any value is read without going out of bounds`() {
         let value = "max-age=\"3\\600\", private=\"a, \\\"b\", x = y, s-maxage=7, \"q\\\"; no-store"
         for count in 0...value.utf8.count { _ = parse(String(value.prefix(count))) }
     }

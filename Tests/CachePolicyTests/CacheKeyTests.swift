@@ -25,7 +25,6 @@ struct CacheKeyTests {
     }
 
     @Test(
-        "scheme and host are in lower case, a default port is left out, the path is never empty",
         arguments: [
             ("http://a.example/x", "http://a.example/x"),
             ("HTTP://A.Example/X", "http://a.example/X"),
@@ -45,19 +44,20 @@ struct CacheKeyTests {
             ("http://192.0.2.1/x", "http://192.0.2.1/x"),
             ("http://a.example/a%2fB/../c?D=%20&e", "http://a.example/a%2fB/../c?D=%20&e"),
         ])
-    func normalisation(target: String, expected: String) {
+    func `scheme and host are in lower case, a default port is left out, the path is never empty`(
+        target: String, expected: String
+    ) {
         #expect(key(target) == expected)
     }
 
-    @Test("the key says what scheme the request goes out with")
-    func upgrade() {
+    @Test func `the key says what scheme the request goes out with`() {
         #expect(key("http://a.example/x", scheme: .https) == "https://a.example/x")
         #expect(key("http://a.example:80/x", scheme: .https) == "https://a.example:80/x")
         #expect(key("http://a.example:8443/x", scheme: .https) == "https://a.example:8443/x")
     }
 
-    @Test("a key that does not fit the memory or the limit is refused, one that just does is not")
-    func limits() {
+    @Test
+    func `a key that does not fit the memory or the limit is refused, one that just does is not`() {
         let target = "http://a.example/x"
         let needed = "a.example".utf8.count + "/x".utf8.count + CacheKey.reservedBytes
         #expect(key(target, capacity: needed) == target)
@@ -77,16 +77,14 @@ struct CacheKeyTests {
         #expect(!fits(long + [0x70]))
     }
 
-    @Test("equal keys hash alike, and a set of many keys tells them all apart")
-    func hashing() {
+    @Test func `equal keys hash alike, and a set of many keys tells them all apart`() {
         let keys = (0..<1000).map { CacheKey(bytes: Array("http://a.example/\($0)".utf8)) }
         #expect(Set(keys).count == 1000)
         #expect(Set(keys.map(\.hash)).count == 1000)
         #expect(Set(keys + keys).count == 1000)
     }
 
-    @Test("a query is seen")
-    func query() {
+    @Test func `a query is seen`() {
         #expect(CacheKey(bytes: Array("http://a.example/?".utf8)).hasQuery)
         #expect(!CacheKey(bytes: Array("http://a.example/".utf8)).hasQuery)
     }

@@ -24,14 +24,13 @@ struct FreshenedResponseTests {
     }
 
     @Test(
-        "a field in the update replaces every stored line of that name",
         arguments: [
             "Test-Header", "X-Test-Header", "Content-Foo", "X-Content-Foo", "Content-Type",
             "Content-MD5", "Content-Location", "Content-Security-Policy", "X-Frame-Options",
             "X-XSS-Protection", "Cache-Control", "Expires", "Clear-Site-Data", "Public-Key-Pins",
             "Content-Language", "Via", "Link",
         ])
-    func replaces(name: String) throws {
+    func `a field in the update replaces every stored line of that name`(name: String) throws {
         let stored = Stored(["Date: \(date())", "\(name): a", "Kept: 1", "\(name): b"])
         let result = try freshen(stored, with: ["Date: \(date(100))", "\(name): c"])
         #expect(fields(result.head) == ["Kept: 1", "Date: \(date(100))", "\(name): c"])
@@ -40,8 +39,7 @@ struct FreshenedResponseTests {
             fields(other.head) == ["Kept: 1", "Date: \(date(100))", "\(name.uppercased()): c"])
     }
 
-    @Test("fields that the update does not have stay, new ones are added, the status line stays")
-    func keeps() throws {
+    @Test func `fields that the update lacks stay, new ones are added`() throws {
         let stored = Stored(["Date: \(date())", "A: 1", "B: 2"], status: 404)
         let result = try freshen(stored, with: ["Date: \(date(100))", "C: 3", "C: 4"])
         #expect(
@@ -50,13 +48,14 @@ struct FreshenedResponseTests {
     }
 
     @Test(
-        "fields that describe the stored bytes, or end at this hop, are not taken over",
         arguments: [
             "Content-Length: 7", "Content-Encoding: br", "Content-Range: bytes 0-1/9",
             "Connection: close", "Keep-Alive: timeout=1", "Transfer-Encoding: chunked",
             "Proxy-Authenticate: Basic", "Age: 9", "Trailer: x",
         ])
-    func notTaken(field: String) throws {
+    func `fields that describe the stored bytes, or end at this hop, are not taken over`(
+        field: String
+    ) throws {
         let stored = Stored([
             "Date: \(date())", "Content-Length: 100", "Content-Encoding: gzip",
         ])
@@ -68,16 +67,15 @@ struct FreshenedResponseTests {
         #expect(result.metadata.bodyBytes == 100)
     }
 
-    @Test("fields that the update's Connection names are not taken over")
-    func nominated() throws {
+    @Test func `fields that the update's Connection names are not taken over`() throws {
         let stored = Stored(["Date: \(date())", "A: 1"])
         let result = try freshen(
             stored, with: ["Date: \(date(100))", "Connection: a", "A: 2"])
         #expect(fields(result.head) == ["A: 1", "Date: \(date(100))"])
     }
 
-    @Test("a new Cache-Control gives a new freshness lifetime, counted from the update")
-    func freshness() throws {
+    @Test
+    func `a new Cache-Control gives a new freshness lifetime, counted from the update`() throws {
         let stored = Stored(["Date: \(date())", "Cache-Control: max-age=1", "ETag: \"a\""])
         let result = try freshen(
             stored, with: ["Date: \(date(98))", "Cache-Control: max-age=3600", "Age: 5"])
@@ -89,8 +87,7 @@ struct FreshenedResponseTests {
         #expect(hit == CacheHit(form: .full, age: 15, timeToLive: 3585, stale: nil))
     }
 
-    @Test("an update without Cache-Control starts the stored lifetime anew, also without Date")
-    func renewed() throws {
+    @Test func `an update without Cache-Control starts the stored lifetime anew`() throws {
         let stored = Stored(["Date: \(date())", "Cache-Control: max-age=10", "ETag: \"a\""])
         for update in [["Date: \(date(100))"], [], ["Date: invalid"]] {
             let result = try freshen(stored, with: update)
@@ -101,8 +98,7 @@ struct FreshenedResponseTests {
         }
     }
 
-    @Test("the metadata's ranges are those of the new head")
-    func ranges() throws {
+    @Test func `the metadata's ranges are those of the new head`() throws {
         let stored = Stored(["ETag: \"a\"", "X: 1", "Last-Modified: \(date(-9))"])
         let result = try freshen(stored, with: ["X: a much longer value", "ETag: \"a\""])
         #expect(text(result.head[result.metadata.entityTag.indices]) == "\"a\"")
@@ -112,19 +108,20 @@ struct FreshenedResponseTests {
     }
 
     @Test(
-        "an update that forbids storing lets the response answer this once and then go",
         arguments: [
             ("Cache-Control: no-store", NotStoredReason.responseNoStore),
             ("Cache-Control: private", .responsePrivate), ("Vary: *", .varyAny),
             ("Cache-Control: max-age=5; x", .malformedCacheControl),
         ])
-    func forbids(field: String, reason: NotStoredReason) throws {
+    func `an update that forbids storing lets the response answer this once and then go`(
+        field: String, reason: NotStoredReason
+    ) throws {
         let stored = Stored(["Cache-Control: max-age=10", "ETag: \"a\""])
         #expect(try freshen(stored, with: [field]).storage == .remove(reason))
     }
 
-    @Test("an update for a request with Authorization is not stored for others unless shared")
-    func authorized() throws {
+    @Test
+    func `an update for an authorized request is not stored for others unless shared`() throws {
         let request = Request(["Authorization: x"])
         let stored = Stored(["Cache-Control: max-age=10", "ETag: \"a\""])
         let personal = try freshen(stored, with: ["User: bob"], for: request)
@@ -133,15 +130,14 @@ struct FreshenedResponseTests {
         #expect(shared.storage == .replaceHead)
     }
 
-    @Test("an update for a request with no-store leaves the stored response as it was")
-    func noStoreRequest() throws {
+    @Test
+    func `an update for a request with no-store leaves the stored response as it was`() throws {
         let request = Request(["Cache-Control: no-store"])
         let stored = Stored(["Cache-Control: max-age=10", "ETag: \"a\""])
         #expect(try freshen(stored, with: ["A: 1"], for: request).storage == .leave)
     }
 
-    @Test("a cookie in an update is stored only if the response is marked as shared")
-    func setCookie() throws {
+    @Test func `a cookie in an update is stored only if the response is marked as shared`() throws {
         let cookie = "Set-Cookie: session=1"
         let stored = Stored(["Date: \(date())", "Cache-Control: max-age=10"])
         let result = try freshen(stored, with: [cookie])
@@ -153,8 +149,7 @@ struct FreshenedResponseTests {
         #expect(!replaced.contains("Set-Cookie: session=0"))
     }
 
-    @Test("the Vary key is made anew from the request that was answered")
-    func vary() throws {
+    @Test func `the Vary key is made anew from the request that was answered`() throws {
         let request = Request(["Foo: 1", "Bar: 2"])
         let stored = Stored(["Cache-Control: max-age=10", "Vary: Foo"])
         let same = try freshen(stored, with: [], for: request)
@@ -165,8 +160,7 @@ struct FreshenedResponseTests {
         #expect(!changed.vary.matches(Request(["Foo: 1"])))
     }
 
-    @Test("a damaged stored head is not merged")
-    func damaged() {
+    @Test func `a damaged stored head is not merged`() {
         let stored = Stored(["A: 1"])
         let response = Response([], status: 304)
         let request = Request()
@@ -179,7 +173,6 @@ struct FreshenedResponseTests {
     }
 
     @Test(
-        "a 200 to HEAD updates what it agrees with and outdates what it does not (§4.3.5)",
         arguments: [
             ([], HeadUpdate.freshen), (["ETag: \"a\""], .freshen),
             (["ETag: \"b\""], .invalidate), (["ETag: W/\"a\""], .invalidate),
@@ -189,7 +182,9 @@ struct FreshenedResponseTests {
             (["Content-Length: 101"], .invalidate), (["Other: 1"], .freshen),
             (["ETag: \"a\"", "Content-Length: 99"], .invalidate),
         ] as [([String], HeadUpdate)])
-    func head(fields: [String], expected: HeadUpdate) {
+    func `a 200 to HEAD updates what it agrees with and outdates what it does not (§4.3.5)`(
+        fields: [String], expected: HeadUpdate
+    ) {
         let stored = Stored(["ETag: \"a\"", "Last-Modified: \(date(-9))"])
         func update(_ status: Int, _ stored: Stored) -> HeadUpdate {
             let response = Response(fields, status: status, method: .head)
@@ -202,8 +197,7 @@ struct FreshenedResponseTests {
         #expect(update(200, Stored(["ETag: \"a\""], status: 404)) == .none)
     }
 
-    @Test("a HEAD that brings a validator which the stored response lacks outdates it")
-    func headWithNewValidator() {
+    @Test func `a HEAD that brings a validator which the stored response lacks outdates it`() {
         let stored = Stored(["Cache-Control: max-age=9"])
         let response = Response(["ETag: \"a\""], method: .head)
         let update = HeadUpdate.of(
@@ -212,8 +206,7 @@ struct FreshenedResponseTests {
         #expect(update == .invalidate)
     }
 
-    @Test("the update by a HEAD keeps the body's length and takes the new fields")
-    func headMerge() throws {
+    @Test func `the update by a HEAD keeps the body's length and takes the new fields`() throws {
         let stored = Stored(["Cache-Control: max-age=1", "Template-A: 1", "B: 1"])
         let result = try freshen(
             stored, with: ["Template-A: 2", "Cache-Control: max-age=1000", "Content-Length: 100"],

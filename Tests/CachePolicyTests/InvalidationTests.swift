@@ -19,10 +19,10 @@ struct InvalidationTests {
 
     private let target = "http://a.example/dir/x?q"
 
-    @Test(
-        "a successful unsafe request invalidates its target; an unknown method counts as unsafe",
-        arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "PURGE"])
-    func unsafe(method: String) {
+    @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "PURGE"])
+    func `a successful unsafe request invalidates its target; an unknown method counts as unsafe`(
+        method: String
+    ) {
         for status in [200, 201, 204, 301, 303, 399] {
             #expect(keys(status: status, method: method) == [target])
         }
@@ -31,10 +31,8 @@ struct InvalidationTests {
         }
     }
 
-    @Test(
-        "the URI is the same whichever route the unsafe request took",
-        arguments: CacheRoute.all)
-    func routes(route: CacheRoute) {
+    @Test(arguments: CacheRoute.all)
+    func `the URI is the same whichever route the unsafe request took`(route: CacheRoute) {
         let base = "http://a.example/dir/x"
         let routed = "\(route.prefix)\(base)"
         #expect(
@@ -44,13 +42,12 @@ struct InvalidationTests {
         #expect(text(key.along(route).bytes) == routed)
     }
 
-    @Test("safe methods invalidate nothing", arguments: ["GET", "HEAD", "OPTIONS", "TRACE"])
-    func safe(method: String) {
+    @Test(arguments: ["GET", "HEAD", "OPTIONS", "TRACE"])
+    func `safe methods invalidate nothing`(method: String) {
         #expect(keys(["Location: /other"], method: method) == [])
     }
 
     @Test(
-        "Location and Content-Location of the same origin are invalidated too",
         arguments: [
             ("/other", "http://a.example/other"),
             ("http://a.example/other", "http://a.example/other"),
@@ -67,26 +64,27 @@ struct InvalidationTests {
             ("/other#fragment", "http://a.example/other"), ("/a//b", "http://a.example/a//b"),
             ("a:b/c", nil), ("/a:b", "http://a.example/a:b"),
         ] as [(String, String?)])
-    func locations(value: String, expected: String?) {
+    func `Location and Content-Location of the same origin are invalidated too`(
+        value: String, expected: String?
+    ) {
         for name in ["Location", "Content-Location"] {
             #expect(keys(["\(name): \(value)"]) == [target] + (expected.map { [$0] } ?? []))
         }
     }
 
     @Test(
-        "another origin's entries are left alone",
         arguments: [
             "http://b.example/other", "https://a.example/other", "http://a.example:8080/other",
             "//b.example/other", "http://x@a.example/other", "ftp://a.example/other",
             "mailto:a@a.example", "http://", "http:///x", "http://a.example.b.example/",
             "https:other", "/with space", "/caf\u{E9}",
         ])
-    func otherOrigins(value: String) {
+    func `another origin's entries are left alone`(value: String) {
         #expect(keys(["Location: \(value)"]) == [target])
     }
 
-    @Test("the target itself is named once, as are equal locations; two Locations are ignored")
-    func duplicates() {
+    @Test
+    func `the target itself is named once, as are equal locations; two Locations are ignored`() {
         #expect(keys(["Location: x?q", "Content-Location: #f"]) == [target])
         let other = "http://a.example/other"
         #expect(keys(["Location: /other", "Content-Location: ../other"]) == [target, other])
@@ -94,8 +92,7 @@ struct InvalidationTests {
         #expect(keys(["Location:"]) == [target])
     }
 
-    @Test("origins with a port and IPv6 literals are told apart")
-    func ports() {
+    @Test func `origins with a port and IPv6 literals are told apart`() {
         let base = "http://[::1]:8080/x"
         #expect(keys(["Location: /y"], base: base) == [base, "http://[::1]:8080/y"])
         #expect(
@@ -103,8 +100,7 @@ struct InvalidationTests {
         #expect(keys(["Location: http://[::1]/y"], base: base) == [base])
     }
 
-    @Test("a reference that makes too long a key is left out")
-    func long() {
+    @Test func `a reference that makes too long a key is left out`() {
         let path = "/" + String(repeating: "p", count: CacheKey.maximumBytes)
         #expect(URIReference.resolve(Array(path.utf8).span, against: Array(target.utf8)) == nil)
     }

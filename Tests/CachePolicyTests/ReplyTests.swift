@@ -9,8 +9,7 @@ struct ReplyTests {
         written { status.append(to: &$0) }
     }
 
-    @Test("a hit tells its freshness left, negative when stale, and who allowed that")
-    func hits() {
+    @Test func `a hit tells its freshness left, negative when stale, and who allowed that`() {
         #expect(
             line(.hit(timeToLive: 57, stale: nil)) == "Cache-Status: pinfold; hit; ttl=57\r\n")
         #expect(
@@ -25,7 +24,6 @@ struct ReplyTests {
     }
 
     @Test(
-        "a forwarded request tells why, what came back, and what became of it",
         arguments: [
             (CacheStatus.Forwarded(reason: .uriMiss, isStored: true), "fwd=uri-miss; stored"),
             (.init(reason: .uriMiss, notStored: .responseNoStore), "fwd=uri-miss; detail=no-store"),
@@ -58,17 +56,17 @@ struct ReplyTests {
                 "fwd=uri-miss; detail=partial-content"
             ),
         ] as [(CacheStatus.Forwarded, String)])
-    func forwarded(status: CacheStatus.Forwarded, expected: String) {
+    func `a forwarded request tells why, what came back, and what became of it`(
+        status: CacheStatus.Forwarded, expected: String
+    ) {
         #expect(line(.forwarded(status)) == "Cache-Status: pinfold; \(expected)\r\n")
     }
 
-    @Test("only-if-cached without a hit tells the reason, and neither hit nor fwd")
-    func notForwarded() {
+    @Test func `only-if-cached without a hit tells the reason, and neither hit nor fwd`() {
         #expect(line(.notForwarded(.uriMiss)) == "Cache-Status: pinfold; detail=uri-miss\r\n")
     }
 
-    @Test("no line is longer than the limit says")
-    func lineLimit() {
+    @Test func `no line is longer than the limit says`() {
         var longest = line(.hit(timeToLive: .min, stale: .staleIfError)).utf8.count
         for reason in ForwardReason.allCases {
             for notStored in NotStoredReason.allCases {
@@ -92,8 +90,7 @@ struct ReplyTests {
 
     private let end = "Age: 7\r\nCache-Status: pinfold; hit; ttl=93\r\n"
 
-    @Test("a whole hit is the stored head with Age and Cache-Status after it")
-    func full() {
+    @Test func `a whole hit is the stored head with Age and Cache-Status after it`() {
         let stored = Stored(["Date: \(date())", "Content-Length: 100", "Cache-Status: up; hit"])
         #expect(head(.full, of: stored) == text(stored.head) + end)
         #expect(head(.headOnly, of: stored) == text(stored.head) + end)
@@ -103,16 +100,14 @@ struct ReplyTests {
                 + "Age: 7\r\nCache-Status: pinfold; fwd=stale; fwd-status=304; stored\r\n")
     }
 
-    @Test("a response that came without Content-Length gets the length of the stored body")
-    func contentLength() {
+    @Test func `a response that came without Content-Length gets the length of the stored body`() {
         let stored = Stored(["Date: \(date())", "Transfer-Encoding: chunked"])
         #expect(head(.full, of: stored) == text(stored.head) + "Content-Length: 100\r\n" + end)
         let empty = Stored(["Date: \(date())"], status: 204, body: 0)
         #expect(head(.full, of: empty) == text(empty.head) + end)
     }
 
-    @Test("a 304 carries the fields of RFC 9110 §15.4.5 and none about the body or user")
-    func notModified() {
+    @Test func `a 304 carries the fields of RFC 9110 §15.4.5 and none about the body or user`() {
         let stored = Stored([
             "Date: \(date())", "Content-Type: a/b", "Content-Length: 100", "ETag: \"a\"",
             "Last-Modified: \(date(-9))", "Cache-Control: public", "Expires: \(date(9))",
@@ -125,8 +120,7 @@ struct ReplyTests {
                 + "Content-Location: /y\r\n" + end)
     }
 
-    @Test("a 206 carries all fields, with the range and its length in place of the body's")
-    func partial() {
+    @Test func `a 206 carries all fields, with the range and its length in place of the body's`() {
         let stored = Stored([
             "Date: \(date())", "Content-Type: a/b", "Content-Length: 100", "ETag: \"a\"",
         ])
@@ -136,8 +130,7 @@ struct ReplyTests {
                 + "ETag: \"a\"\r\nContent-Range: bytes 5-9/100\r\nContent-Length: 5\r\n" + end)
     }
 
-    @Test("a 416 tells the complete length and has no body")
-    func notSatisfiable() {
+    @Test func `a 416 tells the complete length and has no body`() {
         let stored = Stored(["Date: \(date())", "Content-Length: 100", "ETag: \"a\""])
         #expect(
             head(.rangeNotSatisfiable(complete: 100), of: stored)
@@ -145,8 +138,7 @@ struct ReplyTests {
                 + "Content-Range: bytes */100\r\nContent-Length: 0\r\n" + end)
     }
 
-    @Test("what is added beyond the stored head stays under its limit")
-    func addedLimit() {
+    @Test func `what is added beyond the stored head stays under its limit`() {
         let stored = Stored(["Date: \(date())"])
         let forms: [HitForm] = [
             .full, .notModified, .partial(first: 1 << 62, last: .max - 1, complete: .max),

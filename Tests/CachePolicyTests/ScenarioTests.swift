@@ -43,14 +43,18 @@ struct Scenario: Sendable, CustomTestStringConvertible {
 
 @Suite("Sequences of requests through a cache that does what the policy says")
 struct ScenarioTests {
-    @Test("freshness, validation and stale use", arguments: validationScenarios)
-    func validation(scenario: Scenario) { run(scenario) }
+    @Test(arguments: validationScenarios)
+    func `fresh ones answer, stale ones are validated or used where allowed`(scenario: Scenario) {
+        run(scenario)
+    }
 
-    @Test("variants, methods and invalidation", arguments: selectionScenarios)
-    func selection(scenario: Scenario) { run(scenario) }
+    @Test(arguments: selectionScenarios)
+    func `variants are kept apart, and unsafe methods invalidate`(scenario: Scenario) {
+        run(scenario)
+    }
 
-    @Test("who may see what", arguments: sharingScenarios)
-    func sharing(scenario: Scenario) { run(scenario) }
+    @Test(arguments: sharingScenarios)
+    func `what is for one user is not shown to another`(scenario: Scenario) { run(scenario) }
 
     private func run(_ scenario: Scenario) {
         var cache = ModelCache()

@@ -7,16 +7,13 @@ import Testing
 struct StorabilityTests {
     private let fresh = "Cache-Control: max-age=60"
 
-    @Test(
-        "only a response to GET is stored",
-        arguments: ["HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "M-SEARCH", "get"])
-    func methods(method: String) {
+    @Test(arguments: ["HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "M-SEARCH", "get"])
+    func `only a response to GET is stored`(method: String) {
         #expect(refusal([fresh], for: Request(method: method)) == .method)
         #expect(refusal([fresh], for: Request()) == nil)
     }
 
-    @Test("a request with a body is not what the key says, so its response is not stored")
-    func requestContent() {
+    @Test func `a request with a body is not what the key says, so its response is not stored`() {
         #expect(refusal([fresh], for: Request(["Content-Length: 3"])) == .requestContent)
         #expect(refusal([fresh], for: Request(["Transfer-Encoding: chunked"])) == .requestContent)
     }
@@ -43,9 +40,8 @@ struct StorabilityTests {
         }
     }
 
-    @Test(
-        "every status: stored by default, with explicit freshness, or never", arguments: 100...599)
-    func everyStatus(status: Int) {
+    @Test(arguments: 100...599)
+    func `every status is stored by default, with explicit freshness, or never`(status: Int) {
         let explicit = [
             ["Cache-Control: max-age=60"], ["Cache-Control: s-maxage=60"],
             ["Expires: \(date(60))", "Date: \(date())"], ["Cache-Control: public", "ETag: \"a\""],
@@ -61,8 +57,7 @@ struct StorabilityTests {
         #expect(refusal(silent, status: status) == expected.silent)
     }
 
-    @Test("no heuristic freshness for the answer to a request with Cookie")
-    func heuristicsAndCookie() {
+    @Test func `the answer to a request with Cookie gets no heuristic freshness`() {
         let asking = Request(["Cookie: session=1"])
         let modified = "Last-Modified: \(date(-1000))"
         #expect(refusal([modified]) == nil)
@@ -72,13 +67,11 @@ struct StorabilityTests {
         #expect(refusal(["ETag: \"a\""], for: asking) == nil, "to be validated at each use")
     }
 
-    @Test("Content-Range means nothing in a whole response")
-    func contentRangeOfWholeResponse() {
+    @Test func `Content-Range means nothing in a whole response`() {
         #expect(refusal([fresh, "Content-Range: bytes 0-1/9"]) == nil)
     }
 
-    @Test("parts, updates and interim responses are never stored as a response")
-    func notResponses() {
+    @Test func `parts, updates and interim responses are never stored as a response`() {
         #expect(refusal([fresh, "Content-Range: bytes 0-1/9"], status: 206) == .partialContent)
         #expect(refusal([fresh], status: 206) == .partialContent)
         #expect(
@@ -89,7 +82,6 @@ struct StorabilityTests {
     }
 
     @Test(
-        "no-store on either side, and private, forbid storing, even with freshness",
         arguments: [
             (["Cache-Control: no-store"], NotStoredReason.responseNoStore),
             (["Cache-Control: max-age=10000, no-store", "Expires: \(date(99))"], .responseNoStore),
@@ -99,14 +91,16 @@ struct StorabilityTests {
             (["Cache-Control: private=\"a\", max-age=3600"], .responsePrivate),
             (["Cache-Control: private, public"], .responsePrivate),
         ] as [([String], NotStoredReason)])
-    func forbidden(fields: [String], reason: NotStoredReason) {
+    func `no-store on either side, and private, forbid storing, even with freshness`(
+        fields: [String], reason: NotStoredReason
+    ) {
         #expect(refusal(fields) == reason)
         #expect(refusal([fresh], for: Request(["Cache-Control: no-store"])) == .requestNoStore)
         #expect(refusal([fresh], for: Request(["Cache-Control: no-cache"])) == nil)
     }
 
-    @Test("must-understand stands in for no-store where the status is understood (§5.2.2.3)")
-    func mustUnderstand() {
+    @Test
+    func `must-understand stands in for no-store where the status is understood (§5.2.2.3)`() {
         let fields = ["Cache-Control: max-age=60, must-understand, no-store"]
         #expect(refusal(fields) == nil)
         #expect(refusal(fields, status: 404) == nil)
@@ -117,27 +111,26 @@ struct StorabilityTests {
     }
 
     @Test(
-        "a request with Authorization needs public, must-revalidate or s-maxage (§3.5)",
         arguments: [
             ("max-age=3600", false), ("max-age=3600, public", true),
             ("max-age=3600, must-revalidate", true), ("s-maxage=3600", true),
             ("max-age=3600, proxy-revalidate", false), ("no-cache, max-age=9", false),
         ])
-    func authorization(value: String, allowed: Bool) {
+    func `a request with Authorization needs public, must-revalidate or s-maxage (§3.5)`(
+        value: String, allowed: Bool
+    ) {
         let request = Request(["Authorization: Basic Zm9v"])
         let fields = ["Cache-Control: \(value)", "ETag: \"a\""]
         #expect(refusal(fields, for: request) == (allowed ? nil : .authorization))
         #expect(refusal(fields) == nil)
     }
 
-    @Test("Expires alone does not make an authorized response shared")
-    func authorizationWithExpires() {
+    @Test func `Expires alone does not make an authorized response shared`() {
         let request = Request(["Authorization: Basic Zm9v"])
         #expect(refusal(["Expires: \(date(900))"], for: request) == .authorization)
     }
 
     @Test(
-        "Vary with * anywhere, or that cannot be read, matches nothing and is not stored (§4.1)",
         arguments: [
             (["Vary: *"], NotStoredReason.varyAny), (["Vary: *, *"], .varyAny),
             (["Vary: *", "Vary: *"], .varyAny), (["Vary: , *"], .varyAny),
@@ -146,12 +139,13 @@ struct StorabilityTests {
             (["Vary: Foo Bar"], .varyAny), (["Vary: \"Foo\""], .varyAny),
             (["Vary: Foo;Bar"], .varyAny),
         ] as [([String], NotStoredReason)])
-    func vary(fields: [String], reason: NotStoredReason) {
+    func `Vary with * anywhere, or that cannot be read, matches nothing and is not stored (§4.1)`(
+        fields: [String], reason: NotStoredReason
+    ) {
         #expect(refusal(fields + [fresh]) == reason)
     }
 
-    @Test("Vary may nominate as many names as the limit, and no more")
-    func varyNames() {
+    @Test func `Vary may nominate as many names as the limit, and no more`() {
         func vary(_ count: Int) -> String {
             "Vary: " + (0..<count).map { "Name-\($0)" }.joined(separator: ", ")
         }
@@ -161,8 +155,7 @@ struct StorabilityTests {
         #expect(refusal([fresh, vary(limit), vary(limit)]) == nil)
     }
 
-    @Test("the nominated values may be as long as the limit, and no longer")
-    func varyValues() {
+    @Test func `the nominated values may be as long as the limit, and no longer`() {
         // Version, name's length, name, presence and value's length go before the value.
         let room = PolicyOptions().maximumVaryKeyBytes - 1 - 1 - 3 - 1 - 2
         func request(_ count: Int) -> Request {
@@ -173,27 +166,26 @@ struct StorabilityTests {
     }
 
     @Test(
-        "a cookie is stored only with a response marked as shared, unless configured otherwise",
         arguments: [
             ("max-age=60", SetCookiePolicy.whenShared, false),
             ("max-age=60, public", .whenShared, true), ("s-maxage=60", .whenShared, true),
             ("max-age=60, public", .never, false), ("s-maxage=60", .never, false),
             ("max-age=60", .always, true),
         ])
-    func setCookie(value: String, policy: SetCookiePolicy, allowed: Bool) {
+    func `a cookie is stored only with a response marked as shared, unless configured otherwise`(
+        value: String, policy: SetCookiePolicy, allowed: Bool
+    ) {
         var options = PolicyOptions()
         options.setCookie = policy
         let fields = ["Cache-Control: \(value)", "Set-Cookie: a=b"]
         #expect(refusal(fields, options: options) == (allowed ? nil : .setCookie))
     }
 
-    @Test("a request with a Cookie changes nothing")
-    func cookie() {
+    @Test func `a request with a Cookie changes nothing`() {
         #expect(refusal([fresh], for: Request(["Cookie: a=b"])) == nil)
     }
 
     @Test(
-        "what is stale on arrival and cannot be validated is not stored",
         arguments: [
             ([], NotStoredReason.uselessWithoutValidator),
             (["Cache-Control: max-age=0"], .uselessWithoutValidator),
@@ -216,18 +208,18 @@ struct StorabilityTests {
                 .uselessWithoutValidator
             ),
         ] as [([String], NotStoredReason?)])
-    func useless(fields: [String], reason: NotStoredReason?) {
+    func `what is stale on arrival and cannot be validated is not stored`(
+        fields: [String], reason: NotStoredReason?
+    ) {
         #expect(refusal(fields) == reason)
     }
 
-    @Test("Cache-Control that does not follow the grammar may forbid anything")
-    func malformed() {
+    @Test func `Cache-Control that does not follow the grammar may forbid anything`() {
         #expect(refusal(["Cache-Control: max-age=60; private"]) == .malformedCacheControl)
         #expect(refusal(["Cache-Control: max-age =60"]) == .malformedCacheControl)
     }
 
-    @Test("a body known to be over the limit is not stored, one at the limit is")
-    func tooLarge() {
+    @Test func `a body known to be over the limit is not stored, one at the limit is`() {
         var options = PolicyOptions()
         options.maximumObjectBytes = 1000
         #expect(refusal([fresh, "Content-Length: 1000"], options: options) == nil)
@@ -235,15 +227,13 @@ struct StorabilityTests {
         #expect(refusal([fresh, "Transfer-Encoding: chunked"], options: options) == nil)
     }
 
-    @Test("no field that Connection names can hide Cache-Control")
-    func connectionCannotHide() {
+    @Test func `no field that Connection names can hide Cache-Control`() {
         #expect(
             refusal(["Connection: cache-control", "Cache-Control: no-store", "ETag: \"a\""])
                 == .responseNoStore)
     }
 
-    @Test("what is stored comes with its times, lifetime and Vary key")
-    func storable() throws {
+    @Test func `what is stored comes with its times, lifetime and Vary key`() throws {
         let response = Response([
             "Cache-Control: max-age=60", "Age: 7", "Date: \(date(-3))", "Vary: Accept-Encoding",
         ])
@@ -267,8 +257,7 @@ struct StorabilityTests {
         #expect(!storable.vary.matches(other))
     }
 
-    @Test("a heuristic lifetime is not given to a URI with a query")
-    func heuristicQuery() {
+    @Test func `a heuristic lifetime is not given to a URI with a query`() {
         let fields = ["Last-Modified: \(date(-1000))", "Date: \(date())"]
         func lifetime(_ target: String) -> Int64? {
             guard case .store(let storable) = storing(Response(fields), for: Request(to: target))
@@ -280,8 +269,7 @@ struct StorabilityTests {
         #expect(lifetime("http://a.example?y") == 0)
     }
 
-    @Test("every reason has a token of its own that Cache-Status can carry")
-    func tokens() {
+    @Test func `every reason has a token of its own that Cache-Status can carry`() {
         let tokens = NotStoredReason.allCases.map { "\($0.token)" }
         #expect(Set(tokens).count == tokens.count)
         #expect(tokens.allSatisfy { isToken($0) })

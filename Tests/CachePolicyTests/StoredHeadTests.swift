@@ -9,8 +9,7 @@ struct StoredHeadTests {
         text(Stored(fields, status: status).head)
     }
 
-    @Test("fields keep their order and bytes; the head has no empty line")
-    func order() {
+    @Test func `fields keep their order and bytes; the head has no empty line`() {
         let head = stored([
             "Date: \(date())", "X-B:  1 ", "x-a:", "X-B: 2", "Content-Length: 5",
         ])
@@ -20,20 +19,18 @@ struct StoredHeadTests {
     }
 
     @Test(
-        "hop-by-hop fields, Trailer and Age are left out",
         arguments: [
             "Connection: close", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive",
             "TE: trailers", "Trailer: X-Sum", "Transfer-Encoding: chunked",
             "Proxy-Authenticate: Basic", "Proxy-Authentication-Info: a", "Age: 5",
         ])
-    func leftOut(field: String) {
+    func `hop-by-hop fields, Trailer and Age are left out`(field: String) {
         #expect(
             stored(["Date: \(date())", field, "Kept: 1"])
                 == "HTTP/1.1 200 Reason\r\nDate: \(date())\r\nKept: 1\r\n")
     }
 
-    @Test("fields that Connection names are left out")
-    func nominated() {
+    @Test func `fields that Connection names are left out`() {
         let head = stored([
             "Date: \(date())", "Connection: a, B", "A: 1", "b: 2", "c: 3",
         ])
@@ -41,29 +38,28 @@ struct StoredHeadTests {
     }
 
     @Test(
-        "end-to-end fields are kept",
         arguments: [
             "Set-Cookie: a=b", "Via: 1.1 up", "Cache-Status: up; hit", "Warning: 110",
             "Content-Encoding: gzip", "WWW-Authenticate: Basic", "Clear-Site-Data: \"*\"",
             "Strict-Transport-Security: max-age=5", "Content-Length: 0", "Vary: a",
         ])
-    func kept(field: String) {
+    func `end-to-end fields are kept`(field: String) {
         #expect(stored(["Date: \(date())", field]).hasSuffix("\r\n\(field)\r\n"))
     }
 
     @Test(
-        "a Date that is missing, no date, or there twice becomes the time of receipt",
         arguments: [
             [], ["Date: now"], ["Date: "], ["Date: \(date(-5))", "Date: \(date(-9))"],
         ])
-    func missingDate(fields: [String]) {
+    func `a Date that is missing, no date, or there twice becomes the time of receipt`(
+        fields: [String]
+    ) {
         #expect(
             stored(fields + ["A: 1"]) == "HTTP/1.1 200 Reason\r\nA: 1\r\nDate: \(date())\r\n")
         #expect(Stored(fields).metadata.date == start)
     }
 
-    @Test("the version is HTTP/1.1 whatever upstream's was; an empty reason is kept")
-    func statusLine() {
+    @Test func `the version is HTTP/1.1 whatever upstream's was; an empty reason is kept`() {
         #expect(stored([], status: 404).hasPrefix("HTTP/1.1 404 Reason\r\n"))
         let bare = Array("HTTP/1.0 299 \r\n\r\n".utf8)
         var response = ResponseHead()
@@ -74,8 +70,7 @@ struct StoredHeadTests {
         #expect(text(head) == "HTTP/1.1 299 \r\nDate: \(date())\r\n")
     }
 
-    @Test("the head written for a decision is the one that is appended to an array")
-    func writing() {
+    @Test func `the head written for a decision is the one that is appended to an array`() {
         for fields in [["A: 1"], ["Date: \(date(-3))"], ["Date: x"], ["Date:  ", "Age: 3"]] {
             let response = Response(fields + ["Cache-Control: max-age=5"])
             guard case .store(let storable) = storing(response) else {
@@ -89,8 +84,7 @@ struct StoredHeadTests {
         }
     }
 
-    @Test("the metadata is the same when it is rebuilt from what the disk keeps")
-    func rebuilt() {
+    @Test func `the metadata is the same when it is rebuilt from what the disk keeps`() {
         let stored = Stored([
             "Date: \(date(-4))", "Cache-Control: s-maxage=60, immutable, stale-if-error=9",
             "ETag: W/\"abc\"", "Last-Modified: \(date(-100))", "Vary: a", "Age: 30",
@@ -116,8 +110,7 @@ struct StoredHeadTests {
             ])
     }
 
-    @Test("Content-Length gives the body's length; one that is no number does not")
-    func contentLength() {
+    @Test func `Content-Length gives the body's length; one that is no number does not`() {
         func length(_ fields: String) -> (UInt64?, Bool) {
             let head = Array("HTTP/1.1 200 OK\r\n\(fields)".utf8)
             let metadata = StoredMetadata(
@@ -132,7 +125,6 @@ struct StoredHeadTests {
     }
 
     @Test(
-        "bytes that are not a stored head are told apart",
         arguments: [
             "", "HTTP/1.1", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\n", "HTTP/1.0 200 OK\r\n",
             "HTTP/1.1 2x0 OK\r\n", "HTTP/1.1 100 OK\r\n", "HTTP/1.1 200 OK\r\nA",
@@ -140,7 +132,7 @@ struct StoredHeadTests {
             "HTTP/1.1 200 OK\r\n: 1\r\n", "HTTP/1.1 200 OK\r\nA : 1\r\n",
             "HTTP/1.1 200 OK\r\nA: 1\r\nB\r\n", "\r\n",
         ])
-    func damaged(head: String) {
+    func `bytes that are not a stored head are told apart`(head: String) {
         let bytes = Array(head.utf8)
         let metadata = StoredMetadata(
             storedHead: bytes.span,
@@ -149,8 +141,8 @@ struct StoredHeadTests {
         #expect(metadata == nil)
     }
 
-    @Test("every prefix of a head, and every head with one byte changed, is read without harm")
-    func everyDamage() {
+    @Test
+    func `every prefix of a head, and every head with one byte changed, is read without harm`() {
         let head = Stored([
             "Cache-Control: max-age=\"5\", no-cache=\"a\"", "ETag: W/\"x\"", "Vary: a, b",
             "Expires: \(date(5))", "Age: 3",

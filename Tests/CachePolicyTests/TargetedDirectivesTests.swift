@@ -24,7 +24,6 @@ struct TargetedDirectivesTests {
     }
 
     @Test(
-        "its directives take the place of Cache-Control's and Expires",
         arguments: [
             ("max-age=60", 60), ("max-age=0", 0), ("max-age=-5", 0),
             ("max-age=99999999999", 1 << 31), ("max-age=60, s-maxage=7", 7),
@@ -35,23 +34,23 @@ struct TargetedDirectivesTests {
             ("no-store=?0, max-age=60", 60), ("no-store, max-age=60, no-store=?0", 60),
             ("no-cache, max-age=60", 60), ("public", 0), ("max-age", 0), ("max-age=\"60\"", 0),
         ] as [(String, Int64)])
-    func replaces(value: String, seconds: Int64) {
+    func `its directives take the place of Cache-Control's and Expires`(
+        value: String, seconds: Int64
+    ) {
         #expect(lifetime(value) == seconds)
         #expect(lifetime(value, others: ["Expires: \(date(9999))"]) == seconds)
     }
 
     @Test(
-        "what it forbids is forbidden, whatever Cache-Control says",
         arguments: [
             "no-store", "no-store=?1", "max-age=60, no-store", "private", "private=\"a\"",
             "max-age=60, private",
         ])
-    func forbids(value: String) {
+    func `what it forbids is forbidden, whatever Cache-Control says`(value: String) {
         #expect(lifetime(value) == nil)
     }
 
     @Test(
-        "empty or malformed it counts as absent",
         arguments: [
             "", "max-age=60,", ",max-age=60", "max-age=60, &&&&&", "max-age=60, , a",
             "MaX-aGe=60", "max-age =60", "max-age= 60", "max-age=60 no-store", "max-age=60;",
@@ -60,33 +59,29 @@ struct TargetedDirectivesTests {
             "a=&",
             "no-store, &",
         ])
-    func isIgnored(value: String) {
+    func `empty or malformed it counts as absent`(value: String) {
         #expect(lifetime(value) == 31_536_000, "\(value)")
     }
 
-    @Test("all lines are one dictionary")
-    func lines() {
+    @Test func `all lines are one dictionary`() {
         #expect(lifetime("foo", "max-age=60") == 60)
         #expect(lifetime("max-age=60", "no-store") == nil)
         #expect(lifetime("no-store", "&") == 31_536_000)
     }
 
-    @Test("it can allow what Cache-Control forbids")
-    func allows() {
+    @Test func `it can allow what Cache-Control forbids`() {
         let fields = ["CDN-Cache-Control: max-age=60", "Cache-Control: no-store"]
         #expect(refusal(fields, options: targeted) == nil)
         #expect(refusal(fields) == .responseNoStore)
     }
 
-    @Test("only a cache that it is meant for heeds it")
-    func isMeantForOthers() {
+    @Test func `only a cache that it is meant for heeds it`() {
         let fields = ["CDN-Cache-Control: no-store", "Cache-Control: max-age=60"]
         #expect(refusal(fields) == nil)
         #expect(Stored(fields).metadata.lifetime == 60)
     }
 
-    @Test("what is rebuilt from the stored head is the same")
-    func rebuilt() {
+    @Test func `what is rebuilt from the stored head is the same`() {
         let stored = Stored(
             [
                 "CDN-Cache-Control: max-age=60, stale-if-error=5, stale-while-revalidate=6",

@@ -19,8 +19,7 @@ struct ValidationTests {
         }
     }
 
-    @Test("the origin is asked with all validators that are stored (§4.3.1)")
-    func validators() {
+    @Test func `the origin is asked with all validators that are stored (§4.3.1)`() {
         #expect(sent(["ETag: \"a\""]) == "If-None-Match: \"a\"\r\n")
         #expect(sent(["ETag: W/\"a\""]) == "If-None-Match: W/\"a\"\r\n")
         let modified = "Last-Modified: \(date(-9))"
@@ -32,7 +31,6 @@ struct ValidationTests {
     }
 
     @Test(
-        "the client's own entity tags are sent too, ours only if it is not among them (§4.3.2)",
         arguments: [
             (["If-None-Match: \"b\""], "If-None-Match: \"b\"\r\nIf-None-Match: \"a\"\r\n"),
             (["If-None-Match: \"b\", \"a\""], "If-None-Match: \"b\", \"a\"\r\n"),
@@ -44,12 +42,13 @@ struct ValidationTests {
             (["If-None-Match: *"], "If-None-Match: \"a\"\r\n"),
             (["If-Modified-Since: \(date())"], "If-None-Match: \"a\"\r\n"),
         ] as [([String], String)])
-    func clientTags(fields: [String], expected: String) {
+    func `the client's own entity tags are sent too, ours only if it is not among them (§4.3.2)`(
+        fields: [String], expected: String
+    ) {
         #expect(sent(["ETag: \"a\""], for: fields) == expected)
     }
 
-    @Test("the client's If-None-Match is left out when only a date can be asked about")
-    func clientTagsWithoutOurs() {
+    @Test func `the client's If-None-Match is left out when only a date can be asked about`() {
         let request = ["If-None-Match: \"b\""]
         #expect(
             sent(["Last-Modified: \(date(-9))"], for: request)
@@ -74,7 +73,6 @@ struct ValidationTests {
     }
 
     @Test(
-        "a 304 is about our copy if its validator is ours, strongly if strong (§4.3.4)",
         arguments: [
             (["ETag: \"a\""], ["ETag: \"a\""], true), (["ETag: \"a\""], ["ETag: \"b\""], false),
             (["ETag: W/\"a\""], ["ETag: W/\"a\""], true),
@@ -95,13 +93,14 @@ struct ValidationTests {
             ),
             ([], ["ETag: \"a\""], true), ([], ["Last-Modified: \(date(-9))"], true),
         ] as [([String], [String], Bool)])
-    func selection(response: [String], stored: [String], isOurs: Bool) {
+    func `a 304 is about our copy if its validator is ours, strongly if strong (§4.3.4)`(
+        response: [String], stored: [String], isOurs: Bool
+    ) {
         let expected: ValidationOutcome = isOurs ? .freshen(.full) : .retryWithoutConditions
         #expect(outcome(response, to: stored) == expected)
     }
 
-    @Test("a 304 about a tag only the client has is sent on")
-    func aboutTheClientsCopy() {
+    @Test func `a 304 about a tag only the client has is sent on`() {
         let request = ["If-None-Match: \"b\""]
         #expect(
             outcome(["ETag: \"b\""], to: ["ETag: \"a\""], for: request) == .forwardNotModified)
@@ -109,8 +108,7 @@ struct ValidationTests {
         #expect(outcome(["ETag: \"a\""], to: ["ETag: \"a\""], for: request) == .freshen(.full))
     }
 
-    @Test("after a 304 the client's own condition and range are answered from the stored response")
-    func formAfterValidation() {
+    @Test func `after a 304 the client's own condition and range are answered from the store`() {
         let stored = ["ETag: \"a\""]
         #expect(
             outcome(["ETag: \"a\""], to: stored, for: ["If-None-Match: \"a\""])
@@ -125,25 +123,26 @@ struct ValidationTests {
     }
 
     @Test(
-        "any other answer takes the stored response's place (§4.3.3)",
         arguments: [
             (200, true), (203, true), (301, true), (404, true), (410, true), (403, true),
             (400, false), (401, false), (206, false), (412, false), (416, false), (429, false),
             (500, false), (503, false),
         ])
-    func replaced(status: Int, outdates: Bool) {
+    func `any other answer takes the stored response's place (§4.3.3)`(status: Int, outdates: Bool)
+    {
         #expect(
             outcome([], status: status, to: ["ETag: \"a\""])
                 == .replace(outdatesStored: outdates))
     }
 
     @Test(
-        "stale-if-error lets the stored response stand in for a server error (RFC 5861 §4)",
         arguments: [
             (500, 110, true), (502, 110, true), (503, 110, true), (504, 110, true),
             (503, 111, false), (501, 105, false), (404, 105, false),
         ])
-    func staleIfError(status: Int, offset: Int64, allowed: Bool) {
+    func `stale-if-error lets the stored response stand in for a server error (RFC 5861 §4)`(
+        status: Int, offset: Int64, allowed: Bool
+    ) {
         let stored = ["ETag: \"a\"", "Cache-Control: max-age=100, stale-if-error=10"]
         let result = outcome([], status: status, to: stored, after: offset)
         let hit = CacheHit(
@@ -163,8 +162,8 @@ struct ValidationTests {
             in: request.bytes.span, now: start + offset, options: options)?.stale
     }
 
-    @Test("an unreachable origin is a failure too, and the client may allow it by its own leave")
-    func unreachable() {
+    @Test
+    func `an unreachable origin is a failure too, and the client may allow it by its own leave`() {
         let allowed = "max-age=100, stale-if-error=10"
         #expect(failure(.unreachable, response: allowed) == .staleIfError)
         #expect(failure(.unreachable, response: allowed, after: 111) == nil)
@@ -176,8 +175,8 @@ struct ValidationTests {
             failure(.unreachable, response: "max-age=100", request: client, after: 106) == nil)
     }
 
-    @Test("the configuration may allow stale answers while the origin is unreachable (§4.2.4)")
-    func unreachableByConfiguration() {
+    @Test
+    func `the configuration may allow stale answers while the origin is unreachable (§4.2.4)`() {
         var options = PolicyOptions()
         options.staleWhenUnreachableSeconds = 60
         let stored = "max-age=100"
@@ -188,7 +187,6 @@ struct ValidationTests {
     }
 
     @Test(
-        "what forbids stale use forbids it after a failure too",
         arguments: [
             ("must-revalidate", []), ("proxy-revalidate", []), ("s-maxage=100", []),
             ("no-cache", []), ("max-age=100", ["Cache-Control: no-cache"]),
@@ -196,7 +194,9 @@ struct ValidationTests {
             ("max-age=100", ["If-Match: \"a\""]), ("max-age=100", ["Authorization: x"]),
             ("max-age=100", ["If-Unmodified-Since: \(date())"]),
         ] as [(String, [String])])
-    func forbidden(response: String, request: [String]) {
+    func `what forbids stale use forbids it after a failure too`(
+        response: String, request: [String]
+    ) {
         let directives = "max-age=100, stale-if-error=1000, \(response)"
         #expect(failure(.unreachable, response: directives, request: request) == nil)
         #expect(failure(.status(503), response: directives, request: request) == nil)

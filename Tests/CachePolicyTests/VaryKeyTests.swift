@@ -34,7 +34,6 @@ struct VaryKeyTests {
     }
 
     @Test(
-        "a request matches if every nominated field has the same value, or is absent in both",
         arguments: [
             ("Foo", ["Foo: 1"], ["Foo: 1"], true), ("Foo", ["Foo: 1"], ["Foo: 2"], false),
             ("Foo", ["Foo: 1"], [], false), ("Foo", [], ["Foo: 1"], false), ("Foo", [], [], true),
@@ -54,12 +53,13 @@ struct VaryKeyTests {
             ("Foo, Bar, Baz", ["Foo: 1", "Baz: 7"], ["Foo: 1", "Bar: 7"], false),
             ("Foo", ["Foo: A"], ["Foo: a"], false),
         ] as [(String, [String], [String], Bool)])
-    func matching(vary: String, first: [String], second: [String], expected: Bool) throws {
+    func `a request matches if every nominated field has the same value, or is absent in both`(
+        vary: String, first: [String], second: [String], expected: Bool
+    ) throws {
         #expect(try matches(vary, first, second) == expected)
     }
 
     @Test(
-        "a field that Connection names is absent: the origin does not see it",
         arguments: [
             ("Foo", ["Foo: 1", "Connection: foo"], ["Foo: 1"], false),
             ("Foo", ["Foo: 1"], ["Foo: 1", "Connection: Foo"], false),
@@ -69,12 +69,13 @@ struct VaryKeyTests {
             ("Cookie", ["Cookie: 1", "Connection: cookie"], ["Cookie: 1"], false),
             ("Cookie", ["Cookie: 1", "Connection: cookie"], [], true),
         ] as [(String, [String], [String], Bool)])
-    func hopByHop(vary: String, first: [String], second: [String], expected: Bool) throws {
+    func `a field that Connection names is absent: the origin does not see it`(
+        vary: String, first: [String], second: [String], expected: Bool
+    ) throws {
         #expect(try matches(vary, first, second) == expected)
     }
 
     @Test(
-        "values are compared after joining lines and dropping whitespace around commas",
         arguments: [
             ("Foo", ["Foo: 1, 2"], ["Foo: 1,2"], true),
             ("Foo", ["Foo: 1,2"], ["Foo:   1 ,\t2  "], true),
@@ -93,12 +94,13 @@ struct VaryKeyTests {
             ("Accept-Language", ["Accept-Language: en, de"], ["Accept-Language: de, en"], false),
             ("Accept", ["Accept: a/b, c/d"], ["Accept: a/b,c/d"], true),
         ] as [(String, [String], [String], Bool)])
-    func normalisation(vary: String, first: [String], second: [String], expected: Bool) throws {
+    func `values are compared after joining lines and dropping whitespace around commas`(
+        vary: String, first: [String], second: [String], expected: Bool
+    ) throws {
         #expect(try matches(vary, first, second) == expected)
     }
 
     @Test(
-        "fields that are no lists are compared as they are",
         arguments: [
             ("User-Agent", ["User-Agent: a, b"], ["User-Agent: a,b"], false),
             ("User-Agent", ["User-Agent: a, b"], ["User-Agent: a, b"], true),
@@ -107,12 +109,13 @@ struct VaryKeyTests {
             ("Cookie", ["Cookie: a=1", "Cookie: b=2"], ["Cookie: a=1b=2"], false),
             ("Authorization", ["Authorization: B x"], ["Authorization: B X"], false),
         ] as [(String, [String], [String], Bool)])
-    func exact(vary: String, first: [String], second: [String], expected: Bool) throws {
+    func `fields that are no lists are compared as they are`(
+        vary: String, first: [String], second: [String], expected: Bool
+    ) throws {
         #expect(try matches(vary, first, second) == expected)
     }
 
-    @Test("the order, case and repetition of the names in Vary make no other key")
-    func namesAreASet() throws {
+    @Test func `the order, case and repetition of the names in Vary make no other key`() throws {
         let fields = ["Foo: 1", "Bar: 2"]
         let key = try key(["Foo, Bar"], for: fields)
         #expect(try self.key(["bar,foo"], for: fields) == key)
@@ -120,8 +123,7 @@ struct VaryKeyTests {
         #expect(try self.key(["Foo"], for: fields) != key)
     }
 
-    @Test("a response without Vary, or with an empty one, matches every request")
-    func empty() throws {
+    @Test func `a response without Vary, or with an empty one, matches every request`() throws {
         let request = Request(["Foo: 1"])
         #expect(VaryKey.none.matches(request))
         #expect(try key([], for: ["Foo: 1"]) == .none)
@@ -129,32 +131,29 @@ struct VaryKeyTests {
         #expect(VaryKey(bytes: []) == VaryKey.none)
     }
 
-    @Test("a name may be as long as the limit, and no longer")
-    func longNames() {
+    @Test func `a name may be as long as the limit, and no longer`() {
         let name = String(repeating: "n", count: VaryKey.maximumNameBytes)
         #expect(throws: Never.self) { try key([name], for: []) }
         #expect(throws: NotStoredReason.varyAny) { try key([name + "n"], for: []) }
     }
 
-    @Test("the serialised form is as documented")
-    func serialised() throws {
+    @Test func `the serialised form is as documented`() throws {
         let key = try key(["Foo, Bar"], for: ["Foo: x, y"])
         #expect(key.bytes == [1, 3] + "bar".utf8 + [0, 3] + "foo".utf8 + [1, 0, 3] + "x,y".utf8)
     }
 
     @Test(
-        "bytes that are no serialised key are refused",
         arguments: [
             [1], [2, 1, 0x61, 0], [1, 0, 0], [1, 1], [1, 1, 0x61], [1, 1, 0x61, 2],
             [1, 1, 0x61, 1], [1, 1, 0x61, 1, 0], [1, 1, 0x61, 1, 0, 1], [1, 1, 0x61, 0, 5],
             [1, 1, 0x61, 1, 0xFF, 0xFF, 0x61], [1, 0xFF, 0x61, 0],
         ] as [[UInt8]])
-    func malformed(bytes: [UInt8]) {
+    func `bytes that are no serialised key are refused`(bytes: [UInt8]) {
         #expect(VaryKey(bytes: bytes) == nil)
     }
 
-    @Test("every prefix of a serialised key is a key or refused, and can then be matched")
-    func prefixes() throws {
+    @Test
+    func `every prefix of a serialised key is a key or refused, and can then be matched`() throws {
         let request = Request(["Foo: 1, 2", "Bar: \"q\""])
         let bytes = try key(["Foo, Bar, Baz"], for: ["Foo: 1, 2", "Bar: \"q\""]).bytes
         for count in 0...bytes.count {

@@ -3,9 +3,9 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct ChecksumTests {
+@Suite("Checksums of what is stored")
+struct ChecksumTests {
     @Test(
-        "xxHash64 gives the reference implementation's values",
         arguments: [
             ([UInt8](), 0xef46_db37_51d8_e999, 0xc434_9fc9_3c01_0000),
             (Array("a".utf8), 0xd24e_c4f1_a98c_6e5b, 0x9a7c_6d2e_a455_68c9),
@@ -19,15 +19,16 @@ import Testing
                 0xf03d_bac0_c446_097e
             ),
         ] as [([UInt8], UInt64, UInt64)])
-    func vectors(_ bytes: [UInt8], _ plain: UInt64, _ seeded: UInt64) {
+    func `xxHash64 gives the reference implementation's values`(
+        _ bytes: [UInt8], _ plain: UInt64, _ seeded: UInt64
+    ) {
         bytes.withUnsafeBytes {
             #expect(XXHash64.hash($0, seed: 0) == plain)
             #expect(XXHash64.hash($0, seed: 0x9E37_79B9_7F4A_7C15) == seeded)
         }
     }
 
-    @Test("xxHash64 does not depend on where the bytes lie")
-    func alignment() {
+    @Test func `xxHash64 does not depend on where the bytes lie`() {
         let bytes = body(200)
         let expected = bytes.withUnsafeBytes { XXHash64.hash($0, seed: 5) }
         for shift in 1..<9 {
@@ -39,8 +40,7 @@ import Testing
         }
     }
 
-    @Test("Every flipped bit, another id and another split change an entry's checksum")
-    func rowSum() {
+    @Test func `every flipped bit, another id and another split change an entry's checksum`() {
         let record = body(90)
         let content = body(40, seed: 1)
         func sum(_ id: Int64, _ record: [UInt8], _ body: [UInt8]) -> Int64 {
@@ -78,8 +78,7 @@ import Testing
         return bytes
     }
 
-    @Test("A record is read back as it was written")
-    func roundTrip() {
+    @Test func `a record is read back as it was written`() {
         for record in [
             record(),
             record {
@@ -93,8 +92,7 @@ import Testing
         }
     }
 
-    @Test("A record whose parts do not add up is refused")
-    func inconsistent() {
+    @Test func `a record whose parts do not add up is refused`() {
         func refused(_ bytes: [UInt8], inline: Int) -> Bool {
             bytes.withUnsafeBytes { EntryRecord($0, inlineBytes: inline) == nil }
         }

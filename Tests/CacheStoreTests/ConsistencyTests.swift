@@ -4,7 +4,8 @@ import Testing
 @testable import CacheStore
 
 /// What was replaced, invalidated or purged does not come back.
-@Suite struct ConsistencyTests {
+@Suite("What was replaced, invalidated or purged")
+struct ConsistencyTests {
     private let folder = TemporaryFolder()
 
     private func restarted(_ store: CacheStore, _ options: CacheStoreOptions) -> CacheStore {
@@ -12,8 +13,7 @@ import Testing
         return CacheStore(options: options).ready()
     }
 
-    @Test("An invalidated key is gone from memory, disk and the writer's queue, for good")
-    func invalidate() {
+    @Test func `an invalidated key is gone from memory, disk and the writer's queue, for good`() {
         for window in [1, 60_000] {
             var options = CacheStoreOptions.small(folder)
             options.batchMilliseconds = window
@@ -32,8 +32,8 @@ import Testing
         }
     }
 
-    @Test("A replaced response is gone from disk at once, before its successor is written")
-    func replaced() throws {
+    @Test
+    func `a replaced response is gone from disk at once, before its successor is written`() throws {
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 200_000
         let store = CacheStore(options: options).ready()
@@ -51,8 +51,7 @@ import Testing
         #expect(again.bytes(last) == body(20_000, seed: 2))
     }
 
-    @Test("A successor that the disk does not take still replaces what the disk has")
-    func replacedInMemoryOnly() {
+    @Test func `a successor that the disk does not take still replaces what the disk has`() {
         var options = CacheStoreOptions.small(folder)
         let store = CacheStore(options: options).ready()
         store.put("http://a/", body(10, seed: 1))
@@ -67,8 +66,7 @@ import Testing
         #expect(last.loaded("http://a/").isEmpty)
     }
 
-    @Test("A store whose request was sent before an invalidation is refused")
-    func storeUnderWay() throws {
+    @Test func `a store whose request was sent before an invalidation is refused`() throws {
         for size in [10, 100_000, 3_000_000] {
             let store = CacheStore(options: .small(folder)).ready()
             let content = body(size)
@@ -91,8 +89,7 @@ import Testing
         }
     }
 
-    @Test("A purge empties both tiers and voids what is under way")
-    func purge() throws {
+    @Test func `a purge empties both tiers and voids what is under way`() throws {
         let options = CacheStoreOptions.small(folder)
         let store = CacheStore(options: options).ready()
         for number in 0..<50 { store.put("http://a/\(number)", body(5000, seed: number)) }
@@ -118,10 +115,8 @@ import Testing
         #expect(again.loaded("http://a/after").map { again.bytes($0) } == [body(77)])
     }
 
-    @Test(
-        "A 304 gives a new head to the same body, in both tiers",
-        arguments: [10, 40_000, 100_000, 3_000_000], [false, true])
-    func update(_ size: Int, fromDisk: Bool) throws {
+    @Test(arguments: [10, 40_000, 100_000, 3_000_000], [false, true])
+    func `a 304 gives the same body a new head in both tiers`(_ size: Int, fromDisk: Bool) throws {
         let options = CacheStoreOptions.small(folder)
         var store = CacheStore(options: options).ready()
         let content = body(size)
@@ -167,8 +162,7 @@ import Testing
         again.close()
     }
 
-    @Test("A 304 for what was invalidated meanwhile brings nothing back")
-    func updateAfterInvalidation() throws {
+    @Test func `a 304 for what was invalidated meanwhile brings nothing back`() throws {
         let store = CacheStore(options: .small(folder)).ready()
         for size in [10, 3_000_000] {
             store.put("http://a/", body(size))
@@ -188,8 +182,7 @@ import Testing
         }
     }
 
-    @Test("What changed while the database was being opened does not come back from it")
-    func journal() {
+    @Test func `what changed while the database was being opened does not come back from it`() {
         let index = DiskIndex(phase: .opening, accessSeconds: 30)
         func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
         for key in ["invalidated", "kept"] {
@@ -211,8 +204,7 @@ import Testing
         bytes("other").withUnsafeBytes { #expect(index.mayHold($0)) }
     }
 
-    @Test("Too many changes while it was away: nothing of the database is trusted")
-    func journalOverflow() {
+    @Test func `after too many changes while it was away nothing of the database is trusted`() {
         var journal = IndexJournal()
         for number in 0..<IndexJournal.maximumChanges {
             Array("\(number)".utf8).withUnsafeBytes {

@@ -6,7 +6,8 @@ import Testing
 @testable import CacheStore
 
 /// The database's files: how large they become, and what happens when somebody takes them away.
-@Suite struct DiskFilesTests {
+@Suite("The database's files")
+struct DiskFilesTests {
     private let folder = TemporaryFolder()
     private let log = EventLog()
 
@@ -24,10 +25,10 @@ import Testing
 
     private var filesSize: Int64 { ["", "-wal", "-shm"].reduce(0) { $0 + (size($1) ?? 0) } }
 
-    @Test(
-        "Database and log stay within the limit and its allowance, whatever is stored and evicted",
-        arguments: [100, 2000, 60_000])
-    func totalSize(_ bytes: Int) throws {
+    @Test(arguments: [100, 2000, 60_000])
+    func `database and log stay within the limit and its allowance, whatever is stored and evicted`(
+        _ bytes: Int
+    ) throws {
         let limit: Int64 = 4 << 20
         let store = open {
             $0.diskBytes = limit
@@ -55,8 +56,7 @@ import Testing
         store.close()
     }
 
-    @Test("The defaults keep the log within the 16 MiB that are documented")
-    func allowance() {
+    @Test func `the defaults keep the log within the 16 MiB that are documented`() {
         let options = CacheStoreOptions()
         let largestOperation = 2 * EntryRecord.maximumBytes + options.wholeBodyBytes
         let log = options.checkpointBytes * 3 / 2
@@ -64,8 +64,8 @@ import Testing
         #expect(log + largestOperation <= 16 << 20)
     }
 
-    @Test("When nothing more is written the log's space is given back, and the figures say so")
-    func idleLog() {
+    @Test
+    func `when nothing more is written the log's space is given back, and the figures say so`() {
         let store = open()
         for number in 0..<100 { store.put("http://a/\(number)", body(10_000, seed: number)) }
         store.flushNow()
@@ -76,8 +76,8 @@ import Testing
         store.close()
     }
 
-    @Test("No file is mapped that somebody could truncate: the log's index is in the heap")
-    func noSharedMemoryFile() throws {
+    @Test
+    func `no file is mapped that somebody could truncate: the log's index is in the heap`() throws {
         // What an earlier release left.
         try Data(count: 32_768).write(to: URL(fileURLWithPath: folder.database + "-shm"))
         let store = open()
@@ -91,14 +91,13 @@ import Testing
     }
 
     @Test(
-        "Files that are deleted or cut while they are open: noticed, and the disk begins anew",
         arguments: [
             "rm cache.sqlite", "rm cache.sqlite-wal", "rm cache.sqlite*", "rm -r ../$F",
             "truncate -s 0 cache.sqlite", "truncate -s 20000 cache.sqlite",
             "truncate -s 0 cache.sqlite-wal", "truncate -s 9000 cache.sqlite-wal",
             "cp cache.sqlite x; mv x cache.sqlite", "rm cache.sqlite.lock",
         ])
-    func filesChanged(_ command: String) throws {
+    func `deleted or cut files are noticed, and the disk begins anew`(_ command: String) throws {
         let store = open { $0.retrySeconds = 1 }
         for number in 0..<50 { store.put("http://a/\(number)", body(20_000, seed: number)) }
         store.flushNow()
@@ -174,8 +173,8 @@ import Testing
         }
     }
 
-    @Test("What is being read may fill the disk: then nothing is stored, and that is counted")
-    func noRoom() throws {
+    @Test
+    func `while what is being read fills the disk nothing is stored, and that is counted`() throws {
         let store = open { $0.diskBytes = 8 << 20 }
         var held: [CachedResponse] = []
         for name in ["http://a/", "http://b/"] {
@@ -201,8 +200,8 @@ import Testing
         store.close()
     }
 
-    @Test("What was to be removed when the database failed does not come back with it")
-    func lostRemovals() throws {
+    @Test
+    func `what was to be removed when the database failed does not come back with it`() throws {
         let store = open {
             $0.busyMilliseconds = 50
             $0.retrySeconds = 1
@@ -223,8 +222,7 @@ import Testing
         next.close()
     }
 
-    @Test("Pages that are overwritten while the file is open: what is served is right, or nothing")
-    func overwritten() throws {
+    @Test func `what is served from a file with overwritten pages is right, or nothing`() throws {
         let store = open { $0.retrySeconds = 1 }
         for number in 0..<100 { store.put("http://a/\(number)", body(20_000, seed: number)) }
         store.flushNow()
@@ -253,8 +251,8 @@ import Testing
         store.close()
     }
 
-    @Test("A read-only file system turns the disk off, and says so", .enabled(if: getuid() == 0))
-    func readOnly() throws {
+    @Test(.enabled(if: getuid() == 0))
+    func `a read-only file system turns the disk off, and says so`() throws {
         let mount = Process()
         mount.executableURL = URL(fileURLWithPath: "/bin/mount")
         mount.arguments = ["-t", "tmpfs", "-o", "ro,size=3m", "tmpfs", folder.path]

@@ -4,7 +4,8 @@ import Testing
 @testable import CacheStore
 
 /// The disk's limits: bytes, entries, and the size of the file.
-@Suite struct DiskLimitTests {
+@Suite("The disk's limits")
+struct DiskLimitTests {
     private let folder = TemporaryFolder()
 
     private func options(_ bytes: Int64) -> CacheStoreOptions {
@@ -15,10 +16,10 @@ import Testing
         return options
     }
 
-    @Test(
-        "The file stays within about its limit, whatever the sizes of what is stored",
-        arguments: [100, 3000, 5000, 16_384, 70_000, 300_000])
-    func fileSize(_ size: Int) throws {
+    @Test(arguments: [100, 3000, 5000, 16_384, 70_000, 300_000])
+    func `the file stays within about its limit, whatever the sizes of what is stored`(_ size: Int)
+        throws
+    {
         let limit: Int64 = 4 << 20
         let store = CacheStore(options: options(limit)).ready()
         let count = 3 * Int(limit) / (size + 600)
@@ -47,8 +48,7 @@ import Testing
         store.close()
     }
 
-    @Test("The least recently used entry goes first, and a load is a use")
-    func leastRecentlyUsed() throws {
+    @Test func `the least recently used entry goes first, and a load is a use`() throws {
         var options = options(32 << 20)
         options.diskEntries = 10
         let store = CacheStore(options: options).ready()
@@ -64,8 +64,7 @@ import Testing
         store.close()
     }
 
-    @Test("An entry that is in use in memory is not the first to leave the disk")
-    func resident() throws {
+    @Test func `an entry that is in use in memory is not the first to leave the disk`() throws {
         var options = options(32 << 20)
         options.memoryBytes = 1 << 20
         options.diskEntries = 10
@@ -85,8 +84,7 @@ import Testing
         again.close()
     }
 
-    @Test("A body of half the disk is taken, one page more is not")
-    func objectLimit() throws {
+    @Test func `a body of half the disk is taken, one page more is not`() throws {
         var options = options(8 << 20)
         options.queueBytes = 32 << 20
         let store = CacheStore(options: options).ready()
@@ -108,8 +106,7 @@ import Testing
         store.close()
     }
 
-    @Test("A smaller limit takes effect at the next start, on the file too")
-    func shrinking() throws {
+    @Test func `a smaller limit takes effect at the next start, on the file too`() throws {
         let large = CacheStore(options: options(16 << 20)).ready()
         for number in 0..<600 { _ = large.put("http://a/\(number)", body(20_000, seed: number)) }
         large.close()

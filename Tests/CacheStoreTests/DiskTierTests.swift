@@ -6,13 +6,13 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct DiskTierTests {
+@Suite("The disk tier")
+struct DiskTierTests {
     private let folder = TemporaryFolder()
 
     @Test(
-        "A response survives a restart whole",
         arguments: [0, 1, 1000, 32_768, 65_536, 65_537, 300_000, 1 << 20, (1 << 20) + 1, 3_000_000])
-    func restart(_ count: Int) throws {
+    func `a response survives a restart whole`(_ count: Int) throws {
         let content = body(count)
         let first = CacheStore(options: .small(folder)).ready()
         let outcome = first.put(
@@ -41,8 +41,7 @@ import Testing
         #expect(second.statistics().diskHits == 1)
     }
 
-    @Test("What a load finds is put into memory, if it fits there")
-    func promotion() throws {
+    @Test func `what a load finds is put into memory, if it fits there`() throws {
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 1 << 20
         let store = CacheStore(options: options).ready()
@@ -61,8 +60,7 @@ import Testing
         #expect(second.inMemory("http://a/large").isEmpty)
     }
 
-    @Test("All variants of a key are loaded")
-    func variants() throws {
+    @Test func `all variants of a key are loaded`() throws {
         let first = CacheStore(options: .small(folder)).ready()
         for number in 0..<5 {
             first.put("http://a/", body(100, seed: number), vary: vary("l\(number)"))
@@ -79,8 +77,7 @@ import Testing
         #expect(second.inMemory("http://a/").count == 5)
     }
 
-    @Test("A response that is evicted from memory before its rows are written is still found")
-    func waiting() throws {
+    @Test func `what is evicted from memory before its rows are written is still found`() throws {
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 100_000
         options.batchMilliseconds = 60_000
@@ -92,8 +89,8 @@ import Testing
         #expect(store.statistics().diskWrites == 0)
     }
 
-    @Test("A truncated or abandoned store is never visible, not after a restart either")
-    func truncated() throws {
+    @Test
+    func `a truncated or abandoned store is never visible, not after a restart either`() throws {
         let log = EventLog()
         do {
             let store = CacheStore(options: .small(folder)).ready()
@@ -128,8 +125,7 @@ import Testing
             })
     }
 
-    @Test("What a process left behind half received is removed at the next start")
-    func leftovers() throws {
+    @Test func `what a process left behind half received is removed at the next start`() throws {
         let log = EventLog()
         do {
             let store = CacheStore(options: .small(folder)).ready()
@@ -153,8 +149,7 @@ import Testing
         #expect(query(path, "SELECT max(id) FROM entry") == 501)
     }
 
-    @Test("A 64 MiB body goes in and out in pieces, with bounded memory")
-    func large() throws {
+    @Test func `a 64 MiB body goes in and out in pieces, with bounded memory`() throws {
         var options = CacheStoreOptions.small(folder)
         options.diskBytes = 256 << 20
         options.queueBytes = 8 << 20
@@ -214,8 +209,7 @@ import Testing
         #expect(offset == total)
     }
 
-    @Test("A load of what has just been streamed waits for its rows")
-    func loadBehindWriter() throws {
+    @Test func `a load of what has just been streamed waits for its rows`() throws {
         var options = CacheStoreOptions.small(folder)
         options.batchMilliseconds = 60_000
         let store = CacheStore(options: options).ready()
@@ -227,8 +221,7 @@ import Testing
         #expect(store.bytes(response) == body(1_500_000))
     }
 
-    @Test("A medium body that was streamed is also kept in memory")
-    func copyInMemory() throws {
+    @Test func `a medium body that was streamed is also kept in memory`() throws {
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 32 << 20
         options.wholeBodyBytes = 100_000
@@ -246,8 +239,7 @@ import Testing
         #expect(store.statistics().diskEntries == 1)
     }
 
-    @Test("When too many large bodies are gathered, the next goes to disk alone")
-    func stagingLimit() throws {
+    @Test func `when too many large bodies are gathered, the next goes to disk alone`() throws {
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 32 << 20
         options.wholeBodyBytes = 100_000
@@ -279,8 +271,8 @@ import Testing
         #expect(store.statistics().stagingBytes == 0)
     }
 
-    @Test("The last reference may be dropped by a completion, on any of the store's threads")
-    func droppedByCompletion() {
+    @Test
+    func `the last reference may be dropped by a completion, on any of the store's threads`() {
         for onWriter in [true, false] {
             let done = Handover<Bool>()
             do {
@@ -319,8 +311,7 @@ import Testing
         }
     }
 
-    @Test("Chunks being read stay readable while their entry is replaced, and go afterwards")
-    func pinned() throws {
+    @Test func `chunks being read outlast the replacement of their entry, and then go`() throws {
         let store = CacheStore(options: .small(folder)).ready()
         let path = folder.database
         store.put("http://a/", body(2_000_000, seed: 1))
@@ -336,8 +327,7 @@ import Testing
         #expect(query(path, "SELECT count(*) FROM incomplete") == 0)
     }
 
-    @Test("Last uses are written down, and decide after a restart who goes first")
-    func accessTimes() throws {
+    @Test func `last uses are written down, and decide after a restart who goes first`() throws {
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 0
         let path = folder.database
@@ -363,8 +353,7 @@ import Testing
         #expect(!store.loaded("http://a/0").isEmpty)
     }
 
-    @Test("With the disk switched off the store is a memory cache and no file is made")
-    func disabled() {
+    @Test func `with the disk switched off the store is a memory cache and no file is made`() {
         var options = CacheStoreOptions.small(folder)
         options.diskBytes = 0
         let store = CacheStore(options: options)
@@ -376,8 +365,7 @@ import Testing
         #expect(folder.names.isEmpty)
     }
 
-    @Test("After close memory goes on answering, and nothing hangs")
-    func closed() {
+    @Test func `after close memory goes on answering, and nothing hangs`() {
         let store = CacheStore(options: .small(folder)).ready()
         store.put("http://a/", body(10))
         store.close()
@@ -392,8 +380,7 @@ import Testing
         store.flushNow()
     }
 
-    @Test("The folder is made, for its owner alone")
-    func folderIsMade() throws {
+    @Test func `the folder is made, for its owner alone`() throws {
         var options = CacheStoreOptions.small(folder)
         options.folder = folder.path + "/a/b"
         let store = CacheStore(options: options).ready()

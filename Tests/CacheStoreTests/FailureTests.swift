@@ -6,7 +6,8 @@ import Testing
 @testable import CacheStore
 
 /// Whatever happens to the disk, the store goes on, and nothing damaged is served.
-@Suite struct FailureTests {
+@Suite("A disk that fails")
+struct FailureTests {
     private let folder = TemporaryFolder()
     private let log = EventLog()
 
@@ -36,10 +37,8 @@ import Testing
         return nil
     }
 
-    @Test(
-        "A file that is no database is set aside, with what belongs to it, and a fresh one starts",
-        arguments: [100, 512, 4096, 100_000])
-    func garbage(_ count: Int) throws {
+    @Test(arguments: [100, 512, 4096, 100_000])
+    func `a file that is no database is set aside, and a fresh one begins`(_ count: Int) throws {
         for name in ["", "-wal", "-shm"] {
             try Data(body(count, seed: count)).write(
                 to: URL(fileURLWithPath: folder.database + name))
@@ -57,8 +56,7 @@ import Testing
         store.close()
     }
 
-    @Test("Of databases set aside the newest two are kept")
-    func asideLimit() throws {
+    @Test func `of databases set aside the newest two are kept`() throws {
         for number in 0..<5 {
             try Data(body(1000, seed: number)).write(
                 to: URL(fileURLWithPath: folder.database))
@@ -69,10 +67,10 @@ import Testing
         #expect(asides.count == 2)
     }
 
-    @Test(
-        "With bytes flipped anywhere in the file, what is served is right or not served",
-        arguments: 0..<12)
-    func flippedBytes(_ seed: Int) throws {
+    @Test(arguments: 0..<12)
+    func `with bytes flipped anywhere in the file, what is served is right or not served`(
+        _ seed: Int
+    ) throws {
         let options = filled()
         var bytes = try Data(contentsOf: URL(fileURLWithPath: folder.database))
         var generator = Lehmer(UInt64(seed))
@@ -106,7 +104,6 @@ import Testing
     }
 
     @Test(
-        "A row that is not what was written is dropped, not served",
         arguments: [
             "UPDATE content SET body = zeroblob(length(body)) WHERE id = 6",
             "UPDATE content SET body = substr(body, 2) WHERE id = 6",
@@ -116,7 +113,7 @@ import Testing
                 + "record = (SELECT record FROM content WHERE id = 7), "
                 + "body = (SELECT body FROM content WHERE id = 7) WHERE id = 6",
         ])
-    func damagedRow(_ damage: String) throws {
+    func `a row that is not what was written is dropped, not served`(_ damage: String) throws {
         let options = filled(10)
         try execute(folder.database, damage)
         let store = open(options)
@@ -132,14 +129,15 @@ import Testing
     }
 
     @Test(
-        "A chunk that is not what was written is not served, and its entry is dropped",
         arguments: [
             "UPDATE chunk SET data = zeroblob(length(data)) WHERE (id & 1048575) = 3",
             "UPDATE chunk SET data = (SELECT data FROM chunk WHERE (id & 1048575) = 2) "
                 + "WHERE (id & 1048575) = 3",
             "UPDATE chunk SET data = substr(data, 2) WHERE (id & 1048575) = 3",
         ])
-    func damagedChunk(_ damage: String) throws {
+    func `a chunk that is not what was written is not served, and its entry is dropped`(
+        _ damage: String
+    ) throws {
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 0
         do {
@@ -159,8 +157,7 @@ import Testing
         store.close()
     }
 
-    @Test("Another application's database is left alone")
-    func foreign() throws {
+    @Test func `another application's database is left alone`() throws {
         try execute(folder.database, "CREATE TABLE theirs(a); INSERT INTO theirs VALUES(42)")
         let store = open(.small(folder))
         #expect(off(store) == .foreign)
@@ -169,8 +166,7 @@ import Testing
         #expect(query(folder.database, "SELECT a FROM theirs") == 42)
     }
 
-    @Test("A database of a newer release is set aside")
-    func newer() throws {
+    @Test func `a database of a newer release is set aside`() throws {
         let options = filled(3)
         try execute(folder.database, "PRAGMA user_version = 99")
         let store = open(options)
@@ -180,8 +176,7 @@ import Testing
         store.close()
     }
 
-    @Test("Tables missing from our own file: it is set aside")
-    func missingTable() throws {
+    @Test func `a file of ours in which tables are missing is set aside`() throws {
         let options = filled(3)
         try execute(folder.database, "DROP TABLE garbage")
         let store = open(options)
@@ -190,8 +185,7 @@ import Testing
         store.close()
     }
 
-    @Test("An older layout is brought up to date with what it holds")
-    func migration() throws {
+    @Test func `an older layout is brought up to date with what it holds`() throws {
         let options = filled(5)
         let path = folder.database
         do {
@@ -219,8 +213,7 @@ import Testing
         store.close()
     }
 
-    @Test("A folder that cannot be made turns the disk off, not the store")
-    func noFolder() throws {
+    @Test func `a folder that cannot be made turns the disk off, not the store`() throws {
         try Data().write(to: URL(fileURLWithPath: folder.path + "/file"))
         for path in [folder.path + "/file", folder.path + "/file/below", "/proc/none/here"] {
             var options = CacheStoreOptions.small(folder)
@@ -233,8 +226,7 @@ import Testing
         }
     }
 
-    @Test("A second process finds the database locked, and gets it when the first has ended")
-    func locked() throws {
+    @Test func `a second process gets the database when the first has ended`() throws {
         var options = CacheStoreOptions.small(folder)
         let first = CacheStore(options: options).ready()
         first.put("http://a/kept", body(10, seed: 1))
@@ -253,8 +245,7 @@ import Testing
         second.close()
     }
 
-    @Test("Another program holding the write lock turns the disk off in time")
-    func busy() throws {
+    @Test func `another program holding the write lock turns the disk off in time`() throws {
         var options = CacheStoreOptions.small(folder)
         options.busyMilliseconds = 50
         options.retrySeconds = 1
@@ -274,8 +265,7 @@ import Testing
         store.close()
     }
 
-    @Test("A full disk turns the disk off, gives back its space, and is tried again")
-    func full() throws {
+    @Test func `a full disk turns the disk off, gives back its space, and is tried again`() throws {
         var options = CacheStoreOptions.small(folder)
         options.maximumPages = 40
         options.retrySeconds = 1
@@ -297,8 +287,8 @@ import Testing
         store.close()
     }
 
-    @Test("A file system without space turns the disk off", .enabled(if: getuid() == 0))
-    func fullFileSystem() throws {
+    @Test(.enabled(if: getuid() == 0))
+    func `a file system without space turns the disk off`() throws {
         let mount = Process()
         mount.executableURL = URL(fileURLWithPath: "/bin/mount")
         mount.arguments = ["-t", "tmpfs", "-o", "size=3m", "tmpfs", folder.path]
@@ -326,8 +316,8 @@ import Testing
         store.close()
     }
 
-    @Test("When the queue is full a store is refused, and taken again when it has drained")
-    func queueFull() throws {
+    @Test
+    func `when the queue is full a store is refused, and taken again when it has drained`() throws {
         var options = CacheStoreOptions.small(folder)
         options.queueBytes = 200_000
         options.batchMilliseconds = 60_000
@@ -354,8 +344,7 @@ import Testing
         store.close()
     }
 
-    @Test("Too many reads waiting: the next is refused at once")
-    func readsFull() {
+    @Test func `with too many reads waiting the next is refused at once`() {
         var options = CacheStoreOptions.small(folder)
         options.pendingReads = 0
         let store = open(options)

@@ -2,7 +2,8 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct IndexTableTests {
+@Suite("The index of the disk")
+struct IndexTableTests {
     private func entry(_ id: Int64, _ hash: UInt64, bytes: Int64 = 256) -> IndexSlot {
         var entry = IndexSlot()
         entry.id = id
@@ -11,11 +12,9 @@ import Testing
         return entry
     }
 
-    @Test("An entry takes 48 bytes")
-    func size() { #expect(MemoryLayout<IndexSlot>.stride == 48) }
+    @Test func `an entry takes 48 bytes`() { #expect(MemoryLayout<IndexSlot>.stride == 48) }
 
-    @Test("The table does what a plain list does, through thousands of random steps")
-    func model() {
+    @Test func `the table does what a plain list does, through thousands of random steps`() {
         struct Known {
             let id: Int64
             let hash: UInt64
@@ -77,8 +76,7 @@ import Testing
         #expect(order == model.map(\.id))
     }
 
-    @Test("A token does not name the entry that took over its slot")
-    func reuse() {
+    @Test func `a token does not name the entry that took over its slot`() {
         var table = IndexTable()
         let first = table.insert(entry(1, 5))
         table.remove(first.slot)

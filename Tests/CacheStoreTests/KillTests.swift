@@ -7,7 +7,8 @@ import Testing
 @testable import CacheStore
 
 /// `kill -9` in the middle of a storm of stores, ten times on one database.
-@Suite struct KillTests {
+@Suite("A process that is killed")
+struct KillTests {
     private static let variable = "PINFOLD_STORM_FOLDER"
     private static let keys = 400
 
@@ -42,10 +43,8 @@ import Testing
 
     /// What the other process runs: stores until it is killed. In an ordinary run of the tests it
     /// is not enabled.
-    @Test(
-        "The storm, in a process of its own",
-        .enabled(if: ProcessInfo.processInfo.environment[variable] != nil))
-    func storm() {
+    @Test(.enabled(if: ProcessInfo.processInfo.environment[variable] != nil))
+    func `the storm goes on until its process is killed`() {
         guard let folder = ProcessInfo.processInfo.environment[Self.variable] else { return }
         let store = CacheStore(options: Self.options(folder)).ready()
         var version = Int(Clock.monotonicNanoseconds() / 1_000_000)
@@ -63,10 +62,8 @@ import Testing
         }
     }
 
-    @Test(
-        "After each of ten kills it starts, and every body it serves is whole",
-        .timeLimit(.minutes(5)))
-    func tenKills() throws {
+    @Test(.timeLimit(.minutes(5)))
+    func `after each of ten kills it starts, and every body it serves is whole`() throws {
         let folder = TemporaryFolder()
         var served = 0
         var generator = Lehmer(UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
@@ -127,6 +124,9 @@ import Testing
                 }
             }
         }
-        return arguments + ["--testing-library", "swift-testing", "--filter", "KillTests/storm"]
+        return arguments + [
+            "--testing-library", "swift-testing",
+            "--filter", "KillTests/.*the storm goes on",
+        ]
     }
 }

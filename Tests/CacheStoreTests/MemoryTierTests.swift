@@ -3,9 +3,9 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct MemoryTierTests {
-    @Test("A stored response is found with its head, body, times and policy")
-    func found() throws {
+@Suite("The memory tier")
+struct MemoryTierTests {
+    @Test func `a stored response is found with its head, body, times and policy`() throws {
         let store = CacheStore(options: .small())
         let content = body(1000)
         store.put("http://a/", content, policy: 77)
@@ -21,8 +21,7 @@ import Testing
         #expect(store.inMemory("http://A/").isEmpty)
     }
 
-    @Test("Keys with the same hash are told apart by their bytes")
-    func sameHash() {
+    @Test func `keys with the same hash are told apart by their bytes`() {
         let store = CacheStore(options: .small())
         store.put("http://a/", body(10))
         let other = Array("http://b/".utf8)
@@ -35,10 +34,10 @@ import Testing
         }
     }
 
-    @Test(
-        "Small bodies lie behind the head, larger ones in a memory file",
-        arguments: [0, 1, 32_767, 32_768, 200_000], [true, false])
-    func representation(_ count: Int, announced: Bool) throws {
+    @Test(arguments: [0, 1, 32_767, 32_768, 200_000], [true, false])
+    func `small bodies lie behind the head, larger ones in a memory file`(
+        _ count: Int, announced: Bool
+    ) throws {
         let store = CacheStore(options: .small())
         for piece in [997, Int.max] {
             let content = body(count)
@@ -56,8 +55,7 @@ import Testing
         #expect(store.statistics().queueBytes == 0)
     }
 
-    @Test("A memory file is closed when the last reader lets go of it")
-    func closing() throws {
+    @Test func `a memory file is closed when the last reader lets go of it`() throws {
         let store = CacheStore(options: .small())
         store.put("http://a/", body(40_000))
         var response = store.inMemory("http://a/").first
@@ -69,8 +67,7 @@ import Testing
         #expect(store.statistics().memoryFiles == 0)
     }
 
-    @Test("Above the limit of memory files bodies are kept in the heap")
-    func descriptorLimit() throws {
+    @Test func `above the limit of memory files bodies are kept in the heap`() throws {
         var options = CacheStoreOptions.small()
         options.memoryFiles = 1
         let store = CacheStore(options: options)
@@ -85,8 +82,7 @@ import Testing
         #expect(store.statistics().memoryFiles == 1)
     }
 
-    @Test("The oldest response that was not looked up makes room")
-    func leastRecentlyUsed() throws {
+    @Test func `the oldest response that was not looked up makes room`() throws {
         var options = CacheStoreOptions.small()
         options.memoryBytes = 100_000
         let store = CacheStore(options: options)
@@ -106,8 +102,7 @@ import Testing
         #expect(!store.inMemory("http://a/9").isEmpty)
     }
 
-    @Test("Bytes are accounted for exactly, and are 0 when everything is gone")
-    func accounting() throws {
+    @Test func `bytes are accounted for exactly, and are 0 when everything is gone`() throws {
         var options = CacheStoreOptions.small()
         options.memoryShards = 16
         let store = CacheStore(options: options)
@@ -131,8 +126,7 @@ import Testing
         #expect(store.statistics().memoryEntries == 0)
     }
 
-    @Test("An object of an eighth of the memory is kept, one byte more is not")
-    func admission() throws {
+    @Test func `an object of an eighth of the memory is kept, one byte more is not`() throws {
         var options = CacheStoreOptions.small()
         options.memoryBytes = 1 << 20
         let store = CacheStore(options: options)
@@ -148,8 +142,7 @@ import Testing
         #expect(plain.statistics().queueBytes == 0)
     }
 
-    @Test("With no memory and no disk everything is refused")
-    func nothing() {
+    @Test func `with no memory and no disk everything is refused`() {
         var options = CacheStoreOptions.small()
         options.memoryBytes = 0
         let store = CacheStore(options: options)
@@ -157,8 +150,7 @@ import Testing
         #expect(store.inMemory("http://a/").isEmpty)
     }
 
-    @Test("Variants are kept side by side, and one replaces only the same")
-    func variants() throws {
+    @Test func `variants are kept side by side, and one replaces only the same`() throws {
         let store = CacheStore(options: .small())
         store.put("http://a/", body(10, seed: 1), vary: vary("de"))
         store.put("http://a/", body(10, seed: 2), vary: vary("fr"))
@@ -175,8 +167,7 @@ import Testing
         #expect(store.inMemory("http://a/").isEmpty)
     }
 
-    @Test("Of too many variants the oldest that was not looked up goes")
-    func variantLimit() throws {
+    @Test func `of too many variants the oldest that was not looked up goes`() throws {
         var options = CacheStoreOptions.small()
         options.variantsPerKey = 3
         let store = CacheStore(options: options)
@@ -189,8 +180,7 @@ import Testing
             Set(store.inMemory("http://a/").map(\.varyKey)) == [vary("c"), vary("d"), vary("e")])
     }
 
-    @Test("A refused or abandoned store leaves what was there")
-    func abandoned() throws {
+    @Test func `a refused or abandoned store leaves what was there`() throws {
         let store = CacheStore(options: .small())
         store.put("http://a/", body(10, seed: 1))
         do {
@@ -223,8 +213,8 @@ import Testing
         #expect(store.statistics().memoryFiles == 0)
     }
 
-    @Test("A head, key and Vary key of the limit are taken, one byte more is refused")
-    func headLimit() throws {
+    @Test
+    func `a head, key and Vary key of the limit are taken, one byte more is refused`() throws {
         let store = CacheStore(options: .small())
         let text = "http://a/"
         func attempt(_ total: Int) -> StoreRefusal? {
@@ -246,8 +236,7 @@ import Testing
         #expect(attempt(EntryRecord.maximumBytes + 1) == .headTooLarge)
     }
 
-    @Test("What is being received counts against the queue's bytes; at the limit it is refused")
-    func stagingLimit() throws {
+    @Test func `what is being received counts as queued, and is refused at the limit`() throws {
         var options = CacheStoreOptions.small()
         options.queueBytes = 100_000
         let store = CacheStore(options: options)

@@ -8,7 +8,8 @@ import Testing
 
 /// Many threads on few keys, and the one promise: nothing older than what was already right when
 /// a look-up began is ever found.
-@Suite struct StressTests {
+@Suite("Many threads on few keys")
+struct StressTests {
     private static let keys = 12
 
     /// The oldest version of each key that may still be seen, and whether all went well.
@@ -93,8 +94,7 @@ import Testing
         }
     }
 
-    @Test("Nothing that was replaced or invalidated is found again, by any thread")
-    func consistency() {
+    @Test func `nothing that was replaced or invalidated is found again, by any thread`() {
         let folder = TemporaryFolder()
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 1 << 20
@@ -141,8 +141,7 @@ import Testing
         again.close()
     }
 
-    @Test("Opening, using, purging and closing at the same time ends well")
-    func lifeCycle() {
+    @Test func `opening, using, purging and closing at the same time ends well`() {
         let folder = TemporaryFolder()
         for round in 0..<8 {
             let store = CacheStore(options: .small(folder))

@@ -4,7 +4,8 @@ import Testing
 @testable import CacheStore
 
 /// Variants of one key on disk: what a request reads, and how many are kept.
-@Suite struct VariantTests {
+@Suite("Variants of one key")
+struct VariantTests {
     private let folder = TemporaryFolder()
 
     private func open(_ change: (inout CacheStoreOptions) -> Void = { _ in }) -> CacheStore {
@@ -30,8 +31,8 @@ import Testing
         return responses
     }
 
-    @Test("Of a hundred large variants a request reads its own, and none when it has none there")
-    func reading() {
+    @Test
+    func `of a hundred large variants a request reads its own, and none when it has none there`() {
         let store = open { $0.diskBytes = 256 << 20 }
         for number in 0..<100 {
             store.put("http://a/", body(900_000, seed: number), vary: vary("\(number)"))
@@ -50,8 +51,7 @@ import Testing
         store.close()
     }
 
-    @Test("Of one key no more variants are kept than the limit says; the least recently used goes")
-    func limit() {
+    @Test func `beyond the limit the least recently used variant of a key goes`() {
         let store = open { $0.variantsPerKey = 4 }
         for number in 0..<1000 { store.put("http://a/", body(10), vary: vary("\(number)")) }
         store.put("http://b/", body(10))
@@ -63,8 +63,7 @@ import Testing
         store.close()
     }
 
-    @Test("What a variant nominates is known after a restart")
-    func restart() {
+    @Test func `what a variant nominates is known after a restart`() {
         var store = open()
         store.put("http://a/", body(10, seed: 1), vary: vary("de"))
         store.put("http://a/", body(10, seed: 2), vary: vary("en"))
@@ -80,8 +79,8 @@ import Testing
         store.close()
     }
 
-    @Test("Lists of names are kept once, forgotten with their last entry, and bounded in number")
-    func names() {
+    @Test
+    func `lists of names are kept once, forgotten with their last entry, and bounded in number`() {
         var table = VaryNamesTable()
         #expect(table.retain([]) == VaryNamesTable.none)
         let first = table.retain([1, 65])
@@ -104,8 +103,7 @@ import Testing
         #expect(table.retain([2, 0, 0]) != VaryNamesTable.unknown)
     }
 
-    @Test("Entries whose names are not known are read, a few of them")
-    func unknownNames() {
+    @Test func `entries whose names are not known are read, a few of them`() {
         let store = open()
         for number in 0..<VaryNamesTable.limit {
             let name = Array("x-\(number)".utf8)

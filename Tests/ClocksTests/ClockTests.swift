@@ -3,7 +3,8 @@ import Clocks
 import Testing
 
 /// The clocks against those of the C library.
-@Suite struct ClockTests {
+@Suite("Clocks")
+struct ClockTests {
     private static func now(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         #expect(clock_gettime(clock, &time) == 0)
@@ -43,8 +44,8 @@ import Testing
             unit: 1000, clock: CLOCK_PROCESS_CPUTIME_ID),
     ]
 
-    @Test("A reading lies between two of the C library's, in its unit", arguments: readings)
-    func reading(_ reading: Reading) {
+    @Test(arguments: readings)
+    func `a reading lies between two of the C library's, in its unit`(_ reading: Reading) {
         let before = Self.now(reading.clock) / reading.unit
         let read = reading.read()
         let after = Self.now(reading.clock) / reading.unit

@@ -3,8 +3,9 @@ import Testing
 
 @testable import ConfigurationFile
 
-@Suite struct AccessTests {
-    @Test func networksAddressesAndPatternsAreTold() throws {
+@Suite("The section access")
+struct AccessTests {
+    @Test func `networks, addresses and patterns are told apart`() throws {
         let snapshot = try load(
             """
             access:
@@ -24,7 +25,7 @@ import Testing
         #expect(access.deny.patterns.map(\.description) == ["**.ads.example", "[::1]:80"])
     }
 
-    @Test func connectPortsMayBeAnyOrNone() throws {
+    @Test func `the ports of CONNECT may be any or none`() throws {
         let any = try load("access: { connectPorts: any }").access.connectPorts
         #expect(any == .any && any.contains(1) && any.contains(65_535))
         let none = try load("access: { connectPorts: [] }").access.connectPorts
@@ -74,7 +75,7 @@ import Testing
                 + "*.name for one label more, **.name for any depth, or an address, each "
                 + "optionally with a :port"),
     ])
-    func aWrongRuleIsReported(wrong: Wrong) {
+    func `a wrong rule is reported`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)
     }
 }

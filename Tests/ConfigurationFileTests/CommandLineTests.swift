@@ -2,7 +2,8 @@ import Foundation
 import Testing
 
 /// The built program, run as a user runs it.
-@Suite struct CommandLineTests {
+@Suite("The command line")
+struct CommandLineTests {
     private struct Outcome {
         var status: Int32
         var output: String
@@ -43,7 +44,7 @@ import Testing
         return try #require(FileHandle(forWritingAtPath: path))
     }
 
-    @Test func checkPrintsWarningsAndStillSucceeds() throws {
+    @Test func `check prints warnings and still succeeds`() throws {
         try withTemporaryFolder { folder in
             try write("pinsets: { unused: { mode: none } }\n", to: "gateway.yaml", in: folder)
             let outcome = try pinfold(["check", "--config", "gateway.yaml"], in: folder)
@@ -54,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func checkPrintsTheEffectiveConfigurationWhichChecksTheSame() throws {
+    @Test func `check prints the effective configuration which checks the same`() throws {
         try withTemporaryFolder { folder in
             let first = try pinfold(["check", "--workers", "2", "--listen", "[::1]:0"], in: folder)
             #expect(first.status == 0)
@@ -70,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: ["check", "run"])
-    func aWrongConfigurationExitsWithOneAndOneLinePerError(command: String) throws {
+    func `a wrong configuration exits with 1 and one line per error`(command: String) throws {
         try withTemporaryFolder { folder in
             try write("workers: 0\nlistner: []\n", to: "bad.yaml", in: folder)
             let outcome = try pinfold(
@@ -87,7 +88,7 @@ import Testing
     @Test(arguments: [
         ["chekc"], ["check", "--worker", "2"], ["run", "extra"], ["check", "--config"],
     ])
-    func aWrongCommandLineExitsWith64(arguments: [String]) throws {
+    func `a wrong command line exits with 64`(arguments: [String]) throws {
         try withTemporaryFolder { folder in
             let outcome = try pinfold(arguments, in: folder)
             #expect(outcome.status == 64)

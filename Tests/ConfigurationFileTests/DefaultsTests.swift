@@ -5,8 +5,10 @@ import Testing
 
 @testable import ConfigurationFile
 
-@Suite struct DefaultsTests {
-    @Test func withoutAFileTheProxyAndTheAdminListenOnLoopbackAndServeOnlyLoopback() throws {
+@Suite("Defaults")
+struct DefaultsTests {
+    @Test
+    func `without a file proxy and admin listen on loopback and serve only loopback`() throws {
         let snapshot = try loadDefaults()
         #expect(snapshot.listeners.map(\.name) == ["proxy"])
         #expect(snapshot.listeners.map(\.address.description) == ["127.0.0.1:8080"])
@@ -22,7 +24,7 @@ import Testing
         #expect(snapshot.tls == UpstreamTLS(minimum: .tls12, roots: [.system]))
     }
 
-    @Test func theStoresHaveTheDocumentedDefaults() throws {
+    @Test func `the stores have the documented defaults`() throws {
         let snapshot = try loadDefaults()
         let cache = snapshot.cache
         #expect(cache.isEnabled)
@@ -38,7 +40,7 @@ import Testing
         #expect(snapshot.resolver.maximumTTLSeconds == 3_600)
     }
 
-    @Test func theEngineHasTheDocumentedDefaults() throws {
+    @Test func `the engine has the documented defaults`() throws {
         let snapshot = try loadDefaults()
         #expect(snapshot.activity.activationDelayMilliseconds == 1_000)
         #expect(snapshot.activity.completionDelayMilliseconds == 170)
@@ -72,11 +74,11 @@ import Testing
         ("disk: 2GiB", 1_048_576), ("disk: 1TiB", 2_000_000), ("entries: auto", 524_288),
         ("disk: 1GiB, entries: 7", 7), ("entries: 50000000", 50_000_000), ("disk: 0", 1_000),
     ])
-    func theNumberOfEntriesFollowsTheDisk(text: String, entries: Int) throws {
+    func `the number of entries follows the disk`(text: String, entries: Int) throws {
         #expect(try load("cache: { path: /x, \(text) }").cache.diskEntries == entries)
     }
 
-    @Test func theCommentedConfigurationLoadsAndEqualsTheDefaults() throws {
+    @Test func `the commented configuration loads and equals the defaults`() throws {
         var root = URL(fileURLWithPath: #filePath)
         for _ in 0..<3 { root.deleteLastPathComponent() }
         let file = root.appendingPathComponent("config/pinfold.yaml").path
@@ -87,11 +89,11 @@ import Testing
     @Test(arguments: [
         "{}\n", "access:\nhosts:\npinsets:\ntls:\n",
     ])
-    func emptyKeysAreTheDefaults(text: String) throws {
+    func `empty keys are the defaults`(text: String) throws {
         #expect(try load(text) == loadDefaults())
     }
 
-    @Test func workersAreTheOnlineCoresUnlessWritten() throws {
+    @Test func `workers are the online cores unless written`() throws {
         #expect(try load("workers: auto").workers.count == 4)
         #expect(try load("workers: auto").workers == .auto(onlineCores: 4))
         #expect(try load("workers: 3").workers.count == 3)
@@ -102,7 +104,7 @@ import Testing
         #expect(try loadDefaults(environment: environment).workers.count == 256)
     }
 
-    @Test func theCacheFolderHonoursTheStateFolderOfTheXDGSpecification() throws {
+    @Test func `the cache folder honours the state folder of the XDG specification`() throws {
         var environment = testEnvironment
         environment.stateFolder = "/state"
         #expect(try loadDefaults(environment: environment).cache.path == "/state/pinfold")
@@ -122,7 +124,7 @@ import Testing
             errors(of: "cache: { path: /var/cache/pinfold }", environment: environment).isEmpty)
     }
 
-    @Test func theProcessHasAWorkingFolderAndCores() {
+    @Test func `the process has a working folder and cores`() {
         let environment = ConfigurationEnvironment.ofProcess()
         #expect(environment.workingFolder == FileManager.default.currentDirectoryPath)
         #expect(environment.onlineCores >= 1)

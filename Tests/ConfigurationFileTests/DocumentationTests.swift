@@ -5,8 +5,9 @@ import Testing
 @testable import ConfigurationFile
 
 /// `config/pinfold.yaml` and the page Configuration against the tables by which the file is read.
-@Suite struct DocumentationTests {
-    @Test func thePageHasEveryKeyOfEverySectionWithItsDefaultAndNoOther() throws {
+@Suite("The documentation of the keys")
+struct DocumentationTests {
+    @Test func `the page has every key of every section with its default and no other`() throws {
         let page = try Self.rows(ofPage: read("Sources/Gateway/Gateway.docc/Configuration.md"))
         for section in SectionName.allCases {
             guard let keys = section.described else { continue }
@@ -21,7 +22,7 @@ import Testing
         #expect(Set(page.keys) == Set(SectionName.allCases.map(\.rawValue)))
     }
 
-    @Test func theSampleFileHasEveryKeyWithItsDefaultAndNoOther() throws {
+    @Test func `the sample file has every key with its default and no other`() throws {
         let file = try Self.leaves(ofSample: read("config/pinfold.yaml"))
         for section in SectionName.allCases {
             guard let keys = section.described else { continue }

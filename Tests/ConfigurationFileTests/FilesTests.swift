@@ -4,8 +4,9 @@ import Testing
 
 @testable import ConfigurationFile
 
+@Suite("Files that the configuration names")
 struct FilesTests {
-    @Test func whatIsNoRegularFileIsRefusedAtOnce() throws {
+    @Test func `what is no regular file is refused at once`() throws {
         try withTemporaryFolder { folder in
             let pipe = folder + "/pipe"
             #expect(mkfifo(pipe, 0o600) == 0)
@@ -24,7 +25,7 @@ struct FilesTests {
         }
     }
 
-    @Test func aFileIsReadWhenItStandsStill() throws {
+    @Test func `a file is read when it stands still`() throws {
         try withTemporaryFolder { folder in
             let path = folder + "/file"
             _ = FileManager.default.createFile(atPath: path, contents: Data())
@@ -40,7 +41,7 @@ struct FilesTests {
         }
     }
 
-    @Test func aFileThatNeverStandsStillIsAProblem() throws {
+    @Test func `a file that never stands still is a problem`() throws {
         try withTemporaryFolder { folder in
             let path = folder + "/file"
             _ = FileManager.default.createFile(atPath: path, contents: Data())
@@ -62,7 +63,7 @@ struct FilesTests {
             // What a damaged or hostile file system may claim.
             (.min, 0, true), (.max, 999_999_999, false),
         ] as [(Int, Int, Bool)])
-    func aFileIsOldAfterTheQuietTime(seconds: Int, nanoseconds: Int, isOld: Bool) {
+    func `a file is old after the quiet time`(seconds: Int, nanoseconds: Int, isOld: Bool) {
         var status = stat()
         status.st_mtim = timespec(tv_sec: seconds, tv_nsec: nanoseconds)
         let now: Int64 = 1_700_000_000_200

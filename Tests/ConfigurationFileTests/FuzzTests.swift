@@ -3,11 +3,12 @@ import Testing
 @testable import ConfigurationFile
 
 /// The contract of the loader for any bytes: a snapshot, or its typed errors.
-@Suite struct FuzzTests {
+@Suite("Any file and any options")
+struct FuzzTests {
     private static let rounds = 300
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func mutatedConfigurationsLoadOrGiveErrors(seed: UInt64) throws {
+    func `mutated configurations load or give errors`(seed: UInt64) throws {
         try withFullConfiguration { folder in
             var random = TestRandom(seed: seed)
             let original = Array(fullConfiguration.utf8)
@@ -35,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func optionsOfAnyTextLoadOrGiveErrors(seed: UInt64) {
+    func `options of any text load or give errors`(seed: UInt64) {
         var random = TestRandom(seed: seed)
         let texts = [
             "", "=", "127.0.0.1:1=http://a", "[::1]:0", "localhost:0", "*.a", "10.0.0.0/8",

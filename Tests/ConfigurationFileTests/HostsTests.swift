@@ -3,8 +3,9 @@ import Testing
 
 @testable import ConfigurationFile
 
-@Suite struct HostsTests {
-    @Test func anEntryIsReadWithItsDefaultsFilledIn() throws {
+@Suite("The section hosts")
+struct HostsTests {
+    @Test func `an entry is read with its defaults filled in`() throws {
         let snapshot = try load(
             """
             tls: { minimum: 1.3 }
@@ -39,7 +40,7 @@ import Testing
         #expect(second.tls.minimum == .tls12)
     }
 
-    @Test func theTimesOfAnEntryReplaceThoseOfTheWhole() throws {
+    @Test func `the times of an entry replace the general ones`() throws {
         let snapshot = try load(
             """
             timeouts: { body: 7s, tunnel: 1h }
@@ -61,7 +62,7 @@ import Testing
         #expect(second.eventStreamMilliseconds == 86_400_000)
     }
 
-    @Test func aProbeHasDefaults() throws {
+    @Test func `a probe has defaults`() throws {
         let entry = try load("hosts: [{ match: [a], probe: {} }]").hosts.entries[0]
         #expect(entry.probe?.intervalMilliseconds == 30_000)
         #expect(entry.probe?.path == "/")
@@ -127,7 +128,7 @@ import Testing
             "2: pinsets.b.mode: \"key\" is not valid; "
                 + "expected one of none, publicKey, certificate"),
     ])
-    func aWrongEntryIsReported(wrong: Wrong) {
+    func `a wrong entry is reported`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)
     }
 }

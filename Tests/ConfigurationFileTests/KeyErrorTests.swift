@@ -18,7 +18,8 @@ struct Wrong: CustomTestStringConvertible, Sendable {
 private let size = "in bytes or with KB, MB, GB, TB, KiB, MiB, GiB or TiB"
 private let units = "with ms, s, m, h or d"
 
-@Suite struct KeyErrorTests {
+@Suite("Errors of single keys")
+struct KeyErrorTests {
     @Test(arguments: [
         Wrong("workers: 0", "1: workers: 0 is out of range; expected a whole number from 1 to 256"),
         Wrong(
@@ -150,7 +151,7 @@ private let units = "with ms, s, m, h or d"
             "tls: { roots: system }",
             "1: tls.roots: is a single value; expected a list of `system` and certificate files"),
     ])
-    func aWrongValueIsReportedWithItsLineItsKeyAndWhatWasExpected(wrong: Wrong) {
+    func `a wrong value is reported with its line, its key and what was expected`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)
     }
 
@@ -168,7 +169,7 @@ private let units = "with ms, s, m, h or d"
             "address"
         ),
     ])
-    func anUnknownKeyIsAnErrorThatSuggestsTheNearestOneOfItsMapping(
+    func `an unknown key is an error that suggests the nearest one of its mapping`(
         text: String, key: String, nearest: String
     ) {
         let lines = errors(of: text)
@@ -207,12 +208,14 @@ private let units = "with ms, s, m, h or d"
         ("workers: 1\ninterception: {}", "2: interception"),
         ("workers: 1\ninterception:", "2: interception"),
     ])
-    func keysOfLaterCapabilitiesAreRejectedEvenWithHarmlessValues(text: String, place: String) {
+    func `keys of later capabilities are rejected even with harmless values`(
+        text: String, place: String
+    ) {
         #expect(
             errors(of: text) == ["gateway.yaml:\(place): not yet supported; expected no such key"])
     }
 
-    @Test func inspectionOfTunnelsIsNotYetSupported() {
+    @Test func `inspection of tunnels is not yet supported`() {
         #expect(
             errors(of: "hosts:\n  - match: [a]\n    tunnel: inspect") == [
                 "gateway.yaml:3: hosts[0].tunnel: \"inspect\" is not yet supported; "
@@ -220,7 +223,7 @@ private let units = "with ms, s, m, h or d"
             ])
     }
 
-    @Test func allErrorsAreReportedInTheOrderOfTheFile() {
+    @Test func `all errors are reported in the order of the file`() {
         let text = """
             workers: 0
             timeouts: { head: never }
@@ -239,13 +242,13 @@ private let units = "with ms, s, m, h or d"
             ])
     }
 
-    @Test func aFileThatIsWrongFromEndToEndGivesABoundedNumberOfErrors() {
+    @Test func `a file that is wrong from end to end gives a bounded number of errors`() {
         let ports = (1...5_000).map { "p\($0)" }.joined(separator: ", ")
         #expect(
             errors(of: "access: { connectPorts: [\(ports)] }").count == Validation.maximumErrors)
     }
 
-    @Test func aMissingFileAndAFolderAreErrors() throws {
+    @Test func `a missing file and a folder are errors`() throws {
         try withTemporaryFolder { folder in
             let loader = ConfigurationLoader(environment: testEnvironment)
             #expect(

@@ -4,8 +4,9 @@ import Testing
 
 @testable import ConfigurationFile
 
-@Suite struct ListenerTests {
-    @Test func aForwardAndAReverseListenerAreRead() throws {
+@Suite("The section listeners")
+struct ListenerTests {
+    @Test func `a forward and a reverse listener are read`() throws {
         let snapshot = try load(
             """
             listeners:
@@ -30,7 +31,7 @@ import Testing
             ("https://[::1]:443/", "https", "::1", 443, "https://[::1]"),
             ("http://a:443", "http", "a", 443, "http://a:443"),
         ] as [(String, String, String, UInt16, String)])
-    func anUpstreamIsASchemeAHostAndMaybeAPort(
+    func `an upstream is a scheme, a host and maybe a port`(
         text: String, scheme: String, host: String, port: UInt16, url: String
     ) throws {
         let origin = try #require(UpstreamOrigin(url: text))
@@ -47,7 +48,7 @@ import Testing
         "https://*.a", "https://::1", "https://[::1", "https://[a]", "https://a b", "https://1.2.3",
         "https://ä.example", "https://a\n",
     ])
-    func anUpstreamWithAnythingElseIsRefused(text: String) {
+    func `an upstream with anything else is refused`(text: String) {
         #expect(UpstreamOrigin(url: text) == nil)
     }
 
@@ -97,21 +98,21 @@ import Testing
             "3: admin.address: 127.0.0.1:8080 is taken by the default listener; "
                 + "expected an address of its own, or listeners that leave it free"),
     ])
-    func aWrongListenerIsReported(wrong: Wrong) {
+    func `a wrong listener is reported`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)
     }
 
     @Test(arguments: [
         "", "8080", "127.0.0.1", ":8080", "example.com:80", "::1:80", "127.0.0.1:65536",
     ])
-    func anAddressIsALiteralAndAPort(address: String) {
+    func `an address is a literal and a port`(address: String) {
         let lines = errors(of: "listeners: [{ address: '\(address)' }]")
         #expect(lines.count == 1)
         #expect(
             lines.allSatisfy { $0.contains("listeners[0].address: \"\(address)\" is not valid") })
     }
 
-    @Test func ephemeralPortsAreNoDuplicates() throws {
+    @Test func `ephemeral ports are no duplicates`() throws {
         let text = """
             listeners: [{ address: "127.0.0.1:0" }, { address: "127.0.0.1:0" }]
             admin: { address: "127.0.0.1:0" }
@@ -119,7 +120,7 @@ import Testing
         #expect(try load(text).listeners.map(\.name) == ["forward", "forward-2"])
     }
 
-    @Test func theDefaultListenersAddressIsFreeWhereOthersAreWritten() throws {
+    @Test func `the default listener's address is free where others are written`() throws {
         let text = """
             listeners: [{ address: "127.0.0.1:8081" }]
             admin: { address: "127.0.0.1:8080" }
@@ -128,7 +129,7 @@ import Testing
     }
 
     @Test(arguments: ["0.0.0.0:8080", "[::]:8080", "192.168.1.1:8080", "[fe80::1]:8080"])
-    func aListenerThatOthersReachNeedsClientNetworks(address: String) {
+    func `a listener that others reach needs client networks`(address: String) {
         let listener = "listeners: [{ address: '\(address)' }]\n"
         for access in ["", "access: {}", "access: { clients: [] }", "access: { clients: }"] {
             #expect(
@@ -143,7 +144,7 @@ import Testing
         #expect(errors(of: listener + "access: { clients: ['0.0.0.0/0', '::/0'] }").isEmpty)
     }
 
-    @Test func aReverseListenerThatOthersReachNeedsClientNetworksToo() {
+    @Test func `a reverse listener that others reach needs client networks too`() {
         let text = """
             listeners: [{ address: "0.0.0.0:80", kind: reverse, upstream: "http://a" }]
             """
@@ -153,11 +154,11 @@ import Testing
     @Test(arguments: [
         "127.0.0.1:1", "127.8.9.10:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "localhost:1",
     ])
-    func aLoopbackListenerNeedsNone(address: String) {
+    func `a loopback listener needs no client networks`(address: String) {
         #expect(errors(of: "listeners: [{ address: '\(address)' }]").isEmpty)
     }
 
-    @Test func anAdminThatOthersReachNeedsAToken() throws {
+    @Test func `an admin that others reach needs a token`() throws {
         #expect(
             errors(of: "admin: { address: '0.0.0.0:9090' }") == [
                 "gateway.yaml:1: admin.address: 0.0.0.0:9090 is not a loopback address and "
@@ -173,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func aTokenFileMustHoldAToken() throws {
+    @Test func `a token file must hold a token`() throws {
         try withTemporaryFolder { folder in
             try write(" \n", to: "empty", in: folder)
             try write("two words", to: "words", in: folder)

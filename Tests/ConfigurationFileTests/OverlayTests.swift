@@ -3,14 +3,15 @@ import Testing
 
 @testable import ConfigurationFile
 
-@Suite struct OverlayTests {
+@Suite("Options over a file")
+struct OverlayTests {
     private func overlay(_ change: (inout CommandLineOverlay) -> Void) -> CommandLineOverlay {
         var overlay = CommandLineOverlay()
         change(&overlay)
         return overlay
     }
 
-    @Test func listenReplacesTheForwardListenersAndKeepsTheReverseOnes() throws {
+    @Test func `--listen replaces the forward listeners and keeps the reverse ones`() throws {
         let options = overlay { $0.listen = ["127.0.0.1:1", "[::1]:0"] }
         #expect(
             try loadDefaults(overlay: options).listeners.map(\.address.description)
@@ -24,7 +25,7 @@ import Testing
         #expect(snapshot.listeners.map(\.name) == ["forward", "forward-2", "b"])
     }
 
-    @Test func reverseAddsAListenerOrReplacesTheOneAtItsAddress() throws {
+    @Test func `--reverse adds a listener or replaces the one at its address`() throws {
         let options = overlay {
             $0.reverse = ["127.0.0.1:8081=https://a.example", "127.0.0.1:0=http://[::1]:8000/"]
         }
@@ -41,7 +42,7 @@ import Testing
         #expect(replaced.listeners.map(\.name) == ["reverse", "reverse-2"])
     }
 
-    @Test func twoOptionsForOneAddressAreAnError() {
+    @Test func `two options for one address are an error`() {
         func taken(_ index: Int, by option: String) -> String {
             "\(option): listeners[\(index)].address: 127.0.0.1:1 is taken by another listener or "
                 + "by admin; expected an address of its own"
@@ -67,12 +68,12 @@ import Testing
             ])
     }
 
-    @Test func theDefaultListenerIsReplacedByAReverseOneAtItsAddress() throws {
+    @Test func `the default listener is replaced by a reverse one at its address`() throws {
         let options = overlay { $0.reverse = ["127.0.0.1:8080=http://a"] }
         #expect(try loadDefaults(overlay: options).listeners.map(\.name) == ["reverse"])
     }
 
-    @Test func theOtherOptionsReplaceOrAddOneKeyAndLeaveTheRest() throws {
+    @Test func `the other options replace or add one key and leave the rest`() throws {
         let text = """
             admin: { address: "127.0.0.1:1" }
             access: { connectPorts: any, destinations: { allow: [10.0.0.0/8], deny: [a.example] } }
@@ -110,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func anErrorNamesTheOptionInPlaceOfTheLine() {
+    @Test func `an error names the option in place of the line`() {
         let options = overlay {
             $0.listen = ["0.0.0.0:1"]
             $0.reverse = ["8081", "127.0.0.1:3=ftp://a"]
@@ -140,7 +141,7 @@ import Testing
         #expect(problems == expected)
     }
 
-    @Test func anOptionDoesNotHideAFileWithAnotherShape() {
+    @Test func `an option does not hide a file with another shape`() {
         let options = overlay {
             $0.listen = ["127.0.0.1:1"]
             $0.cachePath = "/tmp"

@@ -4,6 +4,7 @@ import Testing
 @testable import ConfigurationFile
 
 /// Permissions are not tested: root has them all.
+@Suite("Paths that will be written")
 struct PathAccessTests {
     private var looking: ConfigurationEnvironment {
         var environment = testEnvironment
@@ -11,7 +12,7 @@ struct PathAccessTests {
         return environment
     }
 
-    @Test func aLogThatCannotBeWrittenIsAnErrorWithItsKey() throws {
+    @Test func `a log that cannot be written is an error with its key`() throws {
         try withTemporaryFolder { folder in
             func problems(_ path: String) -> [String] {
                 errors(
@@ -40,7 +41,7 @@ struct PathAccessTests {
         }
     }
 
-    @Test func aCacheThatCannotBeWrittenIsAWarning() throws {
+    @Test func `a cache that cannot be written is a warning`() throws {
         try withTemporaryFolder { folder in
             func warnings(_ text: String) throws -> [String] {
                 try ConfigurationLoader(environment: looking)

@@ -2,14 +2,15 @@ import Testing
 
 @testable import ConfigurationFile
 
-@Suite struct QuantityTests {
+@Suite("Sizes and durations")
+struct QuantityTests {
     @Test(arguments: [
         ("0", 0), ("1", 1), ("4096", 4_096), ("7B", 7), ("512KB", 512_000), ("1MB", 1_000_000),
         ("2GB", 2_000_000_000), ("1TB", 1_000_000_000_000), ("32KiB", 32_768),
         ("64MiB", 67_108_864), ("1GiB", 1_073_741_824), ("2TiB", 2_199_023_255_552),
         ("007KB", 7_000),
     ])
-    func sizesAreWholeNumbersWithDecimalOrBinaryUnits(text: String, bytes: Int) {
+    func `sizes are whole numbers with decimal or binary units`(text: String, bytes: Int) {
         #expect(Quantity.bytes(text) == bytes)
     }
 
@@ -18,7 +19,7 @@ import Testing
         " 1",
         "1_000", "٣KB", "9223372036854775808", "9007199254740992KiB", "1KiB\n", "1KiBKiB",
     ])
-    func malformedOrTooLargeSizesAreRefused(text: String) {
+    func `malformed or too large sizes are refused`(text: String) {
         #expect(Quantity.bytes(text) == nil)
     }
 
@@ -27,18 +28,18 @@ import Testing
             ("0s", 0), ("170ms", 170), ("1s", 1_000), ("90s", 90_000), ("5m", 300_000),
             ("1h", 3_600_000), ("2d", 172_800_000),
         ] as [(String, Int64)])
-    func durationsAreWholeNumbersWithAUnit(text: String, milliseconds: Int64) {
+    func `durations are whole numbers with a unit`(text: String, milliseconds: Int64) {
         #expect(Quantity.milliseconds(text) == milliseconds)
     }
 
     @Test(arguments: [
         "", "1", "0", "s", "1 s", "1.5s", "-1s", "1S", "1min", "1us", "106751991168d",
     ])
-    func durationsWithoutAUnitOrWithAnotherAreRefused(text: String) {
+    func `durations without a unit or with another are refused`(text: String) {
         #expect(Quantity.milliseconds(text) == nil)
     }
 
-    @Test func textsAreTheShortestExactOnesAndReadBackTheSame() {
+    @Test func `texts are the shortest exact ones and read back the same`() {
         #expect(Quantity.text(bytes: 67_108_864) == "64MiB")
         #expect(Quantity.text(bytes: 1_000) == "1000")
         #expect(Quantity.text(bytes: 1_536) == "1536")
@@ -56,12 +57,13 @@ import Testing
     }
 }
 
-@Suite struct NearestKeyTests {
+@Suite("The nearest key")
+struct NearestKeyTests {
     @Test(arguments: [
         ("listner", "listeners"), ("Listeners", "listeners"), ("cahce", "cache"),
         ("timeout", "timeouts"), ("acess", "access"), ("hosst", "hosts"), ("pinset", "pinsets"),
     ])
-    func aMisspeltKeyIsNearestToTheOneMeant(written: String, meant: String) {
+    func `a misspelt key is nearest to the one meant`(written: String, meant: String) {
         #expect(
             NearestKey.nearest(to: written, among: SectionName.allCases.map(\.rawValue)) == meant)
     }
@@ -70,14 +72,14 @@ import Testing
         ("", "", 0), ("", "abc", 3), ("abc", "abc", 0), ("abc", "abd", 1), ("abc", "ab", 1),
         ("abc", "bac", 1), ("kitten", "sitting", 3), ("ca", "abc", 3),
     ])
-    func theDistanceCountsInsertionsDeletionsReplacementsAndSwaps(
+    func `the distance counts insertions, deletions, replacements and swaps`(
         left: String, right: String, distance: Int
     ) {
         #expect(NearestKey.distance(Array(left.utf8), Array(right.utf8)) == distance)
         #expect(NearestKey.distance(Array(right.utf8), Array(left.utf8)) == distance)
     }
 
-    @Test func withoutCandidatesThereIsNone() {
+    @Test func `without candidates there is no nearest key`() {
         #expect(NearestKey.nearest(to: "a", among: []) == nil)
     }
 }

@@ -85,8 +85,9 @@ func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> 
     }
 }
 
-@Suite struct ShapeTests {
-    @Test func theWholeShapeLoads() throws {
+@Suite("The whole shape of a file")
+struct ShapeTests {
+    @Test func `the whole shape loads`() throws {
         try withFullConfiguration { folder in
             let snapshot = try load(fullConfiguration, folder: folder)
             #expect(snapshot.listeners.count == 2)
@@ -100,7 +101,7 @@ func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> 
         }
     }
 
-    @Test func theEffectiveConfigurationIsAValidOneThatEqualsTheOriginal() throws {
+    @Test func `the effective configuration is a valid one that equals the original`() throws {
         try withFullConfiguration { folder in
             let snapshot = try load(fullConfiguration, folder: folder)
             // From elsewhere: the paths in it must be absolute.
@@ -120,7 +121,7 @@ func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> 
         #expect(try load(few.effectiveYAML(), folder: "/elsewhere") == few)
     }
 
-    @Test func theBenchmarksConfigurationLoads() throws {
+    @Test func `the benchmark's configuration loads`() throws {
         try withTemporaryFolder { folder in
             try write(TestCertificate.pem, to: "ca.pem", in: folder)
             let snapshot = try load(
@@ -148,7 +149,7 @@ func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> 
         }
     }
 
-    @Test func pathsAreRelativeToTheFilesFolderAndTildeIsTheHomeFolder() throws {
+    @Test func `paths are relative to the file's folder, and a tilde is the home folder`() throws {
         func path(_ text: String, file: String) throws -> String {
             try ConfigurationLoader(environment: testEnvironment)
                 .load(text: Array("cache: { path: '\(text)' }".utf8), name: file).snapshot.cache
@@ -164,7 +165,7 @@ func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> 
         #expect(try path("~x", file: "/gateway.yaml") == "/~x")
     }
 
-    @Test func aFileIsReadFromThePathThatWasGiven() throws {
+    @Test func `a file is read from the path that was given`() throws {
         try withTemporaryFolder { folder in
             try write("workers: 7\ncache: { path: here }", to: "gateway.yaml", in: folder)
             var environment = testEnvironment

@@ -3,8 +3,9 @@ import Testing
 
 @testable import ConfigurationFile
 
-@Suite struct TrustTests {
-    @Test func pinsOfEveryFormatAreReadAndReferencesResolved() throws {
+@Suite("Pins and roots")
+struct TrustTests {
+    @Test func `pins of every format are read and references resolved`() throws {
         try withTemporaryFolder { folder in
             try write(TestCertificate.pem, to: "api.pem", in: folder)
             try write(TestCertificate.publicKeyPEM, to: "key.pem", in: folder)
@@ -79,11 +80,11 @@ import Testing
             "1: pinsets.a.allowInvalidCertificates: allowInvalidCertificates without pins proves "
                 + "no host name; expected pins, or validatesDomainName: false"),
     ])
-    func aWrongPinsetIsReported(wrong: Wrong) {
+    func `a wrong pinset is reported`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)
     }
 
-    @Test func aFileThatIsNoCertificateIsNoPinAndNoRoot() throws {
+    @Test func `a file that is no certificate is no pin and no root`() throws {
         try withTemporaryFolder { folder in
             try write("hello", to: "text.pem", in: folder)
             try write("", to: "empty.pem", in: folder)
@@ -113,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func rootsAreReadWhenLoadedAndInheritedByHosts() throws {
+    @Test func `roots are read when loaded and inherited by hosts`() throws {
         try withTemporaryFolder { folder in
             try write(TestCertificate.pem, to: "ca.pem", in: folder)
             let snapshot = try load(

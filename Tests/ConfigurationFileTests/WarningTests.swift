@@ -3,12 +3,13 @@ import Testing
 @testable import ConfigurationFile
 
 /// What is valid and yet probably not meant.
-@Suite struct WarningTests {
-    @Test func theDefaultsGiveNone() throws {
+@Suite("Warnings")
+struct WarningTests {
+    @Test func `the defaults give no warning`() throws {
         #expect(try warnings(of: "{}") == [])
     }
 
-    @Test func aPinsetThatNoEntryUses() throws {
+    @Test func `a pinset that no entry uses is warned of`() throws {
         let text = """
             hosts:
               - match: [a.example.com]
@@ -25,7 +26,7 @@ import Testing
             ])
     }
 
-    @Test func pinsThatAreNotCompared() throws {
+    @Test func `pins that are not compared are warned of`() throws {
         let text = """
             hosts: [{ match: [a.test], upgrade: https, pinsets: [p] }]
             pinsets:
@@ -52,7 +53,9 @@ import Testing
         ("**.test", "**.b.test:80"), ("192.0.2.1", "192.0.2.1:80"),
         ("\"::1\"", "\"[0:0:0:0:0:0:0:1]:80\""), ("\"::ffff:192.0.2.1\"", "192.0.2.1"),
     ])
-    func aPatternThatAnEarlierEntryCovers(earlier: String, later: String) throws {
+    func `a pattern that an earlier entry covers is warned of`(earlier: String, later: String)
+        throws
+    {
         let found = try hostWarnings(
             "- { match: [\(quote(earlier))], upgrade: https }\n"
                 + "- { match: [x.example, \(quote(later))], upgrade: https, pinsets: [p] }")
@@ -70,7 +73,9 @@ import Testing
         ("**.b.test", "**.test"), ("**.test:80", "a.test"), ("**.test", "atest"),
         ("192.0.2.1", "192.0.2.2"),
     ])
-    func aPatternThatAnEarlierEntryDoesNotCover(earlier: String, later: String) throws {
+    func `a pattern that an earlier entry does not cover is not warned of`(
+        earlier: String, later: String
+    ) throws {
         #expect(
             try hostWarnings(
                 "- { match: [\(quote(earlier))] }\n- { match: [\(quote(later))], upgrade: none }")
@@ -81,7 +86,7 @@ import Testing
         pattern.hasPrefix("\"") ? pattern : "'\(pattern)'"
     }
 
-    @Test func aShadowedEntryWithoutPinsetsLosesNone() throws {
+    @Test func `a shadowed entry without pinsets loses none`() throws {
         let found = try hostWarnings("- { match: [a.test] }\n- { match: [a.test] }")
         #expect(
             found == [
@@ -116,11 +121,13 @@ import Testing
         ("{ match: ['**.example:8443'], upgrade: https }", refuses(1)),
         ("{ match: ['*.example:8443'] }", refuses(1)),
     ])
-    func whatGoesAroundPinsetsOrReachesNothing(entry: String, warning: String) throws {
+    func `what goes around pinsets or reaches nothing is warned of`(entry: String, warning: String)
+        throws
+    {
         #expect(try hostWarnings("- \(entry)") == ["gateway.yaml:2: hosts[0]\(warning)"])
     }
 
-    @Test func whatAnotherEntryLetsThroughToPinnedHosts() throws {
+    @Test func `what another entry lets through to pinned hosts is warned of`() throws {
         let found = try hostWarnings(
             "- { match: ['**.example:8443'], tunnel: pass, clearText: allow }")
         let way = "hosts that hosts[1] pins go around their pinsets"
@@ -139,7 +146,7 @@ import Testing
         "{ match: [a.test], tunnel: pass, clearText: allow }",
         "{ match: [a.test], tunnel: refuse }",
     ])
-    func whatNobodyIsWarnedOf(entry: String) throws {
+    func `what is written out on purpose is not warned of`(entry: String) throws {
         #expect(try hostWarnings("- \(entry)") == [])
     }
 
@@ -154,7 +161,9 @@ import Testing
                 "the entry that applies to this port does not name them"
             ),
         ] as [(String, String?)])
-    func aReverseListenerWhoseRequestsAreAllRefused(upstream: String, reason: String?) throws {
+    func `a reverse listener whose requests are all refused is warned of`(
+        upstream: String, reason: String?
+    ) throws {
         let found = try hostWarnings(
             "- { match: ['ports.test:443'], upgrade: none, pinsets: [p] }",
             listeners: "listeners:\n- { address: '127.0.0.1:8081', kind: reverse, "
@@ -167,7 +176,7 @@ import Testing
                     + " pinsets, and \(reason)"))
     }
 
-    @Test func aPinnedHostThatAReverseListenerLeadsToIsReached() throws {
+    @Test func `a pinned host that a reverse listener leads to is reached`() throws {
         #expect(
             try hostWarnings(
                 "- { match: [a.test], pinsets: [p] }",

@@ -2,8 +2,9 @@ import Testing
 
 @testable import ConfigurationFile
 
-@Suite struct YAMLDocumentTests {
-    @Test func everyDuplicateKeyIsReportedAtItsLineTogetherWithTheOtherErrors() {
+@Suite("YAML")
+struct YAMLDocumentTests {
+    @Test func `every duplicate key is reported at its line together with the other errors`() {
         let text = """
             cache: { memory: 1MiB }
             limits:
@@ -28,7 +29,7 @@ import Testing
             ])
     }
 
-    @Test func duplicatePinsetsAndKeysOfUnknownMappingsAreReported() {
+    @Test func `duplicate pinsets and keys of unknown mappings are reported`() {
         let pinset = "{ mode: none, allowInvalidCertificates: false }"
         #expect(
             errors(of: "pinsets:\n  a: \(pinset)\n  'a': \(pinset)\n") == [
@@ -37,13 +38,13 @@ import Testing
             ])
     }
 
-    @Test func aDuplicateKeyThatIsNoPlainTextIsReportedAlone() {
+    @Test func `a duplicate key that is no plain text is reported alone`() {
         let lines = errors(of: "workers: 0\n&x cache: {}\n*x : {}\n")
         #expect(lines.count == 1)
         #expect(lines[0].contains("stands more than once"))
     }
 
-    @Test func moreDuplicatesThanAreMarkedAreStillAnError() {
+    @Test func `more duplicates than are marked are still an error`() {
         let text = (0...YAMLDocument.maximumDuplicates + 1).map { "k\($0): 1\nk\($0): 2\n" }
         #expect(errors(of: text.joined()).count == 1)
     }
@@ -72,14 +73,14 @@ import Testing
         ("- a\n- b", ":1: is a list; expected a mapping with workers, listeners"),
         ("workers", ":1: is a single value; expected a mapping with workers, listeners"),
     ])
-    func whatIsNotAMappingInYAMLIsAnErrorWithItsLine(text: String, expected: String) {
+    func `what is not a YAML mapping is an error with its line`(text: String, expected: String) {
         let lines = errors(of: text)
         #expect(lines.count == 1)
         #expect(lines.allSatisfy { $0.hasPrefix("gateway.yaml") && $0.contains(expected) })
     }
 
     @Test(arguments: ["", " \n\n", "# nothing\n# at all\n", "---\n", "~", "\u{FEFF}"])
-    func aFileWithoutAKeyIsAnError(text: String) {
+    func `a file without a key is an error`(text: String) {
         #expect(
             errors(of: text) == [
                 "gateway.yaml: has no key; expected at least one; the built-in defaults apply "
@@ -87,11 +88,11 @@ import Testing
             ])
     }
 
-    @Test func bracesAloneAskForTheDefaults() throws {
+    @Test func `braces alone ask for the defaults`() throws {
         #expect(try load("{}") == loadDefaults())
     }
 
-    @Test func byteOrderMarksAndWindowsLineEndsAreAccepted() throws {
+    @Test func `byte order marks and windows line ends are accepted`() throws {
         let snapshot = try load("\u{FEFF}workers: 2\r\nlimits:\r\n  fields: 9\r\n")
         #expect(snapshot.workers == .fixed(2))
         #expect(snapshot.limits.fields == 9)
@@ -99,14 +100,14 @@ import Testing
             errors(of: "workers: 2\r\nworkers: 3\r\n").map { $0.prefix(15) } == ["gateway.yaml:2:"])
     }
 
-    @Test func bytesThatAreNotUTF8AreAnError() {
+    @Test func `bytes that are not UTF-8 are an error`() {
         #expect(throws: ConfigurationErrors.self) {
             try ConfigurationLoader(environment: testEnvironment)
                 .load(text: [0x77, 0x3A, 0xFF], name: "x")
         }
     }
 
-    @Test func anchorsAndAliasesWork() throws {
+    @Test func `anchors and aliases work`() throws {
         let text = """
             hosts:
               - match: [a.example]
@@ -117,7 +118,7 @@ import Testing
         #expect(try load(text).hosts.entries.map(\.tls.minimum) == [.tls13, .tls13])
     }
 
-    @Test func aliasesThatMultiplyEndInAnErrorNotInMemory() {
+    @Test func `aliases that multiply end in an error not in memory`() {
         var text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
         for level in 1...12 {
             let aliases = [String](repeating: "*a\(level - 1)", count: 10)
@@ -129,14 +130,14 @@ import Testing
     }
 
     @Test(arguments: [33, 200, 999, 2_000, 20_000])
-    func nestingBeyondTheLimitIsAnError(depth: Int) {
+    func `nesting beyond the limit is an error`(depth: Int) {
         let flow = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
         #expect(errors(of: "hosts: " + flow).count == 1)
         #expect(errors(of: String(repeating: "- ", count: depth) + "x").count == 1)
         #expect(errors(of: String(repeating: "? ", count: depth) + "x").count == 1)
     }
 
-    @Test func nestingAtTheLimitIsNot() throws {
+    @Test func `nesting at the limit is no error`() throws {
         func nested(_ depth: Int) -> [UInt8] {
             Array(
                 (String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)
@@ -148,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func aFileAtTheLimitIsReadAndOneByteMoreIsNot() {
+    @Test func `a file at the limit is read and one byte more is not`() {
         let text = "workers: 1\n#"
         let rest = YAMLDocument.maximumBytes - text.utf8.count
         #expect(errors(of: text + String(repeating: "x", count: rest)).isEmpty)
@@ -158,7 +159,7 @@ import Testing
             ])
     }
 
-    @Test func errorsStayOnOneLineWhateverTheValueHolds() {
+    @Test func `errors stay on one line whatever the value holds`() {
         let lines = errors(of: "workers: \"a\\nb\\u202E\\e[31m\"\n\"k\\ney\": 1\n")
         #expect(lines.count == 2)
         for line in lines {
@@ -167,7 +168,7 @@ import Testing
         #expect(lines[1].contains(#""k\ney": unknown key"#))
     }
 
-    @Test func longValuesAreCutInErrors() {
+    @Test func `long values are cut in errors`() {
         let lines = errors(of: "workers: \(String(repeating: "9", count: 10_000))")
         #expect(lines.count == 1)
         #expect(lines[0].utf8.count < 300)

@@ -3,8 +3,9 @@ import Configuration
 import Pinning
 import Testing
 
-@Suite struct AccessDecisionTests {
-    @Test func clientsAreServedByNetwork() throws {
+@Suite("Who and what is let through")
+struct AccessDecisionTests {
+    @Test func `clients are served by network`() throws {
         let access = AccessConfiguration()
         #expect(access.serves(client: .loopbackV4))
         #expect(access.serves(client: .loopbackV6))
@@ -12,7 +13,7 @@ import Testing
         #expect(try access.serves(client: #require(IPAddress("::ffff:127.0.0.1"))))
     }
 
-    @Test func destinationsAreDecidedByBothLists() throws {
+    @Test func `destinations are decided by both lists`() throws {
         var access = AccessConfiguration()
         access.allow = DestinationList(
             networks: [try #require(IPNetwork("10.0.0.0/8"))],
@@ -33,7 +34,7 @@ import Testing
         #expect(try decide("a.example", "192.0.32.1") == .allowed)
     }
 
-    @Test func connectMayNameThePortsOfTheListOrAnyPort() {
+    @Test func `CONNECT may name the ports of the list, or any port`() {
         #expect(ConnectPorts.any.contains(1) && ConnectPorts.any.contains(65_535))
         #expect(!ConnectPorts.ports([]).contains(443))
         let two = ConnectPorts.ports([443, 8443])

@@ -2,7 +2,8 @@ import Configuration
 import Pinning
 import Testing
 
-@Suite struct HostIndexTests {
+@Suite("The entry that applies to a host")
+struct HostIndexTests {
     private func index(_ entries: [[String]]) throws -> HostIndex {
         HostIndex(patterns: try entries.map { try $0.map { try HostPattern($0) } })
     }
@@ -12,7 +13,7 @@ import Testing
         return index.entry(host: bytes.span, port: port)
     }
 
-    @Test func theFirstMatchingEntryAppliesWhateverItsKind() throws {
+    @Test func `the first matching entry applies whatever its kind`() throws {
         let index = try index([
             ["a.example:8443"], ["*.pay.example"], ["**.example"], ["a.example", "x.pay.example"],
             ["[2001:db8::1]:443", "192.0.2.1"],
@@ -34,7 +35,7 @@ import Testing
         #expect(entry(index, ".") == nil)
     }
 
-    @Test func anEarlierEntryForOnePortDoesNotHideALaterOneForAll() throws {
+    @Test func `an earlier entry for one port does not hide a later one for all`() throws {
         let index = try index([["a:1"], ["a:2", "*.a:2"], ["a"], ["**.a"]])
         #expect(entry(index, "a", 1) == 0)
         #expect(entry(index, "a", 2) == 1)
@@ -43,12 +44,12 @@ import Testing
         #expect(entry(index, "b.a", 3) == 3)
     }
 
-    @Test func anEmptyIndexMatchesNothing() throws {
+    @Test func `an empty index matches nothing`() throws {
         #expect(entry(try index([]), "a") == nil)
         #expect(entry(try index([[]]), "a") == nil)
     }
 
-    @Test func bytesInMemoryAreLookedUpLikeASpan() throws {
+    @Test func `bytes in memory are looked up like a span`() throws {
         let index = try index([["a.example"]])
         let bytes = Array("a.example".utf8)
         #expect(bytes.withUnsafeBytes { index.entry(host: $0, port: 1) } == 0)
@@ -56,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func theIndexAnswersAsAScanOfThePatternsWould(seed: UInt64) throws {
+    func `the index answers as a scan of the patterns would`(seed: UInt64) throws {
         var random = TestRandom(seed: seed)
         func name() -> String {
             let labels = Int.random(in: 1...4, using: &random)

@@ -3,7 +3,8 @@ import Pinning
 import Testing
 
 /// What a host entry with pinsets holds back.
-@Suite struct PinBypassTests {
+@Suite("Ways around pins")
+struct PinBypassTests {
     /// A host entry: a pattern, and what is said beside it.
     struct Entry {
         var match: String
@@ -122,7 +123,7 @@ import Testing
             [Entry("a.test:80", pinsets: [0], upgrades: true), Entry("a.test:443", pinsets: [1])],
             "a.test:80", clearText: .clearText, tunnel: .tunnel),
     ])
-    func whatGoesAroundPinsetsIsHeldBack(this: Case) throws {
+    func `what goes around pinsets is held back`(this: Case) throws {
         var snapshot = testSnapshot()
         snapshot.hosts = HostTable(entries: try this.hosts.map { try $0.made() })
         snapshot.pinsets = [

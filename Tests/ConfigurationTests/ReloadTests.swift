@@ -4,7 +4,8 @@ import Pinning
 import Testing
 
 /// What differs between the configuration before a reload and the one after it.
-@Suite struct ReloadTests {
+@Suite("What a reload changes")
+struct ReloadTests {
     private static func pinset(_ name: String, mode: PinningMode = .publicKey) -> PinsetEntry {
         PinsetEntry(pinset: Pinset(name: name, mode: mode))
     }
@@ -37,7 +38,7 @@ import Testing
             { $0.tls.minimum = .tls13 },
             { $0.tls.roots = [] },
         ] as [@Sendable (inout ConfigurationSnapshot) throws -> Void])
-    func aChangeOfTrustIsAnotherPolicy(
+    func `a change of trust is another policy`(
         change: @Sendable (inout ConfigurationSnapshot) throws -> Void
     ) throws {
         let old = try full()
@@ -47,7 +48,7 @@ import Testing
         #expect(!new.hasSamePolicy(as: old))
     }
 
-    @Test func aChangeOfTheRestIsTheSamePolicy() throws {
+    @Test func `a change of the rest is the same policy`() throws {
         let old = try full()
         var new = old
         new.workers = .fixed(2)
@@ -63,7 +64,7 @@ import Testing
         #expect(new.hasSamePolicy(as: old))
     }
 
-    @Test func theCacheStaysOpenUnlessMoreThanItsPolicyChanges() {
+    @Test func `the cache stays open unless more than its policy changes`() {
         let old = CacheConfiguration()
         var new = old
         new.bypassFields = []
@@ -72,7 +73,7 @@ import Testing
         #expect(!new.hasSameStore(as: old))
     }
 
-    @Test func whatIsGoneIsNamed() throws {
+    @Test func `what is gone is named`() throws {
         let old = try full()
         #expect(ConfigurationRemoval.all(from: old, to: old) == [])
         let new = testSnapshot(listeners: ["b"])

@@ -77,13 +77,13 @@ struct SimulationTests {
     /// were forgotten when the server had confirmed what is stored; a change through a request that
     /// had waited over a reload, after which what was stored still answered.
     @Test(arguments: [4, 116] as [UInt64])
-    func whatWasFoundOnceIsNotFoundAgain(seed: UInt64) throws {
+    func `a fault that was found once is not found again`(seed: UInt64) throws {
         var summary = Summary()
         let found = try play(seed, into: &summary)
         #expect(found == nil, "PINFOLD_SIMULATION_SEED=\(seed): \(found ?? "")")
     }
 
-    @Test func nothingThatMustNotHappenHappens() throws {
+    @Test func `nothing that must not happen happens`() throws {
         var summary = Summary()
         if let seed = Self.setting("PINFOLD_SIMULATION_SEED") {
             let found = try play(seed, into: &summary)

@@ -2,13 +2,14 @@ import Testing
 
 @testable import EventLoop
 
-@Suite struct BufferTests {
+@Suite("Buffers and their pool")
+struct BufferTests {
     private func fill(_ buffer: Buffer, with bytes: [UInt8]) {
         buffer.writable.copyBytes(from: bytes)
         buffer.end += bytes.count
     }
 
-    @Test func aBufferIsEmptyAndOfItsSize() {
+    @Test func `a buffer is empty and of its size`() {
         let pool = BufferPool()
         for (buffer, size) in [
             (pool.takeSmall(), BufferPool.smallBytes), (pool.takeLarge(), BufferPool.largeBytes),
@@ -22,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func whatIsPutInIsReadableUntilItIsTakenOut() {
+    @Test func `what is put in is readable until it is taken out`() {
         let buffer = BufferPool().take(bytes: 16)
         fill(buffer, with: [1, 2, 3, 4])
         #expect(Array(buffer.readable) == [1, 2, 3, 4])
@@ -36,7 +37,7 @@ import Testing
         #expect(buffer.writable.count == 16)
     }
 
-    @Test func compactingMovesWhatIsLeftToTheFrontEvenWhenItOverlaps() {
+    @Test func `compacting moves what is left to the front even when it overlaps`() {
         let buffer = BufferPool().take(bytes: 16)
         fill(buffer, with: Array(0..<16))
         #expect(buffer.writable.isEmpty)
@@ -52,7 +53,7 @@ import Testing
         #expect(buffer.isEmpty && buffer.end == 0)
     }
 
-    @Test func memoryGoesBackWithTheLastReference() {
+    @Test func `memory goes back with the last reference`() {
         let pool = BufferPool()
         var first: Buffer? = pool.takeSmall()
         var second = first
@@ -66,7 +67,7 @@ import Testing
         #expect(pool.takeSmall().memory.baseAddress == memory)
     }
 
-    @Test func theLastReferenceThatIsReleasedKeepsTheObject() {
+    @Test func `the last reference that is released keeps the object`() {
         let pool = BufferPool()
         var first: Buffer? = pool.takeSmall()
         let identity = first.map { ObjectIdentifier($0) }
@@ -86,7 +87,7 @@ import Testing
         #expect(pool.outstanding == 1)
     }
 
-    @Test func whatAnOutputQueueHasWrittenGoesBackToThePool() throws {
+    @Test func `what an output queue has written goes back to the pool`() throws {
         let pool = BufferPool()
         var queue = OutputQueue()
         do {
@@ -102,7 +103,7 @@ import Testing
         #expect(pool.free == (1, 0))
     }
 
-    @Test func aBufferTakenAgainIsEmpty() {
+    @Test func `a buffer taken again is empty`() {
         let pool = BufferPool()
         do {
             let buffer = pool.takeLarge()
@@ -114,7 +115,7 @@ import Testing
         #expect(buffer.start == 0)
     }
 
-    @Test func twoSizesAreKeptApart() {
+    @Test func `two sizes are kept apart`() {
         let pool = BufferPool()
         do { _ = pool.takeSmall() }
         #expect(pool.takeLarge().capacity == BufferPool.largeBytes)
@@ -122,7 +123,7 @@ import Testing
         #expect(pool.takeSmall().capacity == BufferPool.smallBytes)
     }
 
-    @Test func noMoreThanTheLimitIsKeptOfEachSize() {
+    @Test func `no more than the limit is kept of each size`() {
         let pool = BufferPool(keptBuffers: 8)
         var taken: [Buffer] = []
         for _ in 0..<9 { taken.append(pool.takeSmall()) }
@@ -137,7 +138,7 @@ import Testing
         #expect(pool.free == (7, 1))
     }
 
-    @Test func aPoolOutlivesItsOwnerWhileABufferIsOut() {
+    @Test func `a pool outlives its owner while a buffer is out`() {
         weak var weakPool: BufferPool?
         var buffer: Buffer?
         do {

@@ -4,8 +4,9 @@ import Testing
 
 @testable import EventLoop
 
-@Suite struct EventLoopDeadlineTests {
-    @Test func aDeadlineFiresOnceAndNotBeforeItsTime() throws {
+@Suite("Deadlines of the event loop")
+struct EventLoopDeadlineTests {
+    @Test func `a deadline fires once and not before its time`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -19,7 +20,7 @@ import Testing
         #expect(handler.deadlines.count == 1)
     }
 
-    @Test func aTurnWithoutLimitEndsInTimeForTheDeadline() throws {
+    @Test func `a turn without limit ends in time for the deadline`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -29,7 +30,7 @@ import Testing
         #expect(handler.deadlines.count == 1)
     }
 
-    @Test func aDeadlineMovedLaterFiresOnceAtTheLaterTime() throws {
+    @Test func `a deadline moved later fires once at the later time`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -42,7 +43,7 @@ import Testing
         #expect(handler.deadlines.count == 1)
     }
 
-    @Test func aDeadlineMovedEarlierFiresOnceAtTheEarlierTime() throws {
+    @Test func `a deadline moved earlier fires once at the earlier time`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -64,7 +65,7 @@ import Testing
         #expect(handler.deadlines.count == 1)
     }
 
-    @Test func aDeadlineTakenBackNeverFires() throws {
+    @Test func `a deadline taken back never fires`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -78,7 +79,7 @@ import Testing
         #expect(loop.runs { handler.deadlines.count == 1 })
     }
 
-    @Test func aDeadlineOfNothingFiresWithinTheNextTicks() throws {
+    @Test func `a deadline of nothing fires within the next ticks`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -87,7 +88,7 @@ import Testing
         #expect(loop.runs { handler.deadlines.count == 1 })
     }
 
-    @Test func aHandlerMaySetItsDeadlineAgainWhenItFires() throws {
+    @Test func `a handler may set its deadline again when it fires`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -103,7 +104,7 @@ import Testing
         #expect(handler.deadlines.count == 4)
     }
 
-    @Test func movingADeadlineLaterManyTimesLeavesOneEntry() throws {
+    @Test func `moving a deadline later many times leaves one entry`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -115,7 +116,7 @@ import Testing
         #expect(handler.wheelEntry == loop.now + 4)
     }
 
-    @Test func aHandlerRemovedBeforeItsDeadlineIsNotCalled() throws {
+    @Test func `a handler removed before its deadline is not called`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -127,7 +128,7 @@ import Testing
         #expect(handler.deadlines.isEmpty)
     }
 
-    @Test func aHandlerAddedAgainIsNotCalledForItsOldDeadline() throws {
+    @Test func `a handler added again is not called for its old deadline`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -143,7 +144,7 @@ import Testing
         #expect(handler.deadlines.count == 1)
     }
 
-    @Test func aNewcomerInTheSlotInheritsNoDeadline() throws {
+    @Test func `a newcomer in the slot inherits no deadline`() throws {
         let loop = try EventLoop()
         let (first, second) = (Recorder(loop), Recorder(loop))
         try loop.add(first)
@@ -154,7 +155,7 @@ import Testing
         #expect(first.deadlines.isEmpty && second.deadlines.isEmpty)
     }
 
-    @Test func oneDeadlineMayRemoveAnotherHandlerThatIsDueInTheSameTurn() throws {
+    @Test func `one deadline may remove another handler that is due in the same turn`() throws {
         let loop = try EventLoop()
         let (first, second) = (Recorder(loop), Recorder(loop))
         for (handler, other) in [(first, second), (second, first)] {
@@ -167,7 +168,7 @@ import Testing
         #expect(loop.handlerCount == 1)
     }
 
-    @Test func manyDeadlinesEachFireOnceAndInBounds() throws {
+    @Test func `many deadlines each fire once and in bounds`() throws {
         let loop = try EventLoop()
         var random = SeededGenerator(state: 11)
         var handlers: [(handler: Recorder, due: Int64)] = []
@@ -186,8 +187,9 @@ import Testing
     }
 }
 
-@Suite struct EventLoopTurnTests {
-    @Test func workPutOffRunsAtTheEndOfTheTurnInOrder() throws {
+@Suite("Turns of the event loop")
+struct EventLoopTurnTests {
+    @Test func `work put off runs at the end of the turn in order`() throws {
         let loop = try EventLoop()
         var order: [String] = []
         loop.turnEnded = { order.append("ended") }
@@ -200,7 +202,7 @@ import Testing
         #expect(order == ["first", "second", "ended", "ended"])
     }
 
-    @Test func workThatPutsOffWorkGetsAFreshTurnForIt() throws {
+    @Test func `work that puts off work gets a fresh turn for it`() throws {
         let loop = try EventLoop()
         var order: [Int] = []
         loop.afterTurn { [unowned loop] in
@@ -213,7 +215,7 @@ import Testing
         #expect(order == [1, 2])
     }
 
-    @Test func eventsAndDeadlinesComeBeforeWorkPutOff() throws {
+    @Test func `events and deadlines come before work put off`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         var order: [String] = []
@@ -229,7 +231,7 @@ import Testing
         #expect(order == ["ready", "after", "ended"])
     }
 
-    @Test func stopEndsTheRunAfterTheTurn() throws {
+    @Test func `stop ends the run after the turn`() throws {
         let loop = try EventLoop()
         var turns = 0
         loop.turnEnded = { turns += 1 }
@@ -241,7 +243,7 @@ import Testing
         #expect(turns == 1)
     }
 
-    @Test func theWaitIsBoundedByTheLimit() throws {
+    @Test func `the wait is bounded by the limit`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)
@@ -253,7 +255,7 @@ import Testing
         #expect(Clock.monotonicMilliseconds() - start < 8000)
     }
 
-    @Test func timeStandsStillWithinATurnAndGoesOnWithTheNext() throws {
+    @Test func `time stands still within a turn and goes on with the next`() throws {
         let loop = try EventLoop()
         let before = loop.now
         while Clock.monotonicMilliseconds() == before {}
@@ -263,8 +265,9 @@ import Testing
     }
 }
 
-@Suite struct EventLoopPortionTests {
-    @Test func deadlinesThatPassTogetherAreToldInPortions() throws {
+@Suite("Portions of a turn")
+struct EventLoopPortionTests {
+    @Test func `deadlines that pass together are told in portions`() throws {
         let loop = try EventLoop()
         let handlers = (0..<200).map { _ in Recorder(loop) }
         for handler in handlers {
@@ -281,7 +284,7 @@ import Testing
         #expect(portions == [64, 64, 64, 8])
     }
 
-    @Test func eventsGetTheirTurnBetweenPortions() throws {
+    @Test func `events get their turn between portions`() throws {
         let loop = try EventLoop()
         let event = try Descriptors.event()
         defer { Descriptors.close(event) }
@@ -301,7 +304,7 @@ import Testing
         #expect(handlers.contains { $0.deadlines.isEmpty }, "others are still to be told")
     }
 
-    @Test func aDeadlineThatIsMovedWhileItWaitsItsTurnIsNotTold() throws {
+    @Test func `a deadline that is moved while it waits its turn is not told`() throws {
         let loop = try EventLoop()
         let handlers = (0..<100).map { _ in Recorder(loop) }
         for handler in handlers {
@@ -318,7 +321,7 @@ import Testing
         #expect(handlers.count { $0.deadlines.isEmpty } == 3)
     }
 
-    @Test func workPutOffIsDoneInPortionsAndInOrder() throws {
+    @Test func `work put off is done in portions and in order`() throws {
         let loop = try EventLoop()
         var done: [Int] = []
         for number in 0..<150 { loop.afterTurn { done.append(number) } }

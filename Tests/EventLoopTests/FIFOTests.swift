@@ -2,8 +2,9 @@ import Testing
 
 @testable import EventLoop
 
-@Suite struct FIFOTests {
-    @Test func whatCameFirstLeavesFirst() {
+@Suite("A first-in, first-out queue")
+struct FIFOTests {
+    @Test func `what came first leaves first`() {
         var queue = FIFO<Int>()
         #expect(queue.isEmpty)
         #expect(queue.popFirst() == nil)
@@ -23,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func whatIsKeptStaysInItsOrder() {
+    @Test func `what is kept stays in its order`() {
         var queue = FIFO<Int>()
         for number in 0..<100 { queue.append(number) }
         for _ in 0..<10 { _ = queue.popFirst() }
@@ -33,7 +34,7 @@ import Testing
         #expect(queue.isEmpty)
     }
 
-    @Test func whatHasLeftIsNotHeld() {
+    @Test func `what has left is not held`() {
         final class Thing {}
         var queue = FIFO<Thing>()
         weak var weakThing: Thing?

@@ -3,7 +3,8 @@ import Testing
 
 @testable import EventLoop
 
-@Suite struct ListeningSocketsTests {
+@Suite("Sockets that listen")
+struct ListeningSocketsTests {
     typealias Row = ListeningSockets.Row
 
     @Test(
@@ -14,7 +15,7 @@ import Testing
             ("B80D0120000000000000000001000000:FFFF", "2001:db8::1", 65535),
             ("0000000000000000FFFF00000100007F:0050", "::ffff:127.0.0.1", 80),
         ] as [(String, String, UInt16)])
-    func aLineNamesASocketThatListens(local: String, address: String, port: UInt16) throws {
+    func `a line names a socket that listens`(local: String, address: String, port: UInt16) throws {
         let rest = "00000000:00000000 00:00000000 00000000  1000        0 1234567 1 0 100 0 0 10 0"
         let row = try #require(Row("   3: \(local) 00000000:0000 0A \(rest)\n"))
         #expect(row.inode == 1_234_567)
@@ -31,7 +32,7 @@ import Testing
             "0: 01007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 x 1",
             "0: 0100007FFF:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1",
         ])
-    func otherLinesNameNone(line: String) {
+    func `other lines name none`(line: String) {
         #expect(Row(line) == nil)
     }
 
@@ -44,7 +45,9 @@ import Testing
             ("::ffff:127.0.0.1", "127.0.0.1", true), ("::ffff:127.0.0.2", "127.0.0.1", false),
             ("0.0.0.0", "::", false), ("127.0.0.1", "::1", false), ("::1", "127.0.0.1", false),
         ])
-    func socketsMeetOnTheSameAddressOrOnAll(held: String, wanted: String, meet: Bool) throws {
+    func `sockets meet on the same address or on all`(held: String, wanted: String, meet: Bool)
+        throws
+    {
         let (held, wanted) = (try #require(IPAddress(held)), try #require(IPAddress(wanted)))
         let row = Row(endpoint: Endpoint(address: held, port: 80), inode: 1)
         #expect(row.overlaps(Endpoint(address: wanted, port: 80)) == meet)
@@ -56,7 +59,7 @@ import Testing
         Endpoint(address: .v4(0x7F4D_0500 | last), port: port)
     }
 
-    @Test func anAddressIsFreeApartFromOnesOwnSockets() throws {
+    @Test func `an address is free apart from one's own sockets`() throws {
         let held = OwnedDescriptor(try Sockets.listen(on: endpoint(1)))
         let port = try #require(Sockets.localEndpoint(held.fd)).port
         let all = Endpoint(address: .v4(0), port: port)

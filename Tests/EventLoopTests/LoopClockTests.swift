@@ -3,7 +3,8 @@ import Testing
 
 @testable import EventLoop
 
-@Suite struct LoopClockTests {
+@Suite("The event loop's clock")
+struct LoopClockTests {
     /// One reading: what was asked to wait, what passed, and what counts.
     struct Step: Sendable {
         var waited: Int32
@@ -28,7 +29,7 @@ import Testing
         Step(waited: 8, elapsed: 0, counted: 0),
         Step(waited: 8, elapsed: -5000, counted: 0),
     ])
-    func timeBeyondTheWaitAndItsAllowanceDoesNotCount(step: Step) {
+    func `time beyond the wait and its allowance does not count`(step: Step) {
         var clock = LoopClock(monotonic: 500_000)
         clock.advance(to: 500_000 + step.elapsed, waited: step.waited)
         #expect(clock.now == 500_000 + step.counted)
@@ -36,7 +37,7 @@ import Testing
         #expect(clock.skippedMilliseconds == max(0, step.elapsed) - step.counted)
     }
 
-    @Test func whatWasLeftOutStaysOut() {
+    @Test func `what was left out stays out`() {
         var clock = LoopClock(monotonic: 0)
         clock.advance(to: 10_000, waited: 1000)
         clock.advance(to: 10_008, waited: 8)
@@ -46,7 +47,7 @@ import Testing
         #expect(clock.skippedMilliseconds == 27_000)
     }
 
-    @Test func aLoopWithADeadlineWaitsOnlySoLongThatAGapInTheWaitIsSeen() throws {
+    @Test func `a loop with a deadline waits only so long that a gap in the wait is seen`() throws {
         let loop = try EventLoop()
         let handler = Recorder(loop)
         try loop.add(handler)

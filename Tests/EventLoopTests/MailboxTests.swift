@@ -20,21 +20,22 @@ private func withThreads(
     thread.join()
 }
 
-@Suite struct MailboxTests {
+@Suite("Mailboxes")
+struct MailboxTests {
     /// The wakes that were signalled and not yet taken.
     private func wakes(_ event: Int32) -> UInt64 {
         var value: UInt64 = 0
         return read(event, &value, 8) == 8 ? value : 0
     }
 
-    @Test func messagesComeInOrder() throws {
+    @Test func `messages come in order`() throws {
         let mailbox = try Mailbox<Int>()
         for number in 0..<100 { mailbox.post(number) }
         #expect(mailbox.take() == Array(0..<100))
         #expect(mailbox.take().isEmpty)
     }
 
-    @Test func manyMessagesWakeOnceUntilTheyAreTaken() throws {
+    @Test func `many messages wake once until they are taken`() throws {
         let mailbox = try Mailbox<Int>()
         #expect(wakes(mailbox.event) == 0)
         for number in 0..<50 { mailbox.post(number) }
@@ -46,7 +47,7 @@ private func withThreads(
         #expect(wakes(mailbox.event) == 1)
     }
 
-    @Test func oneTurnDeliversEverythingThatIsQueued() throws {
+    @Test func `one turn delivers everything that is queued`() throws {
         let loop = try EventLoop()
         let mailbox = try Mailbox<Int>()
         var received: [Int] = []
@@ -60,7 +61,7 @@ private func withThreads(
         #expect(received.count == 10)
     }
 
-    @Test func aMessagePostedWhileAnotherIsHandledComesWithTheNextTurn() throws {
+    @Test func `a message posted while another is handled comes with the next turn`() throws {
         let loop = try EventLoop()
         let mailbox = try Mailbox<Int>()
         var received: [Int] = []
@@ -77,7 +78,7 @@ private func withThreads(
         #expect(received == [1, 2, 3])
     }
 
-    @Test func messagesOfManyThreadsAllArriveInEachSendersOrder() throws {
+    @Test func `messages of many threads all arrive, in each sender's order`() throws {
         let (senders, each) = (8, 2000)
         let loop = try EventLoop()
         let mailbox = try Mailbox<Letter>()
@@ -98,7 +99,7 @@ private func withThreads(
         #expect(next == [Int](repeating: each, count: senders))
     }
 
-    @Test func aMessageWakesALoopThatSleeps() throws {
+    @Test func `a message wakes a loop that sleeps`() throws {
         let mailbox = try Mailbox<Int>()
         let thread = try Thread(name: "sleeper") {
             guard let loop = try? EventLoop() else { return }
@@ -114,7 +115,7 @@ private func withThreads(
         #expect(mailbox.take().isEmpty)
     }
 
-    @Test func theEventDescriptorIsClosedWithTheMailbox() throws {
+    @Test func `the event descriptor is closed with the mailbox`() throws {
         // In a descriptor table of the thread's own, in which no other test opens descriptors.
         let outcome = try inOwnDescriptorTable {
             guard let mailbox = try? Mailbox<Int>() else { return "no mailbox" }

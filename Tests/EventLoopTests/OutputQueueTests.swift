@@ -53,10 +53,11 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
     return received
 }
 
-@Suite struct OutputQueueTests {
+@Suite("The queue of output")
+struct OutputQueueTests {
     /// A sink that takes whatever it is given would otherwise keep the loop for as long as there is
     /// something to write.
-    @Test func aFlushWritesABoundedPartHoweverMuchTheSinkTakes() throws {
+    @Test func `a flush writes a bounded part however much the sink takes`() throws {
         let sink = try memoryFile([])
         let source = try memoryFile(pattern(OutputQueue.bytesPerFlush))
         var queue = OutputQueue()
@@ -70,7 +71,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.flush(to: sink.fd) == .drained)
     }
 
-    @Test func aFlushMakesABoundedNumberOfCallsHoweverSmallTheRuns() throws {
+    @Test func `a flush makes a bounded number of calls however small the runs`() throws {
         let pair = try SocketPair(sendBuffer: 1 << 20)
         var queue = OutputQueue()
         for _ in 0..<2000 { queue.append(owned: [7]) }
@@ -80,7 +81,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.pendingBytes >= 2000 - 64 * 16)
     }
 
-    @Test func anEmptyQueueIsDrained() throws {
+    @Test func `an empty queue is drained`() throws {
         let pair = try SocketPair()
         var queue = OutputQueue()
         #expect(queue.isEmpty)
@@ -90,7 +91,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.flush(to: -1) == .drained)
     }
 
-    @Test func emptyRunsAreLeftOut() throws {
+    @Test func `empty runs are left out`() throws {
         let file = try memoryFile([1])
         var queue = OutputQueue()
         queue.append(UnsafeRawBufferPointer(start: nil, count: 0), owner: nil)
@@ -101,7 +102,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.pendingBytes == 0)
     }
 
-    @Test func severalRunsGoOutInOneCall() throws {
+    @Test func `several runs go out in one call`() throws {
         // A socket of packets keeps the borders of the calls.
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
@@ -121,7 +122,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
     }
 
     @Test(arguments: [1, 15, 16, 17, 32, 33, 100])
-    func anyNumberOfRunsArrivesInOrder(count: Int) throws {
+    func `any number of runs arrives in order`(count: Int) throws {
         let pair = try SocketPair()
         var queue = OutputQueue()
         var expected: [UInt8] = []
@@ -135,7 +136,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(receive(from: pair.right.fd).bytes == expected)
     }
 
-    @Test func aTinySocketBufferBlocksAndNothingIsLostOrRepeated() throws {
+    @Test func `a tiny socket buffer blocks and nothing is lost or repeated`() throws {
         let pair = try SocketPair(sendBuffer: 2048)
         var queue = OutputQueue()
         var expected: [UInt8] = []
@@ -152,7 +153,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.isEmpty && queue.pendingBytes == 0)
     }
 
-    @Test func blockedIsFollowedByAReportOfWritability() throws {
+    @Test func `blocked is followed by a report of writability`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair(sendBuffer: 2048)
         let handler = Recorder()
@@ -175,7 +176,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(received == expected)
     }
 
-    @Test func memoryAndFilesGoOutInTheOrderTheyWereAdded() throws {
+    @Test func `memory and files go out in the order they were added`() throws {
         for sendBuffer in [nil, 2048, 9000] as [Int32?] {
             let content = pattern(50_000)
             let file = try memoryFile(content)
@@ -204,7 +205,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         }
     }
 
-    @Test func ownersAreKeptUntilTheirBytesAreOutAndNoLonger() throws {
+    @Test func `owners are kept until their bytes are out and no longer`() throws {
         let counter = OwnedBytes.Counter()
         let pair = try SocketPair()
         var queue = OutputQueue()
@@ -220,7 +221,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(counter.alive == 0)
     }
 
-    @Test func consumingCrossesRunsAndTheRestIsStillWritten() throws {
+    @Test func `consuming crosses runs and the rest is still written`() throws {
         let content = pattern(100)
         let file = try memoryFile(content)
         let expected = pattern(50) + content[20..<60] + pattern(30, seed: 5)
@@ -237,7 +238,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         }
     }
 
-    @Test func theFrontIsTheFirstRunThatWaits() throws {
+    @Test func `the front is the first run that waits`() throws {
         let file = try memoryFile([1, 2, 3])
         var queue = OutputQueue()
         queue.append(owned: [7, 8, 9])
@@ -253,7 +254,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.front == nil)
     }
 
-    @Test func theMemoryAtTheFrontIsCopiedAsFarAsThereIsRoom() throws {
+    @Test func `the memory at the front is copied as far as there is room`() throws {
         let file = try memoryFile([1, 2, 3])
         var queue = OutputQueue()
         var room = [UInt8](repeating: 0, count: 4)
@@ -277,7 +278,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.front?.isLast == true)
     }
 
-    @Test func aQueueIsUsedAgainAfterItWasDrained() throws {
+    @Test func `a queue is used again after it was drained`() throws {
         let pair = try SocketPair()
         var queue = OutputQueue()
         for round in 0..<20 {
@@ -288,7 +289,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         }
     }
 
-    @Test func discardingForgetsTheBytesAndTheirOwners() throws {
+    @Test func `discarding forgets the bytes and their owners`() throws {
         let counter = OwnedBytes.Counter()
         var queue = OutputQueue()
         for _ in 0..<3 { queue.append(owned: [1, 2], counter) }
@@ -301,7 +302,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(drain(&queue, through: pair) == [5])
     }
 
-    @Test func aPeerThatIsGoneIsAFailure() throws {
+    @Test func `a peer that is gone is a failure`() throws {
         let pair = try SocketPair()
         var queue = OutputQueue()
         queue.append("bytes")
@@ -310,7 +311,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.pendingBytes == 5)
     }
 
-    @Test func aFileThatIsShorterThanSaidIsAFailure() throws {
+    @Test func `a file that is shorter than said is a failure`() throws {
         let file = try memoryFile(pattern(10))
         let pair = try SocketPair()
         var queue = OutputQueue()
@@ -320,7 +321,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
         #expect(queue.pendingBytes == 1)
     }
 
-    @Test func aFileThatCannotBeReadIsAFailure() throws {
+    @Test func `a file that cannot be read is a failure`() throws {
         let pair = try SocketPair()
         var queue = OutputQueue()
         queue.append(file: -1, offset: 0, count: 1, owner: pair)

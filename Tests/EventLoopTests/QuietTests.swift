@@ -24,10 +24,11 @@ private final class Named: EventHandler {
     }
 }
 
-@Suite struct QuietTests {
+@Suite("Handlers that expect nothing")
+struct QuietTests {
     private let order = Order()
 
-    @Test func eventsOfWhomNothingWasExpectedAreToldFirstAndOnce() throws {
+    @Test func `events of whom nothing was expected are told first and once`() throws {
         let loop = try EventLoop()
         let pairs = try (0..<3).map { _ in try SocketPair() }
         let handlers = ["a", "b", "c"].map { Named($0, order) }
@@ -43,7 +44,7 @@ private final class Named: EventHandler {
         #expect(order.names.dropFirst(3) == ["a", "b", "c"])
     }
 
-    @Test func aHandlerThatAnEarlierEventRemovesIsNotCalled() throws {
+    @Test func `a handler that an earlier event removes is not called`() throws {
         let loop = try EventLoop()
         let pairs = try (0..<2).map { _ in try SocketPair() }
         let busy = Named("busy", order)
@@ -58,7 +59,7 @@ private final class Named: EventHandler {
         #expect(order.names == ["quiet"])
     }
 
-    @Test func aRemovedHandlerIsNoLongerQuiet() throws {
+    @Test func `a removed handler is no longer quiet`() throws {
         let loop = try EventLoop()
         let handler = Named("a", order)
         try loop.add(handler)
@@ -68,7 +69,7 @@ private final class Named: EventHandler {
         #expect(!handler.isQuiet)
     }
 
-    @Test func aFullBatchSaysThatThereMayBeMore() throws {
+    @Test func `a full batch says that there may be more`() throws {
         let loop = try EventLoop(eventsPerTurn: 2)
         let pairs = try (0..<3).map { _ in try SocketPair() }
         let handlers = ["a", "b", "c"].map { Named($0, order) }

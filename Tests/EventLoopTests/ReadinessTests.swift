@@ -12,8 +12,9 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
     }
 }
 
-@Suite struct ReadinessTests {
-    @Test func edgeReportsBothDirectionsAtOnceAndThenChangesOnly() throws {
+@Suite("Readiness")
+struct ReadinessTests {
+    @Test func `edge reports both directions at once and then changes only`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         let handler = Recorder()
@@ -34,7 +35,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(receive(from: pair.left.fd).bytes == Array("ab".utf8))
     }
 
-    @Test func levelReportsAsLongAsThereIsSomethingToRead() throws {
+    @Test func `level reports as long as there is something to read`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         let handler = Recorder()
@@ -52,7 +53,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(handler.events.count == 3)
     }
 
-    @Test func aFullSocketIsReportedOnceItHasRoomAgain() throws {
+    @Test func `a full socket is reported once it has room again`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair(sendBuffer: 4096)
         let handler = Recorder()
@@ -72,7 +73,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(handler.events.last?.mayWrite == true)
     }
 
-    @Test func thePeersEndIsReported() throws {
+    @Test func `the peer's end is reported`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         let handler = Recorder()
@@ -93,12 +94,14 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
             ([.peerFinished], true, false), ([.hungUp], true, true), ([.failed], true, true),
             ([.readable, .writable], true, true), ([], false, false),
         ] as [(Readiness, Bool, Bool)])
-    func whatReadinessMeans(readiness: Readiness, mayRead: Bool, mayWrite: Bool) {
+    func `readiness says whether to read and whether to write`(
+        readiness: Readiness, mayRead: Bool, mayWrite: Bool
+    ) {
         #expect(readiness.mayRead == mayRead)
         #expect(readiness.mayWrite == mayWrite)
     }
 
-    @Test func aDescriptorThatCannotBePolledIsAnErrorAndLeavesNothing() throws {
+    @Test func `a descriptor that cannot be polled is an error and leaves nothing`() throws {
         let loop = try EventLoop()
         let handler = Recorder()
         #expect(throws: Errno(code: EBADF)) { try loop.add(handler, descriptor: -1) }
@@ -109,7 +112,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(loop.handlers.isEmpty)
     }
 
-    @Test func aDescriptorIsRegisteredOnce() throws {
+    @Test func `a descriptor is registered once`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         try loop.add(Recorder(), descriptor: pair.left.fd)
@@ -119,7 +122,8 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(loop.handlerCount == 1)
     }
 
-    @Test func aDescriptorThatStaysOpenIsSilentAfterRemovalAndCanBeAddedAgain() throws {
+    @Test
+    func `a descriptor that stays open is silent after removal and can be added again`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         let (first, second) = (Recorder(), Recorder())
@@ -134,7 +138,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(second.events == [.readable])
     }
 
-    @Test func anEventOfARegistrationThatEndedReachesNobody() throws {
+    @Test func `an event of a registration that ended reaches nobody`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         let (first, newcomer) = (Recorder(), Recorder())
@@ -148,7 +152,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(first.events.isEmpty && newcomer.events.isEmpty)
     }
 
-    @Test func aHandlerRemovedDuringTheTurnGetsNoEventOfIt() throws {
+    @Test func `a handler removed during the turn gets no event of it`() throws {
         let loop = try EventLoop()
         let (one, two) = (try SocketPair(), try SocketPair())
         let (first, second) = (Recorder(), Recorder())
@@ -172,7 +176,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(loop.handlerCount == 2)
     }
 
-    @Test func aHandlerMayRemoveItself() throws {
+    @Test func `a handler may remove itself`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         weak var weakHandler: Recorder?
@@ -191,7 +195,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(loop.handlerCount == 0)
     }
 
-    @Test func aHandlerAddedDuringTheTurnGetsItsEventsWithTheNext() throws {
+    @Test func `a handler added during the turn gets its events with the next`() throws {
         let loop = try EventLoop()
         let (one, two) = (try SocketPair(), try SocketPair())
         let (first, second) = (Recorder(), Recorder())
@@ -208,7 +212,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(second.events == [.readable])
     }
 
-    @Test func moreEventsThanFitIntoOneWaitComeWithTheNextTurns() throws {
+    @Test func `more events than fit into one wait come with the next turns`() throws {
         let loop = try EventLoop()
         var pairs: [SocketPair] = []
         var handlers: [Recorder] = []
@@ -223,7 +227,7 @@ private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? 
         #expect(loop.runs { handlers.allSatisfy { $0.events.count == 1 } })
     }
 
-    @Test func tokensFindTheirHandlersForAnswersOfOtherThreads() throws {
+    @Test func `tokens find their handlers for answers of other threads`() throws {
         let loop = try EventLoop()
         let handler = Recorder()
         try loop.add(handler)

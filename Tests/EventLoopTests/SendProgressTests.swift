@@ -4,13 +4,14 @@ import Testing
 
 @testable import EventLoop
 
-@Suite struct SendProgressTests {
+@Suite("Progress of what was sent")
+struct SendProgressTests {
     /// A peer that reads nothing acknowledges the kernel's probes all the same.
     private func delivery(_ bytes: UInt64, age: Int64 = 0) -> Delivery {
         Delivery(acknowledgedBytes: bytes, ageMilliseconds: age)
     }
 
-    @Test func whatWasAcknowledgedSinceTheLastLookIsProgress() {
+    @Test func `what was acknowledged since the last look is progress`() {
         var progress = SendProgress()
         #expect(progress.look(delivery(10), at: 1000) == 1000, "at first nothing is known")
         #expect(progress.look(delivery(10), at: 1250) == nil, "an answer to a probe is none")
@@ -20,13 +21,13 @@ import Testing
     }
 
     /// Time that the process did not run is in the age and not in the loop's clock.
-    @Test func progressIsNotBeforeThePreviousLook() {
+    @Test func `progress is not before the previous look`() {
         var progress = SendProgress()
         _ = progress.look(delivery(10), at: 1000)
         #expect(progress.look(delivery(20, age: 60_000), at: 1250) == 1000)
     }
 
-    @Test func aTimeThatIsOverIsOver() {
+    @Test func `a time that is over is over`() {
         var idle = IdleTime()
         idle.note(at: 100)
         #expect(idle.nextLook(of: 1000, at: 100) == 250)
@@ -40,7 +41,7 @@ import Testing
     /// Whenever the peer takes something for the last time, the end comes after once the idle time
     /// and at most a quarter more, although answers to probes keep arriving.
     @Test(arguments: [4, 1000, 60_000] as [Int64])
-    func theEndComesAfterOneIdleTimeAndAtMostAQuarter(time: Int64) throws {
+    func `the end comes after one idle time and at most a quarter`(time: Int64) throws {
         for last in stride(from: Int64(0), through: 3 * time, by: Int.Stride(max(1, time / 37))) {
             var (idle, progress) = (IdleTime(), SendProgress())
             idle.note(at: 0)
@@ -59,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func theKernelSaysWhatAPeerHasAcknowledged() throws {
+    @Test func `the kernel says what a peer has acknowledged`() throws {
         let listener = try Sockets.listen(on: Endpoint(address: .v4(0x7F00_0001), port: 0))
         defer { Descriptors.close(listener) }
         let port = try #require(Sockets.localEndpoint(listener))

@@ -2,8 +2,9 @@ import Testing
 
 @testable import EventLoop
 
-@Suite struct SlotTableTests {
-    @Test func aTokenFindsItsHandler() {
+@Suite("Slots and generations")
+struct SlotTableTests {
+    @Test func `a token finds its handler`() {
         var table = SlotTable()
         let handlers = (0..<10).map { _ in Recorder() }
         let tokens = handlers.map { table.insert($0) }
@@ -15,7 +16,7 @@ import Testing
         #expect(table.all.count == 10)
     }
 
-    @Test func aSlotIsUsedAgainUnderAnotherGeneration() {
+    @Test func `a slot is used again under another generation`() {
         var table = SlotTable()
         let (first, second) = (Recorder(), Recorder())
         let old = table.insert(first)
@@ -27,7 +28,7 @@ import Testing
         #expect(table.handler(for: new) === second)
     }
 
-    @Test func removingAStaleTokenLeavesTheNewcomer() {
+    @Test func `removing a stale token leaves the newcomer`() {
         var table = SlotTable()
         let old = table.insert(Recorder())
         table.remove(old)
@@ -38,7 +39,7 @@ import Testing
         #expect(table.count == 1)
     }
 
-    @Test func removingTwiceFreesTheSlotOnce() {
+    @Test func `removing twice frees the slot once`() {
         var table = SlotTable()
         let token = table.insert(Recorder())
         table.remove(token)
@@ -49,7 +50,7 @@ import Testing
         #expect(table.count == 2)
     }
 
-    @Test func noTokenAndUnknownSlotsMatchNothing() {
+    @Test func `no token and unknown slots match nothing`() {
         var table = SlotTable()
         #expect(table.handler(for: .none) == nil)
         table.remove(.none)
@@ -61,7 +62,7 @@ import Testing
         #expect(table.count == 1)
     }
 
-    @Test func removingLetsTheHandlerGo() {
+    @Test func `removing lets the handler go`() {
         var table = SlotTable()
         weak var weakHandler: Recorder?
         let token: Token
@@ -76,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [(0, 0), (1, 0), (0, 1), (0xFFFF_FFFE, 0xFFFF_FFFF)] as [(Int, UInt32)])
-    func aTokenIsSlotAndGeneration(slot: Int, generation: UInt32) {
+    func `a token is slot and generation`(slot: Int, generation: UInt32) {
         let token = Token(slot: slot, generation: generation)
         #expect(token.slot == slot)
         #expect(token.generation == generation)
@@ -84,7 +85,7 @@ import Testing
         #expect(token != .none)
     }
 
-    @Test func randomUseFollowsAModel() {
+    @Test func `random use follows a model`() {
         var random = SeededGenerator(state: 3)
         var table = SlotTable()
         var live: [Token: Recorder] = [:]

@@ -41,9 +41,10 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     return value
 }
 
-@Suite struct SocketsTests {
+@Suite("Sockets")
+struct SocketsTests {
     @Test(arguments: loopbacks)
-    func aConnectionIsMadeAndBothEndsKnowEachOther(endpoint: Endpoint) throws {
+    func `a connection is made and both ends know each other`(endpoint: Endpoint) throws {
         let (listener, address) = try listening(on: endpoint)
         #expect(address.address == endpoint.address)
         #expect(address.port != 0)
@@ -63,7 +64,7 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     }
 
     @Test(arguments: loopbacks)
-    func everySocketIsNonBlockingAndClosedOnExec(endpoint: Endpoint) throws {
+    func `every socket is non-blocking and closed on exec`(endpoint: Endpoint) throws {
         let (listener, address) = try listening(on: endpoint)
         let client = OwnedDescriptor(try Sockets.connect(to: address))
         let (server, _) = try accepted(listener.fd)
@@ -76,7 +77,7 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
 
     /// Otherwise a small segment waits for the acknowledgement of the one before (Nagle, RFC 896).
     @Test(arguments: loopbacks)
-    func noConnectionHoldsSmallSegmentsBack(endpoint: Endpoint) throws {
+    func `no connection holds small segments back`(endpoint: Endpoint) throws {
         let (listener, address) = try listening(on: endpoint)
         let client = OwnedDescriptor(try Sockets.connect(to: address))
         let (server, _) = try accepted(listener.fd)
@@ -86,7 +87,7 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     }
 
     @Test(arguments: loopbacks)
-    func twoListenersOnOnePortShareItsConnections(endpoint: Endpoint) throws {
+    func `two listeners on one port share its connections`(endpoint: Endpoint) throws {
         let (first, address) = try listening(on: endpoint)
         let (second, same) = try listening(on: address)
         #expect(same == address)
@@ -113,7 +114,7 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     }
 
     @Test(arguments: loopbacks)
-    func anAddressThatIsListenedOnIsNotFree(endpoint: Endpoint) throws {
+    func `an address that is listened on is not free`(endpoint: Endpoint) throws {
         let (listener, address) = try listening(on: endpoint)
         #expect(throws: Errno(code: EADDRINUSE)) { try Sockets.checkFree(address) }
         // SO_REUSEPORT alone would let it pass: that is why it is checked.
@@ -122,7 +123,7 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     }
 
     @Test(arguments: loopbacks)
-    func anAddressIsFreeAgainWhenItsListenerIsClosed(endpoint: Endpoint) throws {
+    func `an address is free again when its listener is closed`(endpoint: Endpoint) throws {
         // Held by a socket that does not listen, so that no other test gets the port.
         let (holder, address) = try boundOnly(endpoint)
         #expect(throws: Errno(code: EADDRINUSE)) { try Sockets.checkFree(address) }
@@ -131,7 +132,7 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
         try Sockets.checkFree(endpoint)
     }
 
-    @Test func oldConnectionsOfAnAddressDoNotKeepItFromBeingFree() throws {
+    @Test func `old connections of an address do not keep it from being free`() throws {
         // An address of this test's own, so that no client's port is this one.
         let own = Endpoint(address: .v4(0x7F4D_1701), port: 0)
         let (listener, address) = try listening(on: own)
@@ -146,26 +147,26 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
         #expect(Sockets.localEndpoint(again.fd) == address)
     }
 
-    @Test func aChosenPortIsAlwaysFree() throws {
+    @Test func `a chosen port is always free`() throws {
         for endpoint in loopbacks { try Sockets.checkFree(endpoint) }
         // Not even the address is looked at.
         try Sockets.checkFree(Endpoint(address: .v4(0x0102_0304), port: 0))
     }
 
-    @Test func anAddressOfAnotherHostCannotBeListenedOn() {
+    @Test func `an address of another host cannot be listened on`() {
         let foreign = Endpoint(address: .v4(0xC000_0201), port: 1)
         #expect(throws: Errno(code: EADDRNOTAVAIL)) { _ = try Sockets.listen(on: foreign) }
         #expect(throws: Errno(code: EADDRNOTAVAIL)) { try Sockets.checkFree(foreign) }
     }
 
-    @Test func anIPv6ListenerLeavesThePortOfIPv4() throws {
+    @Test func `an IPv6 listener leaves the port of IPv4`() throws {
         let (listener, address) = try listening(on: Endpoint(address: .v6(0, 0), port: 0))
         #expect(option(listener.fd, Int32(IPPROTO_IPV6), IPV6_V6ONLY) == 1)
         #expect(address.address == .v6(0, 0))
     }
 
     @Test(arguments: loopbacks)
-    func aRefusedConnectionIsAnErrorAtOnceOrLater(endpoint: Endpoint) throws {
+    func `a refused connection is an error at once or later`(endpoint: Endpoint) throws {
         let (holder, address) = try boundOnly(endpoint)
         do throws(Errno) {
             let client = OwnedDescriptor(try Sockets.connect(to: address))
@@ -179,12 +180,12 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
         _ = holder
     }
 
-    @Test func anAddressWithoutARouteFailsAtOnce() {
+    @Test func `an address without a route fails at once`() {
         let broadcast = Endpoint(address: .v4(0xFFFF_FFFF), port: 80)
         #expect(throws: Errno.self) { _ = try Sockets.connect(to: broadcast) }
     }
 
-    @Test func closedDescriptorsAreErrorsEverywhere() {
+    @Test func `closed descriptors are errors everywhere`() {
         let bad = Errno(code: EBADF)
         #expect(Sockets.connectionError(-1) == bad)
         #expect(Sockets.localEndpoint(-1) == nil)
@@ -194,12 +195,12 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
         }
     }
 
-    @Test func aSocketOfAnotherFamilyHasNoEndpoint() throws {
+    @Test func `a socket of another family has no endpoint`() throws {
         let pair = try SocketPair()
         #expect(Sockets.localEndpoint(pair.left.fd) == nil)
     }
 
-    @Test func endingTheSendingSideLeavesTheOther() throws {
+    @Test func `ending the sending side leaves the other`() throws {
         let pair = try SocketPair()
         send("last", to: pair.left)
         Sockets.shutdownWrite(pair.left.fd)
@@ -211,7 +212,7 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     }
 
     @Test(arguments: [false, true])
-    func aResetIsSentOnlyWhenAskedFor(reset: Bool) throws {
+    func `a reset is sent only when asked for`(reset: Bool) throws {
         let (listener, address) = try listening(on: loopbacks[0])
         let client = OwnedDescriptor(try Sockets.connect(to: address))
         let (server, _) = try accepted(listener.fd)
@@ -223,7 +224,8 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     }
 }
 
-@Suite struct KernelAddressTests {
+@Suite("The kernel's form of addresses")
+struct KernelAddressTests {
     @Test(
         arguments: [
             Endpoint(address: .v4(0), port: 0), Endpoint(address: .v4(0x7F00_0001), port: 80),
@@ -232,26 +234,27 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
             Endpoint(address: .v6(0x2001_0DB8_0001_0203, 0x0405_0607_0809_0A0B), port: 1),
             Endpoint(address: .v6(.max, .max), port: 65_535),
         ])
-    func anEndpointSurvivesTheKernelsForm(endpoint: Endpoint) {
+    func `an endpoint survives the kernel's form`(endpoint: Endpoint) {
         let address = KernelAddress(endpoint)
         #expect(address.endpoint == endpoint)
         let isV4 = if case .v4 = endpoint.address { true } else { false }
         #expect(address.length == (isV4 ? 16 : 28))
     }
 
-    @Test func theBytesAreInNetworkOrder() {
+    @Test func `the bytes are in network order`() {
         let address = KernelAddress(Endpoint(address: .v4(0x7F00_0002), port: 0x1F90))
         withUnsafeBytes(of: address.storage) { bytes in
             #expect(Array(bytes[2..<8]) == [0x1F, 0x90, 0x7F, 0, 0, 2])
         }
     }
 
-    @Test func anUnknownFamilyHasNoEndpoint() {
+    @Test func `an unknown family has no endpoint`() {
         #expect(KernelAddress().endpoint == nil)
     }
 }
 
-@Suite struct DescriptorExhaustionTests {
+@Suite("Without descriptors")
+struct DescriptorExhaustionTests {
     /// Opens descriptors until there is none left; the last one is given back by the caller.
     private static func exhaust() -> [Int32] {
         var all: [Int32] = []
@@ -271,7 +274,7 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
         }
     }
 
-    @Test func everyCallThatNeedsADescriptorSaysThatThereIsNone() throws {
+    @Test func `every call that needs a descriptor says that there is none`() throws {
         let outcome = try inOwnDescriptorTable {
             let pending: Int32
             let address: Endpoint
@@ -310,15 +313,15 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
             (EMFILE, true), (ENFILE, true), (ENOBUFS, true), (ENOMEM, true), (EAGAIN, false),
             (ECONNABORTED, false), (0, false),
         ] as [(Int32, Bool)])
-    func whichErrorsAreExhaustion(code: Int32, isExhaustion: Bool) {
+    func `only the lack of descriptors or memory is exhaustion`(code: Int32, isExhaustion: Bool) {
         #expect(Errno(code: code).isExhaustion == isExhaustion)
     }
 
-    @Test func anErrorSaysItsTextAndNumber() {
+    @Test func `an error says its text and number`() {
         #expect(Errno.connectionRefused.description == "Connection refused (errno 111)")
     }
 
-    @Test func theLimitIsRaisedToTheHardOne() {
+    @Test func `the limit is raised to the hard one`() {
         let limit = Descriptors.raiseLimit()
         #expect(limit > 0)
         #expect(Descriptors.raiseLimit() == limit)

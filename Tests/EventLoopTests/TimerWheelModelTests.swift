@@ -62,9 +62,10 @@ struct WheelLoad: CustomTestStringConvertible, Sendable {
     ]
 }
 
-@Suite struct TimerWheelModelTests {
+@Suite("The timer wheel beside a model")
+struct TimerWheelModelTests {
     @Test(arguments: WheelLoad.all, [1, 2, 3, 4] as [UInt64])
-    func theWheelDoesAsTheModelDoes(load: WheelLoad, seed: UInt64) {
+    func `the wheel does as the model does`(load: WheelLoad, seed: UInt64) {
         var random = SeededGenerator(state: seed)
         // Starts anywhere in the wheel, so that runs wrap around at different places.
         var now = Int64.random(in: 0...(3 * WheelLoad.span), using: &random)
@@ -105,7 +106,7 @@ struct WheelLoad: CustomTestStringConvertible, Sendable {
 
     /// A loop that sleeps as long as it is told to wakes up only when something is due.
     @Test(arguments: [5, 6, 7] as [UInt64])
-    func noWaitEndsWithNothingDue(seed: UInt64) {
+    func `no wait ends with nothing due`(seed: UInt64) {
         var random = SeededGenerator(state: seed)
         var now: Int64 = 777
         var wheel = TimerWheel(now: now)
@@ -126,8 +127,9 @@ struct WheelLoad: CustomTestStringConvertible, Sendable {
     }
 }
 
-@Suite struct OccupiedSlotsTests {
-    @Test func theDistanceIsToTheNextOneGoingRound() {
+@Suite("Occupied slots of a timer wheel")
+struct OccupiedSlotsTests {
+    @Test func `the distance is to the next one going round`() {
         var random = SeededGenerator(state: 11)
         for size in [0, 1, 2, 3, 30, 1000] {
             var occupied = OccupiedSlots()

@@ -17,10 +17,11 @@ extension TimerWheel {
     }
 }
 
-@Suite struct TimerWheelTests {
+@Suite("The timer wheel")
+struct TimerWheelTests {
     private func token(_ slot: Int) -> Token { Token(slot: slot, generation: 0) }
 
-    @Test func anEmptyWheelWaitsForeverAndHandsOutNothing() {
+    @Test func `an empty wheel waits forever and hands out nothing`() {
         var wheel = TimerWheel(now: 12_345)
         #expect(wheel.wait(from: 12_345) == -1)
         #expect(wheel.advance(to: 1_000_000).isEmpty)
@@ -28,7 +29,7 @@ extension TimerWheel {
     }
 
     @Test(arguments: [0, 1, 7, 8, 9, 1003] as [Int64])
-    func anEntryIsHandedOutWithinOneTickAndNeverBeforeItsTime(start: Int64) {
+    func `an entry is handed out within one tick and never before its time`(start: Int64) {
         for delay in 1...(3 * tick) {
             var wheel = TimerWheel(now: start)
             #expect(wheel.add(token(1), at: start + delay) == start + delay)
@@ -46,14 +47,14 @@ extension TimerWheel {
     }
 
     @Test(arguments: [-5, 0, 1, 99, 100] as [Int64])
-    func aTimeThatHasPassedIsDueAtTheNextTick(time: Int64) {
+    func `a time that has passed is due at the next tick`(time: Int64) {
         var wheel = TimerWheel(now: 100)
         #expect(wheel.add(token(1), at: time) == time)
         #expect(wheel.advance(to: 103).isEmpty)
         #expect(wheel.advance(to: 104) == [TimerWheel.Entry(token: token(1), time: time)])
     }
 
-    @Test func waitingAsLongAsAskedIsEnoughForTheNextEntry() {
+    @Test func `waiting as long as asked is enough for the next entry`() {
         var random = SeededGenerator(state: 7)
         for _ in 0..<2000 {
             let now = Int64.random(in: 0...100_000, using: &random)
@@ -68,7 +69,7 @@ extension TimerWheel {
         }
     }
 
-    @Test func theWaitIsNeverNegativeWhenTheLoopIsLate() {
+    @Test func `the wait is never negative when the loop is late`() {
         var wheel = TimerWheel(now: 0)
         _ = wheel.add(token(1), at: 16)
         #expect(wheel.wait(from: 0) == 16)
@@ -77,7 +78,7 @@ extension TimerWheel {
         #expect(wheel.wait(from: 5000) == 0)
     }
 
-    @Test func theLastTickOfTheHorizonIsExactAndOnePastItComesSooner() {
+    @Test func `the last tick of the horizon is exact and one past it comes sooner`() {
         var wheel = TimerWheel(now: 0)
         let last = horizonTicks * tick
         #expect(wheel.add(token(1), at: last) == last)
@@ -90,7 +91,7 @@ extension TimerWheel {
         #expect(due.allSatisfy { $0.time == last })
     }
 
-    @Test func aDeadlineBeyondTheHorizonIsReachedInSeveralSteps() {
+    @Test func `a deadline beyond the horizon is reached in several steps`() {
         var wheel = TimerWheel(now: 3)
         let deadline: Int64 = 60_001
         var scheduled = wheel.add(token(9), at: deadline)
@@ -111,7 +112,7 @@ extension TimerWheel {
     }
 
     @Test(arguments: [1024, 1025, 5000, 1_000_000] as [Int64])
-    func afterALongSleepEverySlotIsHandedOutOnce(ticks: Int64) {
+    func `after a long sleep every slot is handed out once`(ticks: Int64) {
         var wheel = TimerWheel(now: 800)
         for slot in 0..<Int(horizonTicks) {
             _ = wheel.add(token(slot), at: 800 + Int64(slot + 1) * tick)
@@ -125,7 +126,7 @@ extension TimerWheel {
         #expect(wheel.advance(to: 800 + (ticks + 3000) * tick).isEmpty)
     }
 
-    @Test func entriesComeInTheOrderOfTheirTicks() {
+    @Test func `entries come in the order of their ticks`() {
         var wheel = TimerWheel(now: 0)
         for (slot, time) in [500, 20, 300, 21, 8].enumerated() {
             _ = wheel.add(token(slot), at: Int64(time))
@@ -133,7 +134,7 @@ extension TimerWheel {
         #expect(wheel.advance(to: 1000).map(\.time) == [8, 20, 21, 300, 500])
     }
 
-    @Test func timeThatGoesBackOrStandsStillHandsOutNothingTwice() {
+    @Test func `time that goes back or stands still hands out nothing twice`() {
         var wheel = TimerWheel(now: 80)
         _ = wheel.add(token(1), at: 88)
         #expect(wheel.advance(to: 88).count == 1)
@@ -145,7 +146,7 @@ extension TimerWheel {
         #expect(wheel.advance(to: 96).count == 1)
     }
 
-    @Test func oneTokenMayHaveSeveralEntries() {
+    @Test func `one token may have several entries`() {
         var wheel = TimerWheel(now: 0)
         for time in [8, 16, 16] as [Int64] { _ = wheel.add(token(1), at: time) }
         #expect(wheel.count == 3)
@@ -154,7 +155,7 @@ extension TimerWheel {
         #expect(wheel.count == 0)
     }
 
-    @Test func randomEntriesAreHandedOutAsAModelSays() {
+    @Test func `random entries are handed out as a model says`() {
         var random = SeededGenerator(state: 42)
         var now: Int64 = 1_000_000
         var wheel = TimerWheel(now: now)

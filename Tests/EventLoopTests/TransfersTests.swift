@@ -8,8 +8,9 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
     bytes.withUnsafeBytes { Transfers.write(fd, $0) }
 }
 
-@Suite struct TransfersTests {
-    @Test func readingGivesBytesThenNothingThenTheEnd() throws {
+@Suite("Reading, writing and sending files")
+struct TransfersTests {
+    @Test func `reading gives bytes, then nothing, then the end`() throws {
         let pair = try SocketPair()
         #expect(receive(from: pair.right.fd).last == .wouldBlock)
         #expect(write(pair.left.fd, [1, 2, 3]) == .bytes(3))
@@ -21,7 +22,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         #expect(receive(from: pair.right.fd).last == .endOfStream)
     }
 
-    @Test func aFullSocketTakesAPartThenNothing() throws {
+    @Test func `a full socket takes a part, then nothing`() throws {
         let pair = try SocketPair(sendBuffer: 4096)
         let bytes = pattern(1 << 18)
         guard case .bytes(let count) = write(pair.left.fd, bytes) else {
@@ -33,7 +34,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         #expect(receive(from: pair.right.fd).bytes == Array(bytes[0..<count]))
     }
 
-    @Test func writingToAPeerThatIsGoneIsAnErrorAndNoSignal() throws {
+    @Test func `writing to a peer that is gone is an error and no signal`() throws {
         let pair = try SocketPair()
         pair.right.close()
         #expect(write(pair.left.fd, [1]) == .failed(.brokenPipe))
@@ -44,7 +45,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         #expect(result == .failed(.brokenPipe) || result == .bytes(0))
     }
 
-    @Test func everyTransferReportsABadDescriptor() throws {
+    @Test func `every transfer reports a bad descriptor`() throws {
         let bad = IOResult.failed(Errno(code: EBADF))
         let pair = try SocketPair()
         #expect(receive(from: -1).last == bad)
@@ -53,7 +54,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         #expect(Transfers.splice(from: -1, to: pair.left.fd, count: 1) == bad)
     }
 
-    @Test func severalRunsOfBytesGoOutInOrder() throws {
+    @Test func `several runs of bytes go out in order`() throws {
         let pair = try SocketPair()
         var (first, second, third) = ([1, 2] as [UInt8], [3] as [UInt8], [4, 5, 6] as [UInt8])
         let result = first.withUnsafeMutableBytes { first in
@@ -77,7 +78,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
             (0, 10, .bytes(10)), (4, 6, .bytes(6)), (4, 100, .bytes(6)), (9, 1, .bytes(1)),
             (10, 1, .endOfStream), (1000, 5, .endOfStream),
         ] as [(Int, Int, IOResult)])
-    func aFileIsSentFromItsOffset(offset: Int, count: Int, expected: IOResult) throws {
+    func `a file is sent from its offset`(offset: Int, count: Int, expected: IOResult) throws {
         let bytes = pattern(10)
         let file = try memoryFile(bytes)
         let pair = try SocketPair()
@@ -90,7 +91,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         #expect(lseek(file.fd, 0, SEEK_CUR) == off_t(bytes.count))
     }
 
-    @Test func sendingAFileToAFullSocketWouldBlock() throws {
+    @Test func `sending a file to a full socket would block`() throws {
         let file = try memoryFile(pattern(1 << 18))
         let pair = try SocketPair(sendBuffer: 4096)
         var sent = 0
@@ -106,7 +107,8 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
     }
 }
 
-@Suite struct SpliceTests {
+@Suite("Splicing through a pipe")
+struct SpliceTests {
     private func pipe(capacity: Int32 = 65_536) throws -> (
         read: OwnedDescriptor, write: OwnedDescriptor
     ) {
@@ -114,7 +116,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         return (OwnedDescriptor(ends.read), OwnedDescriptor(ends.write))
     }
 
-    @Test func aPipeIsNonBlockingAndClosedOnExec() throws {
+    @Test func `a pipe is non-blocking and closed on exec`() throws {
         let ends = try pipe()
         for fd in [ends.read.fd, ends.write.fd] {
             #expect(fcntl_int(fd, F_GETFD, 0) == FD_CLOEXEC)
@@ -122,7 +124,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         }
     }
 
-    @Test func bytesGoFromSocketToSocketThroughAPipe() throws {
+    @Test func `bytes go from socket to socket through a pipe`() throws {
         let (source, sink) = (try SocketPair(), try SocketPair())
         let through = try pipe()
         let bytes = pattern(30_000)
@@ -149,7 +151,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         #expect(inPipe == 0)
     }
 
-    @Test func anEmptySourceWouldBlock() throws {
+    @Test func `an empty source would block`() throws {
         let source = try SocketPair()
         let through = try pipe()
         let result = Transfers.splice(from: source.right.fd, to: through.write.fd, count: 100)
@@ -158,7 +160,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         #expect(out == .wouldBlock)
     }
 
-    @Test func theSourcesEndIsTheEndOfTheStreamAfterItsBytes() throws {
+    @Test func `the source's end is the end of the stream, after its bytes`() throws {
         let source = try SocketPair()
         let through = try pipe()
         send("bye", to: source.left)
@@ -169,7 +171,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         #expect(end == .endOfStream)
     }
 
-    @Test func aFullPipeWouldBlockAndLosesNothing() throws {
+    @Test func `a full pipe would block and loses nothing`() throws {
         let source = try SocketPair()
         let through = try pipe(capacity: 4096)
         let bytes = pattern(40_000)
@@ -187,7 +189,7 @@ private func write(_ fd: Int32, _ bytes: [UInt8]) -> IOResult {
         #expect(rest == Array(bytes[moved...]))
     }
 
-    @Test func aSinkThatIsGoneIsAnError() throws {
+    @Test func `a sink that is gone is an error`() throws {
         let sink = try SocketPair()
         let through = try pipe()
         var bytes = pattern(10)

@@ -3,15 +3,16 @@ import Testing
 
 @testable import EventLoop
 
-@Suite struct TurnBudgetTests {
+@Suite("The share of a turn")
+struct TurnBudgetTests {
     @Test(arguments: [
         (0, 1 << 20), (1, 1 << 20), (8, 1 << 20), (16, 1 << 19), (128, 1 << 16), (512, 1 << 16),
     ])
-    func aShareIsBoundedOnBothSides(connections: Int, share: Int) {
+    func `a share is bounded on both sides`(connections: Int, share: Int) {
         #expect(TurnShare.share(among: connections) == share)
     }
 
-    @Test func aShareIsFullOncePerTurn() throws {
+    @Test func `a share is full once per turn`() throws {
         let loop = try EventLoop()
         var budget = TurnBudget()
         #expect(budget.isSpent)
@@ -31,7 +32,7 @@ import Testing
         (TurnBudget.Work.systemCall, 128), (.part, 4096), (.record, 256), (.exchange, 64),
         (.report, 1),
     ])
-    func workIsBoundedBesidesBytes(work: TurnBudget.Work, times: Int) throws {
+    func `work is bounded besides bytes`(work: TurnBudget.Work, times: Int) throws {
         let loop = try EventLoop()
         var budget = TurnBudget()
         budget.renew(loop)
@@ -45,7 +46,8 @@ import Testing
     }
 }
 
-@Suite struct RunQueueTests {
+@Suite("Handlers that ask for another turn")
+struct RunQueueTests {
     /// Asks for another turn as long as it has something to do.
     private final class Worker: EventHandler {
         unowned let loop: EventLoop
@@ -66,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func whoAsksForAnotherTurnHasItInTheNextWithoutAWait() throws {
+    @Test func `who asks for another turn has it in the next without a wait`() throws {
         let loop = try EventLoop()
         let worker = Worker(loop, steps: 3)
         try loop.add(worker)
@@ -76,7 +78,7 @@ import Testing
         #expect(worker.turns == [1, 2, 3])
     }
 
-    @Test func eventsAreToldBetweenTwoTurnsOfABusyHandler() throws {
+    @Test func `events are told between two turns of a busy handler`() throws {
         let loop = try EventLoop()
         let worker = Worker(loop, steps: 100)
         try loop.add(worker)
@@ -93,7 +95,7 @@ import Testing
         #expect(bystander.events.count == seen + 1)
     }
 
-    @Test func aHandlerThatIsRemovedIsNotCalled() throws {
+    @Test func `a handler that is removed is not called`() throws {
         let loop = try EventLoop()
         let worker = Worker(loop, steps: 2)
         try loop.add(worker)

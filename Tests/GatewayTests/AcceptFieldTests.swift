@@ -4,7 +4,8 @@ import Testing
 @testable import Engine
 @testable import Gateway
 
-@Suite struct AcceptFieldTests {
+@Suite("Accept in heads that cannot be parsed")
+struct AcceptFieldTests {
     @Test(
         arguments: [
             ("", false),
@@ -27,7 +28,9 @@ import Testing
             ("POST / HTTP/1.1\r\nHost: a\r\n\r\nAccept: application/json\r\n", false),
             ("Accept:", false), ("Accept", false), ("\r", false), ("\n\n\n", false),
         ] as [(String, Bool)])
-    func theAcceptLinesOfAHeadThatCannotBeParsedAreRead(head: String, prefersJSON: Bool) {
+    func `the Accept lines of a head that cannot be parsed are read`(
+        head: String, prefersJSON: Bool
+    ) {
         let bytes = Array(head.utf8)
         let accepted = AcceptedMediaTypes(unreadHead: bytes.span)
         #expect(accepted.prefersJSON == prefersJSON)

@@ -38,8 +38,7 @@ struct AccessLogFormatterTests {
         record.setUpstream(Endpoint(address: .v6(0x2001_0db8_0000_0000, 1), port: 443))
     }
 
-    @Test("a JSON line with everything")
-    func fullJSON() {
+    @Test func `a JSON line has everything that is known`() {
         let request = LoggedRequest(
             method: "POST", target: "http://u:p@h/x?\"q\"", userAgent: "curl/8",
             referer: "http://r/")
@@ -56,8 +55,7 @@ struct AccessLogFormatterTests {
                 """)
     }
 
-    @Test("a JSON line with as little as there can be")
-    func leastJSON() {
+    @Test func `a JSON line is whole even if next to nothing is known`() {
         let request = LoggedRequest(method: "", target: "")
         let text = line(.json, request) { record in
             record.status = 0
@@ -75,8 +73,7 @@ struct AccessLogFormatterTests {
                 """)
     }
 
-    @Test("a combined line is what Apache would write")
-    func combined() {
+    @Test func `a combined line is what Apache would write`() {
         let request = LoggedRequest(
             method: "GET", target: "/a\"b", userAgent: "Agent \u{e9}", referer: "http://u:p@r/")
         #expect(
@@ -98,8 +95,7 @@ struct AccessLogFormatterTests {
                 """#)
     }
 
-    @Test("any bytes in the texts leave one line that a JSON reader takes")
-    func anyBytes() throws {
+    @Test func `any bytes in the texts leave one line that a JSON reader takes`() throws {
         let (_, texts) = LoggedRequest(
             method: "abcd", target: "0123456789", userAgent: "x", referer: "y"
         ).head
@@ -125,14 +121,15 @@ struct AccessLogFormatterTests {
         (0x0305, .none, ""),
     ]
 
-    @Test("TLS versions by their number on the wire", arguments: versions)
-    func tls(wire: UInt16, version: UpstreamTLSVersion, label: String) {
+    @Test(arguments: versions)
+    func `TLS versions are written by their number on the wire`(
+        wire: UInt16, version: UpstreamTLSVersion, label: String
+    ) {
         #expect(UpstreamTLSVersion(wire: wire) == version)
         #expect("\(version.label)" == label)
     }
 
-    @Test("a reason beyond the table is `other`")
-    func unknownReason() {
+    @Test func `a reason beyond the table is "other"`() {
         #expect(line(.json, LoggedRequest()) { $0.reason = 2 }.contains("\"reason\":\"other\""))
     }
 }

@@ -40,8 +40,7 @@ struct AccessLogRingTests {
         String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test("a record comes out as it went in, with its texts")
-    func roundTrip() {
+    @Test func `a record comes out as it went in, with its texts`() {
         let owned = Owned()
         let request = LoggedRequest(
             method: "PATCH", target: "/t", userAgent: "agent", referer: "ref")
@@ -70,9 +69,8 @@ struct AccessLogRingTests {
         #expect(owned.ring.isEmpty)
     }
 
-    @Test(
-        "records come out in order, many times around the ring", arguments: [0, 1, 13, 300, 4000])
-    func order(targetBytes: Int) {
+    @Test(arguments: [0, 1, 13, 300, 4000])
+    func `records come out in order, many times around the ring`(targetBytes: Int) {
         let owned = Owned()
         var next: UInt64 = 0
         var expected: UInt64 = 0
@@ -92,8 +90,7 @@ struct AccessLogRingTests {
         #expect(owned.ring.refused == 0)
     }
 
-    @Test("a full ring refuses and counts, and takes again when there is room")
-    func full() {
+    @Test func `a full ring refuses and counts, and takes again when there is room`() {
         let owned = Owned()
         var queued: UInt64 = 0
         while owned.push(queued) != .refused { queued += 1 }
@@ -105,8 +102,8 @@ struct AccessLogRingTests {
         #expect(owned.take() == [9])
     }
 
-    @Test("the consumer is urged once when the ring is more than half full, and again later")
-    func urging() {
+    @Test
+    func `the consumer is urged once when the ring is more than half full, and again later`() {
         let owned = Owned()
         for _ in 0..<3 {
             var results: [AccessLogRing.Push] = []
@@ -121,8 +118,7 @@ struct AccessLogRingTests {
         }
     }
 
-    @Test("a consumer that stops keeps the rest for the next time")
-    func stopping() {
+    @Test func `a consumer that stops keeps the rest for the next time`() {
         let owned = Owned()
         for exchange in 0..<5 { _ = owned.push(UInt64(exchange)) }
         let end = owned.ring.headPosition
@@ -136,8 +132,7 @@ struct AccessLogRingTests {
         #expect(owned.take() == [2, 3, 4])
     }
 
-    @Test("what was queued after the looked-at position stays queued")
-    func upTo() {
+    @Test func `what was queued after the looked-at position stays queued`() {
         let owned = Owned()
         _ = owned.push(0)
         let end = owned.ring.headPosition
@@ -152,8 +147,7 @@ struct AccessLogRingTests {
         #expect(owned.take() == [1])
     }
 
-    @Test("texts at their limit are whole, one byte more is cut off")
-    func limits() {
+    @Test func `texts at their limit are whole, one byte more is cut off`() {
         let owned = Owned { limits in
             limits.methodBytes = 3
             limits.targetBytes = 5
@@ -173,8 +167,7 @@ struct AccessLogRingTests {
         }
     }
 
-    @Test("however large the limits, an entry stays within its bound")
-    func hugeLimits() {
+    @Test func `however large the limits, an entry stays within its bound`() {
         let owned = Owned { limits in
             limits.targetBytes = .max
             limits.userAgentBytes = .max
@@ -189,8 +182,7 @@ struct AccessLogRingTests {
         }
     }
 
-    @Test("ranges outside the head are cut to what is inside")
-    func ranges() {
+    @Test func `ranges outside the head are cut to what is inside`() {
         let owned = Owned()
         let bytes = Array("0123".utf8)
         let texts = AccessLogTexts(
@@ -208,8 +200,7 @@ struct AccessLogRingTests {
         #expect(methods == ["23", ""])
     }
 
-    @Test("the capacity is a power of two between its bounds")
-    func capacity() {
+    @Test func `the capacity is a power of two between its bounds`() {
         for (asked, expected) in [
             (Int.min, 1 << 16), (0, 1 << 16), (1 << 16, 1 << 16), ((1 << 16) + 1, 1 << 17),
             (1 << 20, 1 << 20),
@@ -218,8 +209,7 @@ struct AccessLogRingTests {
         }
     }
 
-    @Test("a producer and a consumer on two threads lose and reorder nothing")
-    func twoThreads() async {
+    @Test func `a producer and a consumer on two threads lose and reorder nothing`() async {
         let owned = Owned()
         let count: UInt64 = 30_000
         await withTaskGroup(of: Void.self) { group in

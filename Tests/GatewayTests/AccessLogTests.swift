@@ -31,8 +31,7 @@ struct AccessLogTests {
         return (object?["id"] as? String).flatMap { UInt64($0, radix: 16) }
     }
 
-    @Test("lines of a worker are written in order, and closing writes what is left")
-    func writes() throws {
+    @Test func `lines of a worker are written in order, and closing writes what is left`() throws {
         let folder = try TemporaryFolder()
         let log = try open(folder.file("a.log"))
         for number in 0..<500 { log.producers[0].log(LoggedRequest.record(UInt64(number))) }
@@ -45,8 +44,8 @@ struct AccessLogTests {
         #expect(log.figures.written == UInt64(written.count))
     }
 
-    @Test("a line is written without anything after it, however long the log was idle")
-    func idle() throws {
+    @Test
+    func `a line is written without anything after it, however long the log was idle`() throws {
         let folder = try TemporaryFolder()
         let log = try open(folder.file("a.log"))
         for number in 1...20 {
@@ -59,8 +58,7 @@ struct AccessLogTests {
         log.close(withinMilliseconds: 10_000)
     }
 
-    @Test("an existing file is appended to")
-    func appends() throws {
+    @Test func `an existing file is appended to`() throws {
         let folder = try TemporaryFolder()
         try "before\n".write(toFile: folder.file("a.log"), atomically: false, encoding: .utf8)
         let log = try open(folder.file("a.log"), format: .combined)
@@ -72,8 +70,7 @@ struct AccessLogTests {
         #expect(lines.last?.hasPrefix("127.0.0.1 - - [") ?? false)
     }
 
-    @Test("the file is not for others to read")
-    func mode() throws {
+    @Test func `the file is not for others to read`() throws {
         let folder = try TemporaryFolder()
         let log = try open(folder.file("a.log"))
         log.close(withinMilliseconds: 10_000)
@@ -82,8 +79,7 @@ struct AccessLogTests {
         #expect(mode & 0o027 == 0)
     }
 
-    @Test("several workers' lines all arrive, each worker's in order")
-    func workers() async throws {
+    @Test func `several workers' lines all arrive, each worker's in order`() async throws {
         let folder = try TemporaryFolder()
         var limits = Self.quick
         limits.queueBytes = 1 << 22
@@ -108,8 +104,7 @@ struct AccessLogTests {
         #expect(log.figures == AccessLogFigures(written: 6000, dropped: 0))
     }
 
-    @Test("after a rename and reopen, a line logged later is in the new file")
-    func reopen() throws {
+    @Test func `after a rename and reopen, a line logged later is in the new file`() throws {
         let folder = try TemporaryFolder()
         let log = try open(folder.file("a.log"))
         for generation in 0..<20 {
@@ -130,8 +125,7 @@ struct AccessLogTests {
         }
     }
 
-    @Test("a reload can change the path, the format and the names")
-    func reconfigure() throws {
+    @Test func `a reload can change the path, the format and the names`() throws {
         let folder = try TemporaryFolder()
         let log = try open(folder.file("a.log"))
         log.producers[0].log(LoggedRequest.record())
@@ -148,8 +142,7 @@ struct AccessLogTests {
         #expect(folder.lines("b.log").first?.contains("\"host\":\"added\"") ?? false)
     }
 
-    @Test("a file that cannot be opened is an error at the start")
-    func openFailure() throws {
+    @Test func `a file that cannot be opened is an error at the start`() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("missing/a.log")
         #expect(throws: AccessLogError.open(path: path, code: ENOENT)) {
@@ -160,8 +153,7 @@ struct AccessLogTests {
         }
     }
 
-    @Test("a reopen that fails is reported, and the old file stays in use")
-    func reopenFailure() throws {
+    @Test func `a reopen that fails is reported, and the old file stays in use`() throws {
         let folder = try TemporaryFolder()
         let events = Locked<[AccessLogEvent]>([])
         let log = try open(folder.file("a.log")) { event in
@@ -176,8 +168,7 @@ struct AccessLogTests {
         #expect(folder.lines("a.log").compactMap(exchange) == [5])
     }
 
-    @Test("a full disk drops and counts, is reported once, and recovers")
-    func fullDisk() throws {
+    @Test func `a full disk drops and counts, is reported once, and recovers`() throws {
         let folder = try TemporaryFolder()
         let events = Locked<[AccessLogEvent]>([])
         let log = try open("/dev/full") { event in events.withLock { $0.append(event) } }
@@ -198,8 +189,7 @@ struct AccessLogTests {
         #expect(folder.lines("a.log").compactMap(exchange) == [4])
     }
 
-    @Test("the thread is named access-log, and ends with the log")
-    func threadName() throws {
+    @Test func `the thread is named access-log, and ends with the log`() throws {
         func hasThread(_ descriptor: String) -> Bool {
             let tasks =
                 (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
@@ -214,8 +204,8 @@ struct AccessLogTests {
         log.close(withinMilliseconds: 10_000)
     }
 
-    @Test("closing twice is harmless, and an owner that forgets to close loses no thread")
-    func closing() throws {
+    @Test
+    func `closing twice is harmless, and an owner that forgets to close loses no thread`() throws {
         let folder = try TemporaryFolder()
         let log = try open(folder.file("a.log"))
         #expect(log.close(withinMilliseconds: 10_000))
@@ -274,8 +264,7 @@ struct AccessLogPipeTests {
         return logged
     }
 
-    @Test("a pipe that nobody has opened is an error, not a hang")
-    func noReader() throws {
+    @Test func `a pipe that nobody has opened is an error, not a hang`() throws {
         let folder = try TemporaryFolder()
         try #require(mkfifo(folder.file("pipe"), 0o600) == 0)
         let path = folder.file("pipe")
@@ -285,8 +274,7 @@ struct AccessLogPipeTests {
         }
     }
 
-    @Test("lines beyond the queue are dropped and counted; those within arrive when it is read")
-    func dropping() throws {
+    @Test func `lines beyond the queue are dropped and counted, those within arrive`() throws {
         let pipe = try Pipe()
         let log = try open(pipe)
         let logged = fill(log)
@@ -308,8 +296,7 @@ struct AccessLogPipeTests {
         }
     }
 
-    @Test("closing is bounded while nobody reads, and counts what is lost")
-    func boundedClose() throws {
+    @Test func `closing is bounded while nobody reads, and counts what is lost`() throws {
         let pipe = try Pipe()
         let log = try open(pipe)
         let logged = fill(log)
@@ -327,8 +314,7 @@ struct AccessLogPipeTests {
         #expect(UInt64(whole) == log.figures.written)
     }
 
-    @Test("a reopen goes through while nobody reads, and starts with a whole line")
-    func reopenWhileStuck() throws {
+    @Test func `a reopen goes through while nobody reads, and starts with a whole line`() throws {
         let pipe = try Pipe()
         let log = try open(pipe)
         var logged = fill(log)
@@ -351,8 +337,7 @@ struct AccessLogPipeTests {
         #expect(UInt64(inPipe + lines.count) == log.figures.written)
     }
 
-    @Test("a reader that goes away is an error that drops lines, not a signal")
-    func brokenPipe() throws {
+    @Test func `a reader that goes away is an error that drops lines, not a signal`() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("pipe")
         try #require(mkfifo(path, 0o600) == 0)

@@ -36,13 +36,13 @@ struct AccessLogJSONTextTests {
         ([0xc2, 0x22], #"\ufffd\""#),
     ]
 
-    @Test("bytes become the inside of a JSON string", arguments: table)
-    func escape(bytes: [UInt8], expected: String) {
+    @Test(arguments: table)
+    func `bytes become the inside of a JSON string`(bytes: [UInt8], expected: String) {
         #expect(rendered(bytes) { JSONText.append($0, to: &$1) } == expected)
     }
 
-    @Test("any bytes make a string that a JSON reader takes, repaired as Unicode says")
-    func anyBytes() throws {
+    @Test
+    func `any bytes make a string that a JSON reader takes, repaired as Unicode says`() throws {
         var random: UInt64 = 0x2545_F491_4F6C_DD1D
         let interesting: [UInt8] = [
             0x22, 0x5c, 0x0a, 0x00, 0x7f, 0x80, 0xbf, 0xc2, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0,
@@ -63,8 +63,7 @@ struct AccessLogJSONTextTests {
         }
     }
 
-    @Test("a byte that needs an escape is found wherever it stands among plain ones")
-    func everywhere() throws {
+    @Test func `a byte that needs an escape is found wherever it stands among plain ones`() throws {
         for length in 1...20 {
             for place in 0..<length {
                 for byte in UInt8.min...UInt8.max {
@@ -80,8 +79,7 @@ struct AccessLogJSONTextTests {
         }
     }
 
-    @Test("no byte leaves a raw control character or ends the string")
-    func singleBytes() {
+    @Test func `no byte leaves a raw control character or ends the string`() {
         for byte in UInt8.min...UInt8.max {
             let text = rendered([byte]) { JSONText.append($0, to: &$1) }
             #expect(text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f })
@@ -99,8 +97,8 @@ struct AccessLogOtherTextTests {
         (Array("é".utf8), #"\xc3\xa9"#),
     ]
 
-    @Test("Apache's escapes", arguments: apache)
-    func apacheText(bytes: [UInt8], expected: String) {
+    @Test(arguments: apache)
+    func `texts are escaped as Apache escapes them`(bytes: [UInt8], expected: String) {
         #expect(rendered(bytes) { ApacheText.append($0, to: &$1) } == expected)
     }
 
@@ -117,16 +115,15 @@ struct AccessLogOtherTextTests {
         ("http:/", "http:/"), (":", ":"), ("@", "***@"),
     ]
 
-    @Test("userinfo is not logged", arguments: targets)
-    func userinfo(target: String, expected: String) {
+    @Test(arguments: targets)
+    func `userinfo is not logged`(target: String, expected: String) {
         let logged = rendered(Array(target.utf8)) { bytes, output in
             Userinfo.redacting(bytes) { output.append($0) }
         }
         #expect(logged == expected)
     }
 
-    @Test("times are those of the calendar")
-    func times() throws {
+    @Test func `times are those of the calendar`() throws {
         let rfc3339 = DateFormatter()
         rfc3339.locale = Locale(identifier: "en_US_POSIX")
         rfc3339.timeZone = TimeZone(identifier: "UTC")
@@ -151,8 +148,7 @@ struct AccessLogOtherTextTests {
         }
     }
 
-    @Test("a time beyond four-digit years is the nearest one within")
-    func extremeTimes() {
+    @Test func `a time beyond four-digit years is the nearest one within`() {
         var clock = LogClock()
         let last = rendered([]) { clock.appendRFC3339(.max, to: &$1) }
         #expect(last == "9999-12-31T23:59:59.999Z")
@@ -173,8 +169,7 @@ struct LineBufferTests {
         return buffer.endLine()
     }
 
-    @Test("a line that fills the buffer stays, one byte more is gone with its line")
-    func overflow() {
+    @Test func `a line that fills the buffer stays, one byte more is gone with its line`() {
         var buffer = LineBuffer(capacity: 10)
         var fitted = [add(["abc"], to: &buffer), add(["12345"], to: &buffer)]
         #expect(text(buffer) == "abc\n12345\n")
@@ -187,8 +182,7 @@ struct LineBufferTests {
         #expect(fitted == [true, true, true, false, false, true])
     }
 
-    @Test("numbers in decimal and hexadecimal")
-    func numbers() {
+    @Test func `numbers are written in decimal and hexadecimal`() {
         var buffer = LineBuffer(capacity: 200)
         buffer.append(decimal: 0)
         buffer.append(" ")

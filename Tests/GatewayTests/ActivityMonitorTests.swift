@@ -18,7 +18,8 @@ private func withThreads(
     thread.join()
 }
 
-@Suite struct ActivityMonitorTests {
+@Suite("The monitor of activity")
+struct ActivityMonitorTests {
     private let monitor = ActivityMonitor(delays: delays)
 
     /// What the owner of the timer is asked to do.
@@ -28,7 +29,7 @@ private func withThreads(
         return actions
     }
 
-    @Test func anExchangeThatLastsIsShownAndHiddenAfterItsEnd() {
+    @Test func `an exchange that lasts is shown and hidden after its end`() {
         #expect(monitor.mustBeTold)
         monitor.begin()
         #expect(observe() == [ActivityActions(timer: .start(milliseconds: 100))])
@@ -42,7 +43,7 @@ private func withThreads(
         #expect(monitor.snapshot.state == .notActive)
     }
 
-    @Test func anExchangeThatEndedBeforeItWasToldStillStartsTheDelay() {
+    @Test func `an exchange that ended before it was told still starts the delay`() {
         monitor.begin()
         monitor.end()
         #expect(observe() == [ActivityActions(timer: .start(milliseconds: 100))])
@@ -52,7 +53,7 @@ private func withThreads(
         #expect(monitor.snapshot.state == .notActive)
     }
 
-    @Test func anExchangeThatEndedUntoldBeforeTheTimerIsNotShown() {
+    @Test func `an exchange that ended untold before the timer is not shown`() {
         monitor.begin()
         _ = observe()
         monitor.end()
@@ -62,7 +63,7 @@ private func withThreads(
         #expect(monitor.snapshot.state == .notActive)
     }
 
-    @Test func anotherExchangeBeforeTheEndsDelayCancelsIt() {
+    @Test func `another exchange within the end's delay cancels it`() {
         monitor.begin()
         _ = observe()
         _ = monitor.timerFired()
@@ -73,7 +74,7 @@ private func withThreads(
         #expect(monitor.snapshot.state == .active)
     }
 
-    @Test func aShortExchangeWithinTheEndsDelayStartsTheDelayAnew() {
+    @Test func `a short exchange within the end's delay starts the delay anew`() {
         monitor.begin()
         _ = observe()
         _ = monitor.timerFired()
@@ -89,7 +90,7 @@ private func withThreads(
         #expect(monitor.snapshot.state == .delayingEnd)
     }
 
-    @Test func aTimerThatFiresLateFindsWhatBeganMeanwhile() {
+    @Test func `a timer that fires late finds what began meanwhile`() {
         monitor.begin()
         _ = observe()
         _ = monitor.timerFired()
@@ -102,7 +103,7 @@ private func withThreads(
         #expect(monitor.snapshot.state == .active)
     }
 
-    @Test func itIsToldOnlyInTheStatesThatListen() {
+    @Test func `it is told only in the states that listen`() {
         #expect(monitor.mustBeTold)
         monitor.begin()
         _ = observe()
@@ -123,7 +124,7 @@ private func withThreads(
         #expect(monitor.mustBeTold)
     }
 
-    @Test func exchangesOfAllThreadsAreCounted() throws {
+    @Test func `exchanges of all threads are counted`() throws {
         let (monitor, done) = (monitor, try Mailbox<Int>())
         let loop = try EventLoop()
         var finished = 0

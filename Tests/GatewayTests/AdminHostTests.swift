@@ -8,7 +8,6 @@ import Testing
 @Suite("Which hosts a request to the administrative address may name")
 struct AdminHostTests {
     @Test(
-        "loopback names and addresses, the address itself, and those named",
         arguments: [
             ("", true), ("localhost", true), ("LocalHost", true), ("a.localhost", true),
             ("127.0.0.1", true), ("127.9.9.9", true), ("::1", true), ("::ffff:127.0.0.1", true),
@@ -17,21 +16,21 @@ struct AdminHostTests {
             ("ops.example", false), ("evil.example", false), ("localhost.evil.example", false),
             ("evillocalhost", false), ("127.0.0.1.evil.example", false), ("0.0.0.0", false),
         ])
-    func hosts(host: String, isOwn: Bool) throws {
+    func `loopback, the address itself and the configured hosts may be named`(
+        host: String, isOwn: Bool
+    ) throws {
         let named = [try HostPattern("metrics.example"), try HostPattern("*.ops.example")]
         #expect(
             AdminHost.isOwn(host, port: 9090, at: IPAddress("192.0.2.7"), named: named) == isOwn)
     }
 
-    @Test("a pattern with a port is for that port")
-    func port() throws {
+    @Test func `a pattern with a port is for that port`() throws {
         let named = [try HostPattern("a.example:9090")]
         #expect(AdminHost.isOwn("a.example", port: 9090, at: nil, named: named))
         #expect(!AdminHost.isOwn("a.example", port: 80, at: nil, named: named))
     }
 
-    @Test("what only Unicode takes for the same letters is another host")
-    func notUnicode() throws {
+    @Test func `what only Unicode takes for the same letters is another host`() throws {
         let named = [try HostPattern("kiosk.example")]
         #expect(AdminHost.isOwn("KIOSK.example", port: 80, at: nil, named: named))
         #expect(!AdminHost.isOwn("\u{212A}iosk.example", port: 80, at: nil, named: named))

@@ -55,8 +55,7 @@ struct BodyStageExchangeTests {
 
     // MARK: Responses
 
-    @Test("a stage that keeps the length leaves the framing as it is")
-    func sameLength() throws {
+    @Test func `a stage that keeps the length leaves the framing as it is`() throws {
         stages.response = { [MapStage.upperCase] }
         let (client, peer) = try forward(server.request() + server.request())
         peer.send(response("hello"))
@@ -74,8 +73,7 @@ struct BodyStageExchangeTests {
         try goesOn(client)
     }
 
-    @Test("a stage that changes the length makes the response chunked, and ends that of HTTP/1.0")
-    func otherLength() throws {
+    @Test func `a stage that changes the length makes the response chunked`() throws {
         stages.response = { [MapStage.doubling] }
         let (client, peer) = try forward(server.request())
         peer.send(response("hello"))
@@ -95,8 +93,8 @@ struct BodyStageExchangeTests {
         #expect(content(old.text) == "aabbcc" && old.end == .closed)
     }
 
-    @Test("a response without content is finished: a stage may still give something out")
-    func emptyResponse() throws {
+    @Test
+    func `a response without content is finished: a stage may still give something out`() throws {
         stages.response = { [MapStage(last: "{}") { [$0] }] }
         let (client, peer) = try forward(server.request())
         peer.send(response(""))
@@ -106,8 +104,8 @@ struct BodyStageExchangeTests {
         try goesOn(client)
     }
 
-    @Test("where there can be no content no stage is asked for", arguments: ["HEAD", "GET"])
-    func noContent(method: String) throws {
+    @Test(arguments: ["HEAD", "GET"])
+    func `where there can be no content no stage is asked for`(method: String) throws {
         stages.response = { [MapStage.doubling] }
         let (client, peer) = try forward(server.request(method))
         peer.send(
@@ -120,8 +118,8 @@ struct BodyStageExchangeTests {
         try goesOn(client)
     }
 
-    @Test("content that is refused before the head was sent becomes a reply, and is not stored")
-    func refusedWhole() throws {
+    @Test
+    func `content refused before the head was sent becomes a reply, and is not stored`() throws {
         stages.response = { [JudgeStage()] }
         let (client, peer) = try forward(server.request() + server.request())
         let wire = response("bad one", fields: Self.fresh)
@@ -142,8 +140,7 @@ struct BodyStageExchangeTests {
         try goesOn(client)
     }
 
-    @Test("the head waits for the stage that holds it, and for no longer")
-    func held() throws {
+    @Test func `the head waits for the stage that holds it, and for no longer`() throws {
         stages.response = { [JudgeStage(), MapStage.upperCase] }
         let (client, peer) = try forward(server.request())
         let wire = response("good")
@@ -157,8 +154,7 @@ struct BodyStageExchangeTests {
         try goesOn(client)
     }
 
-    @Test("a server that fails while the head is held is replied for")
-    func failedWhileHeld() throws {
+    @Test func `a server that fails while the head is held is replied for`() throws {
         stages.response = { [JudgeStage()] }
         let (client, peer) = try forward(server.request())
         still.deliver(response("good", fields: Self.fresh).dropLast(), from: peer)
@@ -169,8 +165,7 @@ struct BodyStageExchangeTests {
         try goesOn(client)
     }
 
-    @Test("a client that goes away while the head is held leaves nothing behind")
-    func goneWhileHeld() throws {
+    @Test func `a client that goes away while the head is held leaves nothing behind`() throws {
         stages.response = { [JudgeStage()] }
         do {
             let (client, peer) = try forward(server.request())
@@ -186,8 +181,8 @@ struct BodyStageExchangeTests {
         #expect(stores == 0)
     }
 
-    @Test("content that is refused behind a head cuts the response off, and is not stored")
-    func refusedWithin() throws {
+    @Test
+    func `content that is refused behind a head cuts the response off, and is not stored`() throws {
         stages.response = { [LimitStage(4)] }
         let (client, peer) = try forward(server.request() + server.request())
         let wire = response("abcdef", fields: Self.fresh)
@@ -207,8 +202,7 @@ struct BodyStageExchangeTests {
         try goesOn(next)
     }
 
-    @Test("a client that reads slowly slows the server down")
-    func backpressure() throws {
+    @Test func `a client that reads slowly slows the server down`() throws {
         stages.response = { [MapStage.doubling] }
         let (client, peer) = try forward(server.request())
         let count = 32 << 20
@@ -255,8 +249,8 @@ struct BodyStageExchangeTests {
     }
 
     /// Small ones lie behind their head, larger ones in a file.
-    @Test("a hit passes the stages like any response", arguments: [10, 300_000])
-    func hit(count: Int) throws {
+    @Test(arguments: [10, 300_000])
+    func `a hit passes the stages like any response`(count: Int) throws {
         let body = String(repeating: "0123456789", count: count / 10)
         let (client, peer) = try store(body)
         #expect(stages.responses == ["200 text/x"])
@@ -283,8 +277,8 @@ struct BodyStageExchangeTests {
         #expect(still.worker.loop.buffers.outstanding <= 1)
     }
 
-    @Test("a hit that is held is refused with a reply, or sent", arguments: [10, 300_000])
-    func judgedHit(count: Int) throws {
+    @Test(arguments: [10, 300_000])
+    func `a hit that is held is refused with a reply, or sent`(count: Int) throws {
         let body = "bad" + String(repeating: "x", count: count)
         let (client, peer) = try store(body)
         stages.response = { [JudgeStage()] }
@@ -304,8 +298,8 @@ struct BodyStageExchangeTests {
         try goesOn(client)
     }
 
-    @Test("what comes from the disk passes the stages, and is refused with a reply if it is held")
-    func fromDisk() throws {
+    @Test
+    func `what comes from the disk passes the stages, and may be refused while held`() throws {
         var options = CacheStoreOptions()
         let folder = FileManager.default.temporaryDirectory.appending(path: "\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -340,8 +334,7 @@ struct BodyStageExchangeTests {
         #expect(peer.read().ranges(of: "GET ").count == 1)
     }
 
-    @Test("a hit without content asks for no stage")
-    func hitWithoutContent() throws {
+    @Test func `a hit without content asks for no stage`() throws {
         let (client, _) = try store("body")
         stages.response = { [MapStage.doubling] }
         client.send(server.request("HEAD"))

@@ -36,16 +36,16 @@ struct BodyStageTests {
         }
     }
 
-    @Test func noStagesAreNoChain() { #expect(BodyChain([]) == nil) }
+    @Test func `no stages are no chain`() { #expect(BodyChain([]) == nil) }
 
-    @Test func whatOneStageSaysTheChainSays() throws {
+    @Test func `what one stage says, the chain says`() throws {
         let plain = try #require(BodyChain([MapStage.upperCase, LimitStage()]))
         #expect(!plain.changesLength && !plain.holdsHead)
         let both = try #require(BodyChain([MapStage.upperCase, MapStage.doubling, JudgeStage()]))
         #expect(both.changesLength && both.holdsHead)
     }
 
-    @Test func contentPassesOneStageHoweverItIsCut() {
+    @Test func `content passes one stage however it is cut`() {
         for parts in splits {
             #expect(whole(run([MapStage.upperCase], parts)) == Self.text.uppercased())
             #expect(whole(run([LimitStage()], parts)) == Self.text)
@@ -57,7 +57,7 @@ struct BodyStageTests {
         #expect(whole(run([MapStage.upperCase], bytes)) == Self.text.uppercased())
     }
 
-    @Test func stagesWorkInTheirOrder() {
+    @Test func `stages work in their order`() {
         let marking = { MapStage { $0 == UInt8(ascii: "c") ? Array("<c>".utf8) : [$0] } }
         #expect(whole(run([marking(), MapStage.upperCase], ["cab"])) == "<C>AB")
         #expect(whole(run([MapStage.upperCase, marking()], ["cab"])) == "CAB")
@@ -70,29 +70,29 @@ struct BodyStageTests {
         }
     }
 
-    @Test func whatIsHeldBackComesAtTheEnd() {
+    @Test func `what is held back comes at the end`() {
         for parts in splits { #expect(run([JudgeStage()], parts) == [Self.text]) }
     }
 
-    @Test func whatIsGivenOutAtTheEndPassesTheStagesBehind() {
+    @Test func `what is given out at the end passes the stages behind`() {
         let out = run(
             [MapStage(last: "x") { [$0] }, MapStage(last: "y") { [$0, $0] }, JudgeStage()], ["ab"])
         #expect(out == ["aabbxxy"])
         #expect(run([JudgeStage(), MapStage.upperCase, JudgeStage()], ["a", "b"]) == ["AB"])
     }
 
-    @Test func whatIsDroppedIsNotGivenOn() {
+    @Test func `what is dropped is not given on`() {
         #expect(run([MapStage { _ in [] }, MapStage.doubling], ["a", "b"]) == [])
         #expect(
             whole(run([MapStage { $0 == 0x20 ? [] : [$0] }], [Self.text])) == "contentofamessage")
     }
 
-    @Test func aMessageWithoutContentIsFinishedToo() {
+    @Test func `a message without content is finished too`() {
         #expect(run([MapStage(last: "{}") { [$0] }, MapStage.upperCase], []) == ["{}"])
         #expect(run([MapStage.upperCase], []) == [])
     }
 
-    @Test func nothingFollowsOnARefusal() {
+    @Test func `nothing follows on a refusal`() {
         for limit in 0..<Self.text.count {
             let bytes = Self.text.map { String($0) }
             let out = run([MapStage.upperCase, LimitStage(limit), MapStage.doubling], bytes)

@@ -28,8 +28,7 @@ struct ClientConnectionTests {
 
     // MARK: Reading
 
-    @Test("reads a request the same wherever its bytes are cut in two")
-    func cutAnywhere() throws {
+    @Test func `reads a request the same wherever its bytes are cut in two`() throws {
         let wire = Array(
             server.request("POST", fields: "X: y\r\nContent-Length: 5\r\n", body: "hello").utf8)
         let client = try still.client()
@@ -54,8 +53,7 @@ struct ClientConnectionTests {
         #expect(still.worker.metrics.value(.clientConnectionsAccepted) == 1)
     }
 
-    @Test("reads a request that comes byte by byte")
-    func byteByByte() throws {
+    @Test func `reads a request that comes byte by byte`() throws {
         let wire = server.request(
             "POST", fields: "Transfer-Encoding: chunked\r\n",
             body: "3\r\nhel\r\n2;a=b\r\nlo\r\n0\r\nDigest: z\r\n\r\n")
@@ -72,8 +70,7 @@ struct ClientConnectionTests {
                 == "hello".map { "1\r\n\($0)\r\n" }.joined() + "0\r\nDigest: z\r\n\r\n")
     }
 
-    @Test("answers pipelined requests one after the other, in their order (RFC 9112, 9.3.2)")
-    func pipelined() throws {
+    @Test func `answers pipelined requests in their order (RFC 9112 §9.3.2)`() throws {
         let client = try still.client()
         let own = "OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n"
         client.send(server.request() + own + server.request(fields: "X: second\r\n") + own)
@@ -94,8 +91,7 @@ struct ClientConnectionTests {
         #expect(answers.map { $0.hasSuffix("two") } == [false, false, true, false])
     }
 
-    @Test("passes Expect and 100 on, and takes the content then (RFC 9110, 10.1.1)")
-    func expectContinue() throws {
+    @Test func `passes Expect and 100 on, and takes the content then (RFC 9110 §10.1.1)`() throws {
         let (client, peer) = try forward(
             server.request("PUT", fields: "Expect: 100-continue\r\nContent-Length: 5\r\n"))
         #expect(peer.text.contains("\r\nExpect: 100-continue\r\n"))
@@ -111,8 +107,7 @@ struct ClientConnectionTests {
         #expect(!client.hasEnded, "the connection can go on")
     }
 
-    @Test("sends no interim response to a client of HTTP/1.0 (RFC 9110, 15.2)")
-    func noInterimForOldClients() throws {
+    @Test func `sends no interim response to a client of HTTP/1.0 (RFC 9110 §15.2)`() throws {
         let (client, peer) = try forward(server.request(version: "1.0"))
         peer.send("HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n" + Self.ok)
         still.turn(until: "it ends") { client.hasEnded }
@@ -120,7 +115,6 @@ struct ClientConnectionTests {
     }
 
     @Test(
-        "answers a head that cannot be read in one way only, and ends",
         arguments: [
             ("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX : y\r\n\r\n", 400),
             ("GET http://a.test/ HTTP/1.1\r\n\r\n", 400),
@@ -131,7 +125,9 @@ struct ClientConnectionTests {
             ),
             ("GET /only-for-servers HTTP/1.1\r\nHost: a.test\r\n\r\n", 400),
         ])
-    func badHead(_ request: String, _ status: Int) throws {
+    func `answers a head that cannot be read in one way only, and ends`(
+        _ request: String, _ status: Int
+    ) throws {
         let client = try still.client()
         client.send(request + server.request())
         still.turn(until: "it ends") { client.hasEnded }
@@ -144,8 +140,7 @@ struct ClientConnectionTests {
         still.turn(until: "it is gone") { still.clientCounts == ClientCounts() }
     }
 
-    @Test("answers a head that ends too early")
-    func truncatedHead() throws {
+    @Test func `answers a head that ends too early`() throws {
         let client = try still.client()
         client.send("GET http://a.test/ HTTP/1.1\r\nHost")
         client.finishSending()
@@ -153,8 +148,7 @@ struct ClientConnectionTests {
         #expect(client.text.hasPrefix("HTTP/1.1 400 "))
     }
 
-    @Test("answers a client that has finished sending")
-    func halfClosed() throws {
+    @Test func `answers a client that has finished sending`() throws {
         let (client, peer) = try forward(server.request())
         client.finishSending()
         still.settle()
@@ -167,8 +161,8 @@ struct ClientConnectionTests {
 
     // MARK: Content that nobody wants
 
-    @Test("lingers when the answer comes before the request's content, so that it is read")
-    func earlyAnswer() throws {
+    @Test
+    func `lingers when the answer comes before the request's content, so that it is read`() throws {
         let (client, peer) = try forward(
             server.request("POST", fields: "Content-Length: 1000\r\n", body: "some"))
         still.await("some", at: peer)
@@ -188,8 +182,7 @@ struct ClientConnectionTests {
         still.turn(until: "it is gone") { still.clientCounts == ClientCounts() }
     }
 
-    @Test("lingers only for a time")
-    func lingerTime() throws {
+    @Test func `lingers only for a time`() throws {
         let client = try still.client()
         client.send("nonsense\r\n\r\n")
         still.turn(until: "it lingers") { still.clientConnections.first?.state == .lingering }
@@ -197,8 +190,7 @@ struct ClientConnectionTests {
         #expect(still.clientCounts == ClientCounts())
     }
 
-    @Test("lingers only for so many bytes")
-    func lingerBytes() throws {
+    @Test func `lingers only for so many bytes`() throws {
         let client = try still.client()
         client.send("nonsense\r\n\r\n")
         var sent = 0
@@ -247,8 +239,8 @@ struct ClientConnectionTests {
             connection: "close", goesOn: false),
     ]
 
-    @Test("goes on as the versions and fields of both say", arguments: rules.indices)
-    func goesOn(_ index: Int) throws {
+    @Test(arguments: rules.indices)
+    func `goes on as the versions and fields of both say`(_ index: Int) throws {
         let rule = Self.rules[index]
         let (client, peer) = try forward(
             server.request(version: rule.version, fields: rule.fields))
@@ -268,14 +260,15 @@ struct ClientConnectionTests {
     }
 
     @Test(
-        "sends no content in answer to HEAD, or with 204 and 304 (RFC 9112, 6.3)",
         arguments: [
             ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "5"),
             ("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", nil),
             ("GET", "HTTP/1.1 204 No Content\r\n\r\n", nil),
             ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "5"),
         ] as [(String, String, String?)])
-    func noContent(_ method: String, _ response: String, _ length: String?) throws {
+    func `sends no content in answer to HEAD, or with 204 and 304 (RFC 9112 §6.3)`(
+        _ method: String, _ response: String, _ length: String?
+    ) throws {
         let (client, peer) = try forward(server.request(method))
         peer.send(response)
         still.await("\r\n\r\n", at: client)
@@ -293,8 +286,7 @@ struct ClientConnectionTests {
 
     // MARK: Responses that are cut
 
-    @Test("ends without the rest of a response whose server has failed")
-    func cutLength() throws {
+    @Test func `ends without the rest of a response whose server has failed`() throws {
         let (client, peer) = try forward(server.request())
         peer.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour")
         still.await("\r\n\r\nfour", at: client)
@@ -304,8 +296,7 @@ struct ClientConnectionTests {
         #expect(still.clientCounts == ClientCounts())
     }
 
-    @Test("ends without a last chunk when a response in chunks was cut")
-    func cutChunks() throws {
+    @Test func `ends without a last chunk when a response in chunks was cut`() throws {
         let (client, peer) = try forward(server.request())
         peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n")
         still.await("4\r\nfour\r\n", at: client)
@@ -314,8 +305,7 @@ struct ClientConnectionTests {
         #expect(client.text.hasSuffix("4\r\nfour\r\n"))
     }
 
-    @Test("resets where the connection's end would be taken for the content's")
-    func cutUntilClose() throws {
+    @Test func `resets where the connection's end would be taken for the content's`() throws {
         let (client, peer) = try forward(server.request(version: "1.0"))
         peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n")
         still.await("\r\n\r\nfour", at: client)

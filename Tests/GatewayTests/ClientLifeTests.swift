@@ -23,8 +23,8 @@ struct ClientLifeTests {
 
     // MARK: Time
 
-    @Test("ends without a word when no request comes in time", arguments: [false, true])
-    func idle(_ isSecond: Bool) throws {
+    @Test(arguments: [false, true])
+    func `ends without a word when no request comes in time`(_ isSecond: Bool) throws {
         let client = try still.client()
         if isSecond {
             client.send("OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n")
@@ -39,8 +39,7 @@ struct ClientLifeTests {
         #expect(still.clientCounts == ClientCounts())
     }
 
-    @Test("says so when a request's head does not arrive in time")
-    func slowHead() throws {
+    @Test func `says so when a request's head does not arrive in time`() throws {
         let client = try still.client()
         let connection = try connection(still)
         still.submit("GET http://a.test/", from: client)
@@ -60,8 +59,7 @@ struct ClientLifeTests {
         still.turn(until: "it is gone") { still.clientCounts == ClientCounts() }
     }
 
-    @Test("says so when a request's content does not arrive in time")
-    func slowBody() throws {
+    @Test func `says so when a request's content does not arrive in time`() throws {
         let still = try StillWorker.reachingLoopback("timeouts: { body: 100ms }")
         let client = try still.client()
         client.send(server.request("POST", fields: "Content-Length: 9\r\n", body: "some"))
@@ -75,8 +73,7 @@ struct ClientLifeTests {
         #expect(still.counts(try still.origin(server)) == PoolCounts())
     }
 
-    @Test("is cut when its client does not take the response in time")
-    func slowReader() throws {
+    @Test func `is cut when its client does not take the response in time`() throws {
         let still = try StillWorker.reachingLoopback("timeouts: { body: 100ms }")
         let client = try still.client()
         client.send(server.request())
@@ -94,8 +91,7 @@ struct ClientLifeTests {
         #expect(client.text.utf8.count < 1_000_000_000)
     }
 
-    @Test("has no deadline while the server is waited for")
-    func waitsForServer() throws {
+    @Test func `has no deadline while the server is waited for`() throws {
         let client = try still.client()
         client.send(server.request())
         let peer = try still.peer(of: server)
@@ -105,8 +101,7 @@ struct ClientLifeTests {
 
     // MARK: Backpressure
 
-    @Test("has the server wait for a client that does not read, with bounded memory")
-    func backpressure() throws {
+    @Test func `has the server wait for a client that does not read, with bounded memory`() throws {
         let client = try still.client()
         client.send(server.request())
         let peer = try still.peer(of: server)
@@ -137,8 +132,7 @@ struct ClientLifeTests {
 
     // MARK: Draining
 
-    @Test("ends at once when it is asked to and nothing has arrived")
-    func drainIdle() throws {
+    @Test func `ends at once when it is asked to and nothing has arrived`() throws {
         let client = try still.client()
         still.settle()
         try connection(still).drain()
@@ -146,8 +140,8 @@ struct ClientLifeTests {
         #expect(still.clientCounts == ClientCounts())
     }
 
-    @Test("ends after the exchange under way when it is asked to", arguments: [true, false])
-    func drainBusy(_ hasArrived: Bool) throws {
+    @Test(arguments: [true, false])
+    func `ends after the exchange under way when it is asked to`(_ hasArrived: Bool) throws {
         let client = try still.client()
         let request = server.request()
         let half = request.prefix(20)
@@ -173,8 +167,8 @@ struct ClientLifeTests {
         case uploading, streaming, notReading, lingering, tunnelConnecting, tunnelling
     }
 
-    @Test("leaves nothing behind when its client resets it", arguments: Moment.allCases)
-    func reset(_ moment: Moment) throws {
+    @Test(arguments: Moment.allCases)
+    func `leaves nothing behind when its client resets it`(_ moment: Moment) throws {
         // An attempt to connect goes on without its client, for the next who asks.
         let connect = moment == .connecting ? "100ms" : "5s"
         let still = try StillWorker.reachingLoopback(
@@ -244,8 +238,8 @@ struct ClientLifeTests {
         return nil
     }
 
-    @Test("leaves nothing behind when it is cut off", arguments: [true, false])
-    func cutOff(_ hasExchange: Bool) throws {
+    @Test(arguments: [true, false])
+    func `leaves nothing behind when it is cut off`(_ hasExchange: Bool) throws {
         let client = try still.client()
         if hasExchange { still.submit(server.request(), from: client) }
         let connection = try connection(still)
@@ -255,8 +249,7 @@ struct ClientLifeTests {
         #expect(still.clientCounts == ClientCounts())
     }
 
-    @Test("uses exchange objects again, without anything of the one before")
-    func recycled() throws {
+    @Test func `uses exchange objects again, without anything of the one before`() throws {
         let client = try still.client()
         client.send(server.request("POST", fields: "Content-Length: 4\r\n", body: "some"))
         let peer = try still.peer(of: server)

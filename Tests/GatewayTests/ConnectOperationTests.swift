@@ -16,8 +16,8 @@ struct ConnectOperationTests {
     /// The operation and everything that it opened are gone from the loop.
     private func isOver(_ connect: ScriptedConnect) -> Bool { connect.operation.token == .none }
 
-    @Test("connects to a literal address without asking for it, and hands its socket over")
-    func literal() throws {
+    @Test
+    func `connects to a literal address without asking for it, and hands its socket over`() throws {
         let server = try ScriptedServer()
         let handlers = still.worker.loop.handlerCount
         let connect = ScriptedConnect(still, "127.0.0.1", server.port)
@@ -34,8 +34,7 @@ struct ConnectOperationTests {
         #expect(still.worker.metrics.value(.dnsQueries) == 0)
     }
 
-    @Test("reports a port on which nobody listens as refused")
-    func refusedPort() throws {
+    @Test func `reports a port on which nobody listens as refused`() throws {
         let nobody = try ScriptedServer(listens: false)
         let connect = ScriptedConnect(still, "127.0.0.1", nobody.port)
         still.turn(until: "it fails") { !connect.outcomes.isEmpty }
@@ -48,17 +47,17 @@ struct ConnectOperationTests {
         #expect(isOver(connect))
     }
 
-    @Test("sends nothing to a network that the rules deny")
-    func deniedNetwork() throws {
+    @Test func `sends nothing to a network that the rules deny`() throws {
         let still = try StillWorker("access: { destinations: { deny: [127.0.0.0/8] } }")
         try refuses(still, .access(.destinationRefused))
     }
 
-    @Test("sends nothing to this host, which the rules must allow in words")
-    func loopback() throws { try refuses(try StillWorker(), .access(.destinationRefused)) }
+    @Test func `sends nothing to this host, which the rules must allow in words`() throws {
+        try refuses(try StillWorker(), .access(.destinationRefused))
+    }
 
-    @Test("sends nothing to one of the gateway's own listeners, be its network allowed")
-    func ownListener() throws {
+    @Test
+    func `sends nothing to one of the gateway's own listeners, be its network allowed`() throws {
         let server = try ScriptedServer()
         still.worker.shared.engine.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
         try refuses(still, .access(.ownListenerRefused), server)
@@ -77,8 +76,8 @@ struct ConnectOperationTests {
         #expect(isOver(connect))
     }
 
-    @Test("judges nothing when no rules are given, as for a reverse listener's upstream")
-    func unjudged() throws {
+    @Test
+    func `judges nothing when no rules are given, as for a reverse listener's upstream`() throws {
         let server = try ScriptedServer()
         still.worker.shared.engine.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
         let connect = ScriptedConnect(still, "127.0.0.1", server.port)
@@ -88,8 +87,7 @@ struct ConnectOperationTests {
 
     // MARK: Several addresses (RFC 8305)
 
-    @Test("goes on to the next address at once when one fails")
-    func secondAddress() throws {
+    @Test func `goes on to the next address at once when one fails`() throws {
         let server = try ScriptedServer()
         let connect = ScriptedConnect(still, "name.test", server.port)
         try connect.resolve(["127.0.0.2", "127.0.0.1"])
@@ -98,8 +96,7 @@ struct ConnectOperationTests {
         #expect(openConnections(toPort: server.port) == 1)
     }
 
-    @Test("leaves out addresses that the rules refuse, and tries the others")
-    func someAreRefused() throws {
+    @Test func `leaves out addresses that the rules refuse, and tries the others`() throws {
         let still = try StillWorker(
             "access: { destinations: { allow: [127.0.0.1], deny: [127.0.0.2] } }")
         let server = try ScriptedServer("0.0.0.0:0")
@@ -112,8 +109,7 @@ struct ConnectOperationTests {
         #expect(server.accept() == nil, "nothing went to the others")
     }
 
-    @Test("reports the last address's refusal when all addresses refuse")
-    func allFail() throws {
+    @Test func `reports the last address's refusal when all addresses refuse`() throws {
         let nobody = try ScriptedServer(listens: false)
         let connect = ScriptedConnect(still, "name.test", nobody.port)
         try connect.resolve(["127.0.0.2", "127.0.0.3", "127.0.0.1"])
@@ -122,8 +118,7 @@ struct ConnectOperationTests {
         #expect(openConnections(toPort: nobody.port) == 0)
     }
 
-    @Test("waits for the rest of an answer when all addresses so far have failed")
-    func restOfTheAnswer() throws {
+    @Test func `waits for the rest of an answer when all addresses so far have failed`() throws {
         let server = try ScriptedServer()
         let connect = ScriptedConnect(still, "name.test", server.port)
         try connect.resolve(["127.0.0.2"], isComplete: false)
@@ -134,8 +129,7 @@ struct ConnectOperationTests {
         #expect(connect.endpoints == [server.endpoint])
     }
 
-    @Test("takes the rest of an answer that comes before its first part")
-    func outOfOrder() throws {
+    @Test func `takes the rest of an answer that comes before its first part`() throws {
         let server = try ScriptedServer()
         let connect = ScriptedConnect(still, "name.test", server.port)
         try connect.resolveMore(["127.0.0.1"])
@@ -145,8 +139,7 @@ struct ConnectOperationTests {
         #expect(connect.outcomes.count == 1)
     }
 
-    @Test("ignores answers that come after it has ended")
-    func lateAnswers() throws {
+    @Test func `ignores answers that come after it has ended`() throws {
         let server = try ScriptedServer()
         let connect = ScriptedConnect(still, "name.test", server.port)
         try connect.resolve(["127.0.0.1"], isComplete: false)
@@ -158,8 +151,7 @@ struct ConnectOperationTests {
         #expect(openConnections(toPort: server.port) == 1)
     }
 
-    @Test("tries the next address beside one that does not answer, and closes the slower one")
-    func besideOneThatHangs() throws {
+    @Test func `tries the next address beside a silent one, and closes the slower one`() throws {
         let silent = try SilentServer()
         let server = try ScriptedServer("127.0.0.2:\(silent.server.port)")
         let connect = ScriptedConnect(still, "name.test", server.port)
@@ -170,8 +162,7 @@ struct ConnectOperationTests {
         #expect(openConnections(toPort: server.port) == silent.filling + 1)
     }
 
-    @Test("fails when the name has no address, with what the lookup said")
-    func noAddress() throws {
+    @Test func `fails when the name has no address, with what the lookup said`() throws {
         let connect = ScriptedConnect(still, "name.test", 80)
         connect.operation.resolved(.failed(.nxdomain))
         #expect(connect.failures == [.name(.nxdomain)])
@@ -180,8 +171,7 @@ struct ConnectOperationTests {
 
     // MARK: Time
 
-    @Test("gives up when its time is over, and closes what it tried")
-    func deadline() throws {
+    @Test func `gives up when its time is over, and closes what it tried`() throws {
         let silent = try SilentServer()
         let connect = ScriptedConnect(
             still, "name.test", silent.server.port, timeoutMilliseconds: 0)
@@ -199,8 +189,7 @@ struct ConnectOperationTests {
         #expect(isOver(connect))
     }
 
-    @Test("gives up when the answer to its question does not come in time")
-    func lookupDeadline() throws {
+    @Test func `gives up when the answer to its question does not come in time`() throws {
         let connect = ScriptedConnect(still, "name.test", 80, timeoutMilliseconds: 0)
         connect.operation.deadlineReached()
         #expect(connect.failures == [.server(.connectTimeout)])
@@ -210,8 +199,8 @@ struct ConnectOperationTests {
 
     enum Moment: CaseIterable { case started, resolving, racing, connected, betweenAddresses }
 
-    @Test("tells nobody and keeps no descriptor when it is cancelled", arguments: Moment.allCases)
-    func cancelled(_ moment: Moment) throws {
+    @Test(arguments: Moment.allCases)
+    func `tells nobody and keeps no descriptor when it is cancelled`(_ moment: Moment) throws {
         let server = try ScriptedServer()
         let handlers = still.worker.loop.handlerCount
         let isLiteral = moment == .started

@@ -24,8 +24,9 @@ extension ErrorReply {
     }
 }
 
-@Suite struct ErrorReplyTests {
-    @Test func theTextReplySaysStatusReasonExplanationAndExchange() {
+@Suite("Replies to what went wrong")
+struct ErrorReplyTests {
+    @Test func `the text reply says status, reason, explanation and exchange`() {
         let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", asJSON: false)
         #expect("\(reply.contentType)" == "text/plain; charset=utf-8")
         #expect(
@@ -37,7 +38,7 @@ extension ErrorReply {
                 """)
     }
 
-    @Test func theJSONReplySaysTheSame() {
+    @Test func `the JSON reply says the same`() {
         let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", asJSON: true)
         #expect("\(reply.contentType)" == "application/json")
         #expect(
@@ -72,13 +73,14 @@ extension ErrorReply {
                     + #"handshake_failure (40)""#
             ),
         ] as [(ExchangeFault, String)])
-    func theProxyStatusHasTheParametersOfItsErrorType(fault: ExchangeFault, expected: String) {
+    func `Proxy-Status has the parameters of its error type`(fault: ExchangeFault, expected: String)
+    {
         for asJSON in [false, true] {
             #expect(ErrorReply(fault, id: "1", asJSON: asJSON).status == expected)
         }
     }
 
-    @Test func everyProxyStatusIsAStructuredField() throws {
+    @Test func `every Proxy-Status is a structured field`() throws {
         for fault in EveryFault.all {
             let reply = ErrorReply(fault, id: "1", asJSON: false)
             let item = try reply.member()
@@ -95,7 +97,7 @@ extension ErrorReply {
         }
     }
 
-    @Test func everyJSONBodyIsJSONWithTheSameParts() throws {
+    @Test func `every JSON body is JSON with the same parts`() throws {
         struct Body: Decodable, Equatable {
             var status: UInt16
             var reason: String
@@ -114,7 +116,7 @@ extension ErrorReply {
         }
     }
 
-    @Test func everyTextBodyHasThreeLines() {
+    @Test func `every text body has three lines`() {
         for fault in EveryFault.all {
             let lines = ErrorReply(fault, id: "a-b", asJSON: false).text.split(
                 separator: "\n", omittingEmptySubsequences: false)
@@ -126,7 +128,7 @@ extension ErrorReply {
         }
     }
 
-    @Test func detailsOutsideASCIIBecomeSpaces() throws {
+    @Test func `details outside ASCII become spaces`() throws {
         let fault = ExchangeFault.tlsFailed(.protocolViolation("é\u{7F}\u{1}\n\"\\x"))
         let reply = ErrorReply(fault, id: "1", asJSON: false)
         guard case .string(let details) = try reply.member().rfc9651Parameters["details"] else {
@@ -140,7 +142,7 @@ extension ErrorReply {
         #expect(reply.text.contains("é"))
     }
 
-    @Test func longDetailsAreCutAndStillAField() throws {
+    @Test func `long details are cut, and the field is still one`() throws {
         for filler in ["x", "\"", "\\", "é", "𝄞"] {
             let text = String(repeating: filler, count: 2000)
             let fault = ExchangeFault.tlsFailed(.protocolViolation(text))
@@ -153,7 +155,7 @@ extension ErrorReply {
         }
     }
 
-    @Test func aLongAlertNameIsCut() throws {
+    @Test func `a long alert name is cut`() throws {
         let name = String(repeating: "n", count: 65)
         let fault = ExchangeFault.tlsFailed(.alertReceived(code: 255, name: name))
         let item = try ErrorReply(fault, id: "1", asJSON: false).member()
@@ -168,7 +170,7 @@ extension ErrorReply {
             ("\u{8}\u{B}\u{1F}", #""\u0008\u000b\u001f""#), ("\u{7F}", "\"\u{7F}\""),
             ("é𝄞", #""é𝄞""#), ("e\u{301}", "\"e\u{301}\""), ("\r\n", #""\r\n""#),
         ])
-    func aJSONStringIsEscaped(text: String, expected: String) throws {
+    func `a JSON string is escaped`(text: String, expected: String) throws {
         let json = ErrorReply.json(text)
         #expect(json.utf8.elementsEqual(expected.utf8))
         let decoded = try JSONDecoder().decode([String].self, from: Data("[\(json)]".utf8))

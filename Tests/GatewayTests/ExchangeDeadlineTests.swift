@@ -12,8 +12,8 @@ struct ExchangeDeadlineTests {
         "GET http://\(host)/ HTTP/1.1\r\nHost: \(host)\r\n\r\n"
     }
 
-    @Test("that ends it does nothing to the pipelined request that takes over its object")
-    func pipelined() throws {
+    @Test
+    func `that ends it does nothing to the pipelined request that takes over its object`() throws {
         let still = try StillWorker()
         let (client, far) = try still.connect()
         defer { close(far) }

@@ -106,8 +106,9 @@ enum EveryFault {
         + tlsErrors.map { .tlsFailed($0) }
 }
 
-@Suite struct ExchangeFaultTests {
-    @Test func aRefusedDestinationIsToldWhichListDecides() {
+@Suite("Faults of an exchange")
+struct ExchangeFaultTests {
+    @Test func `a refused destination is told which list decides`() {
         for refusal in DestinationRefusal.allCases {
             let text = ExchangeFault.destinationRefused(refusal).explanation
             let isDenied = refusal == .deniedHost || refusal == .deniedNetwork
@@ -117,7 +118,7 @@ enum EveryFault {
         }
     }
 
-    @Test func everyStatusIsAnErrorThatHTTPKnows() {
+    @Test func `every status is an error that HTTP knows`() {
         let known: Set<UInt16> = [
             400, 403, 405, 408, 413, 414, 417, 421, 431, 501, 502, 503, 504, 505, 508,
         ]
@@ -210,7 +211,7 @@ enum EveryFault {
             (.clientTimeout, 504, "client-timeout", "connection_write_timeout"),
             (.connectionsFull, 408, "connections-full", "http_request_error"),
         ] as [(ExchangeFault, UInt16, String, String)])
-    func aFaultHasItsStatusReasonAndErrorType(
+    func `a fault has its status, reason and error type`(
         fault: ExchangeFault, status: UInt16, reason: String, errorType: String
     ) {
         #expect(fault.status == status)
@@ -218,11 +219,11 @@ enum EveryFault {
         #expect(fault.reason.entry.errorType.rawValue == errorType)
     }
 
-    @Test func everyResponseAtFaultIsABadGateway() {
+    @Test func `every response at fault is a bad gateway`() {
         for error in WireError.allCases { #expect(ExchangeFault.response(error).status == 502) }
     }
 
-    @Test func everyExplanationIsOneSentenceOnOneLine() {
+    @Test func `every explanation is one sentence on one line`() {
         for fault in EveryFault.all {
             let text = fault.explanation
             #expect(!text.isEmpty)
@@ -232,7 +233,7 @@ enum EveryFault {
         }
     }
 
-    @Test func faultsWithPartsSayThem() {
+    @Test func `faults with parts say them`() {
         #expect(ExchangeFault.connectPortRefused(25).explanation.contains("25"))
         #expect(ExchangeFault.destinationRefused(.metadata).explanation.contains("metadata"))
         #expect(ExchangeFault.nameNotResolved(.nxdomain).explanation.contains("not exist"))
@@ -249,12 +250,12 @@ enum EveryFault {
 
     // MARK: Consequences
 
-    @Test func onlyExhaustedDescriptorsEndTheClientsConnection() {
+    @Test func `only exhausted descriptors end the client's connection`() {
         let ending = EveryFault.oneOfEach.filter(\.leavesNoRoom).map(\.reason.token)
         #expect(ending == ["descriptors-exhausted"])
     }
 
-    @Test func whatShowsThatAHostCannotBeReached() {
+    @Test func `only faults on the way to a host show that it cannot be reached`() {
         let levels = EveryFault.oneOfEach.filter(\.showsAnUnreachableHost).map(\.reason.token)
         #expect(
             levels == [
@@ -271,7 +272,7 @@ enum EveryFault {
         #expect(ours == [.overloaded, .clientLimit, .zoneLimit, .cancelled])
     }
 
-    @Test func aServerThatIsNotTrustedHasAnswered() {
+    @Test func `a server that is not trusted has answered`() {
         for error in EveryFault.tlsErrors {
             let hasAnswered = ExchangeFault.tlsFailed(error).reachabilityEvidence
             let isTrust = if case .trust = error { true } else { false }
@@ -284,11 +285,11 @@ enum EveryFault {
             (80, "[443, 80]; some clients use CONNECT for http:// URLs too"),
             (8443, "add it to access.connectPorts, as in [443, 8443]"),
         ] as [(UInt16, String)])
-    func aRefusedPortOfCONNECTNamesTheKeyToSet(port: UInt16, text: String) {
+    func `a refused port of CONNECT names the key to set`(port: UInt16, text: String) {
         #expect(ExchangeFault.connectPortRefused(port).explanation.contains(text))
     }
 
-    @Test func aRefusedDestinationSaysWhatOpensIt() {
+    @Test func `a refused destination says what opens it`() {
         let byName = ExchangeFault.destinationRefused(.privateNetwork).explanation
         #expect(byName.contains("add its host name, address or network"))
         for refusal in [DestinationRefusal.loopback, .linkLocal, .metadata] {

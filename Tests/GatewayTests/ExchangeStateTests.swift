@@ -103,7 +103,7 @@ struct ExchangeStateTests {
         return "| state | event → next state |\n|---|---|\n" + rows.joined()
     }
 
-    @Test func thePageShowsTheTransitionsOfTheCode() throws {
+    @Test func `the page shows the transitions of the code`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let page = tests.deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Sources/Gateway/Gateway.docc/Phases.md")
@@ -112,7 +112,7 @@ struct ExchangeStateTests {
         #expect(isThere, "the table should be:\n\(Self.page)")
     }
 
-    @Test func everyStateCanBeReachedFromTheEnd() {
+    @Test func `every state can be reached from the end`() {
         var reached: Set<String> = ["ended"]
         var last: Set<String> = []
         while reached != last {
@@ -124,13 +124,13 @@ struct ExchangeStateTests {
         #expect(reached == Set(Self.stateNames))
     }
 
-    @Test func everyStateButTheEndLeadsToTheEndWhenTheClientGoes() {
+    @Test func `every state but the end leads to the end when the client goes`() {
         for state in Self.stateNames {
             #expect(Self.successors[state]?["clientGone"] == ["ended"])
         }
     }
 
-    @Test func whatIsIllegalChangesNothing() {
+    @Test func `what is illegal changes nothing`() {
         Table.each { state, event, next, reaction in
             guard !reaction.isLegal else { return }
             #expect(next.name == state.name && next.content == state.content)
@@ -142,14 +142,14 @@ struct ExchangeStateTests {
     }
 
     /// Trust is judged before there is a connection: nothing else brings one.
-    @Test func onlyAConnectionThatWasWaitedForCarriesARequest() {
+    @Test func `only a connection that was waited for carries a request`() {
         Table.each { state, event, next, reaction in
             guard reaction.isLegal, state.upstream == nil, next.upstream != nil else { return }
             #expect(state.name == "connecting" && event.name == "connected")
         }
     }
 
-    @Test func aConnectionIsLetGoOfOrHandedOnWhenItsStateIsLeft() {
+    @Test func `a connection is let go of or handed on when its state is left`() {
         Table.each { state, event, next, reaction in
             guard reaction.isLegal, let upstream = state.upstream else { return }
             guard next.upstream == nil else { return #expect(reaction.released == nil) }
@@ -159,7 +159,7 @@ struct ExchangeStateTests {
         }
     }
 
-    @Test func aWaitThatEndsWithoutAConnectionIsGivenUp() {
+    @Test func `a wait that ends without a connection is given up`() {
         Table.each { state, event, next, reaction in
             guard reaction.isLegal, next.name != state.name else { return }
             let (isWait, isOpening) = (state.name == "connecting", state.name == "opening")
@@ -173,7 +173,7 @@ struct ExchangeStateTests {
         }
     }
 
-    @Test func theEndIsSaidWhenItIsReachedAndOnlyThen() {
+    @Test func `the end is said when it is reached and only then`() {
         Table.each { state, _, next, reaction in
             guard reaction.isLegal else { return }
             #expect(reaction.ends == (state.name != "ended" && next.name == "ended"))
@@ -181,7 +181,7 @@ struct ExchangeStateTests {
     }
 
     /// A head that the client has seen something of is never followed by another one.
-    @Test func afterAHeadThereIsNoReplyUnlessItWasTakenBack() {
+    @Test func `after a head there is no reply unless it was taken back`() {
         Table.each { state, event, _, reaction in
             guard state.headIsSent, reaction.isLegal else { return }
             var isWithdrawn = false
@@ -193,7 +193,7 @@ struct ExchangeStateTests {
         }
     }
 
-    @Test func nobodyIsRepliedToInTheBackground() {
+    @Test func `nobody is replied to in the background`() {
         Table.each { state, _, _, reaction in
             guard !state.hasClient, state.name != "ended", reaction.isLegal else { return }
             #expect(reaction.next != .reply && reaction.next != .complete)
@@ -201,7 +201,7 @@ struct ExchangeStateTests {
     }
 
     /// What the server has confirmed is of no further use there: the exchange is over.
-    @Test func aResponseThatIsCompleteIsTheEndInTheBackground() {
+    @Test func `a response that is complete is the end in the background`() {
         Table.each { state, event, next, reaction in
             guard !state.hasClient, event.name == "responseEnded", reaction.isLegal else { return }
             if case .forwardAgain = reaction.next { return }
@@ -209,7 +209,7 @@ struct ExchangeStateTests {
         }
     }
 
-    @Test func onlyWhatThePolicyAllowsIsSentAgain() {
+    @Test func `only what the policy allows is sent again`() {
         Table.each { state, _, next, reaction in
             guard case .forwardAgain(let reason) = reaction.next else { return }
             #expect(state.content.isAvailable)
@@ -219,7 +219,7 @@ struct ExchangeStateTests {
         }
     }
 
-    @Test func contentGoesWhereTheStateSays() {
+    @Test func `content goes where the state says`() {
         var seen: [String: Set<String>] = [:]
         Table.each { state, event, _, reaction in
             guard event.name == "content" else { return }
@@ -231,7 +231,7 @@ struct ExchangeStateTests {
         #expect(seen["dropContent"] == ["serving", "finishing", "opening", "tunnelling"])
     }
 
-    @Test func contentThatWasSentIsNotThoughtUntouched() {
+    @Test func `content that was sent is not thought untouched`() {
         Table.each { state, event, next, reaction in
             guard reaction.next == .sendContent else { return }
             #expect(next.content == .partlySent)

@@ -44,8 +44,8 @@ struct ForwardedFieldsTests {
         "Forwarded: for=1.1.1.1;host=evil",
     ]
 
-    @Test("set: the gateway's own, whoever asks", arguments: ["192.0.2.7", "10.1.2.3"])
-    func set(peer: String) {
+    @Test(arguments: ["192.0.2.7", "10.1.2.3"])
+    func `set writes the gateway's own, whoever asks`(peer: String) {
         #expect(
             written(.set, peer, spoofed) == [
                 "X-Forwarded-For: \(peer)", "X-Forwarded-Host: a.example:8080",
@@ -54,13 +54,11 @@ struct ForwardedFieldsTests {
             ])
     }
 
-    @Test("append: an untrusted client's are replaced")
-    func untrusted() {
+    @Test func `append replaces an untrusted client's`() {
         #expect(written(.append, "192.0.2.7", spoofed) == written(.set, "192.0.2.7", []))
     }
 
-    @Test("append: a trusted proxy's are kept and added to")
-    func trusted() {
+    @Test func `append keeps a trusted proxy's and adds to them`() {
         let lines = [
             "X-Forwarded-For: 1.1.1.1, 2.2.2.2", "X-Forwarded-For: 3.3.3.3",
             "X-Forwarded-Host: public.example", "X-Forwarded-Proto: https",
@@ -76,8 +74,7 @@ struct ForwardedFieldsTests {
         #expect(written(.append, "10.1.2.3", []) == written(.set, "10.1.2.3", []))
     }
 
-    @Test("IPv6 is in brackets and quoted (RFC 7239 §6); a mapped address is IPv4")
-    func families() {
+    @Test func `IPv6 is in brackets and quoted (RFC 7239 §6); a mapped address is IPv4`() {
         #expect(
             written(.set, "2001:db8::7", [], host: "[::1]:8081") == [
                 "X-Forwarded-For: 2001:db8::7", "X-Forwarded-Host: [::1]:8081",
@@ -87,8 +84,7 @@ struct ForwardedFieldsTests {
         #expect(written(.set, "::ffff:192.0.2.7", []) == written(.set, "192.0.2.7", []))
     }
 
-    @Test("none: nothing; without Host: no host")
-    func others() {
+    @Test func `none writes nothing, and without Host there is no host`() {
         #expect(written(.none, "192.0.2.7", spoofed) == [])
         #expect(
             written(.set, "192.0.2.7", [], start: "GET / HTTP/1.0", host: nil) == [
@@ -98,7 +94,6 @@ struct ForwardedFieldsTests {
     }
 
     @Test(
-        "what the key does not tell keeps out of the cache",
         arguments: [
             ("192.0.2.7", "X-Forwarded-Proto: https", true),
             ("192.0.2.7", "X-Forwarded-Host: evil", true),
@@ -107,7 +102,9 @@ struct ForwardedFieldsTests {
             ("10.1.2.3", "X-Forwarded-Proto: https", false),
             ("10.1.2.3", "Forwarded: host=evil", true),
         ])
-    func cache(peer: String, line: String, keepsOut: Bool) {
+    func `what the key does not tell keeps out of the cache`(
+        peer: String, line: String, keepsOut: Bool
+    ) {
         let (head, _) = parsed(["GET /x HTTP/1.1", "Host: a", line])
         #expect(fields(.append, peer).keepsOutOfCache(head) == keepsOut)
         #expect(!fields(.set, peer).keepsOutOfCache(head))
@@ -115,8 +112,7 @@ struct ForwardedFieldsTests {
         #expect(fields(.set, peer).keepsOutOfCache(conflict))
     }
 
-    @Test("the fields spelled with _ end here")
-    func aliases() {
+    @Test func `the fields spelled with _ end here`() {
         let (parsedHead, bytes) = parsed([
             "GET /x HTTP/1.1", "Host: a", "X_Forwarded_For: 1", "x-forwarded_proto: 2",
             "X_FORWARDED_HOST: 3", "X_Forwarded_Fox: 4", "X-Forwarded-Port: 5",

@@ -15,7 +15,8 @@ private final class Connection: IdleOrdered {
     }
 }
 
-@Suite struct IdleOrderTests {
+@Suite("The order of idle connections")
+struct IdleOrderTests {
     private func filled(_ count: Int) -> (IdleOrder<Connection>, [Connection]) {
         var order = IdleOrder<Connection>()
         let connections = (0..<count).map { _ in Connection() }
@@ -25,12 +26,12 @@ private final class Connection: IdleOrdered {
         return (order, connections)
     }
 
-    @Test func withoutConnectionsThereIsNone() {
+    @Test func `without connections none is the longest idle`() {
         var order = IdleOrder<Connection>()
         #expect(order.longestIdle() == nil)
     }
 
-    @Test func theOneThatIsIdleTheLongestComesFirst() {
+    @Test func `the one that has been idle the longest comes first`() {
         var (order, connections) = filled(3)
         for connection in connections {
             #expect(order.longestIdle() === connection)
@@ -41,7 +42,7 @@ private final class Connection: IdleOrdered {
         #expect(order.longestIdle() == nil)
     }
 
-    @Test func oneThatWasUsedSinceIsLaterInTheOrder() {
+    @Test func `one that was used since is later in the order`() {
         var (order, connections) = filled(3)
         order.becameIdle(connections[0], at: 10)
         #expect(order.longestIdle() === connections[1])
@@ -50,7 +51,7 @@ private final class Connection: IdleOrdered {
         #expect(order.longestIdle() === connections[0])
     }
 
-    @Test func oneInUseIsNoneUntilItIsIdleAgain() {
+    @Test func `one in use is left out until it is idle again`() {
         var (order, connections) = filled(2)
         connections[0].isIdle = false
         #expect(order.longestIdle() === connections[1])
@@ -61,7 +62,7 @@ private final class Connection: IdleOrdered {
         #expect(order.longestIdle() === connections[0])
     }
 
-    @Test func closedConnectionsAreLetGo() {
+    @Test func `closed connections are let go`() {
         var order = IdleOrder<Connection>()
         let kept = Connection()
         order.becameIdle(kept, at: 0)

@@ -52,8 +52,8 @@ extension [ListenerSocket] {
     fileprivate subscript(name: String) -> ListenerSocket? { first { $0.name == name } }
 }
 
-@Suite(.serialized) struct ListenerSocketsTests {
-    @Test func everyWorkerGetsASocketOnTheSamePort() throws {
+@Suite("The sockets of listeners", .serialized) struct ListenerSocketsTests {
+    @Test func `every worker gets a socket on the same port`() throws {
         let opened = Opened(workers: 3)
         let perWorker = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
         #expect(perWorker.count == 3)
@@ -70,7 +70,7 @@ extension [ListenerSocket] {
         #expect(perWorker[0]["proxy"]?.endpoint != perWorker[0]["other"]?.endpoint)
     }
 
-    @Test func theAdministrationIsTheFirstWorkersAlone() throws {
+    @Test func `the administration is the first worker's alone`() throws {
         let opened = Opened(workers: 3)
         let perWorker = try opened.open(try configuration([("proxy", 0)]))
         #expect(perWorker.map { $0["admin"] != nil } == [true, false, false])
@@ -80,7 +80,7 @@ extension [ListenerSocket] {
         }
     }
 
-    @Test func rolesNamesAndIndexesAreTheConfigurations() throws {
+    @Test func `roles, names and indexes are the configuration's`() throws {
         let routes = RouteLabels()
         let sockets = ListenerSockets(workers: 1, routes: routes)
         var asked = try configuration([("proxy", 0), ("payments", 0)])
@@ -100,7 +100,7 @@ extension [ListenerSocket] {
         }
     }
 
-    @Test func aReloadKeepsThePortsThatTheSystemChose() throws {
+    @Test func `a reload keeps the ports that the system chose`() throws {
         let opened = Opened()
         let asked = try configuration([("proxy", 0), ("other", 0)])
         let first = try opened.open(asked)
@@ -115,7 +115,7 @@ extension [ListenerSocket] {
         }
     }
 
-    @Test func aReloadOpensOnlyWhatIsNew() throws {
+    @Test func `a reload opens only what is new`() throws {
         let opened = Opened()
         let first = try opened.open(try configuration([("proxy", 0)]))
         let next = try opened.open(try configuration([("added", 0), ("proxy", 0)]))
@@ -127,7 +127,7 @@ extension [ListenerSocket] {
         }
     }
 
-    @Test func aListenerThatIsRenamedKeepsItsSocketsWhenItsPortIsWritten() throws {
+    @Test func `a listener that is renamed keeps its sockets when its port is written`() throws {
         let opened = Opened()
         let chosen = try opened.open(try configuration([("proxy", 0)]))
         let port = try #require(chosen[0]["proxy"]).endpoint.port
@@ -139,7 +139,7 @@ extension [ListenerSocket] {
         #expect(renamed.allSatisfy { $0["clients"]?.descriptor == -1 })
     }
 
-    @Test func aListenerThatLeftIsOpenedAnewWhenItReturns() throws {
+    @Test func `a listener that left is opened anew when it returns`() throws {
         let opened = Opened()
         let first = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
         _ = try opened.open(try configuration([("proxy", 0)]))
@@ -150,7 +150,7 @@ extension [ListenerSocket] {
         #expect(back.allSatisfy { $0["proxy"]?.descriptor == -1 })
     }
 
-    @Test func theAddressOfTheAdministrationBecomesAListenersOnAllWorkers() throws {
+    @Test func `the administration's address becomes a listener's on all workers`() throws {
         let opened = Opened(workers: 3)
         let first = try opened.open(try configuration([("proxy", 0)]))
         let port = try #require(first[0]["admin"]).endpoint.port
@@ -168,7 +168,7 @@ extension [ListenerSocket] {
     }
 
     @Test(arguments: [1, 2])
-    func aListenerNamedLikeTheAdministrationIsNotTakenForIt(workers: Int) throws {
+    func `a listener named like the administration is not taken for it`(workers: Int) throws {
         let opened = Opened(workers: workers)
         let asked = try configuration([("admin", 0)])
         let first = try opened.open(asked)
@@ -177,7 +177,7 @@ extension [ListenerSocket] {
         #expect(Set(again[0].map(\.endpoint)).count == 2)
     }
 
-    @Test func anAddressInUseIsAnErrorAndLeavesNothingOpen() throws {
+    @Test func `an address in use is an error and leaves nothing open`() throws {
         let held = try Sockets.listen(
             on: Endpoint(address: try #require(IPAddress(host)), port: 0))
         defer { Descriptors.close(held) }
@@ -210,7 +210,7 @@ extension [ListenerSocket] {
         #expect(again[0]["proxy"]?.endpoint == first[0]["proxy"]?.endpoint)
     }
 
-    @Test func theAdministrationsAddressInUseLeavesNothingOpenEither() throws {
+    @Test func `the administration's address in use leaves nothing open either`() throws {
         let held = try Sockets.listen(
             on: Endpoint(address: try #require(IPAddress(host)), port: 0))
         defer { Descriptors.close(held) }

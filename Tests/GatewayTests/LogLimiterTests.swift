@@ -14,8 +14,7 @@ struct LogLimiterTests {
         (0..<count).count { _ in limiter.admits(cause, level: .info, now: now) }
     }
 
-    @Test("a few of the same per second are written and the others counted")
-    func burst() {
+    @Test func `a few of the same per second are written and the others counted`() {
         var limiter = LogLimiter()
         #expect(admitted(1000, &limiter, cause, at: 10_000) == LogLimiter.burst)
         #expect(limiter.ended(at: 10_999) == [])
@@ -28,8 +27,7 @@ struct LogLimiterTests {
         #expect(admitted(1000, &limiter, cause, at: 11_000) == LogLimiter.burst)
     }
 
-    @Test("what never exceeds the limit is never counted")
-    func sparse() {
+    @Test func `what never exceeds the limit is never counted`() {
         var limiter = LogLimiter()
         for second in Int64(0)..<100 {
             #expect(admitted(3, &limiter, cause, at: second * 1000) == 3)
@@ -40,21 +38,21 @@ struct LogLimiterTests {
     }
 
     @Test(
-        "messages that differ in text, reason or subject are not the same",
         arguments: [
             LogLimiter.Cause(message: "server refused", reason: "loop-detected"),
             LogLimiter.Cause(message: "request not served", reason: "tunnel-refused"),
             LogLimiter.Cause(
                 message: "request not served", reason: "loop-detected", subject: "api"),
         ])
-    func apart(other: LogLimiter.Cause) {
+    func `messages that differ in text, reason or subject are not the same`(other: LogLimiter.Cause)
+    {
         var limiter = LogLimiter()
         #expect(admitted(100, &limiter, cause, at: 0) == LogLimiter.burst)
         #expect(admitted(100, &limiter, other, at: 0) == LogLimiter.burst)
     }
 
-    @Test("with too many causes further ones of a message share a limit, and memory is bounded")
-    func bounded() {
+    @Test
+    func `with too many causes further ones of a message share a limit, and memory is bounded`() {
         var limiter = LogLimiter()
         var written = 0
         for number in 0..<100_000 {
@@ -68,8 +66,7 @@ struct LogLimiterTests {
         #expect(counted.first?.count == UInt64(100_000 - written))
     }
 
-    @Test("windows end each at its own time")
-    func windows() {
+    @Test func `windows end each at its own time`() {
         var limiter = LogLimiter()
         let later = LogLimiter.Cause(message: "server refused")
         #expect(admitted(10, &limiter, cause, at: 0) == LogLimiter.burst)

@@ -17,8 +17,7 @@ struct OperationalLogTests {
         return String(decoding: lines, as: UTF8.self)
     }
 
-    @Test("a line has time, level, message, and the values in the order of their names")
-    func oneLine() {
+    @Test func `a line has time, level, message, and the values in the order of their names`() {
         #expect(
             line("server refused", ["reason": "tls-not-tls", "host": "[::1]:443", "a": ""])
                 == "2026-11-21T04:40:13.123Z warning server refused a=\"\" host=[::1]:443 "
@@ -26,24 +25,23 @@ struct OperationalLogTests {
     }
 
     @Test(
-        "whatever a value holds, it stays between its quotation marks on its line",
         arguments: [
             ("two words", #""two words""#), ("a\nb", #""a\nb""#), ("a=\"b\"", #""a=\"b\"""#),
             ("\u{1b}[2J", #""\u001b[2J""#), ("é", "\"é\""),
         ])
-    func values(value: String, written: String) {
+    func `whatever a value holds, it stays between its quotation marks on its line`(
+        value: String, written: String
+    ) {
         #expect(line("m", ["k": "\(value)"]).hasSuffix(" m k=\(written)\n"))
     }
 
-    @Test("a line that is too long is cut and still ends")
-    func long() {
+    @Test func `a line that is too long is cut and still ends`() {
         let text = line("m", ["k": "\(String(repeating: "x", count: 100_000))"])
         #expect(text.utf8.count <= LogLine.maximumBytes + 1)
         #expect(text.hasSuffix("\n"))
     }
 
-    @Test("a thousand of the same are a few lines and a number")
-    func limited() throws {
+    @Test func `a thousand of the same are a few lines and a number`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/log"
         let log = OperationalLog(level: .info, path: path)
@@ -66,8 +64,7 @@ struct OperationalLogTests {
         #expect(log.figures.dropped == 0)
     }
 
-    @Test("the level holds for all loggers, and debugging is not limited")
-    func levels() throws {
+    @Test func `the level holds for all loggers, and debugging is not limited`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/log"
         let log = OperationalLog(level: .info, path: path)
@@ -82,8 +79,7 @@ struct OperationalLogTests {
         #expect(lines.allSatisfy { $0.contains(" debug now number=") })
     }
 
-    @Test("with a pipe that nobody reads nothing waits, lines are dropped, and closing ends")
-    func stalledReader() throws {
+    @Test func `nothing waits for a pipe that nobody reads, and lines are dropped`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/pipe"
         #expect(mkfifo(path, 0o600) == 0)
@@ -101,8 +97,7 @@ struct OperationalLogTests {
         }
     }
 
-    @Test("after a stall the log says how many lines were lost")
-    func recovery() throws {
+    @Test func `after a stall the log says how many lines were lost`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/log"
         let log = OperationalLog(level: .debug, path: path)

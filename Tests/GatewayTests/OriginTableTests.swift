@@ -18,10 +18,11 @@ extension OriginTable {
     }
 }
 
-@Suite struct OriginTableTests {
+@Suite("The table of origins")
+struct OriginTableTests {
     private let table = OriginTable()
 
-    @Test func aHostIsTheSameInAnyCase() throws {
+    @Test func `a host is the same in any case`() throws {
         let policy = try testPolicy()
         let origin = try table.named("api.example.com", under: policy)
         for host in ["API.EXAMPLE.COM", "Api.Example.Com", "api.example.com"] {
@@ -31,7 +32,7 @@ extension OriginTable {
         #expect(table.all.count == 1)
     }
 
-    @Test func hostPortAndSchemeTellOriginsApart() throws {
+    @Test func `host, port and scheme tell origins apart`() throws {
         let policy = try testPolicy()
         let origins = [
             try table.named("a.test", 80, .http, under: policy),
@@ -56,7 +57,7 @@ extension OriginTable {
             ("2001:db8::1", 80, .http, "[2001:db8::1]", "http://[2001:db8::1]"),
             ("2001:db8::1", 81, .https, "[2001:db8::1]:81", "https://[2001:db8::1]:81"),
         ] as [(String, UInt16, Scheme, String, String)])
-    func anOriginIsNamedWithoutItsDefaultPort(
+    func `an origin is named without its default port`(
         host: String, port: UInt16, scheme: Scheme, authority: String, prefix: String
     ) throws {
         let origin = try table.named(host, port, scheme, under: try testPolicy())
@@ -67,7 +68,7 @@ extension OriginTable {
     }
 
     @Test(arguments: [(0, false), (1, true), (255, true), (256, false), (5000, false)])
-    func aHostHasFrom1To255Bytes(length: Int, isHost: Bool) throws {
+    func `a host has from 1 to 255 bytes`(length: Int, isHost: Bool) throws {
         let policy = try testPolicy()
         let host = [UInt8](repeating: UInt8(ascii: "a"), count: length)
         let origin = table.origin(host: host.span, port: 80, scheme: .http, policy: policy)
@@ -93,7 +94,7 @@ extension OriginTable {
             ("other.test", 80, .http, 80, false), ("a.ports.test", 8080, .http, 8080, true),
             ("a.ports.test", 80, .http, 80, false),
         ] as [(String, UInt16, Scheme, UInt16, Bool)])
-    func anUpgradeMovesTheDefaultPortAndKeepsAnExplicitOne(
+    func `an upgrade moves the default port and keeps an explicit one`(
         host: String, port: UInt16, scheme: Scheme, connected: UInt16, isSecure: Bool
     ) throws {
         let origin = try table.named(host, port, scheme, under: try testPolicy(upgrading))
@@ -104,7 +105,7 @@ extension OriginTable {
         #expect(!origin.key.isFixed)
     }
 
-    @Test func anUpgradedOriginSharesItsCacheKeysWithTheSecureOne() throws {
+    @Test func `an upgraded origin shares its cache keys with the secure one`() throws {
         let policy = try testPolicy(upgrading)
         let upgraded = try table.named("up.test", 80, .http, under: policy)
         let secure = try table.named("up.test", 443, .https, under: policy)
@@ -115,7 +116,7 @@ extension OriginTable {
 
     // MARK: What applies to an origin
 
-    @Test func theEntryOfAHostApplies() throws {
+    @Test func `the entry of a host applies`() throws {
         let policy = try testPolicy(
             """
             cache: { disk: 0B }
@@ -139,7 +140,7 @@ extension OriginTable {
         #expect(Set([one, two, none].map(\.route)).count == 3)
     }
 
-    @Test func nothingIsStoredWhenTheCacheIsOff() throws {
+    @Test func `nothing is stored when the cache is off`() throws {
         let policy = try testPolicy("cache: { enabled: false }")
         #expect(try !table.named("a.test", under: policy).cacheStores)
     }
@@ -151,7 +152,7 @@ extension OriginTable {
             ("denied.test", .deniedHost), ("10.9.9.9", nil), ("192.0.2.77", .deniedNetwork),
             ("example.com", nil),
         ] as [(String, DestinationRefusal?)])
-    func whatIsKnownOfADestinationByItsNameIsDecidedOnce(
+    func `what is known of a destination by its name is decided once`(
         host: String, refusal: DestinationRefusal?
     ) throws {
         let policy = try testPolicy(
@@ -173,7 +174,7 @@ extension OriginTable {
             ("port.test", 8443, .https, "pinned-port-refused"), ("up.test", 80, .http, nil),
             ("open.test", 80, .http, nil), ("other.test", 80, .http, nil),
         ] as [(String, UInt16, Scheme, String?)])
-    func whatWouldGoAroundPinsetsIsRefused(
+    func `what would go around pinsets is refused`(
         host: String, port: UInt16, scheme: Scheme, reason: String?
     ) throws {
         let policy = try testPolicy(
@@ -194,7 +195,7 @@ extension OriginTable {
 
     // MARK: Reverse routes
 
-    @Test func theUpstreamOfARouteIsOneOriginWithoutRefusal() throws {
+    @Test func `the upstream of a route is one origin without refusal`() throws {
         let policy = try testPolicy()
         let upstream = ReverseUpstream(host: "127.0.0.1", port: 8443, isSecure: true)
         let origin = table.origin(of: upstream, policy: policy)
@@ -218,7 +219,7 @@ extension OriginTable {
         for index in 0..<count { _ = try table.named("h\(index).test", under: policy) }
     }
 
-    @Test func beyondTheCapacityOnlyTheUnusedAreForgotten() throws {
+    @Test func `beyond the capacity only the unused are forgotten`() throws {
         let policy = try testPolicy()
         let unused = try table.named("unused.test", under: policy)
         let open = try table.named("open.test", under: policy)
@@ -246,7 +247,7 @@ extension OriginTable {
         #expect(try table.named("unused.test", under: policy) !== unused)
     }
 
-    @Test func originsInUseAreKeptBeyondTheCapacity() throws {
+    @Test func `origins in use are kept beyond the capacity`() throws {
         let policy = try testPolicy()
         try fill(capacity, policy)
         for origin in table.all { origin.open = 1 }
@@ -254,7 +255,7 @@ extension OriginTable {
         #expect(table.all.count == capacity + 1)
     }
 
-    @Test func afterForgettingThereIsRoomAgain() throws {
+    @Test func `after forgetting there is room again`() throws {
         let policy = try testPolicy()
         try fill(capacity + 1, policy)
         #expect(table.all.count == 1)
@@ -262,7 +263,7 @@ extension OriginTable {
         #expect(table.all.count == capacity)
     }
 
-    @Test func removingAllGivesAllAndLeavesNone() throws {
+    @Test func `removing all gives all and leaves none`() throws {
         let (policy, next) = (try testPolicy(), try testPolicy())
         try fill(3, policy)
         let upstream = ReverseUpstream(host: "r.test", port: 80, isSecure: false)
@@ -276,7 +277,7 @@ extension OriginTable {
         #expect(table.origin(of: upstream, policy: next) !== reverse)
     }
 
-    @Test func anotherSnapshotIsTakenOverWithItsLimitsAndTimes() throws {
+    @Test func `another snapshot is taken over with its limits and times`() throws {
         let first = try testPolicy("hosts: [{ match: [h1.test] }]")
         let configuration = try testConfiguration(
             """

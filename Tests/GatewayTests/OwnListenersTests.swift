@@ -5,7 +5,8 @@ import Testing
 @testable import Engine
 @testable import Gateway
 
-@Suite struct OwnListenersTests {
+@Suite("The gateway's own listeners")
+struct OwnListenersTests {
     private struct Case: CustomTestStringConvertible {
         var listener: String
         var destination: String
@@ -42,7 +43,9 @@ import Testing
         Case(listener: "[::]:80", destination: "127.0.0.1:80", isOwn: false),
         Case(listener: "[::]:80", destination: "[2001:db8::8]:80", isOwn: false),
     ])
-    private func byAnyAddressOfAListener(this: Case) throws {
+    private func `a destination at any address of a listener is the gateway's own`(this: Case)
+        throws
+    {
         let own = OwnListeners([
             try #require(Endpoint("203.0.113.9:9")), try #require(Endpoint(this.listener)),
         ])
@@ -51,11 +54,11 @@ import Testing
         #expect(found == this.isOwn)
     }
 
-    @Test func withoutListenersNothingIsOwn() {
+    @Test func `without listeners nothing is own`() {
         #expect(!OwnListeners().contains(.loopbackV4, port: 80))
     }
 
-    @Test func theSystemKnowsItsOwnAddresses() throws {
+    @Test func `the system knows its own addresses`() throws {
         #expect(Sockets.isLocal(.loopbackV4))
         // TEST-NET-3 is nobody's, RFC 5737.
         #expect(!Sockets.isLocal(try #require(IPAddress("203.0.113.77"))))

@@ -56,22 +56,23 @@ private enum PinsetChange: CaseIterable {
     }
 }
 
-@Suite struct PolicyFingerprintTests {
-    @Test func equalTrustHasEqualFingerprintsWhateverItsGeneration() throws {
+@Suite("The fingerprint of trust")
+struct PolicyFingerprintTests {
+    @Test func `equal trust has equal fingerprints whatever its generation`() throws {
         let first = try testPolicy(try testConfiguration(pinned), generation: 1)
         let second = try testPolicy(try testConfiguration(pinned), generation: 99)
         #expect(first.allFingerprints == second.allFingerprints)
         #expect(first.generation == 1 && second.generation == 99)
     }
 
-    @Test func theSameTrustOfAHostAndOfAllIsOne() throws {
+    @Test func `the same trust of one host and of all hosts has one fingerprint`() throws {
         let policy = try testPolicy(pinned)
         let ofAll = policy.fingerprint(entryIndex: nil, isFixed: false)
         #expect(policy.fingerprint(entryIndex: 1, isFixed: false) == ofAll)
         #expect(policy.fingerprint(entryIndex: 0, isFixed: false) != ofAll)
     }
 
-    @Test func aFingerprintIsTheSameInEveryProcess() throws {
+    @Test func `a fingerprint is the same in every process`() throws {
         // Stored responses are used by it after a restart: it must not come from a seeded hash.
         var configuration = try testConfiguration()
         configuration.tls = UpstreamTLS(minimum: .tls12, roots: [.system])
@@ -91,7 +92,7 @@ private enum PinsetChange: CaseIterable {
                 == expected.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
     }
 
-    @Test func certificatesDoNotRunIntoOneAnother() {
+    @Test func `certificates do not run into one another`() {
         // The same bytes in the same order, cut at another place; DER may hold 0xFF.
         let (one, two) = (TestRoots.one, TestRoots.two)
         let cuts: [[[UInt8]]] = [
@@ -115,7 +116,7 @@ private enum PinsetChange: CaseIterable {
         #expect(seen.count == cuts.count + 1)
     }
 
-    @Test func aPinsetsNamePinsAndAnchorsDoNotRunIntoOneAnother() {
+    @Test func `a pinset's name, pins and anchors do not run into one another`() {
         let pinsets = [
             Pinset(name: "ab", mode: .publicKey, pins: [.publicKey([1, 2])]),
             Pinset(name: "a", mode: .publicKey, pins: [.publicKey([1, 2])]),
@@ -132,7 +133,7 @@ private enum PinsetChange: CaseIterable {
         #expect(Set(forms).count == forms.count)
     }
 
-    @Test func whatIsNotTrustDoesNotChangeIt() throws {
+    @Test func `what is not trust does not change the fingerprint`() throws {
         let before = try changed { _ in }
         let after = try changed {
             $0.timeouts.firstByteMilliseconds += 1
@@ -144,7 +145,9 @@ private enum PinsetChange: CaseIterable {
     }
 
     @Test(arguments: PinsetChange.allCases)
-    private func aChangedPinsetChangesItsHostsAlone(change: PinsetChange) throws {
+    private func `a changed pinset changes the fingerprints of its hosts alone`(
+        change: PinsetChange
+    ) throws {
         let before = try changed { _ in }
         var configuration = try testConfiguration(pinned)
         change.apply(to: &configuration.pinsets[0].pinset)
@@ -158,7 +161,7 @@ private enum PinsetChange: CaseIterable {
         #expect(after[1...] == before[1...])
     }
 
-    @Test func otherPinsChangeIt() throws {
+    @Test func `other pins change the fingerprint`() throws {
         let before = try testPolicy(pinned).allFingerprints
         let text = pinned.replacing(pin, with: otherPin)
         let after = try testPolicy(text).allFingerprints
@@ -166,14 +169,14 @@ private enum PinsetChange: CaseIterable {
         #expect(after[1...] == before[1...])
     }
 
-    @Test func theOldestVersionChangesIt() throws {
+    @Test func `another oldest version changes the fingerprint`() throws {
         let before = try changed { _ in }
         let after = try changed { $0.tls.minimum = .tls13 }
         #expect(after[2] != before[2])
         #expect(after[..<2] == before[..<2])
     }
 
-    @Test func otherRootsChangeIt() throws {
+    @Test func `other roots change the fingerprint`() throws {
         let before = try changed { _ in }
         let (one, two) = (TestRoots.one, TestRoots.two)
         let choices: [[ConfiguredRoots]] = [
@@ -195,8 +198,9 @@ private enum PinsetChange: CaseIterable {
     }
 }
 
-@Suite struct PolicySnapshotTests {
-    @Test func theFirstEntryThatMatchesApplies() throws {
+@Suite("A policy in force")
+struct PolicySnapshotTests {
+    @Test func `the first entry that matches applies`() throws {
         let policy = try testPolicy(
             """
             hosts:
@@ -212,7 +216,7 @@ private enum PinsetChange: CaseIterable {
         #expect(other.refusal == nil)
     }
 
-    @Test func labelsKeepTheirIndexOverReloads() throws {
+    @Test func `labels keep their index over reloads`() throws {
         let labels = RouteLabels()
         let first = try testPolicy(try testConfiguration(pinned), labels: labels)
         let text = """
@@ -228,7 +232,7 @@ private enum PinsetChange: CaseIterable {
         #expect(labels.snapshot[first.route(entryIndex: 1)] == "plain.example.com")
     }
 
-    @Test func pinsetsAreLabelledInTheOrderOfEvaluation() throws {
+    @Test func `pinsets are labelled in the order of evaluation`() throws {
         let labels = RouteLabels()
         let text = """
             hosts:
@@ -244,7 +248,7 @@ private enum PinsetChange: CaseIterable {
         #expect(policy.pinsets(entryIndex: nil).isEmpty)
     }
 
-    @Test func reachabilityIsOfThePatternThatMatches() throws {
+    @Test func `reachability is that of the pattern that matches`() throws {
         let policy = try testPolicy(
             """
             hosts:
@@ -260,13 +264,13 @@ private enum PinsetChange: CaseIterable {
         #expect(host("d.test") == nil)
     }
 
-    @Test func hostsWithoutPinsUseTheDefaultsOfTLSAndEachHasItsContext() throws {
+    @Test func `hosts without pins use the defaults of TLS, and each has its context`() throws {
         let policy = try testPolicy(pinned)
         #expect(policy.tls(entryIndex: 0) !== policy.tls(entryIndex: nil))
         #expect(policy.tls(entryIndex: nil) === policy.tls(entryIndex: nil))
     }
 
-    @Test func limitsAndOptionsAreTheConfigurations() throws {
+    @Test func `limits and options are the configuration's`() throws {
         let policy = try testPolicy(
             """
             limits: { headBytes: 8KiB, fields: 20 }
@@ -283,7 +287,9 @@ private enum PinsetChange: CaseIterable {
             ("cache: { enabled: false }", true), ("limits: { headBytes: 8KiB }", false),
             ("access: { connectPorts: any }", false), ("tls: { minimum: \"1.3\" }", false),
         ])
-    func connectionsGoOnWhereNothingTheyDependOnHasChanged(change: String, goOn: Bool) throws {
+    func `connections go on where nothing they depend on has changed`(change: String, goOn: Bool)
+        throws
+    {
         let first = try testPolicy(pinned)
         let same = try testPolicy(try testConfiguration(pinned), generation: 2, following: first)
         #expect(same.generation == 2)
@@ -296,7 +302,7 @@ private enum PinsetChange: CaseIterable {
         }
     }
 
-    @Test func otherRootsOrPinsEndWhatWasTrusted() throws {
+    @Test func `other roots or pins end what was trusted`() throws {
         let first = try testPolicy(pinned)
         let roots = try testConfiguration(pinned, roots: [TestRoots.file("/r.pem", TestRoots.two)])
         #expect(try testPolicy(roots, generation: 2, following: first).trustGeneration == 2)

@@ -9,14 +9,15 @@ import Testing
 @testable import Engine
 @testable import Gateway
 
-@Suite struct ReasonTests {
-    @Test func everyFaultHasOneOfTheReasonsAndEveryReasonAFault() {
+@Suite("Reasons")
+struct ReasonTests {
+    @Test func `every fault has one of the reasons, and every reason a fault`() {
         let reasons = Set(EveryFault.all.map(\.reason))
         #expect(reasons.isSubset(of: Reason.allCases))
         #expect(Set(Reason.allCases).subtracting(reasons) == [])
     }
 
-    @Test func tokensAreDifferentAndTheirIndexesAreTheLabels() {
+    @Test func `tokens are different and their indexes are the labels`() {
         #expect(Set(Reason.tokens).count == Reason.allCases.count)
         for (index, reason) in Reason.allCases.enumerated() {
             #expect(reason.index == index)
@@ -24,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func everyTokenIsLowerCaseWordsWithHyphens() {
+    @Test func `every token is lower case words with hyphens`() {
         // Dots are for version numbers.
         let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789-.")
         for token in Reason.tokens {
@@ -33,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func everyReasonSaysWhatItMeansAndWhatToDo() {
+    @Test func `every reason says what it means and what to do`() {
         for entry in Reason.allCases.map(\.entry) {
             #expect(!entry.meaning.isEmpty && !entry.meaning.hasSuffix("."), "\(entry.token)")
             #expect(entry.remedy.hasSuffix("."), "\(entry.token)")
@@ -43,20 +44,20 @@ import Testing
         }
     }
 
-    @Test func theSidesOfAWireErrorAreToldApart() {
+    @Test func `the sides of a wire error are told apart`() {
         for error in WireError.allCases {
             let request = Reason.request(error).token
             #expect(Reason.response(error).token == "upstream-\(request)")
         }
     }
 
-    @Test func reasonsOfTLSAreTheErrorsTokens() {
+    @Test func `reasons of TLS are the tokens of its errors`() {
         for error in EveryFault.tlsErrors {
             #expect(error.reason.token == "tls-\(error.token)")
         }
     }
 
-    @Test func aTokenIsExplained() throws {
+    @Test func `a token is explained`() throws {
         let text = try #require(ReasonsPage.explanation(of: "tls-no-pin-matches"))
         #expect(text.contains("status 502"))
         #expect(text.contains("what to do: Find out first"))
@@ -67,7 +68,7 @@ import Testing
         #expect(ReasonsPage.explanation(of: "no-such-token") == nil)
     }
 
-    @Test func everyTokenIsListed() {
+    @Test func `every token is listed`() {
         let listed = Set(
             ReasonsPage.list.split(separator: "\n").compactMap {
                 $0.split(separator: " ").first.map(String.init)
@@ -77,7 +78,7 @@ import Testing
         #expect(Set(ForwardReason.allCases.map { "\($0.token)" }).subtracting(listed) == [])
     }
 
-    @Test func thePageOfTheDocumentationIsTheOneThatTheEnumsGive() throws {
+    @Test func `the page of the documentation is the one that the enums give`() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
         let page = root.appending(path: "Sources/Gateway/Gateway.docc/Reasons.md")

@@ -13,8 +13,7 @@ struct RelayTests {
 
     // MARK: Bytes
 
-    @Test("passes bytes on in both directions, and says how many")
-    func bothWays() throws {
+    @Test func `passes bytes on in both directions, and says how many`() throws {
         let relay = try ScriptedRelay(still)
         for round in 1...3 {
             relay.client.send("question \(round);")
@@ -34,8 +33,7 @@ struct RelayTests {
         #expect(relay.endings == [.init(toUpstream: 33, toClient: 27)])
     }
 
-    @Test("sends first what each side had sent before, and what the client had still to be sent")
-    func earlyBytes() throws {
+    @Test func `sends first what either side had received before it began`() throws {
         let relay = try ScriptedRelay(
             still, earlyFromClient: "early ", earlyFromUpstream: "first ",
             pendingForClient: "200 OK ")
@@ -52,9 +50,10 @@ struct RelayTests {
 
     // MARK: Ends
 
-    @Test(
-        "passes one side's end on, and the other side's bytes as before", arguments: [true, false])
-    func halfClosed(_ isClientFirst: Bool) throws {
+    @Test(arguments: [true, false])
+    func `passes one side's end on, and the other side's bytes as before`(_ isClientFirst: Bool)
+        throws
+    {
         let handlers = still.worker.loop.handlerCount
         let relay = try ScriptedRelay(still)
         let (first, second) =
@@ -78,8 +77,8 @@ struct RelayTests {
         #expect(still.worker.loop.handlerCount == handlers)
     }
 
-    @Test("resets one side when the other one does", arguments: [true, false])
-    func reset(_ isClient: Bool) throws {
+    @Test(arguments: [true, false])
+    func `resets one side when the other one does`(_ isClient: Bool) throws {
         let handlers = still.worker.loop.handlerCount
         let relay = try ScriptedRelay(still)
         still.settle()
@@ -92,8 +91,8 @@ struct RelayTests {
         #expect(still.worker.loop.handlerCount == handlers)
     }
 
-    @Test("notices the reset of who had ended sending before", arguments: [true, false])
-    func resetAfterEnd(_ isClient: Bool) throws {
+    @Test(arguments: [true, false])
+    func `notices the reset of who had ended sending before`(_ isClient: Bool) throws {
         let relay = try ScriptedRelay(still)
         let (first, second) =
             isClient ? (relay.client, relay.upstream) : (relay.upstream, relay.client)
@@ -104,8 +103,7 @@ struct RelayTests {
         still.turn(until: "it ends") { !relay.endings.isEmpty }
     }
 
-    @Test("ends when it writes to who is gone")
-    func writesToNobody() throws {
+    @Test func `ends when it writes to who is gone`() throws {
         let relay = try ScriptedRelay(still)
         relay.client.close()
         still.turn(until: "the end arrives") { relay.upstream.hasEnded }
@@ -117,8 +115,7 @@ struct RelayTests {
         still.turn(until: "it ends") { !relay.endings.isEmpty }
     }
 
-    @Test("leaves both descriptors to its caller when it cannot begin")
-    func cannotBegin() throws {
+    @Test func `leaves both descriptors to its caller when it cannot begin`() throws {
         let handlers = still.worker.loop.handlerCount
         #expect(throws: Errno.self) { try ScriptedRelay(still, upstreamDescriptor: -1) }
         #expect(still.worker.loop.handlerCount == handlers)
@@ -127,8 +124,8 @@ struct RelayTests {
 
     // MARK: Backpressure
 
-    @Test("reads no more than its peers take, and loses nothing", arguments: [true, false])
-    func backpressure(_ isFromClient: Bool) throws {
+    @Test(arguments: [true, false])
+    func `reads no more than its peers take, and loses nothing`(_ isFromClient: Bool) throws {
         let relay = try ScriptedRelay(still)
         let (source, sink) =
             isFromClient ? (relay.client, relay.upstream) : (relay.upstream, relay.client)
@@ -161,8 +158,7 @@ struct RelayTests {
 
     // MARK: Pipes
 
-    @Test("takes a pipe only while it holds bytes, and gives it back empty")
-    func pipes() throws {
+    @Test func `takes a pipe only while it holds bytes, and gives it back empty`() throws {
         let pool = still.worker.environment.pipes
         let known = try Set([#require(pool.take()), #require(pool.take())].map(Kept.init))
         for kept in known { pool.give(kept.pipe) }
@@ -177,8 +173,7 @@ struct RelayTests {
         #expect(idle.allSatisfy { !Transfers.isReadable($0.pipe.readEnd) })
     }
 
-    @Test("closes a pipe that still holds bytes when it breaks")
-    func brokenWithBytes() throws {
+    @Test func `closes a pipe that still holds bytes when it breaks`() throws {
         let pool = still.worker.environment.pipes
         weak var pipe: Pipe?
         do {
@@ -205,8 +200,7 @@ struct RelayTests {
 
     // MARK: Time
 
-    @Test("ends when nothing has moved for its time")
-    func idle() throws {
+    @Test func `ends when nothing has moved for its time`() throws {
         let relay = try ScriptedRelay(still, idleMilliseconds: 50)
         let began = still.worker.loop.now
         still.turn(until: "it ends") { !relay.endings.isEmpty }
@@ -215,8 +209,7 @@ struct RelayTests {
         #expect(relay.client.hasEnded && relay.upstream.hasEnded)
     }
 
-    @Test("counts its time from the last movement")
-    func movement() throws {
+    @Test func `counts its time from the last movement`() throws {
         let relay = try ScriptedRelay(still, idleMilliseconds: 1000)
         let loop = still.worker.loop
         let began = loop.now
@@ -228,8 +221,7 @@ struct RelayTests {
         #expect(loop.now - moved >= 1000)
     }
 
-    @Test("does not count what is sent and not read as movement")
-    func notRead() throws {
+    @Test func `does not count what is sent and not read as movement`() throws {
         let relay = try ScriptedRelay(still, idleMilliseconds: 300)
         still.turn(until: "it ends") {
             _ = relay.upstream.fill(1 << 16)

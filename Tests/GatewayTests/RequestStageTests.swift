@@ -27,8 +27,7 @@ struct RequestStageTests {
         message.firstRange(of: "\r\n\r\n").map { String(message[$0.upperBound...]) } ?? ""
     }
 
-    @Test("a stage that keeps the length leaves the framing as it is")
-    func sameLength() throws {
+    @Test func `a stage that keeps the length leaves the framing as it is`() throws {
         stages.request = { [MapStage.upperCase] }
         let still = try worker()
         let client = try still.client()
@@ -45,8 +44,7 @@ struct RequestStageTests {
         still.turn(until: "both are answered") { client.read().ranges(of: "hi").count == 2 }
     }
 
-    @Test("a stage that changes the length makes the request chunked, in whatever parts it comes")
-    func otherLength() throws {
+    @Test func `a stage that changes the length makes the request chunked`() throws {
         stages.request = { [MapStage(last: ".") { [$0, $0] }] }
         let still = try worker()
         let client = try still.client()
@@ -63,8 +61,8 @@ struct RequestStageTests {
         still.await("hi", at: client)
     }
 
-    @Test("content that is refused becomes a reply, and the server's connection is let go of")
-    func refused() throws {
+    @Test
+    func `refused content becomes a reply, and the server's connection is let go of`() throws {
         stages.request = { [JudgeStage()] }
         let still = try worker()
         let client = try still.client()
@@ -84,8 +82,7 @@ struct RequestStageTests {
         still.await("hi", at: client)
     }
 
-    @Test("content that is refused before its end is replied to, and the connection closed")
-    func refusedWithin() throws {
+    @Test func `content refused before its end is replied to, and the connection closed`() throws {
         stages.request = { [LimitStage(3)] }
         let still = try worker()
         let client = try still.client()
@@ -100,8 +97,7 @@ struct RequestStageTests {
         #expect(content(peer.text) == "he")
     }
 
-    @Test("content that is refused after the response has begun cuts it off")
-    func refusedLate() throws {
+    @Test func `content that is refused after the response has begun cuts it off`() throws {
         stages.request = { [JudgeStage()] }
         let still = try worker()
         let client = try still.client()
@@ -116,8 +112,7 @@ struct RequestStageTests {
         #expect(client.text.ranges(of: "HTTP/1.1").count == 1)
     }
 
-    @Test("content that was gathered passes the stages when it is sent")
-    func gathered() throws {
+    @Test func `content that was gathered passes the stages when it is sent`() throws {
         stages.request = { [MapStage.doubling] }
         let still = try worker("limits: { upstreamPerHost: 1 }")
         let client = try still.client()
@@ -132,8 +127,7 @@ struct RequestStageTests {
         still.await("hi", at: client)
     }
 
-    @Test("gathered content that is refused is not sent at all, and the connection goes on")
-    func gatheredAndRefused() throws {
+    @Test func `gathered content that is refused is not sent, and the connection goes on`() throws {
         stages.request = { [JudgeStage()] }
         let still = try worker("limits: { upstreamPerHost: 1 }")
         let client = try still.client()
@@ -149,8 +143,7 @@ struct RequestStageTests {
         still.await("HTTP/1.1 200 OK\r\n", at: client)
     }
 
-    @Test("a request that is sent again passes fresh stages with all of its content")
-    func sentAgain() throws {
+    @Test func `a request that is sent again passes fresh stages with all of its content`() throws {
         stages.request = { [MapStage(last: ".") { [$0, $0] }] }
         let still = try worker()
         let client = try still.client()
@@ -171,8 +164,7 @@ struct RequestStageTests {
         still.turn(until: "it is answered") { client.read().ranges(of: "hi").count == 2 }
     }
 
-    @Test("a client that goes away leaves nothing behind")
-    func gone() throws {
+    @Test func `a client that goes away leaves nothing behind`() throws {
         stages.request = { [JudgeStage()] }
         let still = try worker()
         do {

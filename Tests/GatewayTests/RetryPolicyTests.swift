@@ -32,7 +32,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func onlyContentThatCanGoOutInFullGoesOutAgain() {
+    @Test func `only content that can go out in full goes out again`() {
         each { policy, _, reason in
             switch policy.content {
             case .partlySent, .ended(isKept: false): #expect(reason == nil)
@@ -43,7 +43,7 @@ struct RetryPolicyTests {
 
     /// RFC 9110 §9.2.2, and RFC 9112 §9.3.1: a connection that nobody used before did not die of
     /// having been idle, and what has begun to answer has acted on the request.
-    @Test func afterAConnectionsDeathOnlyTheIdempotentAndOnlyOnAReusedOne() {
+    @Test func `after a reused connection's death only idempotent requests are sent again`() {
         each { policy, ending, reason in
             guard case .connectionDied(let wasReused, let responseStarted) = ending else { return }
             let isAllowed =
@@ -54,7 +54,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func aReloadIsNoAttempt() {
+    @Test func `a reload is no attempt`() {
         each { policy, ending, reason in
             guard ending == .superseded else { return }
             let isAllowed = policy.content.isAvailable
@@ -62,7 +62,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func everyOtherReasonCountsOnce() {
+    @Test func `every other reason counts once`() {
         each { policy, _, reason in
             guard let reason, reason != .superseded else { return }
             #expect(!policy.reasons.contains(reason))
@@ -73,7 +73,7 @@ struct RetryPolicyTests {
     }
 
     /// However attempts end, reloads apart, there are at most as many more as there are reasons.
-    @Test func itEnds() {
+    @Test func `attempts come to an end`() {
         for policy in Self.all {
             var policy = policy
             var sent = 0
@@ -92,12 +92,13 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "What of the stored and of its validation leads to another attempt",
         arguments: [
             (RetryPolicy.Ending.validationFailed, RetryReason.validationFailed),
             (.storedBodyUnreadable, .storedBodyUnreadable),
         ])
-    func stored(_ ending: RetryPolicy.Ending, _ reason: RetryReason) {
+    func `a stored response that fails leads to another attempt, once`(
+        _ ending: RetryPolicy.Ending, _ reason: RetryReason
+    ) {
         var policy = RetryPolicy(isIdempotent: true, content: .none, reasons: [])
         #expect(policy.reason(after: ending) == reason)
         // Safe or not: the request has not been sent, or only in a form that asks about what is
@@ -108,7 +109,7 @@ struct RetryPolicyTests {
         #expect(policy.reason(after: ending) == nil)
     }
 
-    @Test func afterADeathTheNextConnectionIsAFreshOne() {
+    @Test func `after a death the next connection is a fresh one`() {
         #expect(!RetryPolicy.needsFreshConnection([]))
         #expect(!RetryPolicy.needsFreshConnection(RetryReasons(.superseded)))
         #expect(RetryPolicy.needsFreshConnection(RetryReasons(.connectionDied)))
@@ -118,14 +119,15 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "Which failures are a connection's death",
         arguments: [
             (ExchangeFault.upstreamClosed, true), (.upstreamReset(.connectionReset), true),
             (.tlsFailed(.truncated), true), (.firstByteTimeout, false),
             (.upstreamBodyTimeout, false), (.connectTimeout, false), (.tlsTimeout, false),
             (.upstreamSpokeUnasked, false), (.response(.malformedVersion), false),
         ])
-    func failures(_ fault: ExchangeFault, _ isDeath: Bool) {
+    func `a closed, reset or truncated connection has died, a slow one has not`(
+        _ fault: ExchangeFault, _ isDeath: Bool
+    ) {
         for started in [true, false] {
             let cause = ExchangeState<any UpstreamStream>.Failure.Cause(
                 fault, responseStarted: started)
@@ -133,7 +135,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func aReloadIsACauseOfItsOwn() {
+    @Test func `a reload is a cause of its own`() {
         let cause = ExchangeState<any UpstreamStream>.Failure.Cause(
             .superseded, responseStarted: false)
         #expect(cause == .superseded)

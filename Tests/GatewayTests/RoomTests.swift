@@ -7,14 +7,15 @@ import Testing
 @testable import Gateway
 
 /// Who makes room for a newcomer on one worker.
-@Suite struct RoomTests {
+@Suite("Who makes room for a newcomer")
+struct RoomTests {
     /// Whether the other end has been closed.
     private func isClosed(_ descriptor: Int32) -> Bool {
         var byte: UInt8 = 0
         return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
     }
 
-    @Test func aClientAtItsLimitGivesUpItsOwnLongestIdleConnection() throws {
+    @Test func `a client at its limit gives up its own longest idle connection`() throws {
         let still = try StillWorker("limits: { perClient: { connections: 2 } }")
         let ends = try ["10.0.0.2:1", "10.0.0.1:1", "10.0.0.1:2"].map {
             try still.accept($0)
@@ -28,7 +29,7 @@ import Testing
         for end in ends + [third, fourth] { Descriptors.close(end) }
     }
 
-    @Test func atTheLimitOfAllTheLongestIdleOfAllMakesRoom() throws {
+    @Test func `at the limit of all the longest idle of all makes room`() throws {
         let still = try StillWorker("limits: { connections: 2 }")
         let ends = try ["10.0.0.2:1", "10.0.0.1:1", "10.0.0.1:2"].map {
             try still.accept($0)
@@ -39,7 +40,7 @@ import Testing
         for end in ends { Descriptors.close(end) }
     }
 
-    @Test func oneWhoseRequestHasArrivedIsNotIdle() throws {
+    @Test func `one whose request has arrived is not idle`() throws {
         let still = try StillWorker("limits: { connections: 2 }")
         let ends = try ["10.0.0.2:1", "10.0.0.1:1"].map { try still.accept($0) }
         write("GET / HTTP/1.1\r\n", to: ends[0])
@@ -48,7 +49,7 @@ import Testing
         for end in ends + [third] { Descriptors.close(end) }
     }
 
-    @Test func withoutAnythingIdleNobodyMakesRoomForItsClient() throws {
+    @Test func `without anything idle nobody makes room for its client`() throws {
         let still = try StillWorker("limits: { perClient: { connections: 1 } }")
         let first = try still.accept("10.0.0.1:1")
         write("GET / HTTP/1.1\r\n", to: first)

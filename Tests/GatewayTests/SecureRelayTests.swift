@@ -7,7 +7,8 @@ import Testing
 @testable import Gateway
 
 /// Bytes from one connection to another, over TLS on none, one or both of the sides.
-@Suite struct SecureRelayTests {
+@Suite("A relay over TLS")
+struct SecureRelayTests {
     struct Sides: CustomTestStringConvertible {
         var client: Bool
         var upstream: Bool
@@ -133,9 +134,7 @@ import Testing
     }
 
     @Test(arguments: sides, [false, true])
-    func `a reset of one side is no clean end for the other`(
-        sides: Sides, isClient: Bool
-    ) throws {
+    func `a reset of one side is no clean end for the other`(sides: Sides, isClient: Bool) throws {
         let joined = try Joined(sides)
         let (one, other) =
             isClient

@@ -5,16 +5,14 @@ import Testing
 
 @Suite("The version of the compiler")
 struct SwiftCompilerTests {
-    @Test("is written as the compiler itself writes it")
-    func text() {
+    @Test func `is written as the compiler itself writes it`() {
         #expect(SwiftCompiler.text(of: 60301) == "6.3.1")
         #expect(SwiftCompiler.text(of: 60300) == "6.3")
         #expect(SwiftCompiler.text(of: 61012) == "6.10.12")
         #expect(SwiftCompiler.text(of: 0) == "unknown")
     }
 
-    @Test("is known in every build")
-    func known() {
+    @Test func `is known in every build`() {
         #expect(SwiftCompiler.version != "unknown")
         #if compiler(>=7)
             #expect(!SwiftCompiler.version.hasPrefix("6."))

@@ -22,7 +22,7 @@ struct TransportTests {
         return (near, far)
     }
 
-    @Test func `they say what they are`() throws {
+    @Test func `transports say what they are`() throws {
         let (near, far) = try open(on: try EventLoop())
         #expect(near.transport.isSecure)
         #expect(near.transport.version == .tls13)

@@ -45,10 +45,10 @@ struct UpstreamConnectionTests {
             ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", [304], "", nil),
         ]
 
-    @Test(
-        "passes the same on wherever its bytes are cut in two, and is used again",
-        arguments: messages.indices)
-    func cutAnywhere(_ index: Int) throws {
+    @Test(arguments: messages.indices)
+    func `passes the same on wherever its bytes are cut in two, and is used again`(_ index: Int)
+        throws
+    {
         let message = Self.messages[index]
         let wire = Array(message.wire.utf8)
         let peer = try warmUp()
@@ -64,8 +64,8 @@ struct UpstreamConnectionTests {
         #expect(still.worker.loop.buffers.outstanding == 0)
     }
 
-    @Test("passes the same on when it comes byte by byte", arguments: messages.indices)
-    func byteByByte(_ index: Int) throws {
+    @Test(arguments: messages.indices)
+    func `passes the same on when it comes byte by byte`(_ index: Int) throws {
         let message = Self.messages[index]
         let peer = try warmUp()
         let consumer = try still.acquire(server)
@@ -98,8 +98,7 @@ struct UpstreamConnectionTests {
             message.wire.hasPrefix(consumer.heads.joined()), sourceLocation: sourceLocation)
     }
 
-    @Test("says that no content came with a head only when that is so")
-    func headWithoutBody() throws {
+    @Test func `says that no content came with a head only when that is so`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", from: peer)
         #expect(consumer.events == [.ready, .head(200), .headWithoutBody])
@@ -113,8 +112,7 @@ struct UpstreamConnectionTests {
 
     // MARK: Framing (RFC 9112, section 6.3)
 
-    @Test("takes no content of a response to HEAD, whatever its fields say")
-    func headMethod() throws {
+    @Test func `takes no content of a response to HEAD, whatever its fields say`() throws {
         let consumer = ScriptedConsumer("HEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.method = .head
         let (_, peer) = try still.exchange(server, for: consumer)
@@ -124,8 +122,8 @@ struct UpstreamConnectionTests {
         #expect(try still.acquire(server).isReady, "and is used again")
     }
 
-    @Test("takes a response without a length to the connection's end, and is not used again")
-    func untilClose() throws {
+    @Test
+    func `takes a response without a length to the connection's end, and ends itself`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\n\r\nhel", from: peer)
         still.deliver("lo", from: peer)
@@ -138,7 +136,6 @@ struct UpstreamConnectionTests {
     }
 
     @Test(
-        "ends where it may not be used again",
         arguments: [
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
             "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
@@ -149,7 +146,7 @@ struct UpstreamConnectionTests {
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n\r\n",
         ])
-    func notUsedAgain(_ response: String) throws {
+    func `ends where it may not be used again`(_ response: String) throws {
         let (consumer, peer) = try still.exchange(server)
         peer.send(response)
         still.turn(until: "it ends") { consumer.isOver }
@@ -159,14 +156,13 @@ struct UpstreamConnectionTests {
     }
 
     @Test(
-        "is used again where both sides may",
         arguments: [
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n",
             "HTTP/1.1 204 No Content\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         ])
-    func usedAgain(_ response: String) throws {
+    func `is used again where both sides may`(_ response: String) throws {
         let (consumer, peer) = try still.exchange(server)
         peer.send(response)
         still.turn(until: "it ends") { consumer.isOver }
@@ -175,8 +171,7 @@ struct UpstreamConnectionTests {
         #expect(try still.acquire(server).upstream === consumer.lastUpstream)
     }
 
-    @Test("passes over one empty line between an interim response and the final one")
-    func emptyLine() throws {
+    @Test func `passes over one empty line between an interim response and the final one`() throws {
         let (consumer, peer) = try still.exchange(server)
         peer.send("HTTP/1.1 100 Continue\r\n\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n")
         still.turn(until: "it ends") { consumer.isOver }
@@ -185,8 +180,7 @@ struct UpstreamConnectionTests {
 
     // MARK: The request
 
-    @Test("is not used again when the response ends before the request")
-    func earlyResponse() throws {
+    @Test func `is not used again when the response ends before the request`() throws {
         let consumer = ScriptedConsumer(
             "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9\r\n\r\nsome")
         consumer.endsRequest = false
@@ -198,8 +192,7 @@ struct UpstreamConnectionTests {
         #expect(still.counts(try still.origin(server)) == PoolCounts())
     }
 
-    @Test("writes what the server is slow to take, and says when it has")
-    func slowServer() throws {
+    @Test func `writes what the server is slow to take, and says when it has`() throws {
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.endsRequest = false
         let (_, peer) = try still.exchange(server, for: consumer)
@@ -215,8 +208,7 @@ struct UpstreamConnectionTests {
         #expect(!consumer.isOver)
     }
 
-    @Test("reports the response of a server that has stopped reading and closed")
-    func responseOfWhoStopsReading() throws {
+    @Test func `reports the response of a server that has stopped reading and closed`() throws {
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.endsRequest = false
         let (_, peer) = try still.exchange(server, for: consumer)
@@ -229,8 +221,7 @@ struct UpstreamConnectionTests {
 
     // MARK: Pauses
 
-    @Test("reads nothing while its consumer pauses, and goes on when it resumes")
-    func pause() throws {
+    @Test func `reads nothing while its consumer pauses, and goes on when it resumes`() throws {
         let (consumer, peer) = try still.exchange(server)
         consumer.takesContent = false
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\nfirst", from: peer)
@@ -254,8 +245,8 @@ struct UpstreamConnectionTests {
         #expect(!consumer.isOver)
     }
 
-    @Test("asks at each part, so that one buffer at most is held for a slow consumer")
-    func pauseAgain() throws {
+    @Test
+    func `asks at each part, so that one buffer at most is held for a slow consumer`() throws {
         let (consumer, peer) = try still.exchange(server)
         consumer.takesContent = false
         peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -277,8 +268,7 @@ struct UpstreamConnectionTests {
         #expect(still.worker.loop.buffers.outstanding == 0)
     }
 
-    @Test("ends well when the server closes while its consumer pauses")
-    func endWhilePaused() throws {
+    @Test func `ends well when the server closes while its consumer pauses`() throws {
         let (consumer, peer) = try still.exchange(server)
         consumer.takesContent = false
         still.deliver("HTTP/1.1 200 OK\r\n\r\nfirst", from: peer)
@@ -293,8 +283,7 @@ struct UpstreamConnectionTests {
         #expect(consumer.content == "firstlast")
     }
 
-    @Test("leaves HTTP with the bytes that came behind the head")
-    func detach() throws {
+    @Test func `leaves HTTP with the bytes that came behind the head`() throws {
         let (consumer, peer) = try still.exchange(server)
         consumer.takesContent = false
         still.deliver("HTTP/1.1 200 OK\r\n\r\n", from: peer)

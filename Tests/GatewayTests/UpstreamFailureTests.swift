@@ -41,8 +41,8 @@ struct UpstreamFailureTests {
         ("HTTP/1.1 200 OK\r\n\r\nsome", true, .server(.upstreamReset), true),
     ]
 
-    @Test("tells how far the response had come when it ended", arguments: ends.indices)
-    func ended(_ index: Int) throws {
+    @Test(arguments: ends.indices)
+    func `tells how far the response had come when it ended`(_ index: Int) throws {
         let end = Self.ends[index]
         let (consumer, peer) = try still.exchange(server)
         if !end.sent.isEmpty { still.deliver(end.sent, from: peer) }
@@ -56,7 +56,6 @@ struct UpstreamFailureTests {
     }
 
     @Test(
-        "refuses a response that cannot be read in one way only",
         arguments: [
             ("HTTP/1.1 20 OK\r\n\r\n", WireError.malformedStatusLine),
             (
@@ -72,7 +71,9 @@ struct UpstreamFailureTests {
                 .malformedChunkSize
             ),
         ])
-    func malformed(_ response: String, _ error: WireError) throws {
+    func `refuses a response that cannot be read in one way only`(
+        _ response: String, _ error: WireError
+    ) throws {
         let (consumer, peer) = try still.exchange(server)
         peer.send(response)
         still.turn(until: "it fails") { consumer.isOver }
@@ -80,8 +81,7 @@ struct UpstreamFailureTests {
         #expect(peer.hasEnded)
     }
 
-    @Test("is closed when its consumer gives up, and tells it nothing more")
-    func cancelled() throws {
+    @Test func `is closed when its consumer gives up, and tells it nothing more`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", from: peer)
         let upstream = try #require(consumer.upstream)
@@ -95,8 +95,7 @@ struct UpstreamFailureTests {
 
     // MARK: Time
 
-    @Test("gives the server its time for the response's first byte")
-    func firstByte() throws {
+    @Test func `gives the server its time for the response's first byte`() throws {
         let (consumer, peer) = try still.exchange(server)
         let upstream = try #require(consumer.upstream)
         #expect(upstream.deadline - still.worker.loop.now <= 60_000)
@@ -109,8 +108,7 @@ struct UpstreamFailureTests {
         #expect(peer.hasEnded)
     }
 
-    @Test("gives the server its time for a pause within the response")
-    func bodyPause() throws {
+    @Test func `gives the server its time for a pause within the response`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", from: peer)
         try #require(consumer.upstream).deadlineReached()
@@ -119,8 +117,7 @@ struct UpstreamFailureTests {
         #expect(peer.hasEnded)
     }
 
-    @Test("gives an event stream a time of its own")
-    func eventStream() throws {
+    @Test func `gives an event stream a time of its own`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", from: peer)
         let upstream = try #require(consumer.upstream)
@@ -130,8 +127,7 @@ struct UpstreamFailureTests {
             consumer.events.last == .failed(.server(.eventStreamTimeout), responseStarted: true))
     }
 
-    @Test("waits for a consumer that pauses as long as that takes")
-    func pausedHasNoDeadline() throws {
+    @Test func `waits for a consumer that pauses as long as that takes`() throws {
         let (consumer, peer) = try still.exchange(server)
         consumer.takesContent = false
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", from: peer)
@@ -145,8 +141,7 @@ struct UpstreamFailureTests {
         #expect(consumer.content == "four!")
     }
 
-    @Test("gives up a server that takes nothing of the request")
-    func sendTimeout() throws {
+    @Test func `gives up a server that takes nothing of the request`() throws {
         let still = try StillWorker.reachingLoopback("timeouts: { body: 100ms }")
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.endsRequest = false
@@ -161,8 +156,7 @@ struct UpstreamFailureTests {
         #expect(still.worker.loop.buffers.outstanding == 0)
     }
 
-    @Test("begins the first byte's time anew when the last of the request is taken")
-    func firstByteAfterContent() throws {
+    @Test func `begins the first byte's time anew when the last of the request is taken`() throws {
         let still = try StillWorker.reachingLoopback("timeouts: { firstByte: 100ms }")
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.endsRequest = false

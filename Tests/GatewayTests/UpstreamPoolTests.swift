@@ -12,8 +12,7 @@ struct UpstreamPoolTests {
 
     // MARK: Idle connections
 
-    @Test("gives an idle connection to the next who asks, at once")
-    func reuse() throws {
+    @Test func `gives an idle connection to the next who asks, at once`() throws {
         let still = try StillWorker.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -28,8 +27,7 @@ struct UpstreamPoolTests {
         #expect(openConnections(toPort: server.port) == 1)
     }
 
-    @Test("makes a new connection for who wants one that carried nothing before")
-    func fresh() throws {
+    @Test func `makes a new connection for who wants one that carried nothing before`() throws {
         let still = try StillWorker.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -43,8 +41,7 @@ struct UpstreamPoolTests {
                 == PoolCounts(places: 2, allPlaces: 2, open: 2, idle: 1))
     }
 
-    @Test("gives the connection that was used last, so that the others can fall out of use")
-    func lastUsedFirst() throws {
+    @Test func `gives the connection used last, so that the others can fall out of use`() throws {
         let still = try StillWorker.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         let (second, other) = try still.exchange(server)
@@ -54,8 +51,7 @@ struct UpstreamPoolTests {
         #expect(try still.acquire(server).upstream === first.lastUpstream)
     }
 
-    @Test("keeps no connection that its server has closed")
-    func closedWhileIdle() throws {
+    @Test func `keeps no connection that its server has closed`() throws {
         let still = try StillWorker.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -64,8 +60,7 @@ struct UpstreamPoolTests {
         #expect(still.counts(try still.origin(server)) == PoolCounts())
     }
 
-    @Test("looks at the socket first for a request that may not be sent twice")
-    func checkedBeforeUse() throws {
+    @Test func `looks at the socket first for a request that may not be sent twice`() throws {
         let still = try StillWorker.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -80,8 +75,7 @@ struct UpstreamPoolTests {
         #expect(openConnections(toPort: server.port) == 1)
     }
 
-    @Test("takes nothing that an idle connection's server says for a response")
-    func spokenWhileIdle() throws {
+    @Test func `takes nothing that an idle connection's server says for a response`() throws {
         let still = try StillWorker.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -91,8 +85,7 @@ struct UpstreamPoolTests {
         #expect(first.events == [.ready, .head(204), .ended(trailers: nil)])
     }
 
-    @Test("refuses a connection whose server has spoken before it was asked")
-    func spokenUnasked() throws {
+    @Test func `refuses a connection whose server has spoken before it was asked`() throws {
         let still = try StillWorker.reachingLoopback()
         let consumer = try still.acquire(server)
         let peer = try still.peer(of: server)
@@ -105,8 +98,7 @@ struct UpstreamPoolTests {
         #expect(still.counts(try still.origin(server)) == PoolCounts())
     }
 
-    @Test("closes a connection that was idle for its time")
-    func idleTime() throws {
+    @Test func `closes a connection that was idle for its time`() throws {
         let still = try StillWorker.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -117,8 +109,7 @@ struct UpstreamPoolTests {
 
     // MARK: Waiting
 
-    @Test("lets who finds no place wait, first come first served")
-    func firstComeFirstServed() throws {
+    @Test func `lets who finds no place wait, first come first served`() throws {
         let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (first, peer) = try still.exchange(server)
         let waiting = try (0..<3).map { _ in try still.acquire(server) }
@@ -141,8 +132,8 @@ struct UpstreamPoolTests {
         #expect(openConnections(toPort: server.port) == 1)
     }
 
-    @Test("makes another connection for who waits when the one before cannot be kept")
-    func notKept() throws {
+    @Test
+    func `makes another connection for who waits when the one before cannot be kept`() throws {
         let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (first, peer) = try still.exchange(server)
         let second = try still.acquire(server)
@@ -155,8 +146,7 @@ struct UpstreamPoolTests {
                 == PoolCounts(places: 1, allPlaces: 1, open: 1))
     }
 
-    @Test("makes way for who wants a connection that carried nothing: the idle one is closed")
-    func freshAtTheLimit() throws {
+    @Test func `closes an idle connection for who wants one that carried nothing`() throws {
         let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -170,8 +160,7 @@ struct UpstreamPoolTests {
                 == PoolCounts(places: 1, allPlaces: 1, open: 1))
     }
 
-    @Test("refuses who comes when as many wait as may")
-    func tooManyPending() throws {
+    @Test func `refuses who comes when as many wait as may`() throws {
         let still = try StillWorker.reachingLoopback(
             "limits: { upstreamPerHost: 1, pending: 1 }")
         let (first, peer) = try still.exchange(server)
@@ -185,8 +174,7 @@ struct UpstreamPoolTests {
         #expect(second.isReady)
     }
 
-    @Test("frees the place in the line of who gives up")
-    func abandoned() throws {
+    @Test func `frees the place in the line of who gives up`() throws {
         let still = try StillWorker.reachingLoopback(
             "limits: { upstreamPerHost: 1, pending: 2 }")
         let origin = try still.origin(server)
@@ -205,8 +193,7 @@ struct UpstreamPoolTests {
         #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
     }
 
-    @Test("keeps the connection that was made for who gave up meanwhile")
-    func abandonedWhileConnecting() throws {
+    @Test func `keeps the connection that was made for who gave up meanwhile`() throws {
         let still = try StillWorker.reachingLoopback()
         let origin = try still.origin(server)
         let consumer = try still.acquire(server)
@@ -219,8 +206,7 @@ struct UpstreamPoolTests {
         #expect(consumer.events.isEmpty)
     }
 
-    @Test("sends those who wait back to find their origin anew when its policy goes")
-    func retired() throws {
+    @Test func `sends those who wait back to find their origin anew when its policy goes`() throws {
         let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 2 }")
         let origin = try still.origin(server)
         let (first, idlePeer) = try still.exchange(server)
@@ -243,8 +229,7 @@ struct UpstreamPoolTests {
 
     // MARK: All origins together
 
-    @Test("closes the longest idle connection of all for another origin's")
-    func totalLimit() throws {
+    @Test func `closes the longest idle connection of all for another origin's`() throws {
         let still = try StillWorker.reachingLoopback("limits: { connections: 2 }")
         let servers = [server, try ScriptedServer(), try ScriptedServer()]
         let (first, peer) = try still.exchange(servers[0])
@@ -260,8 +245,7 @@ struct UpstreamPoolTests {
                 == PoolCounts(places: 1, allPlaces: 2, open: 2, idle: 1))
     }
 
-    @Test("connects for who waits elsewhere when a place among all comes free")
-    func starved() throws {
+    @Test func `connects for who waits elsewhere when a place among all comes free`() throws {
         let still = try StillWorker.reachingLoopback("limits: { connections: 1 }")
         let other = try ScriptedServer()
         let (first, peer) = try still.exchange(server)
@@ -289,8 +273,8 @@ struct UpstreamPoolTests {
         case cancelled, timedOut, detached, closedWhileIdle, spokeUnasked, poolEnds
     }
 
-    @Test("gives places back once, whatever ends a connection", arguments: Ending.allCases)
-    func placesComeBack(_ ending: Ending) throws {
+    @Test(arguments: Ending.allCases)
+    func `gives places back once, whatever ends a connection`(_ ending: Ending) throws {
         let still = try StillWorker.reachingLoopback()
         let server = try ScriptedServer(listens: ending != .refusedPort)
         let origin = try still.origin(server)

@@ -3,8 +3,9 @@ import Testing
 @testable import Engine
 @testable import Gateway
 
-@Suite struct WaiterQueueTests {
-    @Test func anEmptyQueueHasNobody() {
+@Suite("The queue for connections")
+struct WaiterQueueTests {
+    @Test func `an empty queue has nobody`() {
         let queue = WaiterQueue()
         #expect(queue.isEmpty)
         #expect(queue.count == 0)
@@ -12,7 +13,7 @@ import Testing
         #expect(queue.takeAll().isEmpty)
     }
 
-    @Test func whoCameFirstIsServedFirst() {
+    @Test func `who came first is served first`() {
         let queue = WaiterQueue()
         let consumers = (0..<4).map { _ in IdleConsumer() }
         for consumer in consumers { queue.append(consumer, wantsFresh: false) }
@@ -23,7 +24,7 @@ import Testing
         #expect(queue.isEmpty)
     }
 
-    @Test func aUsedConnectionPassesByWhoWantsAFreshOne() {
+    @Test func `a used connection passes by who wants a fresh one`() {
         let queue = WaiterQueue()
         let (fresh, any, another) = (IdleConsumer(), IdleConsumer(), IdleConsumer())
         queue.append(fresh, wantsFresh: true)
@@ -35,7 +36,7 @@ import Testing
         #expect(queue.take(isFresh: true)?.consumer === another)
     }
 
-    @Test func aUsedConnectionIsForNobodyWhenAllWantFreshOnes() {
+    @Test func `a used connection is for nobody when all want fresh ones`() {
         let queue = WaiterQueue()
         queue.append(IdleConsumer(), wantsFresh: true)
         queue.append(IdleConsumer(), wantsFresh: true)
@@ -43,7 +44,7 @@ import Testing
         #expect(queue.count == 2)
     }
 
-    @Test func whoGivesUpIsNotServed() {
+    @Test func `who gives up is not served`() {
         let queue = WaiterQueue()
         let (first, second, stranger) = (IdleConsumer(), IdleConsumer(), IdleConsumer())
         queue.append(first, wantsFresh: false)
@@ -56,7 +57,7 @@ import Testing
         #expect(queue.take(isFresh: true)?.consumer === second)
     }
 
-    @Test func takingAllKeepsTheOrderAndLeavesNobody() {
+    @Test func `taking all keeps the order and leaves nobody`() {
         let queue = WaiterQueue()
         let consumers = (0..<3).map { _ in IdleConsumer() }
         for consumer in consumers { queue.append(consumer, wantsFresh: true) }
@@ -65,7 +66,7 @@ import Testing
         #expect(queue.isEmpty)
     }
 
-    @Test func aQueueKeepsNobodyWhoLeft() {
+    @Test func `a queue keeps nobody who left`() {
         let queue = WaiterQueue()
         weak var weakConsumer: IdleConsumer?
         do {
@@ -78,7 +79,7 @@ import Testing
         #expect(weakConsumer == nil)
     }
 
-    @Test func whoGaveUpSaysSinceWhenItWaited() {
+    @Test func `who gave up says since when it waited`() {
         let queue = WaiterQueue()
         let (waiting, connecting) = (IdleConsumer(), IdleConsumer())
         queue.append(waiting, wantsFresh: false, since: 7)
@@ -90,7 +91,7 @@ import Testing
         #expect(taken?.since == nil)
     }
 
-    @Test func whoLeavesAndReturnsIsLast() {
+    @Test func `who leaves and returns is last`() {
         let queue = WaiterQueue()
         let (first, second) = (IdleConsumer(), IdleConsumer())
         queue.append(first, wantsFresh: false)
@@ -102,7 +103,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func tensOfThousandsGiveUpInAnyOrder() {
+    func `tens of thousands give up in any order`() {
         let queue = WaiterQueue()
         let last = IdleConsumer()
         let consumers = (0..<40_000).map { _ in IdleConsumer() }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A worker's end")
 struct WorkerLifeTests {
-    @Test func nothingThatItOwnedKeepsItAlive() throws {
+    @Test func `a worker is not kept alive by what it owned`() throws {
         weak var worker: Worker?
         do {
             let still = try StillWorker()
@@ -17,7 +17,7 @@ struct WorkerLifeTests {
     }
 
     @Test(arguments: ["", "GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "GET /"])
-    func norDoConnections(_ sent: String) throws {
+    func `a worker is not kept alive by connections`(_ sent: String) throws {
         weak var worker: Worker?
         do {
             let still = try StillWorker()
@@ -35,7 +35,9 @@ struct WorkerLifeTests {
 
     /// Connections to servers and their pool know each other, some even when they are closed.
     @Test(arguments: [true, false])
-    func norDoConnectionsToServers(thatAreClosed areClosed: Bool) throws {
+    func `a worker is not kept alive by connections to servers`(thatAreClosed areClosed: Bool)
+        throws
+    {
         weak var worker: Worker?
         weak var environment: Environment?
         weak var pool: UpstreamPool?
@@ -58,7 +60,7 @@ struct WorkerLifeTests {
     }
 
     /// Its share of the worker's connections does not outlive the last of them.
-    @Test func norDoClientsThatCameAndWent() throws {
+    @Test func `a worker is not kept alive by clients that came and went`() throws {
         weak var worker: Worker?
         do {
             let still = try StillWorker()

@@ -2,7 +2,8 @@ import HTTPCore
 import Testing
 
 /// Response heads whose lines end in a bare line feed (RFC 9112 §2.2).
-@Suite struct BareLineTests {
+@Suite("Heads with bare line feeds (RFC 9112 §2.2)")
+struct BareLineTests {
     @Test(arguments: [
         "HTTP/1.1 200 OK\nContent-Length: 5\n\n", "HTTP/1.1 200\nContent-Length: 5\n\n",
         "HTTP/1.1 200 \nContent-Length: 5\n\n", "HTTP/1.0 200 OK\n\n", "HTTP/1.1 404\n\n",
@@ -51,7 +52,7 @@ import Testing
         #expect(responseOutcome(text + "HTTP/1.1 200 OK\n\n").error == error)
     }
 
-    @Test func `requests are not read so`() {
+    @Test func `a request's head is not read so`() {
         for text in ["GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\nHost: a\n\r\n"] {
             #expect(requestOutcome(text).error == .bareLineFeed)
         }

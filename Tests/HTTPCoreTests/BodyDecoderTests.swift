@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct BodyDecoderTests {
+@Suite("Bodies (RFC 9112 §6)")
+struct BodyDecoderTests {
     @Test func `a message without body is complete from the start`() throws {
         for framing in [BodyFraming.none, .length(0)] {
             var decoder = BodyDecoder(framing)

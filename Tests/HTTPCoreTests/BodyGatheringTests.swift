@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct BodyGatheringTests {
+@Suite("Parts of a body in one step")
+struct BodyGatheringTests {
     /// What was gathered from bytes, in how many runs, and how it ended.
     private struct Body {
         var content: [UInt8] = []

@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct ByteClassTests {
+@Suite("Classes of bytes")
+struct ByteClassTests {
     @Test func `the table agrees with the grammar for every byte`() {
         let letters = Set(0x41...0x5A).union(0x61...0x7A).map(UInt8.init)
         let digits = (0x30...0x39).map(UInt8.init)

@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct ChunkedTests {
+@Suite("The chunked coding (RFC 9112 §7.1)")
+struct ChunkedTests {
     @Test(arguments: [
         ("0\r\n\r\n", ""), ("00000\r\n\r\n", ""), ("0000000000000000\r\n\r\n", ""),
         ("5\r\nhello\r\n0\r\n\r\n", "hello"),

@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct ConnectionTests {
+@Suite("Connection and persistence (RFC 9112 §9)")
+struct ConnectionTests {
     @Test(arguments: [
         ("1.1", "", true), ("1.0", "", false),
         ("1.1", "Connection: close\r\n", false), ("1.0", "Connection: close\r\n", false),

@@ -2,7 +2,8 @@ import HTTPCore
 import Testing
 
 /// Names that are known ones to whoever reads `_` as `-`.
-@Suite struct DisguisedNameTests {
+@Suite("Names with _ in place of -")
+struct DisguisedNameTests {
     /// Every way of writing `_` for some hyphens of a name, at least one.
     private func disguises(_ name: String) -> [String] {
         let hyphens = name.indices.filter { name[$0] == "-" }

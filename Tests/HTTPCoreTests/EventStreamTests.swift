@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct EventStreamTests {
+@Suite("Event streams")
+struct EventStreamTests {
     @Test(arguments: [
         ("Content-Type: text/event-stream", true),
         ("Content-Type: TEXT/Event-Stream", true),

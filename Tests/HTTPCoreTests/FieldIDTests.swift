@@ -2,7 +2,8 @@ import HTTPCore
 import Notation
 import Testing
 
-@Suite struct FieldIDTests {
+@Suite("Known field names")
+struct FieldIDTests {
     /// The identity that a head with a field of that name gives it; nil when the name is refused.
     private func recognised(_ name: [UInt8], padding: Int = 16) -> FieldID? {
         let bytes =

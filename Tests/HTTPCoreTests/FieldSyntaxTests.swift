@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct FieldSyntaxTests {
+@Suite("Field lines (RFC 9112 §5)")
+struct FieldSyntaxTests {
     @Test(
         arguments: [
             ("Host: a\r\nX: y\r\n\r\n", nil),

@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct ForwardingTests {
+@Suite("Fields on their way (RFC 9110 §7.6)")
+struct ForwardingTests {
     private func forwarded(
         _ fields: String, omitting omitted: FieldIDSet = []
     ) throws -> String {

@@ -3,7 +3,8 @@ import Testing
 
 /// The contract: any bytes are accepted or refused with a typed error, never a trap; how they are
 /// split changes nothing; and what is accepted means the same once written and parsed again.
-@Suite struct FuzzTests {
+@Suite("Any bytes")
+struct FuzzTests {
     /// xorshift64*: the same sequence in every run.
     struct Random: RandomNumberGenerator {
         var state: UInt64

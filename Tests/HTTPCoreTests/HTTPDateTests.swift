@@ -2,7 +2,8 @@ import Foundation
 import HTTPCore
 import Testing
 
-@Suite struct HTTPDateTests {
+@Suite("Dates (RFC 9110 §5.6.7)")
+struct HTTPDateTests {
     /// 2026-01-01T00:00:00Z
     private static let now: Int64 = 1_767_225_600
 

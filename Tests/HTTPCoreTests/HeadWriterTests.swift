@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct HeadWriterTests {
+@Suite("The head writer")
+struct HeadWriterTests {
     @Test func `numbers are written in decimal and hexadecimal`() {
         var values: [UInt64] = [0, 1, 9, 10, 15, 16, 99, 100, 255, 256, .max, .max - 1]
         for bit in 0..<64 { values += [1 << UInt64(bit), (1 << UInt64(bit)) &- 1] }

@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct HostTests {
+@Suite("Host (RFC 9110 §7.2)")
+struct HostTests {
     private static let longLabel = String(repeating: "a", count: 63)
     /// 253 bytes in labels of 63, 63, 63 and 61.
     private static let longName =

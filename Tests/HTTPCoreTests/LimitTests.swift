@@ -2,7 +2,8 @@ import HTTPCore
 import Testing
 
 /// Each limit at its value, and one past it.
-@Suite struct LimitTests {
+@Suite("Limits of a head")
+struct LimitTests {
     private func request(
         method: Int = 3, target: Int = 1, fields: Int = 1, options: Int = 0, value: Int = 1
     ) -> String {
@@ -27,7 +28,7 @@ import Testing
         #expect(chunked.trailerFields == 32)
     }
 
-    @Test func `head bytes`() {
+    @Test func `a request's head may have as many bytes as its limit`() {
         for extra in 0...20 {
             let text = request(value: 20 + extra)
             let limits = HeadLimits(headBytes: request(value: 30).utf8.count, targetBytes: 16)
@@ -50,7 +51,7 @@ import Testing
         #expect(requestOutcome(long, limits: limits).error == .headTooLarge)
     }
 
-    @Test func `target bytes`() {
+    @Test func `a target may have as many bytes as its limit`() {
         let limits = HeadLimits(headBytes: 512, targetBytes: 20)
         #expect(requestOutcome(request(target: 20), limits: limits).isComplete)
         #expect(requestOutcome(request(target: 21), limits: limits).error == .targetTooLong)
@@ -67,7 +68,7 @@ import Testing
         #expect(requestOutcome(request(target: 200), limits: limits).error == .targetTooLong)
     }
 
-    @Test func `method bytes`() {
+    @Test func `a method may have as many bytes as its limit`() {
         #expect(requestOutcome(request(method: 32)).isComplete)
         #expect(requestOutcome(request(method: 33)).error == .methodTooLong)
         #expect(requestOutcome(String(repeating: "M", count: 33)).error == .methodTooLong)
@@ -76,7 +77,7 @@ import Testing
         #expect(requestOutcome(request(method: 5), limits: limits).error == .methodTooLong)
     }
 
-    @Test func `fields`() {
+    @Test func `a head may have as many fields as its limit`() {
         let limits = HeadLimits(fields: 5)
         #expect(requestOutcome(request(fields: 5), limits: limits).isComplete)
         #expect(requestOutcome(request(fields: 6), limits: limits).error == .tooManyFields)
@@ -86,7 +87,7 @@ import Testing
         #expect(responseOutcome(five + "Z: y\r\n\r\n", limits: limits).error == .tooManyFields)
     }
 
-    @Test func `options of Connection`() {
+    @Test func `Connection may have as many options as its limit`() {
         #expect(requestOutcome(request(options: 32)).isComplete)
         #expect(requestOutcome(request(options: 33)).error == .tooManyConnectionOptions)
         let limits = HeadLimits(connectionOptions: 2)
@@ -97,7 +98,7 @@ import Testing
                 == .tooManyConnectionOptions)
     }
 
-    @Test func `response head bytes`() {
+    @Test func `a response's head may have as many bytes as its limit`() {
         let text = "HTTP/1.1 200 OK\r\nX: y\r\n\r\n"
         let count = text.utf8.count
         #expect(responseOutcome(text, limits: HeadLimits(headBytes: count)).isComplete)

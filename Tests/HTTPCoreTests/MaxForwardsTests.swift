@@ -2,7 +2,8 @@ import HTTPCore
 import Testing
 
 /// RFC 9110 §7.6.2.
-@Suite struct MaxForwardsTests {
+@Suite("Max-Forwards (RFC 9110 §7.6.2)")
+struct MaxForwardsTests {
     @Test(
         arguments: [
             ("0", nil), ("1", 0), ("3", 2), ("010", 9), ("000", nil),

@@ -2,7 +2,8 @@ import HTTPCore
 import Testing
 
 /// RFC 9112 §6.3 for requests, and the ways in which two programs have been made to disagree on it.
-@Suite struct RequestFramingTests {
+@Suite("Framing of requests (RFC 9112 §6.3)")
+struct RequestFramingTests {
     private func head(_ fields: String, _ version: String = "1.1") -> String {
         "POST / HTTP/\(version)\r\nHost: a\r\n\(fields)\r\n"
     }

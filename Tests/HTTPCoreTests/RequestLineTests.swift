@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct RequestLineTests {
+@Suite("The request line (RFC 9112 §3)")
+struct RequestLineTests {
     private static let rest = "\r\nHost: a\r\n\r\n"
 
     @Test(arguments: [

@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct RequestTargetTests {
+@Suite("The request target (RFC 9112 §3.2)")
+struct RequestTargetTests {
     struct Parts: Sendable, CustomStringConvertible {
         var line: String
         var form: TargetForm

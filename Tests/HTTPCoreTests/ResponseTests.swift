@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct ResponseTests {
+@Suite("Responses")
+struct ResponseTests {
     @Test(
         arguments: [
             ("HTTP/1.1 200 OK", 200, "OK"), ("HTTP/1.0 404 Not Found", 404, "Not Found"),
@@ -41,7 +42,7 @@ import Testing
             ("<html>", .malformedVersion), ("\u{15}\u{3}\u{3}\u{0}\u{2}", .malformedVersion),
             ("\nHTTP/1.1 200 OK", .bareLineFeed),
         ] as [(String, WireError)])
-    func `anything else is the upstream's fault`(line: String, error: WireError) {
+    func `a status line in any other form is the upstream's fault`(line: String, error: WireError) {
         #expect(responseOutcome(line + "\r\n\r\n").error == error)
         #expect(error.status(from: .upstream) == 502)
     }

@@ -1,7 +1,8 @@
 import HTTPCore
 import Testing
 
-@Suite struct WireErrorTests {
+@Suite("Errors on the wire")
+struct WireErrorTests {
     @Test func `every reason has a status that refuses, and 502 when an upstream is at fault`() {
         for error in WireError.allCases {
             #expect([400, 413, 414, 417, 431, 501, 505].contains(error.status), "\(error)")

@@ -49,7 +49,7 @@ def test_metrics_in_prometheus_text_satisfy_promtool(busy):
     promtool(response.body)
 
 
-def test_metrics_in_openmetrics(busy):
+def test_openmetrics_is_given_to_who_accepts_it(busy):
     response = busy.admin_get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
     assert response.get("content-type").startswith("application/openmetrics-text; version=1.0.0")
     text = response.body.decode()
@@ -72,7 +72,7 @@ def test_a_scraper_like_prometheus_reads_it_compressed_or_not(busy):
     assert response.body.startswith(b"# ")
 
 
-def test_what_is_counted(busy):
+def test_exchanges_of_every_kind_are_counted(busy):
     assert busy.metric("pinfold_http_requests_total", method="GET", code_class="2xx") >= 6
     assert busy.metric("pinfold_http_requests_total", method="POST") == 3
     assert busy.metric("pinfold_http_requests_total", cache="hit") >= 2
@@ -109,7 +109,7 @@ def test_labels_never_come_from_traffic(gateway, origin):
     assert "evil" not in running.admin_get("/metrics").body.decode().lower()
 
 
-def test_health_and_readiness(gateway):
+def test_a_gateway_that_serves_is_healthy_and_ready(gateway):
     running = gateway()
     for path in ("/healthz", "/readyz"):
         response = running.admin_get(path)
@@ -117,7 +117,7 @@ def test_health_and_readiness(gateway):
         assert response.body
 
 
-def test_other_paths_and_methods(gateway):
+def test_other_paths_and_methods_are_refused(gateway):
     from support.wire import ask
     running = gateway()
     assert running.admin_get("/nothing-here").status == 404
@@ -157,7 +157,7 @@ def test_a_malformed_request_to_the_admin_listener_is_refused(gateway):
 # The access log
 
 
-def test_a_line_per_exchange_in_json(gateway, origin):
+def test_every_exchange_is_a_line_of_json(gateway, origin):
     there = origin(lambda _: reply(b"12345", "200 OK", "Cache-Control: max-age=60"))
     running = gateway()
     running.ask(request(there.url("/a?b=c"), method="POST", body=b"123", User_Agent="tester/1",
@@ -193,7 +193,7 @@ def test_hostile_text_stays_one_line_of_json(gateway, origin):
     assert len(lines) == 1
 
 
-def test_the_combined_format(gateway, origin):
+def test_a_combined_line_is_what_apache_would_write(gateway, origin):
     there = origin(lambda _: reply(b"12345"))
     running = gateway({"log": {"access": {"format": "combined"}}})
     running.get(there.url("/x"), User_Agent="agent", Referer="http://from.test/")
@@ -293,7 +293,7 @@ def test_short_exchanges_do_not_show_as_activity(gateway, origin):
     assert running.metric("pinfold_activity_transitions_total", state="active") == 0
 
 
-def test_reachability_from_traffic(gateway, dns):
+def test_traffic_shows_what_is_reachable(gateway, dns):
     there = HTTPOrigin(lambda _: reply(b"x", "200 OK", "Connection: close"))
     running = gateway({"hosts": [{"match": [f"seen.test:{there.port}"]}], "workers": 1})
     name = "pinfold_host_reachability"
@@ -305,7 +305,7 @@ def test_reachability_from_traffic(gateway, dns):
     until(lambda: state(running, name) != "reachable", "not reachable by traffic")
 
 
-def test_reachability_by_probe(gateway):
+def test_a_probe_shows_what_is_reachable(gateway):
     there = HTTPOrigin(lambda _: reply())
     running = gateway({"hosts": [{"match": [f"probed.test:{there.port}"],
                                   "probe": {"interval": "1s", "path": "/health"}}]})

@@ -136,7 +136,7 @@ NOT_STORED = {
 
 
 @pytest.mark.parametrize("name", NOT_STORED)
-def test_what_is_not_reused(gateway, origin, name):
+def test_a_response_that_may_not_be_stored_is_not_reused(gateway, origin, name):
     status, fields = NOT_STORED[name]
     there = origin(counting(*fields, status=status))
     running = gateway()
@@ -165,7 +165,7 @@ STORED = {
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_what_is_reused(gateway, origin, name):
+def test_a_response_that_may_be_stored_is_reused(gateway, origin, name):
     status, fields = STORED[name]
     there = origin(counting(*fields, status=status))
     running = gateway()
@@ -179,7 +179,8 @@ def test_what_is_reused(gateway, origin, name):
 @pytest.mark.parametrize(("control", "stored"), [
     ("max-age=600", False), ("public, max-age=600", True), ("s-maxage=600", True),
     ("must-revalidate, max-age=600", True)])
-def test_responses_to_authorized_requests(gateway, origin, control, stored):
+def test_responses_to_authorized_requests_are_stored_only_if_shared(
+        gateway, origin, control, stored):
     """RFC 9111 §3.5."""
     there = origin(counting(f"Cache-Control: {control}"))
     running = gateway()
@@ -253,7 +254,7 @@ def test_a_client_that_leaves_does_not_leave_a_truncated_entry(gateway, scripted
 
 
 @pytest.mark.parametrize(("size", "stored"), [(100_000, True), (100_001, False)])
-def test_the_largest_object(gateway, origin, size, stored):
+def test_a_body_over_the_largest_object_is_not_stored(gateway, origin, size, stored):
     there = origin(lambda _: reply(b"x" * size, "200 OK", FRESH))
     running = gateway({"cache": {"maximumObject": "100000"}})
     assert len(fetch(running, there.url("/")).body) == size
@@ -310,7 +311,7 @@ def test_vary_keeps_variants_apart(gateway, origin):
     assert len(there.requests) == 4
 
 
-def test_vary_on_a_missing_field(gateway, origin):
+def test_a_field_that_is_missing_is_a_variant_too(gateway, origin):
     there = origin(counting(FRESH, "Vary: X-Maybe"))
     running = gateway()
     prime(running, there.url("/"))
@@ -318,7 +319,7 @@ def test_vary_on_a_missing_field(gateway, origin):
     assert hit(fetch(running, there.url("/")))
 
 
-def test_vary_over_several_fields_and_lines(gateway, origin):
+def test_vary_counts_all_fields_on_all_lines(gateway, origin):
     there = origin(lambda seen: reply(
         f"{seen.get('x-a')}{seen.get('x-b')}".encode(), "200 OK", FRESH, "Vary: x-a", "Vary: X-B"))
     running = gateway()
@@ -501,7 +502,7 @@ def test_pragma_no_cache_counts_without_cache_control(gateway, origin):
     assert fetch(running, there.url("/"), Pragma="no-cache").body == b"body 2"
 
 
-def test_no_store_in_a_request(gateway, origin):
+def test_no_store_in_a_request_keeps_the_response_out(gateway, origin):
     there = origin(counting(FRESH))
     running = gateway()
     for number in (1, 2):
@@ -513,7 +514,7 @@ def test_no_store_in_a_request(gateway, origin):
 @pytest.mark.parametrize(("directive", "served"), [
     ("max-age=50", False), ("max-age=200", True), ("max-age=0", False),
     ("min-fresh=100", True), ("min-fresh=580", False)])
-def test_max_age_and_min_fresh_of_a_request(gateway, origin, directive, served):
+def test_max_age_and_min_fresh_of_a_request_are_honoured(gateway, origin, directive, served):
     there = origin(counting(FRESH, "Age: 100"))
     running = gateway()
     prime(running, there.url("/"))
@@ -522,7 +523,7 @@ def test_max_age_and_min_fresh_of_a_request(gateway, origin, directive, served):
 
 @pytest.mark.parametrize(("directive", "served"), [
     ("max-stale", True), ("max-stale=1000", True), ("max-stale=10", False), ("", False)])
-def test_max_stale_of_a_request(gateway, origin, directive, served):
+def test_max_stale_of_a_request_is_honoured(gateway, origin, directive, served):
     there = origin(counting("Cache-Control: max-age=60", "Age: 160", 'ETag: "s"'))
     running = gateway()
     assert fetch(running, there.url("/")).body == b"body 1"
@@ -531,7 +532,7 @@ def test_max_stale_of_a_request(gateway, origin, directive, served):
     assert response.body == (b"body 1" if served else b"body 2")
 
 
-def test_only_if_cached(gateway, origin):
+def test_only_if_cached_never_asks_the_origin(gateway, origin):
     there = origin(counting(FRESH))
     running = gateway()
     assert fetch(running, there.url("/"), Cache_Control="only-if-cached").status == 504
@@ -749,7 +750,7 @@ def test_the_disk_tier_stays_within_its_size(gateway, origin):
     assert not hit(fetch(running, there.url("/0")))
 
 
-def test_memory_only(gateway, origin):
+def test_without_a_disk_the_cache_is_in_memory_only(gateway, origin):
     there = origin(counting(FRESH))
     running = gateway({"cache": {"disk": "0"}})
     prime(running, there.url("/"))

@@ -53,7 +53,7 @@ def storm(running: Gateway, url, stop: threading.Event, problems: list, count: l
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_kill_9_during_a_storm_of_stores_ten_times(gateway, origin):
+def test_the_cache_survives_kill_9_during_a_storm_of_stores(gateway, origin):
     there = origin(summed)
     running = gateway({"cache": {"memory": "1MiB", "disk": "32MiB"}})
     from_disk = 0

@@ -79,7 +79,7 @@ def test_the_list_is_the_operators_and_changes_with_a_reload(gateway, origin):
     assert hit(ask(running, there.url(), "x-mine: 1"))
 
 
-def test_no_guess_of_freshness_for_an_answer_to_a_cookie(gateway, origin):
+def test_an_answer_to_a_cookie_gets_no_guess_of_freshness(gateway, origin):
     calls = 0
 
     def handler(seen: Request) -> bytes:

@@ -42,26 +42,26 @@ def secure(origin, pki) -> HTTPOrigin:
 # curl
 
 
-def test_curl_for_a_plain_url(running, nginx):
+def test_curl_gets_a_plain_url(running, nginx):
     (nginx.files / "plain.txt").write_bytes(b"plain text")
     done = run("curl", "-sS", "-x", running.proxy_url, nginx.url("/plain.txt"))
     assert done.stdout == "plain text"
 
 
-def test_curl_through_the_environment(running, nginx):
+def test_curl_finds_the_proxy_in_the_environment(running, nginx):
     (nginx.files / "env.txt").write_bytes(b"by environment")
     done = run("curl", "-sS", nginx.url("/env.txt"), http_proxy=running.proxy_url)
     assert done.stdout == "by environment"
 
 
-def test_curl_for_an_https_url(running, secure, pki):
+def test_curl_gets_an_https_url(running, secure, pki):
     done = run("curl", "-sSv", "-x", running.proxy_url, "--cacert", str(pki.root.pem_file),
                f"https://secure.test:{secure.port}/tunnelled")
     assert done.stdout == "over TLS /tunnelled"
     assert "CONNECT tunnel" in done.stderr
 
 
-def test_curl_for_a_cached_url_twice(running, nginx):
+def test_curl_gets_a_cached_url_twice(running, nginx):
     (nginx.files / "cached.txt").write_bytes(b"keep me")
     outputs = [run("curl", "-sSi", "-x", running.proxy_url, nginx.url("/fresh/cached.txt")).stdout
                for _ in range(2)]
@@ -82,14 +82,14 @@ def test_curl_uploads_with_expect_continue(running, nginx, workspace):
     assert (nginx.uploads / "chunked.bin").read_bytes() == data
 
 
-def test_curl_with_many_urls_on_one_connection(running, nginx):
+def test_curl_gets_many_urls_on_one_connection(running, nginx):
     for number in range(20):
         (nginx.files / f"many-{number}").write_text(f"{number}\n")
     done = run("curl", "-sS", "-x", running.proxy_url, nginx.url("/many-[0-19]"))
     assert done.stdout.split() == [str(number) for number in range(20)]
 
 
-def test_curl_http_1_0(running, nginx):
+def test_curl_speaks_http_1_0(running, nginx):
     (nginx.files / "old.txt").write_bytes(b"old")
     assert run("curl", "-sS", "-0", "-x", running.proxy_url, nginx.url("/old.txt")).stdout == "old"
 
@@ -109,7 +109,7 @@ def session(request, running):
             yield made
 
 
-def test_methods(session, httpbin):
+def test_every_method_passes(session, httpbin):
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         answer = session.request(method, httpbin.url("/anything"), params={"show_env": "1"},
                                  headers={"X-Mine": "yes"})
@@ -120,14 +120,14 @@ def test_methods(session, httpbin):
         assert "Via" in seen["headers"]
 
 
-def test_bodies(session, httpbin):
+def test_bodies_of_every_kind_pass(session, httpbin):
     assert session.post(httpbin.url("/post"), json={"k": [1]}).json()["json"] == {"k": [1]}
     assert session.post(httpbin.url("/post"), data={"k": "v"}).json()["form"] == {"k": "v"}
     files = {"file": ("name.bin", os.urandom(300_000))}
     assert len(session.post(httpbin.url("/post"), files=files).json()["files"]["file"]) > 300_000
 
 
-def test_a_streamed_upload(session, nginx):
+def test_an_upload_is_streamed(session, nginx):
     parts = [os.urandom(10_000) for _ in range(20)]
     streamed = {"content": iter(parts)} if isinstance(session, httpx.Client) else {
         "data": iter(parts)}
@@ -137,11 +137,11 @@ def test_a_streamed_upload(session, nginx):
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 304, 400, 401, 404, 418, 500, 503])
-def test_statuses(session, httpbin, status):
+def test_every_status_passes(session, httpbin, status):
     assert session.get(httpbin.url(f"/status/{status}")).status_code == status
 
 
-def test_redirects_cookies_and_codings(session, httpbin):
+def test_redirects_cookies_and_codings_pass(session, httpbin):
     assert session.get(httpbin.url("/redirect/3")).json()["url"].endswith("/get")
     session.get(httpbin.url("/cookies/set?name=value"))
     assert session.get(httpbin.url("/cookies")).json()["cookies"] == {"name": "value"}
@@ -149,7 +149,7 @@ def test_redirects_cookies_and_codings(session, httpbin):
     assert session.get(httpbin.url("/deflate")).json()["deflated"] is True
 
 
-def test_a_streamed_download(session, httpbin):
+def test_a_download_is_streamed(session, httpbin):
     url = httpbin.url("/stream-bytes/100000?seed=1&chunk_size=777")
     first, second = session.get(url).content, session.get(url).content
     assert len(first) == 100_000
@@ -161,20 +161,20 @@ def test_authentication_passes(session, httpbin):
     assert session.get(httpbin.url("/basic-auth/u/p"), auth=("u", "x")).status_code == 401
 
 
-def test_etags_and_ranges(session, httpbin):
+def test_etags_and_ranges_pass(session, httpbin):
     answer = session.get(httpbin.url("/etag/abc"), headers={"If-None-Match": "abc"})
     assert answer.status_code == 304
     answer = session.get(httpbin.url("/range/1000"), headers={"Range": "bytes=10-19"})
     assert (answer.status_code, len(answer.content)) == (206, 10)
 
 
-def test_requests_over_https(running, secure, pki):
+def test_requests_speaks_https_through_a_tunnel(running, secure, pki):
     answer = requests.get(f"https://secure.test:{secure.port}/requests",
                           proxies={"https": running.proxy_url}, verify=str(pki.root.pem_file))
     assert answer.text == "over TLS /requests"
 
 
-def test_httpx_over_https(running, secure, pki):
+def test_httpx_speaks_https_through_a_tunnel(running, secure, pki):
     import ssl
     context = ssl.create_default_context(cafile=str(pki.root.pem_file))
     with httpx.Client(proxy=running.proxy_url, verify=context) as client:
@@ -192,7 +192,7 @@ def test_a_legacy_client_speaks_clear_text_to_a_pinned_server(gateway, secure, p
     assert answer.text == "over TLS /legacy"
 
 
-def test_many_clients_at_once(running, httpbin):
+def test_many_clients_at_once_get_their_own_responses(running, httpbin):
     problems: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -217,7 +217,7 @@ def test_many_clients_at_once(running, httpbin):
 
 
 @pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
-def test_openssl_s_client_through_a_tunnel(running, secure, pki, version):
+def test_openssl_s_client_reaches_its_server_through_a_tunnel(running, secure, pki, version):
     done = subprocess.run(
         ["openssl", "s_client", version, "-proxy", "%s:%d" % running.proxy, "-connect",
          f"secure.test:{secure.port}", "-servername", "secure.test", "-CAfile",
@@ -327,13 +327,13 @@ def converse(client) -> None:
     assert client.ping().wait(10)
 
 
-def test_a_websocket_client_through_a_tunnel(running, echo_server):
+def test_a_websocket_passes_through_a_tunnel(running, echo_server):
     with websockets.sync.client.connect(
             f"ws://ws.test:{echo_server}/", proxy=running.proxy_url, max_size=None) as client:
         converse(client)
 
 
-def test_a_websocket_client_through_a_reverse_listener(gateway, echo_server):
+def test_a_websocket_passes_through_a_reverse_listener(gateway, echo_server):
     running = gateway({"listeners": [
         {"name": "ws", "address": "127.0.0.1:0", "kind": "reverse",
          "upstream": f"http://127.0.0.1:{echo_server}"}]})
@@ -343,7 +343,7 @@ def test_a_websocket_client_through_a_reverse_listener(gateway, echo_server):
         converse(client)
 
 
-def test_a_websocket_upgrade_in_absolute_form(running, echo_server):
+def test_a_websocket_upgrade_passes_in_absolute_form(running, echo_server):
     """What a client does that sends ws:// through an HTTP proxy without a tunnel."""
     authority = f"127.0.0.1:{echo_server}"
     with Wire(running.proxy) as wire:
@@ -358,7 +358,7 @@ def test_a_websocket_upgrade_in_absolute_form(running, echo_server):
         assert wire.read_exactly(4) == b"\x81\x02hi"
 
 
-def test_checksums_of_large_downloads(running, nginx, workspace):
+def test_large_downloads_keep_their_checksums(running, nginx, workspace):
     data = os.urandom(1 << 20) * 40
     (nginx.files / "forty.bin").write_bytes(data)
     for path in ("/forty.bin", "/fresh/forty.bin", "/fresh/forty.bin"):

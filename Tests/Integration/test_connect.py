@@ -265,7 +265,7 @@ def test_a_slow_reader_holds_the_sender_back(gateway, scripted_origin):
         assert running.rss_bytes - before < 16 << 20
 
 
-def test_many_tunnels_at_once(shared_gateway, scripted_origin):
+def test_many_tunnels_at_once_keep_their_bytes_apart(shared_gateway, scripted_origin):
     there = scripted_origin(echo)
     tunnels = [shared_gateway.connect(there.authority)[0] for _ in range(100)]
     try:
@@ -278,7 +278,7 @@ def test_many_tunnels_at_once(shared_gateway, scripted_origin):
             wire.close()
 
 
-def test_connect_by_name_and_to_ipv6(shared_gateway, scripted_origin):
+def test_a_tunnel_is_made_by_name_and_to_ipv6(shared_gateway, scripted_origin):
     there = scripted_origin(echo)
     wire, response = shared_gateway.connect(f"tunnel.test:{there.port}")
     wire.close()

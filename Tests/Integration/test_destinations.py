@@ -40,7 +40,7 @@ def test_an_address_that_is_not_public_is_refused(closed_gateway, host):
 
 
 @pytest.mark.parametrize("host", FORBIDDEN)
-def test_and_so_is_a_tunnel_to_it(closed_gateway, host):
+def test_a_tunnel_to_an_address_that_is_not_public_is_refused(closed_gateway, host):
     wire, response = closed_gateway.connect(f"{host}:443")
     wire.close()
     assert response.status == 403
@@ -135,7 +135,7 @@ def test_deny_wins_over_allow(gateway, origin, deny):
     assert there.accepted == 0
 
 
-def test_allow_destination_on_the_command_line(gateway, origin):
+def test_a_destination_may_be_allowed_on_the_command_line(gateway, origin):
     there = origin(lambda _: reply(b"inside"))
     running = gateway(CLOSED, "--allow-destination", "127.0.0.1")
     assert running.get(there.url("/")).body == b"inside"
@@ -161,7 +161,7 @@ def test_the_gateway_does_not_connect_to_itself(gateway, dns, host, listener):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "[::ffff:127.8.9.10]", "0.0.0.0"])
-def test_nor_by_any_address_where_it_listens_on_all(gateway, host):
+def test_a_gateway_listening_on_all_addresses_does_not_connect_to_itself(gateway, host):
     running = gateway({
         "listeners": [{"name": "proxy", "address": "0.0.0.0:0", "kind": "forward"}],
         "access": {"destinations": {"allow": ["0.0.0.0/0", "::/0"]}}})

@@ -50,20 +50,20 @@ def test_the_addresses_are_logged(gateway):
     assert "127.0.0.1" in line
 
 
-def test_version():
+def test_the_version_is_printed():
     done = run_pinfold("--version")
     assert done.returncode == 0
     assert re.search(r"\d+\.\d+\.\d+", done.stdout)
 
 
-def test_help():
+def test_the_help_names_the_commands():
     done = run_pinfold("--help")
     assert done.returncode == 0
     for word in ("run", "check"):
         assert word in done.stdout
 
 
-def test_an_unknown_command_or_option_is_exit_64():
+def test_an_unknown_command_or_option_exits_with_64():
     for arguments in (["fly"], ["run", "--fly"], ["check", "--fly"]):
         assert run_pinfold(*arguments).returncode == 64, arguments
 
@@ -92,7 +92,7 @@ def test_an_invalid_configuration_does_not_start(gateway):
     assert re.search(r"pinfold\.yaml:\d+: workers: ", made.log())
 
 
-def test_options_without_a_file(workspace, origin):
+def test_options_are_enough_without_a_file(workspace, origin):
     there = origin(lambda _: reply(b"by option"))
     with (workspace / "err").open("wb") as stderr:
         process = subprocess.Popen(
@@ -382,7 +382,7 @@ def test_check_reports_every_error_on_a_line_of_its_own(workspace):
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:8080", "[::]:8080", "192.0.2.1:8080"])
-def test_never_an_open_proxy_by_accident(workspace, address):
+def test_nothing_becomes_an_open_proxy_by_accident(workspace, address):
     text = f"listeners:\n  - {{ name: a, address: '{address}', kind: forward }}\n"
     done = check(workspace, text)
     assert done.returncode == 1

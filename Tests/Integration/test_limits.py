@@ -172,7 +172,7 @@ def test_what_is_answered_from_memory_is_not_counted(gateway, scripted_origin):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_idle_connections_make_room_the_longest_idle_first(gateway, origin, workers):
+def test_of_idle_connections_the_longest_idle_makes_room_first(gateway, origin, workers):
     there = origin(lambda _: reply(b"x"))
     running = gateway({**NO_CACHE, "workers": workers, "limits": {"connections": 6}})
     held = [running.wire() for _ in range(6)]
@@ -242,7 +242,7 @@ def test_a_connection_is_not_idle_when_its_request_has_just_arrived(gateway, ori
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_requests_that_do_not_arrive_make_room_the_oldest_first(gateway, origin, workers):
+def test_of_requests_that_do_not_arrive_the_oldest_makes_room_first(gateway, origin, workers):
     there = origin(lambda _: reply(b"x"))
     running = gateway({**NO_CACHE, "workers": workers, "limits": {"connections": 4},
                        "timeouts": {"head": "60s"}})

@@ -95,7 +95,7 @@ class TestFailures:
         leaf = pki.intermediate.issue(HOST)
         self.run(gateway, origin, pki, way, leaf, pins=[leaf.pin])
 
-    def test_a_wrong_pin(self, gateway, origin, pki, way):
+    def test_a_wrong_pin_is_refused(self, gateway, origin, pki, way):
         leaf = pki.intermediate.issue(HOST)
         other = pki.intermediate.issue(HOST)
         response, running, _ = self.run(
@@ -108,33 +108,34 @@ class TestFailures:
         assert running.metric(
             "pinfold_pin_evaluations_total", pinset="wanted", result="no_pin_matched") == 1
 
-    def test_a_wrong_host_name(self, gateway, origin, pki, way):
+    def test_a_wrong_host_name_is_refused(self, gateway, origin, pki, way):
         leaf = pki.intermediate.issue("other.pinned.test")
         self.run(gateway, origin, pki, way, leaf, "name", "host", pins=[leaf.pin])
 
-    def test_an_expired_certificate(self, gateway, origin, pki, way):
+    def test_an_expired_certificate_is_refused(self, gateway, origin, pki, way):
         leaf = pki.intermediate.issue(HOST, days=(-30, -1))
         self.run(gateway, origin, pki, way, leaf, "expired", pins=[leaf.pin])
 
-    def test_a_certificate_that_is_not_yet_valid(self, gateway, origin, pki, way):
+    def test_a_certificate_that_is_not_yet_valid_is_refused(self, gateway, origin, pki, way):
         leaf = pki.intermediate.issue(HOST, days=(2, 30))
         self.run(gateway, origin, pki, way, leaf, "not-yet-valid", pins=[leaf.pin])
 
-    def test_a_self_signed_certificate(self, gateway, origin, pki, way):
+    def test_a_self_signed_certificate_is_refused(self, gateway, origin, pki, way):
         leaf = pki.self_signed(HOST)
         self.run(gateway, origin, pki, way, leaf, "self", pins=[leaf.pin])
 
-    def test_an_untrusted_root(self, gateway, origin, pki, way):
+    def test_an_untrusted_root_is_refused(self, gateway, origin, pki, way):
         leaf = pki.rogue_root.issue(HOST, append=[pki.rogue_root.certificate])
         self.run(gateway, origin, pki, way, leaf, "root", "trust", "issuer", "self", pins=[leaf.pin])
 
-    def test_an_incomplete_chain(self, gateway, origin, pki, way):
+    def test_an_incomplete_chain_is_refused(self, gateway, origin, pki, way):
         leaf = pki.intermediate.issue(HOST)
         leaf.chain.clear()
         self.run(gateway, origin, pki, way, leaf, "issuer", "chain", "incomplete", "trust",
                  pins=[leaf.pin])
 
-    def test_a_genuine_certificate_appended_to_a_rogue_chain(self, gateway, origin, pki, way):
+    def test_a_genuine_certificate_appended_to_a_rogue_chain_does_not_help(
+            self, gateway, origin, pki, way):
         genuine = pki.intermediate.issue(HOST)
         rogue = pki.rogue_root.issue(
             HOST, append=[pki.rogue_root.certificate, genuine.certificate,
@@ -142,7 +143,7 @@ class TestFailures:
         self.run(gateway, origin, pki, way, rogue, "root", "trust", "issuer", "self", "chain",
                  pins=[genuine.pin])
 
-    def test_a_genuine_certificate_appended_to_another_trusted_chain(
+    def test_a_genuine_certificate_appended_to_another_chain_does_not_help(
             self, gateway, origin, pki, way):
         """The chain verifies under the roots; the pin is in the message but not in that chain."""
         genuine = pki.intermediate.issue(HOST)
@@ -151,20 +152,21 @@ class TestFailures:
         self.run(gateway, origin, pki, way, rogue, "pin", pins=[genuine.pin],
                  roots=[pki.root, pki.other_root])
 
-    def test_an_appended_certificate_with_invalid_ones_allowed(self, gateway, origin, pki, way):
+    def test_an_appended_certificate_does_not_help_where_invalid_ones_pass(
+            self, gateway, origin, pki, way):
         """Without a verified chain only the leaf's key, which the handshake proved, may match."""
         genuine = pki.intermediate.issue(HOST)
         rogue = pki.rogue_root.issue(HOST, append=[genuine.certificate])
         self.run(gateway, origin, pki, way, rogue, "pin", pins=[genuine.pin],
                  allowInvalidCertificates=True)
 
-    def test_a_certificate_for_clients_only(self, gateway, origin, pki, way):
+    def test_a_certificate_for_clients_only_is_refused(self, gateway, origin, pki, way):
         from cryptography.x509.oid import ExtendedKeyUsageOID
         leaf = pki.intermediate.issue(HOST, usage=ExtendedKeyUsageOID.CLIENT_AUTH)
         self.run(gateway, origin, pki, way, leaf, "purpose", "usage", "certificate",
                  pins=[leaf.pin])
 
-    def test_the_same_failures_without_pins(self, gateway, origin, pki, way):
+    def test_verification_does_not_depend_on_pins(self, gateway, origin, pki, way):
         """Verification does not depend on pinning."""
         leaf = pki.rogue_root.issue(HOST)
         self.run(gateway, origin, pki, way, leaf, "root", "trust", "issuer", "chain", pins=None)
@@ -191,7 +193,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("genuine", [True, False], ids=["genuine", "other"])
-def test_kinds_of_pins(gateway, origin, pki, kind, genuine):
+def test_a_pin_of_each_kind_passes_its_server_alone(gateway, origin, pki, kind, genuine):
     """Each kind accepts its server and refuses another one of the same trusted root."""
     leaf = pki.intermediate.issue(HOST)
     mode, make = KINDS[kind]
@@ -209,7 +211,7 @@ def test_kinds_of_pins(gateway, origin, pki, kind, genuine):
 
 
 @pytest.mark.parametrize("upper", [False, True])
-def test_a_hexadecimal_certificate_fingerprint(gateway, origin, pki, upper):
+def test_a_pin_may_be_a_hexadecimal_certificate_fingerprint(gateway, origin, pki, upper):
     leaf = pki.intermediate.issue(HOST)
     print_ = leaf.fingerprint
     if upper:
@@ -246,7 +248,7 @@ def test_another_host_name_passes_when_names_are_not_validated(gateway, origin, 
     assert ask(running, "upgrade", there.port).status == 200
 
 
-def test_but_the_pin_must_still_match(gateway, origin, pki):
+def test_names_not_validated_still_need_a_pin_that_matches(gateway, origin, pki):
     leaf = pki.intermediate.issue("elsewhere.test")
     running, there = policy_case(gateway, origin, pki, leaf, {
         "mode": "publicKey", "pins": [EMPTY_PIN], "validatesDomainName": False})
@@ -281,7 +283,7 @@ def test_every_pinset_must_pass(gateway, origin, pki, second, status):
     ("*.pinned.test", "a.pinned.test", True), ("*.pinned.test", "b.a.pinned.test", False),
     ("*.pinned.test", "pinned.test", False), ("**.pinned.test", "b.a.pinned.test", True),
     ("**.pinned.test", "a.pinned.test", True), ("A.Pinned.Test", "a.pinned.test", True)])
-def test_host_patterns(gateway, origin, pki, pattern, host, applies):
+def test_an_entry_applies_to_the_hosts_of_its_pattern(gateway, origin, pki, pattern, host, applies):
     leaf = pki.intermediate.issue(host)
     secure = serve(origin, leaf)
     running = gateway({"hosts": [{"match": [pattern], "upgrade": "https",
@@ -377,7 +379,7 @@ def test_a_pinned_host_gets_no_tunnel(gateway, origin, pki, host):
     assert there.accepted == 0
 
 
-def test_unless_the_file_says_so_in_so_many_words(gateway, origin, pki):
+def test_a_pinned_host_gets_what_the_file_lets_through_in_words(gateway, origin, pki):
     leaf = pki.intermediate.issue(HOST)
     plain = origin(lambda _: reply(b"unjudged"))
     running = gateway(pinned(plain, pki, leaf, clearText="allow", tunnel="pass"))
@@ -460,7 +462,8 @@ def test_an_untrusted_server_is_reachable(gateway, origin, pki):
 @pytest.mark.parametrize(("offered", "minimum", "passes"), [
     (ssl.TLSVersion.TLSv1_3, "1.2", True), (ssl.TLSVersion.TLSv1_2, "1.2", True),
     (ssl.TLSVersion.TLSv1_2, "1.3", False), (ssl.TLSVersion.TLSv1_1, "1.2", False)])
-def test_versions(gateway, origin, pki, offered, minimum, passes):
+def test_servers_below_the_minimum_version_are_refused(
+        gateway, origin, pki, offered, minimum, passes):
     leaf = pki.root.issue(HOST)
     there = serve(origin, leaf, minimum=min(offered, ssl.TLSVersion.TLSv1_1), maximum=offered)
     running = gateway(configuration(
@@ -599,7 +602,7 @@ def test_a_body_cut_off_inside_tls_is_not_passed_off_as_whole(gateway, scripted_
             pass
 
 
-def test_roots_on_the_command_line(gateway, origin, pki):
+def test_roots_may_be_given_on_the_command_line(gateway, origin, pki):
     there = serve(origin, pki.root.issue(HOST))
     running = gateway({}, "--roots", str(pki.root.pem_file))
     assert running.get(f"https://{HOST}:{there.port}/").status == 200

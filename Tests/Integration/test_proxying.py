@@ -48,7 +48,7 @@ def test_http_1_0_clients_are_served_and_closed_on(shared_gateway, origin):
     assert there.requests[0].version == "HTTP/1.1"
 
 
-def test_http_1_0_keep_alive_when_asked_for(shared_gateway, origin):
+def test_http_1_0_connections_are_kept_alive_when_asked_for(shared_gateway, origin):
     there = origin(echo)
     with shared_gateway.wire() as wire:
         for _ in range(2):
@@ -579,7 +579,7 @@ def test_a_reverse_listener_refuses_connect(gateway, origin):
     assert there.accepted == 0
 
 
-def test_ipv6_origins_and_listeners_work(gateway, origin):
+def test_ipv6_is_spoken_on_both_sides(gateway, origin):
     there = origin(echo, host="::1")
     running = gateway({"listeners": [{"name": "proxy", "address": "[::1]:0", "kind": "forward"}]})
     assert running.proxy[0] == "::1"

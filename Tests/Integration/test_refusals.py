@@ -262,7 +262,7 @@ def test_a_refused_request_is_not_followed_by_another(shared_gateway, origin_for
 
 
 @pytest.mark.parametrize(("over", "status"), [(0, 200), (1, 431)])
-def test_the_limit_of_fields(gateway, origin, over, status):
+def test_a_head_has_no_more_fields_than_the_limit(gateway, origin, over, status):
     there = origin(lambda _: reply())
     running = gateway({"limits": {"fields": 20}})
     lines = ["GET " + there.url("/") + " HTTP/1.1", f"Host: {there.authority}"]
@@ -271,7 +271,7 @@ def test_the_limit_of_fields(gateway, origin, over, status):
 
 
 @pytest.mark.parametrize(("over", "status"), [(0, 200), (1, 431)])
-def test_the_limit_of_a_heads_bytes(gateway, origin, over, status):
+def test_a_head_has_no_more_bytes_than_the_limit(gateway, origin, over, status):
     there = origin(lambda _: reply())
     limit = 4096
     running = gateway({"limits": {"headBytes": "4KiB"}})

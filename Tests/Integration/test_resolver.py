@@ -53,7 +53,7 @@ def test_a_short_time_to_live_ends(gateway, dns, closing_origin):
     until(asked_again, "asked again after a second")
 
 
-def test_the_maximum_time_to_live(gateway, dns, closing_origin):
+def test_no_answer_is_kept_beyond_the_maximum_time_to_live(gateway, dns, closing_origin):
     dns.set("long.test", "127.0.0.1", ttl=86_400)
     running = gateway({"resolver": {"maximumTTL": "1s"}})
 
@@ -64,7 +64,7 @@ def test_the_maximum_time_to_live(gateway, dns, closing_origin):
     until(asked_again, "asked again after a second")
 
 
-def test_the_minimum_time_to_live(gateway, dns, closing_origin):
+def test_every_answer_is_kept_for_the_minimum_time_to_live(gateway, dns, closing_origin):
     dns.set("fleeting.test", "127.0.0.1", ttl=0)
     running = gateway({"resolver": {"minimumTTL": "60s"}})
     for _ in range(5):
@@ -72,7 +72,7 @@ def test_the_minimum_time_to_live(gateway, dns, closing_origin):
     assert dns.asked("fleeting.test") == 1
 
 
-def test_a_name_that_does_not_exist(gateway, dns):
+def test_a_name_that_does_not_exist_is_a_502_and_remembered(gateway, dns):
     running = gateway()
     for _ in range(5):
         response = running.get("http://missing.invalid/")
@@ -81,7 +81,7 @@ def test_a_name_that_does_not_exist(gateway, dns):
     assert dns.asked("missing.invalid") <= 2, "negative answers are cached"
 
 
-def test_a_name_without_addresses(gateway, dns):
+def test_a_name_without_addresses_is_a_502(gateway, dns):
     dns.set("empty.test")
     running = gateway()
     response = running.get("http://empty.test/")
@@ -90,7 +90,7 @@ def test_a_name_without_addresses(gateway, dns):
 
 
 @pytest.mark.parametrize("code", [RCODE.SERVFAIL, RCODE.REFUSED])
-def test_a_name_server_that_fails(gateway, dns, code):
+def test_a_name_server_that_fails_is_a_502(gateway, dns, code):
     dns.fail("failing.test", code)
     running = gateway()
     response = running.get("http://failing.test/")
@@ -98,7 +98,7 @@ def test_a_name_server_that_fails(gateway, dns, code):
     assert response.proxy_status["error"] == "dns_error"
 
 
-def test_a_name_server_that_is_silent(gateway, dns):
+def test_a_name_server_that_is_silent_is_a_504(gateway, dns):
     dns.silence("silent.test")
     running = gateway({"timeouts": {"connect": "500ms"}})
     response = running.get("http://silent.test/")

@@ -139,7 +139,7 @@ def test_no_descriptor_for_the_upstream_is_an_error_reply(gateway, scripted_orig
     assert running.get(there.url("/")).status == 200
 
 
-def test_the_limit_of_connections(gateway, origin):
+def test_no_more_connections_are_held_than_the_limit(gateway, origin):
     there = origin(lambda _: reply(b"x", "200 OK", FRESH))
     running = gateway({"workers": 1, "limits": {"connections": 10}})
     url = there.url("/")
@@ -323,7 +323,7 @@ def curl(*arguments: str) -> list[str]:
 @pytest.mark.large
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("path", ["/", "/fresh/"], ids=["not stored", "too large to be stored"])
-def test_two_gibibytes_down(gateway, nginx, sparse, path):
+def test_two_gibibytes_pass_down(gateway, nginx, sparse, path):
     target = nginx.files / sparse.name
     target.unlink(missing_ok=True)
     target.symlink_to(sparse)
@@ -334,7 +334,7 @@ def test_two_gibibytes_down(gateway, nginx, sparse, path):
 
 @pytest.mark.large
 @pytest.mark.timeout(400)
-def test_two_gibibytes_down_a_tunnel(gateway, nginx, sparse):
+def test_two_gibibytes_pass_down_a_tunnel(gateway, nginx, sparse):
     target = nginx.files / sparse.name
     target.unlink(missing_ok=True)
     target.symlink_to(sparse)
@@ -369,7 +369,7 @@ def counting_sink(counted: list[int]):
 @pytest.mark.large
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("coding", ["length", "chunked"])
-def test_two_gibibytes_up(gateway, scripted_origin, sparse, coding):
+def test_two_gibibytes_pass_up(gateway, scripted_origin, sparse, coding):
     counted: list[int] = []
     there = scripted_origin(counting_sink(counted))
     running = gateway()
@@ -480,7 +480,7 @@ def test_mutated_requests_never_harm_and_never_smuggle(gateway, origin):
     assert not there.problems, there.problems[0]
 
 
-def test_connections_that_come_and_go_at_once(gateway):
+def test_connections_that_come_and_go_at_once_do_no_harm(gateway):
     running = gateway({"workers": 1})
     for number in range(500):
         wire = running.wire()
@@ -494,7 +494,7 @@ def test_connections_that_come_and_go_at_once(gateway):
     until(lambda: running.metric("pinfold_client_connections_open") <= 1, "all are gone")
 
 
-def test_many_short_connections_at_once(gateway, origin):
+def test_many_short_connections_at_once_are_all_served(gateway, origin):
     there = origin(lambda _: reply(b"x", "200 OK", FRESH))
     running = gateway()
     running.get(there.url("/"))

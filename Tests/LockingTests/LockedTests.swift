@@ -23,11 +23,11 @@ private struct Unique: ~Copyable {
     var witness: Witness
 }
 
-@Suite struct LockedTests {
+@Suite("A value under its lock")
+struct LockedTests {
     private struct Refused: Error {}
 
-    @Test("Critical sections of several threads do not overlap")
-    func exclusion() throws {
+    @Test func `critical sections of several threads do not overlap`() throws {
         let state = Locked((first: 0, second: 0))
         let torn = Locked(0)
         try inThreads(4) { _ in
@@ -44,8 +44,8 @@ private struct Unique: ~Copyable {
         #expect(state.withLock { $0.second } == 8000)
     }
 
-    @Test("The lock is free again after a body that throws, and the error is the body's own")
-    func throwing() {
+    @Test
+    func `the lock is free again after a body that throws, and the error is the body's own`() {
         let state = Locked(0)
         #expect(throws: Refused.self) {
             try state.withLock { state throws(Refused) in
@@ -56,8 +56,7 @@ private struct Unique: ~Copyable {
         #expect(state.withLock { $0 } == 1)
     }
 
-    @Test("The value ends with the last copy of its lock, once")
-    func lifetime() {
+    @Test func `the value ends with the last copy of its lock, once`() {
         let ends = Locked(0)
         var one: Locked<Witness?>? = Locked(Witness(ends))
         let another = one
@@ -75,8 +74,7 @@ private struct Unique: ~Copyable {
     }
 
     #if DEBUG
-        @Test("Taking a lock again that one holds ends the process")
-        func recursion() async {
+        @Test func `taking a lock again that one holds ends the process`() async {
             await #expect(processExitsWith: .failure) {
                 let state = Locked(0)
                 state.withLock { _ in state.withLock { $0 += 1 } }
@@ -85,9 +83,9 @@ private struct Unique: ~Copyable {
     #endif
 }
 
-@Suite struct MonitorTests {
-    @Test("A signal wakes a waiting thread, which finds the state as it was left")
-    func handover() throws {
+@Suite("Monitors")
+struct MonitorTests {
+    @Test func `a signal wakes a waiting thread, which finds the state as it was left`() throws {
         let queue = Monitor([Int]())
         let taken = Locked<[Int]>([])
         try inThreads(2) { number in
@@ -110,8 +108,7 @@ private struct Unique: ~Copyable {
         #expect(taken.withLock { $0 } == Array(0..<100))
     }
 
-    @Test("A broadcast wakes all that wait")
-    func broadcast() throws {
+    @Test func `a broadcast wakes all that wait`() throws {
         let gate = Monitor((waiting: 0, isOpen: false))
         let passed = Locked(0)
         try inThreads(4) { number in
@@ -129,8 +126,7 @@ private struct Unique: ~Copyable {
         #expect(passed.withLock { $0 } == 3)
     }
 
-    @Test("Who waits until a moment gets up at that moment, unsignalled")
-    func deadline() {
+    @Test func `who waits until a moment gets up at that moment, unsignalled`() {
         let monitor = Monitor(())
         let deadline = Clock.monotonicNanoseconds() + 2_000_000
         let woke = monitor.wait { _ in

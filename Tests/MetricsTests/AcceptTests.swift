@@ -43,8 +43,10 @@ struct AcceptTests {
         ("/, */plain, application/, ;", .text),
     ]
 
-    @Test("the format with the higher weight is chosen, else text", arguments: formats)
-    func format(accept: String?, expected: ExpositionFormat) {
+    @Test(arguments: formats)
+    func `the format with the higher weight is chosen, else text`(
+        accept: String?, expected: ExpositionFormat
+    ) {
         #expect(ExpositionFormat(accept: accept) == expected)
     }
 
@@ -59,8 +61,8 @@ struct AcceptTests {
         ("text/plai", 0),
     ]
 
-    @Test("the closest range gives the weight", arguments: weights)
-    func weight(accept: String?, expected: Int) {
+    @Test(arguments: weights)
+    func `the closest range gives the weight`(accept: String?, expected: Int) {
         #expect(AcceptedMediaTypes(accept).weight(of: "text/plain") == expected)
     }
 
@@ -75,13 +77,14 @@ struct AcceptTests {
         ("text/html; note=\"application/json\"", false),
     ]
 
-    @Test("plain text is the default, and JSON is what is liked more", arguments: preferences)
-    func json(accept: String?, expected: Bool) {
+    @Test(arguments: preferences)
+    func `plain text is the default, and JSON is what is liked more`(
+        accept: String?, expected: Bool
+    ) {
         #expect(AcceptedMediaTypes(accept).prefersJSON == expected)
     }
 
-    @Test("members beyond the limit are left out")
-    func limit() {
+    @Test func `members beyond the limit are left out`() {
         let filler = Array(repeating: "a/b", count: AcceptedMediaTypes.maximumMembers - 1)
         let within = (filler + ["text/plain"]).joined(separator: ",")
         let beyond = (filler + ["a/b", "text/plain"]).joined(separator: ",")
@@ -89,8 +92,7 @@ struct AcceptTests {
         #expect(AcceptedMediaTypes(beyond).weight(of: "text/plain") == 0)
     }
 
-    @Test("the content types are those of the two specifications")
-    func contentTypes() {
+    @Test func `the content types are those of the two specifications`() {
         #expect(
             "\(ExpositionFormat.text.contentType)" == "text/plain; version=0.0.4; charset=utf-8")
         #expect(

@@ -99,15 +99,14 @@ struct ExpositionTests {
         return try ParsedExposition(text, isOpenMetrics: format == .openMetrics)
     }
 
-    @Test("both formats keep their grammar, empty and full", arguments: ExpositionFormat.allCases)
-    func grammar(format: ExpositionFormat) throws {
+    @Test(arguments: ExpositionFormat.allCases)
+    func `both formats keep their grammar, empty and full`(format: ExpositionFormat) throws {
         _ = try parse(Sample.snapshot([], LabelTable()), format)
         _ = try parse(Sample.full(), format)
         _ = try parse(Sample.full(routes: 120), format)
     }
 
-    @Test("the same series in both formats")
-    func sameSeries() throws {
+    @Test func `both formats have the same series`() throws {
         let snapshot = Sample.full()
         let text = try parse(snapshot, .text).families.flatMap(\.samples)
         let openMetrics = try parse(snapshot, .openMetrics).families.flatMap(\.samples)
@@ -115,8 +114,7 @@ struct ExpositionTests {
         #expect(text.count > 200)
     }
 
-    @Test("workers are added up")
-    func sums() throws {
+    @Test func `workers are added up`() throws {
         let parsed = try parse(Sample.full())
         let labels = [
             "listener": "l", "host": "route \"1\"", "method": "GET", "code_class": "2xx",
@@ -144,9 +142,8 @@ struct ExpositionTests {
         #expect(parsed.value(evaluations, ["pinset": "other", "result": "no_pin_matched"]) == nil)
     }
 
-    @Test(
-        "a route's histograms count its exchanges", arguments: ["duration", "request", "response"])
-    func histograms(which: String) throws {
+    @Test(arguments: ["duration", "request", "response"])
+    func `a route's histograms count its exchanges`(which: String) throws {
         let parsed = try parse(Sample.full())
         let route = ["listener": "l", "host": "route \"2\""]
         switch which {
@@ -165,8 +162,7 @@ struct ExpositionTests {
         }
     }
 
-    @Test("at most a hundred routes and `other` are shown")
-    func routeCap() throws {
+    @Test func `at most a hundred routes and "other" are shown`() throws {
         let parsed = try parse(Sample.full(routes: 130))
         let samples = try #require(parsed["pinfold_http_requests_total"]?.samples)
         let routes = Set(samples.compactMap { $0.labels["host"] })
@@ -177,8 +173,7 @@ struct ExpositionTests {
         #expect(other.reduce(0) { $0 + $1.value } == 31 * 16 * 2)
     }
 
-    @Test("a route without traffic has no series")
-    func quietRoutes() throws {
+    @Test func `a route without traffic has no series`() throws {
         let routes = LabelTable(["busy", "quiet"])
         let worker = Sample.worker(routes)
         worker.recordExchange(Sample.exchange(0))
@@ -188,8 +183,7 @@ struct ExpositionTests {
         #expect(!samples.contains { $0.labels["host"] == "quiet" })
     }
 
-    @Test("a reload that adds a route keeps the others' counters")
-    func reload() throws {
+    @Test func `a reload that adds a route keeps the others' counters`() throws {
         var routes = LabelTable(["a"])
         let worker = Sample.worker(routes)
         worker.recordExchange(Sample.exchange(routes.index(for: "a")))
@@ -202,8 +196,7 @@ struct ExpositionTests {
         #expect(parsed.value(name, ["listener": "b", "host": "b"]) == 1)
     }
 
-    @Test("figures of the gateway and the process appear under their names")
-    func service() throws {
+    @Test func `figures of the gateway and the process appear under their names`() throws {
         let parsed = try parse(Sample.full())
         let expected: [(String, [String: String], Double)] = [
             ("pinfold_cache_size_bytes", ["tier": "memory"], 1),
@@ -244,8 +237,7 @@ struct ExpositionTests {
         }
     }
 
-    @Test("what a gateway does not have is not shown")
-    func absent() throws {
+    @Test func `what a gateway does not have is not shown`() throws {
         let parsed = try parse(Sample.snapshot([], LabelTable()))
         for name in [
             "pinfold_activity_state", "pinfold_host_reachability",
@@ -255,8 +247,7 @@ struct ExpositionTests {
         #expect(parsed.value("pinfold_cache_disk_state", ["state": "off"]) == 1)
     }
 
-    @Test("every worker counter, gauge and histogram is in one family")
-    func families() {
+    @Test func `every worker counter, gauge and histogram is in one family`() {
         let counters = CounterFamily.all.flatMap { $0.series.map(\.counter) }
         #expect(counters.count == WorkerCounter.allCases.count)
         #expect(Set(counters) == Set(WorkerCounter.allCases))
@@ -264,16 +255,14 @@ struct ExpositionTests {
         #expect(DurationFamily.all.map(\.histogram) == WorkerHistogram.allCases)
     }
 
-    @Test("a counter's family with a unit is named after it")
-    func units() {
+    @Test func `a counter's family with a unit is named after it`() {
         for family in CounterFamily.all {
             let name = "\(family.name)"
             #expect(name.hasSuffix("_bytes") == (family.unit.map { "\($0)" } == "bytes"))
         }
     }
 
-    @Test("a scrape of a hundred busy routes is rendered in a few milliseconds of a release build")
-    func size() {
+    @Test func `a scrape of a hundred busy routes is rendered in a few milliseconds`() {
         let bytes = Sample.full(routes: 100).exposition(.text)
         // The time is measured by hand; what it grows with is held here.
         #expect(bytes.count < 2_000_000)
@@ -282,8 +271,7 @@ struct ExpositionTests {
 
 @Suite("promtool", .enabled(if: Promtool.path != nil, "promtool is not installed"))
 struct PromtoolTests {
-    @Test("promtool has nothing to say about the metrics")
-    func check() throws {
+    @Test func `promtool has nothing to say about the metrics`() throws {
         for snapshot in [Sample.full(), Sample.snapshot([], LabelTable())] {
             let (status, output) = try Promtool.check(snapshot.exposition(.text))
             #expect(status == 0, "\(output)")
@@ -291,8 +279,7 @@ struct PromtoolTests {
         }
     }
 
-    @Test("promtool does find a fault when there is one")
-    func canFail() throws {
+    @Test func `promtool does find a fault when there is one`() throws {
         let (status, output) = try Promtool.check(Array("requests 1\n".utf8))
         #expect(status != 0 || !output.isEmpty)
     }

@@ -36,8 +36,7 @@ struct ExpositionWriterTests {
         writer.histogram(LabelText("route", "r"), totals, buckets, inMillionths: false)
     }
 
-    @Test("text format 0.0.4: suffixes in the metadata, no units, no end mark")
-    func text() {
+    @Test func `text format 0.0.4 has suffixes in the metadata, no units and no end mark`() {
         #expect(
             write(.text, everything) == #"""
                 # HELP app_requests_total Requests.
@@ -70,8 +69,7 @@ struct ExpositionWriterTests {
                 """#)
     }
 
-    @Test("OpenMetrics 1.0: no suffixes in the metadata, units, quotes in help escaped, end mark")
-    func openMetrics() {
+    @Test func `OpenMetrics 1.0 has units, escaped quotes in help, an end mark and no suffixes`() {
         #expect(
             write(.openMetrics, everything) == #"""
                 # HELP app_requests Requests.
@@ -114,8 +112,8 @@ struct ExpositionWriterTests {
         (.max, "18446744073709.551615"),
     ]
 
-    @Test("millionths are written exactly", arguments: millionthRows)
-    func millionths(value: UInt64, expected: String) {
+    @Test(arguments: millionthRows)
+    func `millionths are written exactly`(value: UInt64, expected: String) {
         let text = write(.text) { writer in
             writer.family("x", .gauge, help: "h")
             writer.sample(millionths: value)
@@ -125,8 +123,8 @@ struct ExpositionWriterTests {
 
     static let integerRows: [UInt64] = [0, 9, 10, 99, 100, 4_294_967_296, .max]
 
-    @Test("integers are written exactly", arguments: integerRows)
-    func integers(value: UInt64) {
+    @Test(arguments: integerRows)
+    func `integers are written exactly`(value: UInt64) {
         let text = write(.text) { writer in
             writer.family("x", .gauge, help: "h")
             writer.sample(value)
@@ -134,8 +132,7 @@ struct ExpositionWriterTests {
         #expect(text.hasSuffix("\nx \(value)\n"))
     }
 
-    @Test("the least signed value is written exactly")
-    func leastSigned() {
+    @Test func `the least signed value is written exactly`() {
         let text = write(.text) { writer in
             writer.family("x", .gauge, help: "h")
             writer.sample(signed: .min)

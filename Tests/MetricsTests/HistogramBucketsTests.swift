@@ -16,8 +16,10 @@ struct HistogramBucketsTests {
         (0..<buckets.count).first { value <= (buckets.bound($0) ?? .max) } ?? buckets.count
     }
 
-    @Test("a value at a bound is below it, one more is above", arguments: families)
-    func edges(name: String, buckets: HistogramBuckets) throws {
+    @Test(arguments: families)
+    func `a value at a bound is below it, one more is above`(
+        name: String, buckets: HistogramBuckets
+    ) throws {
         for index in 0..<buckets.count {
             let bound = try #require(buckets.bound(index))
             #expect(buckets.bucket(of: bound) == index)
@@ -27,8 +29,8 @@ struct HistogramBucketsTests {
         #expect(buckets.bound(buckets.count) == nil)
     }
 
-    @Test("the search finds what walking the bounds finds", arguments: families)
-    func search(name: String, buckets: HistogramBuckets) {
+    @Test(arguments: families)
+    func `the search finds what walking the bounds finds`(name: String, buckets: HistogramBuckets) {
         var values: [UInt64] = [0, 1, 2, 3, .max, .max - 1]
         for bit in 0..<64 {
             let power = UInt64(1) << UInt64(bit)
@@ -46,8 +48,7 @@ struct HistogramBucketsTests {
         }
     }
 
-    @Test("durations reach from 50 µs to a minute, sizes from 256 bytes to 1 GiB")
-    func ranges() {
+    @Test func `durations reach from 50 µs to a minute, sizes from 256 bytes to 1 GiB`() {
         #expect(HistogramBuckets.durations.bound(0) == 50)
         #expect(HistogramBuckets.durations.bound(18) == 60_000_000)
         #expect(HistogramBuckets.durations.count == 19)
@@ -56,8 +57,7 @@ struct HistogramBucketsTests {
         #expect(HistogramBuckets.sizes.count == 12)
     }
 
-    @Test("a histogram's buckets leave room for its sum")
-    func cells() {
+    @Test func `a histogram's buckets leave room for its sum`() {
         #expect(HistogramBuckets.maximumBounds + 1 <= HistogramBuckets.sumCell)
         #expect(HistogramBuckets.sumCell < HistogramBuckets.cells)
     }

@@ -19,8 +19,7 @@ struct HostFiguresTests {
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
     }
 
-    @Test("connections are in use or idle, and all together are the total")
-    func connections() throws {
+    @Test func `connections are in use or idle, and all together are the total`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
         for worker in workers {
             for _ in 0..<3 { worker.adjust(.open, host: 1, by: 1) }
@@ -42,8 +41,7 @@ struct HostFiguresTests {
         #expect(parsed.value("pinfold_origin_waiting_limit") == 1024)
     }
 
-    @Test("the certificate that ends last is the latest, and one that has ended is below zero")
-    func certificates() throws {
+    @Test func `the certificate that ends last is the latest, an ended one is below zero`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
         workers[0].noteCertificate(host: 1, notAfter: 1500)
         workers[1].noteCertificate(host: 1, notAfter: 4600)

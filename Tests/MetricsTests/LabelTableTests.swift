@@ -4,8 +4,7 @@ import Testing
 
 @Suite("Label tables")
 struct LabelTableTests {
-    @Test("a value keeps its index, and a new one gets the next")
-    func stable() {
+    @Test func `a value keeps its index, and a new one gets the next`() {
         var table = LabelTable(["a", "b"])
         #expect(table.index(for: "a") == 0)
         #expect(table.index(for: "c") == 2)
@@ -14,8 +13,8 @@ struct LabelTableTests {
         #expect(table[2] == "c")
     }
 
-    @Test("the last value within the capacity has its own series, the next one shares `other`")
-    func capacity() {
+    @Test
+    func `the last value within the capacity has its own series, the next one shares "other"`() {
         var table = LabelTable((0..<99).map { "route\($0)" })
         #expect(table.index(for: "last") == 99)
         #expect(table.index(for: "beyond") == 100)
@@ -26,20 +25,18 @@ struct LabelTableTests {
         #expect(table.seriesCapacity == 101)
     }
 
-    @Test("a value named `other` is the shared one, so that no series is there twice")
-    func other() {
+    @Test func `a value named "other" is the shared one, so that no series is there twice`() {
         var table = LabelTable(["other", "a"])
         #expect(table.index(for: "other") == table.overflowIndex)
         #expect(table.labels == ["a"])
     }
 
-    @Test("an index without a value reads `other`", arguments: [-1, 1, 99, 100, 1000])
-    func unknown(index: Int) {
+    @Test(arguments: [-1, 1, 99, 100, 1000])
+    func `an index without a value reads "other"`(index: Int) {
         #expect(LabelTable(["a"])[index] == "other")
     }
 
-    @Test("a capacity of zero shares everything")
-    func empty() {
+    @Test func `a capacity of zero shares everything`() {
         var table = LabelTable(["a"], capacity: 0)
         #expect(table.index(for: "a") == 0)
         #expect(table[0] == "other")

@@ -15,8 +15,7 @@ struct WorkerMetricsTests {
             durationMicroseconds: duration, requestBytes: request, responseBytes: response)
     }
 
-    @Test("an exchange counts in its own series and in no other")
-    func ownSeries() throws {
+    @Test func `an exchange counts in its own series and in no other`() throws {
         for method in MetricMethod.allCases {
             for code in CodeClass.allCases {
                 for cache in CacheResult.allCases {
@@ -39,14 +38,14 @@ struct WorkerMetricsTests {
         (500, .serverError), (599, .serverError), (600, .none), (999, .none), (.max, .none),
     ]
 
-    @Test(
-        "the status class is the first digit, and none for what is no status", arguments: statuses)
-    func codeClass(status: UInt16, expected: CodeClass) {
+    @Test(arguments: statuses)
+    func `the status class is the first digit, and none for what is no status`(
+        status: UInt16, expected: CodeClass
+    ) {
         #expect(CodeClass(status: status) == expected)
     }
 
-    @Test("a route has no memory before its first exchange")
-    func lazyBlocks() {
+    @Test func `a route has no memory before its first exchange`() {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         for route in 0..<4 { #expect(metrics.block(route: route) == nil) }
         metrics.recordExchange(exchange(route: 2))
@@ -56,16 +55,15 @@ struct WorkerMetricsTests {
         #expect(metrics.block(route: -1) == nil)
     }
 
-    @Test("a route beyond the dimension counts as the last, `other`", arguments: [3, 4, 1000, -1])
-    func routeOverflow(route: Int) throws {
+    @Test(arguments: [3, 4, 1000, -1])
+    func `a route beyond the dimension counts as the last, "other"`(route: Int) throws {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         metrics.recordExchange(exchange(route: route))
         let block = try #require(metrics.block(route: 3))
         #expect(block[RouteLayout.series(.get, .success, .miss)] == 1)
     }
 
-    @Test("durations and sizes fall in their buckets and add up")
-    func histograms() throws {
+    @Test func `durations and sizes fall in their buckets and add up`() throws {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         metrics.recordExchange(exchange(duration: 50, request: 256, response: 1 << 30))
         metrics.recordExchange(exchange(duration: 51, request: 257, response: (1 << 30) + 1))
@@ -81,8 +79,7 @@ struct WorkerMetricsTests {
         #expect(block[RouteLayout.responseSize + HistogramBuckets.sumCell] == (1 << 31) + 1)
     }
 
-    @Test("every counter, gauge and histogram has a place of its own")
-    func places() {
+    @Test func `every counter, gauge and histogram has a place of its own`() {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         for counter in WorkerCounter.allCases {
             metrics.add(counter, UInt64(counter.rawValue) + 1)
@@ -118,8 +115,7 @@ struct WorkerMetricsTests {
         }
     }
 
-    @Test("the fixed places have room for all that is counted")
-    func layout() {
+    @Test func `the fixed places have room for all that is counted`() {
         #expect(WorkerGauge.allCases.count <= PlainLayout.counters - PlainLayout.gauges)
         #expect(WorkerCounter.allCases.count <= PlainLayout.histograms - PlainLayout.counters)
         #expect(WorkerHistogram.allCases.count <= 8)
@@ -129,8 +125,7 @@ struct WorkerMetricsTests {
         #expect(CacheResult.allCases.count == RouteLayout.caches)
     }
 
-    @Test("a gauge can be set, and goes below zero and back")
-    func gauges() {
+    @Test func `a gauge can be set, and goes below zero and back`() {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         metrics.set(.acceptPaused, to: 1)
         #expect(metrics.value(.acceptPaused) == 1)
@@ -141,15 +136,14 @@ struct WorkerMetricsTests {
         #expect(metrics.value(.tunnelsOpen) == 1)
     }
 
-    @Test("a pinset beyond the dimension counts as the last, `other`", arguments: [2, 3, 99, -1])
-    func pinsetOverflow(pinset: Int) {
+    @Test(arguments: [2, 3, 99, -1])
+    func `a pinset beyond the dimension counts as the last, "other"`(pinset: Int) {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         metrics.recordPinEvaluation(pinset: pinset, result: .noPinMatched)
         #expect(metrics.pinEvaluations(pinset: 2, result: .noPinMatched) == 1)
     }
 
-    @Test("every reason and every kind of stream has a place of its own in a route's block")
-    func placesOfReasons() throws {
+    @Test func `each reason and kind of stream has a place of its own in a route's block`() throws {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         for reason in 0..<5 {
             for _ in 0...reason {
@@ -175,8 +169,7 @@ struct WorkerMetricsTests {
         #expect(block.count == RouteLayout.count(Self.dimensions))
     }
 
-    @Test("dimensions have at least one series each")
-    func smallestDimensions() {
+    @Test func `dimensions have at least one series each`() {
         let metrics = WorkerMetrics(
             dimensions: MetricsDimensions(routes: 0, pinsets: -1, reasons: 0))
         metrics.recordExchange(exchange(route: 0))
@@ -184,8 +177,7 @@ struct WorkerMetricsTests {
         #expect(metrics.block(route: 0) != nil)
     }
 
-    @Test("labels of a dimension are distinct")
-    func labels() {
+    @Test func `labels of a dimension are distinct`() {
         #expect(Set(MetricMethod.allCases.map { "\($0.label)" }).count == 10)
         #expect(Set(CodeClass.allCases.map { "\($0.label)" }).count == 6)
         #expect(Set(CacheResult.allCases.map { "\($0.label)" }).count == 8)
@@ -193,8 +185,7 @@ struct WorkerMetricsTests {
         #expect(Set(DiskTierState.allCases.map { "\($0.label)" }).count == 4)
     }
 
-    @Test("readers see sums that only grow while one thread writes, and the whole at the end")
-    func concurrentReading() async {
+    @Test func `readers see sums grow while a thread writes, and the whole at the end`() async {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: Self.dimensions) }
         let exchanges = 20_000
         await withTaskGroup(of: Void.self) { group in

@@ -3,8 +3,7 @@ import Testing
 
 @Suite("Bytes of text")
 struct BytesTests {
-    @Test("every test of a byte agrees with its definition for every byte")
-    func classes() {
+    @Test func `every test of a byte agrees with its definition for every byte`() {
         let letters = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
         for byte in UInt8.min...UInt8.max {
             let lower = byte >= 0x41 && byte <= 0x5A ? byte + 32 : byte
@@ -16,17 +15,15 @@ struct BytesTests {
     }
 
     @Test(
-        "only the letters of ASCII become lower case",
         arguments: [
             ("", ""), ("AbC-09", "abc-09"), ("\u{212A}ELVIN", "\u{212A}elvin"),
             ("\u{C4}\u{130}", "\u{C4}\u{130}"),
         ])
-    func lowercased(_ text: String, _ lower: String) {
+    func `only the letters of ASCII become lower case`(_ text: String, _ lower: String) {
         #expect(Array(text.lowercasedASCII.utf8) == Array(lower.utf8))
     }
 
-    @Test("runs of any length are equal only if every byte is")
-    func equality() {
+    @Test func `runs of any length are equal only if every byte is`() {
         for count in 0...20 {
             let bytes = (0..<count).map { UInt8($0) }
             func isEqual(to other: [UInt8]) -> Bool {
@@ -44,8 +41,7 @@ struct BytesTests {
         }
     }
 
-    @Test("a byte is found wherever it is, and from wherever the search starts")
-    func search() {
+    @Test func `a byte is found wherever it is, and from wherever the search starts`() {
         for count in 0...20 {
             for place in 0...count {
                 for other in [0x00, 0x0B, 0x09, 0x8A, 0xFF] as [UInt8] {
@@ -61,13 +57,14 @@ struct BytesTests {
     }
 
     @Test(
-        "letter case counts where it is said to, and every byte does",
         arguments: [
             ("accept", true, true), ("Accept", false, true), ("ACCEPT", false, true),
             ("accep", false, false), ("accept:", false, false), ("accepu", false, false),
             ("\u{61}ccep\u{54}", false, true), ("", false, false), ("!ccept", false, false),
         ])
-    func comparison(_ text: String, isEqual: Bool, isCaseless: Bool) {
+    func `letter case counts where it is said to, and every byte does`(
+        _ text: String, isEqual: Bool, isCaseless: Bool
+    ) {
         let bytes = Array(text.utf8)
         let word = Array("accept".utf8)
         let exact = bytes.span.equals("accept")
@@ -86,8 +83,7 @@ struct BytesTests {
         #expect(starts == [text.hasPrefix("accept"), lower.hasPrefix("accept"), false])
     }
 
-    @Test("bytes that differ by more than the case of a letter are not equal")
-    func notLetters() {
+    @Test func `bytes that differ by more than the case of a letter are not equal`() {
         // Each pair differs by the bit that tells the cases of a letter apart.
         for (one, other) in [("@", "`"), ("[", "{"), ("\u{0}", " "), ("1", "\u{11}")] {
             let (left, right) = (Array(one.utf8), Array(other.utf8))
@@ -100,12 +96,11 @@ struct BytesTests {
     }
 
     @Test(
-        "words are counted where they stand",
         arguments: [
             ("", 0), ("pinfol", 0), ("pinfold", 1), ("1.1 pinfold, 1.1 pinfold", 2),
             ("Pinfold", 0), ("pinpinfoldfold", 1), ("pinfoldpinfold", 2),
         ])
-    func occurrences(_ text: String, _ count: Int) {
+    func `words are counted where they stand`(_ text: String, _ count: Int) {
         let bytes = Array(text.utf8)
         let found = bytes.span.occurrences(of: "pinfold")
         #expect(found == count)

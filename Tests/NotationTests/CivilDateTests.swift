@@ -2,9 +2,9 @@ import Notation
 import Testing
 
 /// Days and seconds of the calendar, and their text.
-@Suite struct CivilDateTests {
+@Suite("Dates of the calendar")
+struct CivilDateTests {
     @Test(
-        "Times print in UTC",
         arguments: [
             (0, "1970-01-01T00:00:00Z"), (951_782_400, "2000-02-29T00:00:00Z"),
             (951_868_799, "2000-02-29T23:59:59Z"), (1_811_808_000, "2027-06-01T00:00:00Z"),
@@ -14,25 +14,23 @@ import Testing
             (253_402_300_800, "9999-12-31T23:59:59Z"), (.max, "9999-12-31T23:59:59Z"),
             (-62_167_219_200, "0000-01-01T00:00:00Z"), (.min, "0000-01-01T00:00:00Z"),
         ] as [(Int64, String)])
-    func text(_ seconds: Int64, _ text: String) {
+    func `times print in UTC`(_ seconds: Int64, _ text: String) {
         #expect(CivilDate.text(secondsSince1970: seconds) == text)
     }
 
     @Test(
-        "Every count of seconds has a date, which has that count",
         arguments: [
             0, -1, 86_399, 86_400, -86_400, -86_401, 951_782_400, -2_203_891_200, Int64.min,
             Int64.min + 1, Int64.max - 1, Int64.max,
         ])
-    func roundTrip(_ seconds: Int64) {
+    func `every count of seconds has a date, which has that count`(_ seconds: Int64) {
         let date = CivilDate(secondsSince1970: seconds)
         #expect(date.isInCalendar)
         // Before the first whole day of 64 bits the way back leads over a midnight below them.
         if seconds > Int64.min + 86_400 { #expect(date.secondsSince1970 == seconds) }
     }
 
-    @Test("One day follows the other through a whole era, and the week with it")
-    func days() {
+    @Test func `one day follows the other through a whole era, and the week with it`() {
         let first: Int64 = -135_140
         var last = CivilDate(secondsSince1970: (first - 1) * 86_400)
         for day in first..<first + 146_097 {

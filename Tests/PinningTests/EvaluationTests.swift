@@ -33,18 +33,17 @@ struct EvaluationTests {
     let valid = TrustVerdict.trusted(TrustFacts(expires: 1000))
     let unbounded = TrustVerdict.trusted(TrustFacts(expires: nil))
 
-    @Test("Without pinsets the chain must be valid under the roots and name the host")
-    func noPinsets() {
+    @Test func `without pinsets the chain must be valid under the roots and name the host`() {
         let good = evaluate([], answers: [.roots(nil, "h"): .success(Sample.chain)])
         #expect(good.verdict == valid)
         let bad = evaluate([], answers: [.roots(nil, "h"): .failure(Sample.expired)])
         #expect(bad.verdict == .refused(TrustFailure(.chain(Sample.expired))))
     }
 
-    @Test(
-        "1: allowing invalid certificates for a validated name without pins is refused",
-        arguments: PinningMode.allCases)
-    func firstRule(_ mode: PinningMode) {
+    @Test(arguments: PinningMode.allCases)
+    func `1: allowing invalid certificates for a validated name without pins is refused`(
+        _ mode: PinningMode
+    ) {
         let pinset = Pinset(name: "p", mode: mode, allowInvalidCertificates: true)
         let result = evaluate([pinset], answers: [:])
         #expect(
@@ -53,15 +52,13 @@ struct EvaluationTests {
         #expect(result.asked.isEmpty)
     }
 
-    @Test("1: mode none is refused so even with pins, which it does not compare")
-    func firstRuleWithPins() {
+    @Test func `1: mode none is refused so even with pins, which it does not compare`() {
         let pinset = Pinset(
             name: "p", mode: .none, pins: [Sample.key(1)], allowInvalidCertificates: true)
         #expect(refusal(evaluate([pinset], answers: [:]).verdict) == .invalidPolicy)
     }
 
-    @Test("1: without a host, or without validating it, the rule does not apply")
-    func firstRuleNeedsHost() {
+    @Test func `1: without a host, or without validating it, the rule does not apply`() {
         var pinset = Pinset(name: "p", mode: .none, allowInvalidCertificates: true)
         #expect(evaluate([pinset], host: nil, answers: [:]).verdict == unbounded)
         pinset.validatesDomainName = false
@@ -70,8 +67,7 @@ struct EvaluationTests {
         #expect(refusal(evaluate([pinset], answers: [:]).verdict) == .pinsetWithoutPins)
     }
 
-    @Test("2: the host is part of the chain check only when validated and given")
-    func hostOfChainCheck() {
+    @Test func `2: the host is part of the chain check only when validated and given`() {
         var pinset = Pinset(name: "p")
         let success: Result<VerifiedChain, ChainFailure> = .success(Sample.chain)
         #expect(evaluate([pinset], answers: [.roots(0, "h"): success]).asked == [.roots(0, "h")])
@@ -85,8 +81,7 @@ struct EvaluationTests {
         #expect(both.verdict == valid)
     }
 
-    @Test("3: mode none passes exactly when the chain is valid, whatever pins there are")
-    func modeNone() {
+    @Test func `3: mode none passes exactly when the chain is valid, whatever pins there are`() {
         let pinset = Pinset(name: "p", mode: .none, pins: [Sample.other])
         let success = evaluate([pinset], answers: [.roots(0, "h"): .success(Sample.chain)])
         #expect(success.verdict == valid)
@@ -97,8 +92,8 @@ struct EvaluationTests {
                     TrustFailure(.chain(Sample.untrusted), pinsetIndex: 0, pinset: "p")))
     }
 
-    @Test("4: a pinned chain must first be valid under the roots", arguments: PinningMode.allCases)
-    func validFirst(_ mode: PinningMode) {
+    @Test(arguments: PinningMode.allCases)
+    func `4: a pinned chain must first be valid under the roots`(_ mode: PinningMode) {
         let pinset = Pinset(
             name: "p", mode: mode, pins: [Sample.certificate(1)])
         let result = evaluate(
@@ -110,8 +105,7 @@ struct EvaluationTests {
         #expect(result.asked == [.roots(0, "h")])
     }
 
-    @Test("A pinned mode without pins refuses a valid chain")
-    func withoutPins() {
+    @Test func `a pinned mode without pins refuses a valid chain`() {
         for mode in [PinningMode.publicKey, .certificate] {
             let result = evaluate(
                 [Pinset(name: "p", mode: mode)],
@@ -120,8 +114,8 @@ struct EvaluationTests {
         }
     }
 
-    @Test("5: a key anywhere on the verified chain may be the pinned one", arguments: 1...3)
-    func publicKey(_ member: Int) {
+    @Test(arguments: 1...3)
+    func `5: a key anywhere on the verified chain may be the pinned one`(_ member: Int) {
         for pin in [
             Sample.key(UInt8(member)), Sample.certificate(UInt8(member)),
             .certificate([UInt8(member)]), .publicKey([UInt8(member)]),
@@ -132,8 +126,8 @@ struct EvaluationTests {
         }
     }
 
-    @Test("5: a renewed certificate with the same key passes a key pin that came from a file")
-    func renewedCertificate() {
+    @Test
+    func `5: a renewed certificate with the same key passes a key pin that came from a file`() {
         var renewed = Sample.chain
         renewed.certificates[0].fingerprint = Sample.digest(77)
         let pinset = Pinset(name: "p", mode: .publicKey, pins: [.certificate([1])])
@@ -141,8 +135,7 @@ struct EvaluationTests {
         #expect(result.verdict == valid)
     }
 
-    @Test("5: without a pinned key the refusal lists both sides, ready to paste")
-    func noKeyMatches() {
+    @Test func `5: without a pinned key the refusal lists both sides, ready to paste`() {
         let pinset = Pinset(
             name: "payments", mode: .publicKey, pins: [Sample.other, Sample.otherCertificate])
         let result = evaluate([pinset], answers: [.roots(0, "h"): .success(Sample.chain)])
@@ -156,8 +149,7 @@ struct EvaluationTests {
         #expect(refusal(result.verdict) == expected)
     }
 
-    @Test("5: a pasted chain pin passes")
-    func pastedPin() throws {
+    @Test func `5: a pasted chain pin passes`() throws {
         let pinset = Pinset(name: "p", mode: .publicKey, pins: [Sample.other])
         let answers: [Question: Result<VerifiedChain, ChainFailure>] = [
             .roots(0, "h"): .success(Sample.chain)
@@ -178,8 +170,7 @@ struct EvaluationTests {
         }
     }
 
-    @Test("5: with invalid certificates allowed only the leaf's key may match")
-    func leafOnly() {
+    @Test func `5: with invalid certificates allowed only the leaf's key may match`() {
         var pinset = Pinset(
             name: "p", mode: .publicKey, pins: [Sample.key(1)], allowInvalidCertificates: true)
         let leaf = evaluate([pinset], answers: [:])
@@ -196,8 +187,8 @@ struct EvaluationTests {
         #expect(evaluate([pinset], answers: [:]).verdict == unbounded)
     }
 
-    @Test("5: certificates are evaluated again with the pins as the only anchors", arguments: 1...3)
-    func certificateMode(_ member: Int) {
+    @Test(arguments: 1...3)
+    func `5: certificates are evaluated again with the pins as the only anchors`(_ member: Int) {
         for pin in [Sample.certificate(UInt8(member)), .certificate([UInt8(member)])] {
             let pinset = Pinset(name: "p", mode: .certificate, pins: [pin])
             var pinned = Sample.chain
@@ -211,8 +202,7 @@ struct EvaluationTests {
         }
     }
 
-    @Test("5: certificates are evaluated again also when invalid ones are allowed")
-    func certificateModeAllowInvalid() {
+    @Test func `5: certificates are evaluated again also when invalid ones are allowed`() {
         let pinset = Pinset(
             name: "p", mode: .certificate, pins: [Sample.certificate(1)],
             allowInvalidCertificates: true)
@@ -224,12 +214,13 @@ struct EvaluationTests {
     }
 
     @Test(
-        "5: a chain that leads to none of the pinned certificates matches no pin",
         arguments: [
             ChainFailure.selfSigned(subject: "a"), .untrustedRoot(subject: "a"),
             .incompleteChain(subject: "a", issuer: "b"),
         ])
-    func certificateModeMismatch(_ failure: ChainFailure) {
+    func `5: a chain that leads to none of the pinned certificates matches no pin`(
+        _ failure: ChainFailure
+    ) {
         var pinset = Pinset(name: "p", mode: .certificate, pins: [Sample.otherCertificate])
         let result = evaluate(
             [pinset],
@@ -250,8 +241,7 @@ struct EvaluationTests {
         #expect(chain.map(\.subject) == ["CN=leaf"])
     }
 
-    @Test("5: a chain that does not hold the pin byte for byte matches no pin")
-    func certificateModeOtherBytes() {
+    @Test func `5: a chain that does not hold the pin byte for byte matches no pin`() {
         let pinset = Pinset(name: "p", mode: .certificate, pins: [.certificate([9])])
         let success: Result<VerifiedChain, ChainFailure> = .success(Sample.chain)
         let result = evaluate([pinset], answers: [.roots(0, "h"): success, .pins(0, "h"): success])
@@ -261,8 +251,7 @@ struct EvaluationTests {
         }
     }
 
-    @Test("A key is not enough in certificate mode")
-    func keyInCertificateMode() {
+    @Test func `a key is not enough in certificate mode`() {
         let pinset = Pinset(name: "p", mode: .certificate, pins: [Sample.key(1)])
         let success: Result<VerifiedChain, ChainFailure> = .success(Sample.chain)
         let result = evaluate([pinset], answers: [.roots(0, "h"): success, .pins(0, "h"): success])

@@ -66,14 +66,13 @@ struct HostPatternTests {
         Case(pattern: "*.example.com", host: "127.0.0.1", matches: false),
     ]
 
-    @Test("A pattern matches the hosts that it describes and no others", arguments: cases)
-    func matching(_ example: Case) throws {
+    @Test(arguments: cases)
+    func `a pattern matches the hosts that it describes and no others`(_ example: Case) throws {
         let pattern = try HostPattern(example.pattern)
         #expect(pattern.matches(host: example.host, port: example.port) == example.matches)
     }
 
     @Test(
-        "A text that is no pattern is refused with the reason",
         arguments: [
             ("", HostPatternError.empty), (":80", .empty),
             ("a:0", .port), ("a:", .port), ("a:65536", .port), ("a:x", .port), ("a:+1", .port),
@@ -90,12 +89,13 @@ struct HostPatternTests {
             ("a b", .character), ("a/b", .character), ("a@b", .character),
             ("münchen.de", .notASCII),
         ])
-    func refusal(_ text: String, _ error: HostPatternError) {
+    func `a text that is no pattern is refused with the reason`(
+        _ text: String, _ error: HostPatternError
+    ) {
         #expect(throws: error) { try HostPattern(text) }
     }
 
-    @Test("A label may have 63 bytes and a name 253, and not one more")
-    func lengths() throws {
+    @Test func `a label may have 63 bytes and a name 253, and not one more`() throws {
         let label = String(repeating: "a", count: 63)
         #expect(try HostPattern(label).matches(host: label, port: 1))
         #expect(throws: HostPatternError.longLabel) { try HostPattern(label + "a") }
@@ -106,17 +106,17 @@ struct HostPatternTests {
     }
 
     @Test(
-        "A pattern is described as it is written, normalised",
         arguments: [
             ("API.example.com.", "api.example.com"), ("*.A.b:80", "*.a.b:80"), ("**.a", "**.a"),
             ("::1", "::1"), ("[::1]:443", "[::1]:443"), ("127.0.0.1:1", "127.0.0.1:1"),
         ])
-    func description(_ text: String, _ expected: String) throws {
+    func `a pattern is described as it is written, normalised`(_ text: String, _ expected: String)
+        throws
+    {
         #expect(try HostPattern(text).description == expected)
     }
 
-    @Test("Every error says what was expected")
-    func problems() {
+    @Test func `every error says what was expected`() {
         for error in HostPatternError.allCases {
             #expect(!error.problem.isEmpty)
         }

@@ -20,19 +20,19 @@ struct PinTests {
     static let colons = digest.fingerprintText
 
     @Test(
-        "Key pins are read in the form of HPKP and in curl's, also joined",
         arguments: [
             ("sha256/\(base64)", 1), ("sha256//\(base64)", 1), ("  sha256/\(base64)\t", 1),
             ("SHA256/\(base64)", 1), ("sha256//\(base64);sha256//\(base64)", 2),
             ("sha256/\(base64); sha256//\(base64) ;sha256/\(base64)", 3),
         ])
-    func keyPins(_ text: String, _ count: Int) throws {
+    func `key pins are read in the form of HPKP and in curl's, also joined`(
+        _ text: String, _ count: Int
+    ) throws {
         let expected = [Pin](repeating: .keyDigest(Self.digest), count: count)
         #expect(try Pin.parse(text) == .literal(expected))
     }
 
-    @Test("A digest that begins with a slash is told from curl's second slash")
-    func slashes() throws {
+    @Test func `a digest that begins with a slash is told from curl's second slash`() throws {
         let bytes: [UInt8] = [0xFC] + [UInt8](repeating: 0, count: 31)
         let digest = try #require(digestHolding(bytes))
         let text = Base64.encode(bytes)
@@ -41,21 +41,20 @@ struct PinTests {
         #expect(try Pin.parse("sha256//" + text) == .literal([.keyDigest(digest)]))
     }
 
-    @Test(
-        "Certificate fingerprints are read with colons and without, in either case",
-        arguments: [hex, hex.uppercased(), colons, colons.lowercased(), " \(colons) "])
-    func fingerprints(_ text: String) throws {
+    @Test(arguments: [hex, hex.uppercased(), colons, colons.lowercased(), " \(colons) "])
+    func `certificate fingerprints are read with colons and without, in either case`(_ text: String)
+        throws
+    {
         #expect(try Pin.parse(text) == .literal([.certificateFingerprint(Self.digest)]))
     }
 
     @Test(
-        "Everything else is the path of a file",
         arguments: [
             "certificates/api.cer", "api.pem", "/etc/pins/a", "sha256.pem", "sha256x/file",
             "abcdef",
             "./sha256/AAAA", "a:b",
         ])
-    func paths(_ text: String) throws {
+    func `everything else is the path of a file`(_ text: String) throws {
         #expect(try Pin.parse(text) == .file(text))
     }
 
@@ -90,13 +89,14 @@ struct PinTests {
         ("DA:39:A3:EE:5E:6B:4B:0D:32:55:BF:EF:95:60:18:90:AF:D8:07:09", .fingerprintLength),
     ]
 
-    @Test("A pin that is meant as one and is wrong is an error with the reason", arguments: wrong)
-    func errors(_ text: String, _ error: PinError) {
+    @Test(arguments: wrong)
+    func `a pin that is meant as one and is wrong is an error with the reason`(
+        _ text: String, _ error: PinError
+    ) {
         #expect(throws: error) { try Pin.parse(text) }
     }
 
     @Test(
-        "Every problem of a digest is told in its own words",
         arguments: [
             (.character("…", position: 5), #"\u{2026} at position 5"#),
             (.character("*", position: 1), "'*' at position 1"),
@@ -106,7 +106,9 @@ struct PinTests {
             (.paddingCount(0), "ends in no '='"), (.paddingCount(2), "ends in 2 '='"),
             (.trailingBits("x"), "no digest ends in 'x='"),
         ] as [(DigestTextProblem, String)])
-    func problems(_ problem: DigestTextProblem, _ text: String) {
+    func `every problem of a digest is told in its own words`(
+        _ problem: DigestTextProblem, _ text: String
+    ) {
         #expect(PinError.badDigest(problem).problem.contains(text))
     }
 }
@@ -126,8 +128,7 @@ struct PinFileTests {
             .joined(separator: newline)
     }
 
-    @Test("A DER file is one certificate or one public key")
-    func der() throws {
+    @Test func `a DER file is one certificate or one public key`() throws {
         #expect(try Pin.decode(file: Self.certificate) == [.certificate(Self.certificate)])
         #expect(try Pin.decode(file: Self.versioned) == [.certificate(Self.versioned)])
         #expect(try Pin.decode(file: Self.key) == [.publicKey(Self.key)])
@@ -135,8 +136,7 @@ struct PinFileTests {
         #expect(try Pin.decode(file: Self.longer) == [.certificate(Self.longer)])
     }
 
-    @Test("A PEM file is all of its certificates and public keys, text around them ignored")
-    func pem() throws {
+    @Test func `a PEM file is its certificates and public keys, text around them ignored`() throws {
         let text =
             "subject=CN=a\n" + Self.armored("CERTIFICATE", Self.certificate) + "\nnext\n"
             + Self.armored("PUBLIC KEY", Self.key, newline: "\r\n")
@@ -176,13 +176,14 @@ struct PinFileTests {
         (Array("-----BEGIN A-----\n-----BEGIN B-----\n".utf8), .badArmor),
     ]
 
-    @Test("A file that holds no pin is an error with the reason", arguments: wrong)
-    func errors(_ contents: [UInt8], _ error: PinError) {
+    @Test(arguments: wrong)
+    func `a file that holds no pin is an error with the reason`(
+        _ contents: [UInt8], _ error: PinError
+    ) {
         #expect(throws: error) { try Pin.decode(file: contents) }
     }
 
-    @Test("A file of trust anchors holds certificates only")
-    func anchors() throws {
+    @Test func `a file of trust anchors holds certificates only`() throws {
         let two =
             Self.armored("CERTIFICATE", Self.certificate)
             + Self.armored("CERTIFICATE", Self.versioned)
@@ -197,25 +198,22 @@ struct PinFileTests {
 @Suite("Text encodings")
 struct TextEncodingTests {
     @Test(
-        "Base64 is that of RFC 4648 §10, both ways",
         arguments: [
             ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
             ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
         ])
-    func base64(_ plain: String, _ encoded: String) {
+    func `Base64 is that of RFC 4648 §10, both ways`(_ plain: String, _ encoded: String) {
         #expect(Base64.encode(Array(plain.utf8)) == encoded)
         #expect(Base64.decode(Array(encoded.utf8)) == Array(plain.utf8))
     }
 
     @Test(
-        "Base64 that is not canonical is refused",
         arguments: ["Z", "Zg", "Zg=", "Zh==", "Zm9=", "====", "=g==", "Zg==Zg==", "Zg=g", "Zm9v\n"])
-    func notBase64(_ text: String) {
+    func `Base64 that is not canonical is refused`(_ text: String) {
         #expect(Base64.decode(Array(text.utf8)) == nil)
     }
 
-    @Test("A digest has exactly 32 bytes and prints as pins do")
-    func digest() throws {
+    @Test func `a digest has exactly 32 bytes and prints as pins do`() throws {
         let bytes = (0..<32).map { UInt8($0) }
         let digest = try #require(digestHolding(bytes))
         #expect(digest.bytes == bytes)

@@ -23,16 +23,15 @@ struct SeveralPinsetsTests {
         return resolved.evaluate(&evidence, host: "h")
     }
 
-    @Test("All must pass, and the earliest expiry counts")
-    func all() {
+    @Test func `all must pass, and the earliest expiry counts`() {
         #expect(
             verdict([first, second], expires: [500, 400]) == .trusted(TrustFacts(expires: 400)))
         #expect(
             verdict([first, second], expires: [300, 400]) == .trusted(TrustFacts(expires: 300)))
     }
 
-    @Test("The first that refuses is named with its place", arguments: 0...2)
-    func place(_ index: Int) {
+    @Test(arguments: 0...2)
+    func `the first that refuses is named with its place`(_ index: Int) {
         var pinsets = [first, second]
         pinsets.insert(wrong, at: index)
         guard case .refused(let failure) = verdict(pinsets, expires: [1, 1, 1]) else {
@@ -49,8 +48,7 @@ struct SeveralPinsetsTests {
 
 @Suite("Pinset problems")
 struct PinsetProblemTests {
-    @Test("A pinset that no server can pass says why")
-    func problems() {
+    @Test func `a pinset that no server can pass says why`() {
         #expect(Pinset(name: "p").problem == nil)
         #expect(Pinset(name: "p", mode: .publicKey).problem == .pinsetWithoutPins)
         #expect(Pinset(name: "p", mode: .certificate).problem == .pinsetWithoutPins)
@@ -74,8 +72,7 @@ struct PinsetProblemTests {
         #expect(Set(PinsetProblem.allCases.map(\.problem)).count == PinsetProblem.allCases.count)
     }
 
-    @Test("Every reason has its own token and a sentence")
-    func reasons() {
+    @Test func `every reason has its own token and a sentence`() {
         let chain: [ChainFailure] = [
             .hostMismatch(host: "h", names: [.dns("a"), .dns("b")]),
             .expired(subject: "s", notAfter: 0),

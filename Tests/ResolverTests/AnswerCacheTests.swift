@@ -3,7 +3,8 @@ import Testing
 
 @testable import Resolver
 
-@Suite struct AnswerCacheTests {
+@Suite("The cache of answers")
+struct AnswerCacheTests {
     private func name(_ text: String) throws -> DomainName { try #require(DomainName(text)) }
 
     private func entry(_ number: UInt32, until expiry: Int64) -> AnswerCache.Entry {
@@ -29,8 +30,7 @@ import Testing
         #expect(found != nil, sourceLocation: sourceLocation)
     }
 
-    @Test("An entry is found until its time and gone at it")
-    func expiry() throws {
+    @Test func `an entry is found until its time and gone at it`() throws {
         var cache = AnswerCache(maximumEntries: 4)
         let name = try name("a.example")
         cache.insert(name, entry(1, until: 100), nowMilliseconds: 0)
@@ -41,8 +41,7 @@ import Testing
         expectFind(nil, in: &cache, name, nowMilliseconds: 0)
     }
 
-    @Test("An entry that has expired when it comes is not kept, and takes its predecessor with it")
-    func expiredAtOnce() throws {
+    @Test func `an entry already expired is not kept, and takes its predecessor with it`() throws {
         var cache = AnswerCache(maximumEntries: 4)
         let name = try name("a.example")
         cache.insert(name, entry(1, until: 100), nowMilliseconds: 0)
@@ -51,8 +50,8 @@ import Testing
         #expect(cache.count == 0)
     }
 
-    @Test("At the limit everything is kept; one past it the least recently used one goes")
-    func leastRecentlyUsed() throws {
+    @Test
+    func `at the limit everything is kept; one past it the least recently used one goes`() throws {
         var cache = AnswerCache(maximumEntries: 3)
         for number: UInt32 in 0..<3 {
             cache.insert(
@@ -72,8 +71,7 @@ import Testing
         }
     }
 
-    @Test("A newer answer takes the place of the older one")
-    func replacement() throws {
+    @Test func `a newer answer takes the place of the older one`() throws {
         var cache = AnswerCache(maximumEntries: 1)
         let name = try name("a.example")
         cache.insert(name, entry(1, until: 100), nowMilliseconds: 0)
@@ -82,8 +80,7 @@ import Testing
         expectFind(entry(2, until: 200).result, in: &cache, name, nowMilliseconds: 150)
     }
 
-    @Test("A cache of no entries keeps none, and a cleared one is empty and usable")
-    func emptyAndCleared() throws {
+    @Test func `a cache of no entries keeps none, and a cleared one is empty and usable`() throws {
         var none = AnswerCache(maximumEntries: 0)
         none.insert(try name("a.example"), entry(1, until: 100), nowMilliseconds: 0)
         #expect(none.count == 0)
@@ -95,8 +92,7 @@ import Testing
         #expect(cache.count == 1)
     }
 
-    @Test("Against a simple model, over many random steps, it finds the same")
-    func model() throws {
+    @Test func `against a simple model, over many random steps, it finds the same`() throws {
         var cache = AnswerCache(maximumEntries: 5)
         var model: [(name: Int, value: UInt32, expiry: Int64)] = []  // newest last
         var seed: UInt64 = 42

@@ -3,7 +3,8 @@ import Testing
 
 @testable import Resolver
 
-@Suite struct DNSMessageTests {
+@Suite("DNS messages")
+struct DNSMessageTests {
     private let name = DomainName("www.example.com")
     private let question = DNSWire.question("www.example.com", .a)
 
@@ -15,8 +16,7 @@ import Testing
 
     private func v4(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
 
-    @Test("Addresses come in the answer's order, once each, with the least TTL")
-    func addresses() throws {
+    @Test func `addresses come in the answer's order, once each, with the least TTL`() throws {
         let message = DNSWire.response(
             question: question,
             answer: [.a("1.2.3.4", ttl: 300), .a("1.2.3.5", ttl: 60), .a("1.2.3.4", ttl: 20)])
@@ -24,8 +24,7 @@ import Testing
         #expect(try outcome(message) == .addresses(expected, ttlSeconds: 20))
     }
 
-    @Test("AAAA records answer an AAAA question, and A records do not")
-    func v6() throws {
+    @Test func `AAAA records answer an AAAA question, and A records do not`() throws {
         let question = DNSWire.question("www.example.com", .aaaa)
         let message = DNSWire.response(
             question: question, answer: [.a("1.2.3.4"), .aaaa("2001:db8::1", ttl: 9)])
@@ -33,8 +32,8 @@ import Testing
         #expect(try outcome(message, .v6) == .addresses(expected, ttlSeconds: 9))
     }
 
-    @Test("Aliases are followed in any order and without regard to case; their TTLs count")
-    func aliases() throws {
+    @Test
+    func `aliases are followed in any order and without regard to case; their TTLs count`() throws {
         let message = DNSWire.response(
             question: question,
             answer: [
@@ -45,8 +44,7 @@ import Testing
         #expect(try outcome(message) == .addresses([try v4("1.2.3.4")], ttlSeconds: 5))
     }
 
-    @Test("Addresses of names that the question does not lead to are not taken")
-    func strangers() throws {
+    @Test func `addresses of names that the question does not lead to are not taken`() throws {
         let message = DNSWire.response(
             question: question,
             answer: [
@@ -59,8 +57,8 @@ import Testing
         #expect(try outcome(only) == .noData(ttlSeconds: nil))
     }
 
-    @Test("A chain of aliases may have 16 links; one more, or a ring, is a bad answer")
-    func aliasLimit() throws {
+    @Test
+    func `a chain of aliases may have 16 links; one more, or a ring, is a bad answer`() throws {
         func chain(_ links: Int) -> [UInt8] {
             var records: [DNSWire.Record] = []
             for link in 0..<links {
@@ -82,8 +80,7 @@ import Testing
         #expect(try outcome(ring) == .failed(.badResponse))
     }
 
-    @Test("Of more than 64 addresses the first 64 are taken")
-    func addressLimit() throws {
+    @Test func `of more than 64 addresses the first 64 are taken`() throws {
         for count in [DNSMessage.maximumAddresses, DNSMessage.maximumAddresses + 1] {
             let records = (0..<count).map { DNSWire.Record.a("10.0.0.\($0)") }
             let message = DNSWire.response(question: question, answer: records)
@@ -96,8 +93,7 @@ import Testing
         }
     }
 
-    @Test("512 records are read; with one more the answer is a bad one")
-    func recordLimit() throws {
+    @Test func `512 records are read; with one more the answer is a bad one`() throws {
         func message(_ count: Int) -> [UInt8] {
             var records = [DNSWire.Record](
                 repeating: DNSWire.Record(owner: nil, type: .txt, ttl: 1, data: []),
@@ -110,8 +106,7 @@ import Testing
         #expect(try outcome(message(DNSMessage.maximumRecords + 1)) == .failed(.badResponse))
     }
 
-    @Test("A TTL with the top bit set is zero")
-    func topBit() throws {
+    @Test func `a TTL with the top bit set is zero`() throws {
         let message = DNSWire.response(
             question: question, answer: [.a("1.2.3.4", ttl: 0x8000_0000)])
         #expect(try outcome(message) == .addresses([try v4("1.2.3.4")], ttlSeconds: 0))
@@ -122,9 +117,10 @@ import Testing
     }
 
     @Test(
-        "A negative answer holds for the lesser of the SOA's TTL and its minimum",
         arguments: [(UInt32(300), UInt32(60), Int64(60)), (60, 300, 60), (0, 300, 0), (300, 0, 0)])
-    func negative(ttl: UInt32, minimum: UInt32, expected: Int64) throws {
+    func `a negative answer holds for the lesser of the SOA's TTL and its minimum`(
+        ttl: UInt32, minimum: UInt32, expected: Int64
+    ) throws {
         let soa = DNSWire.Record.soa(owner: "example.com", ttl: ttl, minimum: minimum)
         let noName = DNSWire.response(question: question, code: 3, authority: [soa])
         #expect(try outcome(noName) == .noSuchName(ttlSeconds: expected))
@@ -135,8 +131,7 @@ import Testing
         #expect(try outcome(alias) == .noData(ttlSeconds: expected))
     }
 
-    @Test("A negative answer without a readable SOA does not say how long it holds")
-    func negativeWithoutAuthority() throws {
+    @Test func `a negative answer without a readable SOA does not say how long it holds`() throws {
         let noName = DNSWire.response(question: question, code: 3)
         #expect(try outcome(noName) == .noSuchName(ttlSeconds: nil))
         var soa = DNSWire.Record.soa(owner: "example.com", ttl: 300, minimum: 60)
@@ -146,18 +141,16 @@ import Testing
     }
 
     @Test(
-        "Each response code has its meaning",
         arguments: [
             (UInt16(1), FamilyOutcome.failed(.serverFailure)), (2, .failed(.serverFailure)),
             (3, .noSuchName(ttlSeconds: nil)), (4, .failed(.serverFailure)),
             (5, .failed(.refused)), (9, .failed(.serverFailure)), (15, .failed(.serverFailure)),
         ])
-    func codes(code: UInt16, expected: FamilyOutcome) throws {
+    func `each response code has its meaning`(code: UInt16, expected: FamilyOutcome) throws {
         #expect(try outcome(DNSWire.response(question: question, code: code)) == expected)
     }
 
-    @Test("What is not a whole response to this very question is a bad answer")
-    func badResponses() throws {
+    @Test func `what is not a whole response to this very question is a bad answer`() throws {
         let good = DNSWire.response(question: question, answer: [.a("1.2.3.4")])
         var query = good
         query[2] &= 0x7f
@@ -195,15 +188,13 @@ import Testing
         #expect(try outcome(good) != .failed(.badResponse))
     }
 
-    @Test("Upper case in the question's echo is the same name")
-    func echoedCase() throws {
+    @Test func `upper case in the question's echo is the same name`() throws {
         let message = DNSWire.response(
             question: DNSWire.question("WWW.eXample.com", .a), answer: [.a("1.2.3.4")])
         #expect(try outcome(message) == .addresses([try v4("1.2.3.4")], ttlSeconds: 60))
     }
 
-    @Test("A message cut anywhere is a bad answer")
-    func cut() throws {
+    @Test func `a message cut anywhere is a bad answer`() throws {
         let message = DNSWire.response(
             question: question,
             answer: [.cname("b.example"), .a("1.2.3.4", owner: "b.example")])
@@ -213,8 +204,7 @@ import Testing
         }
     }
 
-    @Test("Damaged messages never trap: any three bytes changed, ten thousand times")
-    func damaged() throws {
+    @Test func `damaged messages never trap: any three bytes changed, ten thousand times`() throws {
         let name = try #require(name)
         let message = DNSWire.response(
             question: question,

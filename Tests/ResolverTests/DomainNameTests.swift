@@ -1,9 +1,9 @@
 import Resolver
 import Testing
 
-@Suite struct DomainNameTests {
+@Suite("Domain names")
+struct DomainNameTests {
     @Test(
-        "A name is taken in lower case without its trailing dot",
         arguments: [
             ("example.com", "example.com"), ("Example.COM", "example.com"),
             ("example.com.", "example.com"), ("EXAMPLE.com.", "example.com"), ("a", "a"),
@@ -11,33 +11,30 @@ import Testing
             ("1.example", "1.example"), ("3com", "3com"), ("a.0xg", "a.0xg"), ("a.x0", "a.x0"),
             ("a.1x2", "a.1x2"), ("a.0b", "a.0b"),
         ])
-    func canonical(name: String, expected: String) {
+    func `a name is taken in lower case without its trailing dot`(name: String, expected: String) {
         #expect(DomainName(name)?.text == expected)
     }
 
     @Test(
-        "What is not a host name is refused",
         arguments: [
             "", ".", "..", ".a", "a..b", "a..", "-a.b", "a-.b", "a.-b", "a.b-", "a b", "a/b",
             "a:80",
             "a@b", "bücher.example", "a%2eb", "a\0b", "a\n", "*.example.com", "[::1]", "::1",
         ])
-    func refused(name: String) {
+    func `what is not a host name is refused`(name: String) {
         #expect(DomainName(name) == nil)
     }
 
     @Test(
-        "Names that loose readers take for addresses are refused",
         arguments: [
             "127.1", "1", "2130706433", "0x7f.1", "0x7f000001", "0X7F000001", "1.2.3.4.5",
             "a.0x", "a.0xff", "foo.1", "1.2.3.4.", "0177.0.0.1", "999.999.999.999",
         ])
-    func numbers(name: String) {
+    func `names that loose readers take for addresses are refused`(name: String) {
         #expect(DomainName(name) == nil)
     }
 
-    @Test("Labels end at 63 bytes and names at 253")
-    func limits() {
+    @Test func `labels end at 63 bytes and names at 253`() {
         let label63 = String(repeating: "a", count: DomainName.maximumLabelBytes)
         #expect(DomainName(label63) != nil)
         #expect(DomainName(label63 + "a") == nil)
@@ -50,13 +47,12 @@ import Testing
     }
 
     @Test(
-        "localhost and the names under it are known",
         arguments: [
             ("localhost", true), ("LOCALHOST.", true), ("a.localhost", true),
             ("a.b.LocalHost", true), ("notlocalhost", false), ("localhost.example", false),
             ("localhost.localdomain", false),
         ])
-    func localhost(name: String, expected: Bool) throws {
+    func `localhost and the names under it are known`(name: String, expected: Bool) throws {
         let name = try #require(DomainName(name))
         #expect(name.isLocalhost == expected)
     }

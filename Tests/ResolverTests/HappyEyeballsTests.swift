@@ -3,7 +3,8 @@ import CLinux
 import Resolver
 import Testing
 
-@Suite struct HappyEyeballsTests {
+@Suite("Racing addresses (RFC 8305)")
+struct HappyEyeballsTests {
     private typealias Action = HappyEyeballs.Action
 
     private static let a6 = IPAddress.v6(0x2001_0db8_0000_0000, 1)
@@ -56,8 +57,8 @@ import Testing
         return order
     }
 
-    @Test("The first attempt is IPv6, then the families alternate, then what is left follows")
-    func interleaved() {
+    @Test
+    func `the first attempt is IPv6, then the families alternate, then what is left follows`() {
         let (a6, b6, c6, a4, b4) = (Self.a6, Self.b6, Self.c6, Self.a4, Self.b4)
         #expect(order([a4, b4, a6, b6, c6]) == [a6, a4, b6, b4, c6])
         #expect(order([a6, b6, c6, a4]) == [a6, a4, b6, c6])
@@ -67,8 +68,7 @@ import Testing
         #expect(order([]) == [])
     }
 
-    @Test("The first family and how many of it come first are options")
-    func firstFamily() {
+    @Test func `the first family and how many of it come first are options`() {
         let (a6, b6, c6, a4, b4) = (Self.a6, Self.b6, Self.c6, Self.a4, Self.b4)
         var options = HappyEyeballs.Options()
         options.firstFamilyCount = 2
@@ -78,13 +78,11 @@ import Testing
         #expect(order([a4, b4, a6, b6], options: options) == [a4, a6, b4, b6])
     }
 
-    @Test("An address is tried once, however often it comes")
-    func duplicates() {
+    @Test func `an address is tried once, however often it comes`() {
         #expect(order([Self.a4, Self.a4, Self.a6, Self.a4, Self.a6]) == [Self.a6, Self.a4])
     }
 
-    @Test("At most the given number of addresses is tried")
-    func attemptLimit() {
+    @Test func `at most the given number of addresses is tried`() {
         var options = HappyEyeballs.Options()
         options.maximumAttempts = 3
         let all = [Self.a6, Self.b6, Self.c6]
@@ -100,8 +98,7 @@ import Testing
             [attempt(2, Self.b4, ECONNREFUSED)])
     }
 
-    @Test("A second attempt starts beside the first when its delay is over, not before")
-    func attemptDelay() {
+    @Test func `a second attempt starts beside the first when its delay is over, not before`() {
         var (plan, actions) = plan([Self.a6, Self.a4])
         #expect(actions == [connect(Self.a6, 0), .setTimer(milliseconds: 250)])
         actions = plan.handle(.timerFired(nowMilliseconds: 249))
@@ -112,8 +109,7 @@ import Testing
         #expect(plan.attempts.map(\.address) == [Self.a6, Self.a4])
     }
 
-    @Test("A failed attempt starts the next at once, which gets a delay of its own")
-    func failureStartsNext() {
+    @Test func `a failed attempt starts the next at once, which gets a delay of its own`() {
         var (plan, _) = plan([Self.a6, Self.a4, Self.b6])
         var actions = plan.handle(.attemptFailed(0, errno: ENETUNREACH, nowMilliseconds: 100))
         #expect(actions == [connect(Self.a4, 1), .setTimer(milliseconds: 250)])
@@ -124,8 +120,7 @@ import Testing
         #expect(actions == [connect(Self.b6, 2)])
     }
 
-    @Test("The first connection wins and the others are closed; a late one is discarded")
-    func winner() {
+    @Test func `the first connection wins and the others are closed; a late one is discarded`() {
         var (plan, _) = plan([Self.a6, Self.a4, Self.b6])
         _ = plan.handle(.timerFired(nowMilliseconds: 250))
         expect(&plan, .attemptConnected(1), [.use(index: 1), .cancelOthers(winner: 1)])
@@ -137,8 +132,7 @@ import Testing
         expect(&plan, .cancelled, [])
     }
 
-    @Test("When all attempts have failed the plan fails with the last error")
-    func allFail() {
+    @Test func `when all attempts have failed the plan fails with the last error`() {
         var (plan, _) = plan([Self.a6, Self.a4])
         _ = plan.handle(.timerFired(nowMilliseconds: 250))
         expect(&plan, .attemptFailed(1, errno: ECONNREFUSED, nowMilliseconds: 300), [])
@@ -152,10 +146,8 @@ import Testing
         expect(&plan, .attemptFailed(0, errno: ETIMEDOUT, nowMilliseconds: 900), [])
     }
 
-    @Test(
-        "A missing route does not hide what a peer answered",
-        arguments: [ENETUNREACH, EADDRNOTAVAIL, EAFNOSUPPORT])
-    func tellingError(local: Int32) {
+    @Test(arguments: [ENETUNREACH, EADDRNOTAVAIL, EAFNOSUPPORT])
+    func `a missing route does not hide what a peer answered`(local: Int32) {
         var (plan, _) = plan([Self.a6, Self.a4, Self.b6])
         _ = plan.handle(.attemptFailed(0, errno: local, nowMilliseconds: 0))
         _ = plan.handle(.attemptFailed(1, errno: ECONNREFUSED, nowMilliseconds: 0))
@@ -168,8 +160,7 @@ import Testing
         )
     }
 
-    @Test("Without any address the plan fails at the last answer, not before")
-    func noAddress() {
+    @Test func `without any address the plan fails at the last answer, not before`() {
         var (plan, actions) = plan([], isComplete: false)
         #expect(actions == [])
         actions = plan.handle(.answersArrived([], isComplete: true, nowMilliseconds: 5))
@@ -177,8 +168,7 @@ import Testing
         #expect(self.plan([]).1 == [.fail(.noAddress)])
     }
 
-    @Test("After all failed, answers still to come are waited for and then tried at once")
-    func lateAnswersAfterFailure() {
+    @Test func `after all failed, answers still to come are waited for and then tried at once`() {
         var (plan, _) = plan([Self.a4], isComplete: false)
         expect(&plan, .attemptFailed(0, errno: ECONNREFUSED, nowMilliseconds: 10), [])
         expect(&plan, .timerFired(nowMilliseconds: 300), [])
@@ -197,8 +187,8 @@ import Testing
             [attempt(0, Self.a4, ECONNREFUSED)])
     }
 
-    @Test("Late answers beside a running attempt wait for its delay, or start if that is over")
-    func lateAnswersWhileRacing() {
+    @Test
+    func `late answers beside a running attempt wait for its delay, or start if that is over`() {
         var (plan, actions) = plan([Self.a4], isComplete: false)
         #expect(actions == [connect(Self.a4, 0)])
         actions = plan.handle(
@@ -212,8 +202,7 @@ import Testing
         #expect(actions == [connect(Self.a6, 1)])
     }
 
-    @Test("Late answers join the candidates still waiting, and the family's turn is kept")
-    func lateAnswersJoin() {
+    @Test func `late answers join the candidates still waiting, and the family's turn is kept`() {
         var (plan, _) = plan([Self.a4, Self.b4], isComplete: false)
         let answer = HappyEyeballs.Event.answersArrived(
             [Self.a6], isComplete: true, nowMilliseconds: 50)
@@ -224,8 +213,7 @@ import Testing
         expect(&plan, .timerFired(nowMilliseconds: 500), [connect(Self.b4, 2)])
     }
 
-    @Test("An empty late answer ends the wait for more, not the race")
-    func emptyLateAnswer() {
+    @Test func `an empty late answer ends the wait for more, not the race`() {
         var (plan, _) = plan([Self.a4], isComplete: false)
         expect(&plan, .answersArrived([], isComplete: true, nowMilliseconds: 60), [])
         expect(
@@ -233,8 +221,7 @@ import Testing
             [attempt(0, Self.a4, ECONNREFUSED)])
     }
 
-    @Test("Cancelled, everything is closed and nothing more is started")
-    func cancelled() {
+    @Test func `cancelled, everything is closed and nothing more is started`() {
         var (plan, _) = plan([Self.a6, Self.a4])
         expect(&plan, .cancelled, [.cancelAll])
         expect(&plan, .timerFired(nowMilliseconds: 250), [])
@@ -246,16 +233,14 @@ import Testing
         expect(&waiting, .cancelled, [.cancelAll])
     }
 
-    @Test("An outcome of an attempt that never was changes nothing")
-    func strangeIndex() {
+    @Test func `an outcome of an attempt that never was changes nothing`() {
         var (plan, _) = plan([Self.a6, Self.a4])
         expect(&plan, .attemptFailed(7, errno: ETIMEDOUT, nowMilliseconds: 0), [])
         expect(&plan, .attemptFailed(-1, errno: ETIMEDOUT, nowMilliseconds: 0), [])
         expect(&plan, .timerFired(nowMilliseconds: 250), [connect(Self.a4, 1)])
     }
 
-    @Test("Whatever happens in whatever order, every address is tried once and the end is one end")
-    func randomWalks() {
+    @Test func `in whatever order things happen, every address is tried once, with one end`() {
         var seed: UInt64 = 7
         func random(_ bound: Int) -> Int {
             seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407

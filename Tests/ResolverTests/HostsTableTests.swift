@@ -4,15 +4,15 @@ import Testing
 
 @testable import Resolver
 
-@Suite struct HostsTableTests {
+@Suite("The hosts file's lines")
+struct HostsTableTests {
     private func table(_ text: String) -> HostsTable { HostsTable(Array(text.utf8)) }
 
     private func find(_ name: String, in table: HostsTable) throws -> [String]? {
         table.addresses(of: try #require(DomainName(name)))?.map(\.description)
     }
 
-    @Test("A line is an address and its names; comments, blanks and returns are passed over")
-    func lines() throws {
+    @Test func `a line is an address and its names, without comments, blanks and returns`() throws {
         let table = table(
             """
             # a comment
@@ -35,8 +35,7 @@ import Testing
         #expect(try find("last.example", in: table) == ["10.0.0.5"])
     }
 
-    @Test("Lines that are not as they should be are skipped, the others stay")
-    func damaged() throws {
+    @Test func `malformed lines are skipped, the others stay`() throws {
         let table = table(
             """
             127.1 a.example
@@ -51,8 +50,7 @@ import Testing
         #expect(HostsTable([0xff, 0, 0x0a, 0x20, 0xc3]) == HostsTable())
     }
 
-    @Test("A name keeps 64 addresses and no more")
-    func addressLimit() throws {
+    @Test func `a name keeps 64 addresses and no more`() throws {
         for count in [HostsTable.maximumAddresses, HostsTable.maximumAddresses + 1] {
             let text = (0..<count).map { "10.0.0.\($0) a.example" }.joined(separator: "\n")
             let found = try find("a.example", in: table(text))
@@ -60,8 +58,7 @@ import Testing
         }
     }
 
-    @Test("Of a file beyond the limit the whole lines before it count")
-    func sizeLimit() throws {
+    @Test func `of a file beyond the limit the whole lines before it count`() throws {
         let line = "10.0.0.1 a.example\n"
         let filler = String(repeating: "#", count: HostsTable.maximumBytes - line.utf8.count - 1)
         let full = table("\(line)\(filler)\n")
@@ -77,7 +74,8 @@ import Testing
     }
 }
 
-@Suite struct WatchedFileTests {
+@Suite("A file that is watched")
+struct WatchedFileTests {
     private func expect(
         _ file: inout WatchedFile, changed expected: Bool,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -86,8 +84,8 @@ import Testing
         #expect(changed == expected, sourceLocation: sourceLocation)
     }
 
-    @Test("A change is seen once: content, another file in its place, removal, return")
-    func changes() throws {
+    @Test
+    func `a change is seen once: content, another file in its place, removal, return`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/hosts"
         var file = WatchedFile(path: path)
@@ -108,8 +106,8 @@ import Testing
         expect(&file, changed: false)
     }
 
-    @Test("A file is read up to the limit and one byte, so that more is seen to be there")
-    func limit() throws {
+    @Test
+    func `a file is read up to the limit and one byte, so that more is seen to be there`() throws {
         let folder = try TemporaryFolder()
         try folder.write("12345", to: "hosts")
         let file = WatchedFile(path: folder.path + "/hosts")

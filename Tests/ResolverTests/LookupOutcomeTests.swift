@@ -3,7 +3,8 @@ import Testing
 
 @testable import Resolver
 
-@Suite struct LookupOutcomeTests {
+@Suite("What a lookup came to")
+struct LookupOutcomeTests {
     private let four = IPAddress.v4(0x0102_0304)
     private let six = IPAddress.v6(0x2001_0db8_0000_0000, 1)
 
@@ -22,15 +23,13 @@ import Testing
         LookupOutcome(v4: v4, v6: v6, options: options)
     }
 
-    @Test("Both families' addresses make one answer, IPv6 first, with the lesser TTL")
-    func both() {
+    @Test func `both families' addresses make one answer, IPv6 first, with the lesser TTL`() {
         let outcome = combine(.addresses([four], ttlSeconds: 50), .addresses([six], ttlSeconds: 90))
         #expect(outcome.result == .success([six, four]))
         #expect(outcome.ttlSeconds == 50)
     }
 
-    @Test("One family's addresses are enough; a failure of the other makes the answer short-lived")
-    func half() {
+    @Test func `one family is enough, and a failure of the other makes it short-lived`() {
         let there = FamilyOutcome.addresses([four], ttlSeconds: 90)
         for (other, ttl): (FamilyOutcome, Int64) in [
             (.noData(ttlSeconds: 7), 90), (.noSuchName(ttlSeconds: nil), 90),
@@ -45,8 +44,7 @@ import Testing
         #expect(combine(short, .failed(.timeout)).ttlSeconds == 20)
     }
 
-    @Test("TTLs are kept between the bounds")
-    func bounds() {
+    @Test func `TTLs are kept between the bounds`() {
         for (ttl, expected): (Int64, Int64) in [
             (0, 5), (4, 5), (5, 5), (6, 6), (1000, 1000), (1001, 1000),
         ] {
@@ -55,8 +53,7 @@ import Testing
         }
     }
 
-    @Test("No such name from either question is the answer; no data must come from both")
-    func negative() {
+    @Test func `no such name from either question is the answer; no data must come from both`() {
         for other: FamilyOutcome in [.noData(ttlSeconds: 3), .failed(.timeout)] {
             let outcome = combine(.noSuchName(ttlSeconds: 40), other)
             #expect(outcome.result == .failure(.nxdomain))
@@ -71,8 +68,7 @@ import Testing
         #expect(none.ttlSeconds == 40)
     }
 
-    @Test("Negative answers live for a default without a SOA, and never beyond their bound")
-    func negativeBounds() {
+    @Test func `negative answers live for a default without a SOA, and never beyond their bound`() {
         let absent = FamilyOutcome.noData(ttlSeconds: nil)
         #expect(combine(absent, absent).ttlSeconds == 10)
         for (ttl, expected): (Int64, Int64) in [(0, 0), (100, 100), (101, 100)] {
@@ -81,8 +77,7 @@ import Testing
         }
     }
 
-    @Test("A failure is reported over no data, for a moment")
-    func failures() {
+    @Test func `a failure is reported over no data, for a moment`() {
         for (v4, v6, expected): (FamilyOutcome, FamilyOutcome, ResolveFailure) in [
             (.failed(.timeout), .noData(ttlSeconds: 9), .timeout),
             (.noData(ttlSeconds: 9), .failed(.refused), .refused),
@@ -93,8 +88,7 @@ import Testing
         }
     }
 
-    @Test("A part of an answer has addresses or is none")
-    func parts() {
+    @Test func `a part of an answer has addresses or is none`() {
         let part = LookupOutcome(part: .addresses([six], ttlSeconds: 900), options: options)
         #expect(part?.result == .success([six]))
         #expect(part?.ttlSeconds == 30)
@@ -105,8 +99,7 @@ import Testing
         }
     }
 
-    @Test("Times in milliseconds do not overflow whatever the bounds are")
-    func milliseconds() {
+    @Test func `times in milliseconds do not overflow whatever the bounds are`() {
         #expect(LookupOutcome.milliseconds(.max) == Int64(Int32.max) * 1000)
         #expect(LookupOutcome.milliseconds(-1) == 0)
         #expect(LookupOutcome.milliseconds(3) == 3000)

@@ -3,7 +3,8 @@ import Testing
 
 @testable import Resolver
 
-@Suite struct LookupSharesTests {
+@Suite("Shares of the places for lookups")
+struct LookupSharesTests {
     private func begin(
         _ shares: inout LookupShares, _ name: String, client: String? = nil, now: Int64 = 0
     ) throws -> Result<LookupShares.Ticket, ResolveFailure> {
@@ -26,11 +27,11 @@ import Testing
         ("www.example.co.uk", "example.co.uk"), ("example.co.uk", "example.co.uk"),
         ("a.host.example.de", "example.de"), ("a.b.xy.io", "b.xy.io"),
     ])
-    func theZoneOfANameIsWhatOneRegistrantHas(name: String, zone: String) throws {
+    func `the zone of a name is what one registrant has`(name: String, zone: String) throws {
         #expect(try #require(DomainName(name)).zone == zone)
     }
 
-    @Test func oneClientMayHaveHalfOfThePlacesAndTheOthersTheRest() throws {
+    @Test func `one client may have half of the places and the others the rest`() throws {
         var shares = LookupShares(places: 16)
         for number in 0..<8 {
             #expect(try failure(&shares, "h\(number).z\(number).test", client: "192.0.2.1") == nil)
@@ -44,21 +45,21 @@ import Testing
         #expect(try failure(&shares, "own.test") == nil, "the gateway's own are no client's")
     }
 
-    @Test func oneZoneMayHaveHalfOfThePlacesAndTheOthersTheRest() throws {
+    @Test func `one zone may have half of the places and the others the rest`() throws {
         var shares = LookupShares(places: 16)
         for number in 0..<8 { #expect(try failure(&shares, "h\(number).dead.test") == nil) }
         #expect(try failure(&shares, "h9.dead.test") == .zoneLimit)
         #expect(try failure(&shares, "h9.live.test") == nil)
     }
 
-    @Test func noMoreThanAllPlacesAreTaken() throws {
+    @Test func `no more than all places are taken`() throws {
         var shares = LookupShares(places: 2)
         #expect(try failure(&shares, "a.one.test") == nil)
         #expect(try failure(&shares, "a.two.test") == nil)
         #expect(try failure(&shares, "a.three.test") == .overloaded)
     }
 
-    @Test func aLookupThatEndsGivesItsPlaceBack() throws {
+    @Test func `a lookup that ends gives its place back`() throws {
         var shares = LookupShares(places: 2)
         let ticket = try begin(&shares, "a.one.test", client: "192.0.2.1").get()
         #expect(try failure(&shares, "b.two.test", client: "192.0.2.1") == .clientLimit)
@@ -66,7 +67,7 @@ import Testing
         #expect(try failure(&shares, "b.two.test", client: "192.0.2.1") == nil)
     }
 
-    @Test func aZoneThatKeepsTimingOutIsTriedWithAFewUntilSomethingAnswers() throws {
+    @Test func `a zone that keeps timing out is tried with a few until something answers`() throws {
         var shares = LookupShares(places: 1000)
         for number in 0..<8 {
             let ticket = try begin(&shares, "h\(number).dead.test").get()
@@ -83,7 +84,7 @@ import Testing
         #expect(try failure(&shares, "l.dead.test", now: 400) == nil)
     }
 
-    @Test func aZonesTimeOutsAreForgottenAfterAWhile() throws {
+    @Test func `a zone's time-outs are forgotten after a while`() throws {
         var shares = LookupShares(places: 1000)
         for number in 0..<8 {
             let ticket = try begin(&shares, "h\(number).dead.test").get()

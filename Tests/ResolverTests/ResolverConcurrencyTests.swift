@@ -5,13 +5,12 @@ import Testing
 @testable import Resolver
 
 /// Lookups at the same time, limits, halves of answers, and the end.
-@Suite(.timeLimit(.minutes(30))) struct ResolverConcurrencyTests {
+@Suite("Lookups at the same time", .timeLimit(.minutes(30))) struct ResolverConcurrencyTests {
     private func held() throws -> DNSServer {
         try DNSServer { .held($0.address(v4: "192.0.2.1", v6: "2001:db8::1")) }
     }
 
-    @Test("Simultaneous lookups of one name ask the server once")
-    func merged() async throws {
+    @Test func `simultaneous lookups of one name ask the server once`() async throws {
         let server = try held()
         let fixture = try ResolverFixture(servers: [server])
         let inbox = Inbox<ResolveResult>()
@@ -33,8 +32,7 @@ import Testing
         #expect(statistics.pending == 0)
     }
 
-    @Test("As many names are looked up as may be; one past it is refused")
-    func pendingLimit() async throws {
+    @Test func `as many names are looked up as may be; one past it is refused`() async throws {
         let server = try held()
         let fixture = try ResolverFixture(servers: [server]) { $0.maximumPending = 3 }
         let inbox = Inbox<ResolveResult>()
@@ -52,8 +50,7 @@ import Testing
         #expect(fixture.resolver.statistics().count(of: .overloaded) == 1)
     }
 
-    @Test("As many callers wait as may; one past it is refused")
-    func waitingLimit() async throws {
+    @Test func `as many callers wait as may; one past it is refused`() async throws {
         let server = try held()
         let fixture = try ResolverFixture(servers: [server]) { $0.maximumWaiting = 3 }
         let inbox = Inbox<ResolveResult>()
@@ -68,8 +65,8 @@ import Testing
         #expect(results.allSatisfy { $0.addresses?.count == 2 })
     }
 
-    @Test("As many names are remembered as may be; the least recently used one goes")
-    func entryLimit() async throws {
+    @Test
+    func `as many names are remembered as may be; the least recently used one goes`() async throws {
         let server = try DNSServer { $0.address(v4: "192.0.2.1", v6: "2001:db8::1") }
         let fixture = try ResolverFixture(servers: [server]) { $0.maximumEntries = 2 }
         for name in ["a.example", "b.example"] { _ = await fixture.resolve(name) }
@@ -82,10 +79,10 @@ import Testing
         #expect(fixture.cached("c.example") != nil)
     }
 
-    @Test(
-        "When one family's answer is late the other's is given, and the whole answer follows",
-        arguments: [DNSWire.RecordType.a, .aaaa])
-    func lateFamily(late: DNSWire.RecordType) async throws {
+    @Test(arguments: [DNSWire.RecordType.a, .aaaa])
+    func `when one family's answer is late the other's is given, and the whole answer follows`(
+        late: DNSWire.RecordType
+    ) async throws {
         let server = try DNSServer { query in
             let reply = query.address(v4: "192.0.2.1", v6: "2001:db8::1", ttl: 3600)
             return query.type == late ? .held(reply) : reply
@@ -124,8 +121,8 @@ import Testing
         #expect(fixture.resolver.statistics().waiting == 0)
     }
 
-    @Test("When the late family turns out empty, the half follows once more, as the whole")
-    func lateAndEmpty() async throws {
+    @Test
+    func `when the late family turns out empty, the half follows as the whole`() async throws {
         let server = try DNSServer { query in
             query.type == .a ? query.answer([.a("192.0.2.1")]) : .held(query.answer())
         }
@@ -145,8 +142,8 @@ import Testing
         #expect(await fixture.resolve("www.example").answer?.isComplete == true)
     }
 
-    @Test("Closed with lookups pending, everything ends as cancelled, and so does what follows")
-    func closedWhilePending() async throws {
+    @Test
+    func `closed with lookups pending, they and all that follow are cancelled`() async throws {
         let server = try held()
         let fixture = try ResolverFixture(servers: [server])
         let inbox = Inbox<ResolveResult>()
@@ -163,8 +160,10 @@ import Testing
         #expect(await fixture.resolve("192.0.2.1").addresses == ["192.0.2.1"])
     }
 
-    @Test("Closed at once after a lookup was asked for, it is cancelled or answered, never lost")
-    func closedAtOnce() async throws {
+    @Test
+    func `a lookup asked for just before closing is cancelled or answered, not lost`()
+        async throws
+    {
         let server = try DNSServer { $0.address(v4: "192.0.2.1", v6: "2001:db8::1") }
         for _ in 0..<20 {
             let fixture = try ResolverFixture(servers: [server])
@@ -175,8 +174,7 @@ import Testing
         }
     }
 
-    @Test("A resolver that is let go with lookups pending cancels them")
-    func letGo() async throws {
+    @Test func `a resolver that is let go with lookups pending cancels them`() async throws {
         let server = try held()
         let inbox = Inbox<ResolveResult>()
         var fixture: ResolverFixture? = try ResolverFixture(servers: [server])
@@ -186,8 +184,7 @@ import Testing
         #expect(inbox.values == [.failed(.cancelled)])
     }
 
-    @Test("A completion may look up again, and may close the resolver")
-    func reentrant() async throws {
+    @Test func `a completion may look up again, and may close the resolver`() async throws {
         let server = try DNSServer { $0.address(v4: "192.0.2.1", v6: "2001:db8::1") }
         let fixture = try ResolverFixture(servers: [server])
         let inbox = Inbox<ResolveResult>()
@@ -206,8 +203,7 @@ import Testing
         #expect(results[2] == .failed(.cancelled))
     }
 
-    @Test("From many tasks at once, every lookup gets its one answer")
-    func storm() async throws {
+    @Test func `from many tasks at once, every lookup gets its one answer`() async throws {
         let server = try DNSServer { query in
             query.name.hasPrefix("no")
                 ? query.answer(code: 3)
@@ -238,8 +234,7 @@ import Testing
         #expect(resolver.statistics().pending == 0)
     }
 
-    @Test("The statistics tell what was done")
-    func statistics() async throws {
+    @Test func `the statistics tell what was done`() async throws {
         let server = try DNSServer { query in
             query.name == "no.example"
                 ? query.answer(code: 3) : query.address(v4: "192.0.2.1", v6: "2001:db8::1")
@@ -264,8 +259,7 @@ import Testing
         #expect(statistics.latencySumMilliseconds == 0)
     }
 
-    @Test("A latency falls into the first bucket whose bound it does not exceed")
-    func latencyBuckets() {
+    @Test func `a latency falls into the first bucket whose bound it does not exceed`() {
         var statistics = ResolverStatistics()
         for latency: Int64 in [0, 1, 2, 3, 5000, 5001, -1] {
             statistics.add(latencyMilliseconds: latency)
@@ -278,8 +272,7 @@ import Testing
         #expect(statistics.latencySumMilliseconds == 10_007)
     }
 
-    @Test("Every failure has a token of its own")
-    func tokens() {
+    @Test func `every failure has a token of its own`() {
         #expect(
             Set(ResolveFailure.allCases.map(\.rawValue)).count == ResolveFailure.allCases.count)
         #expect(ResolveFailure.nxdomain.rcode.map { "\($0)" } == "NXDOMAIN")

@@ -4,13 +4,13 @@ import Testing
 @testable import Resolver
 
 /// The hosts file and its changes.
-@Suite(.timeLimit(.minutes(30))) struct ResolverHostsTests {
+@Suite("The hosts file and its changes", .timeLimit(.minutes(30))) struct ResolverHostsTests {
     private func server() throws -> DNSServer {
         try DNSServer { $0.address(v4: "192.0.2.1", v6: "2001:db8::1") }
     }
 
-    @Test("A name in the hosts file is answered from it and no server is asked")
-    func fromFile() async throws {
+    @Test
+    func `a name in the hosts file is answered from it and no server is asked`() async throws {
         let server = try server()
         let fixture = try ResolverFixture(
             servers: [server], hosts: "10.0.0.1 db.example db\nfd00::1 db.example\n")
@@ -22,8 +22,8 @@ import Testing
         #expect(server.total == 0)
     }
 
-    @Test("A changed file is seen when the last look is old, and at every lookup")
-    func changed() async throws {
+    @Test
+    func `a changed file is seen when the last look is old, and at every lookup`() async throws {
         let server = try server()
         let fixture = try ResolverFixture(servers: [server], hosts: "10.0.0.1 db.example\n")
         #expect(await fixture.resolve("db.example").addresses == ["10.0.0.1"])
@@ -38,8 +38,7 @@ import Testing
         #expect(await fixture.resolve("db.example").answer?.source == .dns)
     }
 
-    @Test("A name that comes into the file replaces the remembered DNS answer")
-    func takesOver() async throws {
+    @Test func `a name that comes into the file replaces the remembered DNS answer`() async throws {
         let server = try server()
         let fixture = try ResolverFixture(servers: [server])
         #expect(await fixture.resolve("www.example").answer?.source == .dns)
@@ -51,8 +50,7 @@ import Testing
         #expect(await fixture.resolve("www.example").answer?.source == .hosts)
     }
 
-    @Test("A missing file is an empty one, and may come later")
-    func missing() async throws {
+    @Test func `a missing file is an empty one, and may come later`() async throws {
         let server = try server()
         let fixture = try ResolverFixture(servers: [server]) { $0.hostsPath += ".missing" }
         #expect(await fixture.resolve("www.example").answer?.source == .dns)

@@ -5,15 +5,14 @@ import Testing
 @testable import Resolver
 
 /// Answers and how long they are kept.
-@Suite(.timeLimit(.minutes(30))) struct ResolverTests {
+@Suite("Answers of servers", .timeLimit(.minutes(30))) struct ResolverTests {
     private static let soa = DNSWire.Record.soa(owner: "example", ttl: 300, minimum: 20)
 
     private func server(ttl: UInt32 = 60) throws -> DNSServer {
         try DNSServer { $0.address(v4: "192.0.2.1", v6: "2001:db8::1", ttl: ttl) }
     }
 
-    @Test("A and AAAA are asked at once, and both families' addresses are the answer")
-    func bothFamilies() async throws {
+    @Test func `a lookup asks for A and AAAA at once, and both make its answer`() async throws {
         let server = try server()
         let fixture = try ResolverFixture(servers: [server])
         let answer = try #require(await fixture.resolve("www.example").answer)
@@ -25,8 +24,7 @@ import Testing
         #expect(server.count("www.example/aaaa") == 1)
     }
 
-    @Test("An answer is kept for its TTL and asked for again at its end")
-    func timeToLive() async throws {
+    @Test func `an answer is kept for its TTL and asked for again at its end`() async throws {
         let server = try server()
         let fixture = try ResolverFixture(servers: [server])
         #expect(fixture.cached("www.example") == nil)
@@ -41,8 +39,7 @@ import Testing
         #expect(server.total == 4)
     }
 
-    @Test("An answer with a TTL of 0 is used once and not kept")
-    func zeroTimeToLive() async throws {
+    @Test func `an answer with a TTL of 0 is used once and not kept`() async throws {
         let server = try server(ttl: 0)
         let fixture = try ResolverFixture(servers: [server])
         #expect(await fixture.resolve("www.example").addresses?.count == 2)
@@ -51,10 +48,8 @@ import Testing
         #expect(server.total == 4)
     }
 
-    @Test(
-        "The configured bounds hold against the TTL",
-        arguments: [(UInt32(0), Int64(30)), (29, 30), (31, 31), (100, 100), (101, 100)])
-    func bounds(ttl: UInt32, kept: Int64) async throws {
+    @Test(arguments: [(UInt32(0), Int64(30)), (29, 30), (31, 31), (100, 100), (101, 100)])
+    func `the configured bounds hold against the TTL`(ttl: UInt32, kept: Int64) async throws {
         let fixture = try ResolverFixture(servers: [server(ttl: ttl)]) {
             $0.minimumTTLSeconds = 30
             $0.maximumTTLSeconds = 100
@@ -66,8 +61,7 @@ import Testing
         #expect(fixture.cached("www.example") == nil)
     }
 
-    @Test("Case and a trailing dot make no other name")
-    func sameName() async throws {
+    @Test func `case and a trailing dot make no other name`() async throws {
         let server = try server()
         let fixture = try ResolverFixture(servers: [server])
         let first = await fixture.resolve("WWW.Example.")
@@ -77,8 +71,7 @@ import Testing
         #expect(server.total == 2)
     }
 
-    @Test("One family alone is an answer")
-    func oneFamily() async throws {
+    @Test func `one family alone is an answer`() async throws {
         let server = try DNSServer { query in
             query.type == .a ? query.answer([.a("192.0.2.1")]) : query.answer(authority: [Self.soa])
         }
@@ -88,8 +81,7 @@ import Testing
         #expect(result.answer?.isComplete == true)
     }
 
-    @Test("A name that does not exist is remembered as long as the SOA says")
-    func noSuchName() async throws {
+    @Test func `a name that does not exist is remembered as long as the SOA says`() async throws {
         let server = try DNSServer { $0.answer(code: 3, authority: [Self.soa]) }
         let fixture = try ResolverFixture(servers: [server])
         #expect(await fixture.resolve("no.example") == .failed(.nxdomain))
@@ -101,8 +93,7 @@ import Testing
         #expect(server.total == 4)
     }
 
-    @Test("Without a SOA a negative answer is remembered for the default, else up to the bound")
-    func negativeBounds() async throws {
+    @Test func `without a SOA a negative answer is remembered for the default`() async throws {
         let server = try DNSServer { query in
             let long = DNSWire.Record.soa(owner: "example", ttl: 9000, minimum: 9000)
             return query.answer(authority: query.name == "long.example" ? [long] : [])
@@ -124,9 +115,10 @@ import Testing
     }
 
     @Test(
-        "A server's failure has its reason and is remembered for a moment only",
         arguments: [(UInt16(2), ResolveFailure.serverFailure), (5, .refused), (4, .serverFailure)])
-    func serverFailure(code: UInt16, expected: ResolveFailure) async throws {
+    func `a server's failure has its reason and is remembered for a moment only`(
+        code: UInt16, expected: ResolveFailure
+    ) async throws {
         let server = try DNSServer { $0.answer(code: code) }
         let fixture = try ResolverFixture(servers: [server])
         #expect(await fixture.resolve("www.example") == .failed(expected))
@@ -136,8 +128,7 @@ import Testing
         #expect(fixture.cached("www.example") == nil)
     }
 
-    @Test("Servers that say nothing are a timeout, after the tries")
-    func timeout() async throws {
+    @Test func `servers that say nothing are a timeout, after the tries`() async throws {
         let server = try DNSServer { _ in .silence }
         let fixture = try ResolverFixture(servers: [server]) {
             $0.timeoutMilliseconds = 30
@@ -150,8 +141,8 @@ import Testing
         #expect(server.count("www.example/aaaa") == 2)
     }
 
-    @Test("A question whose time passed while the process did not run is asked again, once")
-    func gap() async throws {
+    @Test
+    func `a question whose time passed while the process slept is asked once more`() async throws {
         let clock = ManualClock()
         let server = try DNSServer { query in
             // The first question of each family is lost in a stop of ten seconds.
@@ -173,17 +164,14 @@ import Testing
         #expect(server.count("dead.example/a") == 1)
     }
 
-    @Test("A server whose port is closed is unreachable")
-    func unreachable() async throws {
+    @Test func `a server whose port is closed is unreachable`() async throws {
         let closed = try DNSServer { _ in .silence }.endpoint
         let fixture = try ResolverFixture(servers: .list([closed]))
         #expect(await fixture.resolve("www.example") == .failed(.unreachable))
     }
 
-    @Test(
-        "When a server fails or is away the next one is asked",
-        arguments: [UInt16(2), 5, nil])
-    func failover(code: UInt16?) async throws {
+    @Test(arguments: [UInt16(2), 5, nil])
+    func `when a server fails or is away the next one is asked`(code: UInt16?) async throws {
         let first = try DNSServer { query in code.map { query.answer(code: $0) } ?? .silence }
         let second = try server()
         let fixture = try ResolverFixture(servers: [first, second]) {
@@ -198,8 +186,7 @@ import Testing
         if code != nil { #expect(second.count("www.example/a") == 1) }
     }
 
-    @Test("When all servers fail, what they said is the reason")
-    func allServersFail() async throws {
+    @Test func `when all servers fail, what they said is the reason`() async throws {
         let first = try DNSServer { $0.answer(code: 5) }
         let second = try DNSServer { $0.answer(code: 5) }
         let fixture = try ResolverFixture(servers: [first, second])
@@ -207,8 +194,7 @@ import Testing
         #expect(second.total >= 2)
     }
 
-    @Test("A truncated answer is fetched whole over TCP")
-    func truncated() async throws {
+    @Test func `a truncated answer is fetched whole over TCP`() async throws {
         let server = try DNSServer { query in
             guard query.isTCP else { return query.answer(truncated: true) }
             let many = (1...100).map { number in
@@ -224,8 +210,7 @@ import Testing
         #expect(server.count("www.example/aaaa/tcp") == 1)
     }
 
-    @Test("Aliases are followed in the answer, and their TTLs bound it")
-    func alias() async throws {
+    @Test func `aliases are followed in the answer, and their TTLs bound it`() async throws {
         let server = try DNSServer { query in
             query.answer([
                 .cname("real.example", ttl: 5),
@@ -240,8 +225,7 @@ import Testing
         #expect(answer.expiresAtMilliseconds == fixture.clock.now + 5000)
     }
 
-    @Test("An answer that cannot be read is a bad response")
-    func badResponse() async throws {
+    @Test func `an answer that cannot be read is a bad response`() async throws {
         let server = try DNSServer { query in
             query.answer([DNSWire.Record(owner: nil, type: query.type, ttl: 1, data: [1])])
         }
@@ -249,8 +233,8 @@ import Testing
         #expect(await fixture.resolve("www.example") == .failed(.badResponse))
     }
 
-    @Test("Answers to other questions are passed over until the right one comes")
-    func strayAnswers() async throws {
+    @Test
+    func `answers to other questions are passed over until the right one comes`() async throws {
         let server = try DNSServer { query in
             guard case .message(let right) = query.address(v4: "192.0.2.1", v6: "2001:db8::1")
             else { return .silence }
@@ -265,12 +249,13 @@ import Testing
     }
 
     @Test(
-        "Literals are answered at once, without a server",
         arguments: [
             ("192.0.2.7", "192.0.2.7"), ("[2001:db8::7]", "2001:db8::7"),
             ("2001:DB8::7", "2001:db8::7"),
         ])
-    func literals(name: String, expected: String) async throws {
+    func `literals are answered at once, without a server`(name: String, expected: String)
+        async throws
+    {
         let server = try server()
         let fixture = try ResolverFixture(servers: [server], hosts: "192.0.2.9 192.0.2.7")
         #expect(fixture.cached(name)?.addresses == [expected])
@@ -279,10 +264,10 @@ import Testing
         #expect(server.total == 0)
     }
 
-    @Test(
-        "localhost and the names under it are loopback, whatever a file or server says",
-        arguments: ["localhost", "LocalHost.", "a.b.localhost"])
-    func localhost(name: String) async throws {
+    @Test(arguments: ["localhost", "LocalHost.", "a.b.localhost"])
+    func `localhost and the names under it are loopback, whatever a file or server says`(
+        name: String
+    ) async throws {
         let server = try server()
         let fixture = try ResolverFixture(
             servers: [server], hosts: "192.0.2.9 localhost a.b.localhost")
@@ -291,10 +276,8 @@ import Testing
         #expect(server.total == 0)
     }
 
-    @Test(
-        "What is not a name is refused without a question",
-        arguments: ["", "127.1", "0x7f.1", "a b", "bücher.example", "[fe80::1%25lo]", "a..b"])
-    func badNames(name: String) async throws {
+    @Test(arguments: ["", "127.1", "0x7f.1", "a b", "bücher.example", "[fe80::1%25lo]", "a..b"])
+    func `what is not a name is refused without a question`(name: String) async throws {
         let server = try server()
         let fixture = try ResolverFixture(servers: [server])
         #expect(fixture.cached(name) == .failed(.badName))
@@ -302,8 +285,7 @@ import Testing
         #expect(server.total == 0)
     }
 
-    @Test("Search domains are not tried, not even for names without a dot")
-    func noSearch() async throws {
+    @Test func `search domains are not tried, not even for names without a dot`() async throws {
         let server = try DNSServer { $0.answer(code: 3, authority: [Self.soa]) }
         let folder = try TemporaryFolder()
         try folder.write(
@@ -319,8 +301,7 @@ import Testing
         #expect(server.total == 4)
     }
 
-    @Test("New servers in the file are asked from the next lookup on")
-    func changedServers() async throws {
+    @Test func `new servers in the file are asked from the next lookup on`() async throws {
         let first = try server()
         let second = try DNSServer(host: 2, port: first.endpoint.port) {
             $0.address(v4: "192.0.2.1", v6: "2001:db8::1")

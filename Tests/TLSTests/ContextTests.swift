@@ -36,15 +36,16 @@ struct ContextTests {
         ),
     ]
 
-    @Test("A pinset that cannot work is an error of the context", arguments: wrong)
-    func wrongPinsets(_ wrong: Pinset, _ error: TLSContextError) throws {
+    @Test(arguments: wrong)
+    func `a pinset that cannot work is an error of the context`(
+        _ wrong: Pinset, _ error: TLSContextError
+    ) throws {
         let good = pinset(.publicKey, PKI.leaf.pins(.key), name: "good")
         #expect(throws: error) { try TLSClientContext.make([good, wrong]) }
         #expect(error.description.hasPrefix("pinset p: "))
     }
 
-    @Test("An anchor that is no certificate is an error that says which")
-    func wrongAnchor() throws {
+    @Test func `an anchor that is no certificate is an error that says which`() throws {
         var wrong = pinset(.publicKey, PKI.leaf.pins(.key), anchors: [PKI.root])
         wrong.anchors.append(Self.hollow)
         let error = TLSContextError.anchor(pinset: "p", index: 1, .notACertificate)
@@ -52,8 +53,7 @@ struct ContextTests {
         #expect(error.description == "pinset p, anchor 2: not a certificate")
     }
 
-    @Test("Roots that are no certificates are an error that names the file")
-    func wrongRoots() throws {
+    @Test func `roots that are no certificates are an error that names the file`() throws {
         let text = Array("hello".utf8)
         #expect(throws: TLSContextError.rootsFile(name: "ca.pem", .notCertificateOrKey)) {
             try TrustRoots([.file(name: "ca.pem", contents: text)])
@@ -66,8 +66,8 @@ struct ContextTests {
         }
     }
 
-    @Test("The system's roots load, also beside a file, also one that is there twice")
-    func systemRoots() throws {
+    @Test
+    func `the system's roots load, also beside a file, also one that is there twice`() throws {
         let roots = try TrustRoots([
             .system, .file(name: "a", contents: PKI.root.pem),
             .file(name: "b", contents: PKI.root.der),
@@ -81,8 +81,7 @@ struct ContextTests {
         #expect(server.records().count == 1)
     }
 
-    @Test("The system's roots trust no stranger")
-    func systemRootsOnly() throws {
+    @Test func `the system's roots trust no stranger`() throws {
         let server = TestServer([PKI.direct, PKI.root])
         do {
             let client = try TestClient(.make(roots: TrustRoots([.system])), port: server.port)
@@ -91,8 +90,7 @@ struct ContextTests {
         #expect(server.records().allSatisfy { $0.request.isEmpty })
     }
 
-    @Test("An application protocol has a name of 1 to 255 bytes")
-    func applicationProtocols() throws {
+    @Test func `an application protocol has a name of 1 to 255 bytes`() throws {
         for (count, isFine) in [(0, false), (1, true), (255, true), (256, false)] {
             var settings = TLSClientSettings()
             settings.applicationProtocols = [String(repeating: "x", count: count)]
@@ -101,8 +99,7 @@ struct ContextTests {
         }
     }
 
-    @Test("A certificate is inspected as openssl x509 prints it")
-    func inspection() throws {
+    @Test func `a certificate is inspected as openssl x509 prints it`() throws {
         let inspection = try CertificateInspection(certificate: PKI.leaf.der)
         #expect(inspection.identity.subject == "CN=Leaf")
         #expect(
@@ -126,8 +123,7 @@ struct ContextTests {
         }
     }
 
-    @Test("What a peer calls itself is printable, bounded and never empty")
-    func hostileNames() throws {
+    @Test func `what a peer calls itself is printable, bounded and never empty`() throws {
         let name = "a\u{0}b\nc\u{7F}é" + String(repeating: "x", count: 40)
         let hostile = TestCertificate(
             PKI.Profile(
@@ -146,8 +142,7 @@ struct ContextTests {
             try CertificateInspection(certificate: nameless.der).identity.subject == "(no name)")
     }
 
-    @Test("Every error has a token and a sentence of its own")
-    func errors() {
+    @Test func `every error has a token and a sentence of its own`() {
         let errors: [TLSError] = [
             .trust(TrustFailure(.invalidPolicy)),
             .alertReceived(code: 40, name: "handshake_failure"),

@@ -4,7 +4,8 @@ import Testing
 @testable import TLS
 
 /// What a server can make the library do that is not content.
-@Suite struct FloodTests {
+@Suite("Floods")
+struct FloodTests {
     /// Reads to the end; the most records that one read decrypted come with it.
     private func readAll(
         _ client: TestClient

@@ -8,9 +8,10 @@ import Testing
 struct HandshakeTests {
     static let versions = [(TLS1_2_VERSION, TLSVersion.tls12), (TLS1_3_VERSION, .tls13)]
 
-    @Test(
-        "The version, the cipher suite and the application protocol are known", arguments: versions)
-    func negotiated(_ maximum: Int32, _ expected: TLSVersion) throws {
+    @Test(arguments: versions)
+    func `the version, the cipher suite and the application protocol are known`(
+        _ maximum: Int32, _ expected: TLSVersion
+    ) throws {
         let server = TestServer([PKI.direct], options: .init(maximumVersion: maximum))
         do {
             let client = try TestClient(.make(), port: server.port)
@@ -28,8 +29,7 @@ struct HandshakeTests {
         #expect(server.records().map(\.serverName) == ["service.test"])
     }
 
-    @Test("A server that selects no application protocol is accepted")
-    func noApplicationProtocol() throws {
+    @Test func `a server that selects no application protocol is accepted`() throws {
         let server = TestServer([PKI.direct], options: .init(applicationProtocol: nil))
         do {
             let client = try TestClient(.make(), port: server.port)
@@ -40,8 +40,8 @@ struct HandshakeTests {
         #expect(server.records().map(\.isEstablished) == [true])
     }
 
-    @Test("A server that insists on another application protocol ends with its alert")
-    func otherApplicationProtocol() throws {
+    @Test
+    func `a server that insists on another application protocol ends with its alert`() throws {
         let server = TestServer([PKI.direct], options: .init(applicationProtocol: "h2"))
         do {
             let client = try TestClient(.make(), port: server.port)
@@ -52,8 +52,8 @@ struct HandshakeTests {
         #expect(server.records().allSatisfy { !$0.isEstablished })
     }
 
-    @Test("Servers of TLS 1.0 and 1.1 are refused", arguments: [TLS1_VERSION, TLS1_1_VERSION])
-    func oldVersions(_ version: Int32) throws {
+    @Test(arguments: [TLS1_VERSION, TLS1_1_VERSION])
+    func `servers of TLS 1.0 and 1.1 are refused`(_ version: Int32) throws {
         let server = TestServer([PKI.direct], options: .init(maximumVersion: version))
         do {
             let client = try TestClient(.make(), port: server.port)
@@ -63,8 +63,7 @@ struct HandshakeTests {
         #expect(server.records().allSatisfy { !$0.isEstablished && $0.request.isEmpty })
     }
 
-    @Test("A server of TLS 1.2 is refused where 1.3 is the minimum")
-    func minimumVersion() throws {
+    @Test func `a server of TLS 1.2 is refused where 1.3 is the minimum`() throws {
         let server = TestServer(
             [PKI.direct], options: .init(maximumVersion: TLS1_2_VERSION))
         do {
@@ -75,12 +74,13 @@ struct HandshakeTests {
     }
 
     @Test(
-        "A name is sent as SNI in lower case, an address is not sent",
         arguments: [
             ("Service.TEST.", "service.test"), ("a.wild.test", "a.wild.test"), ("127.0.0.1", nil),
             ("::1", nil), ("[::1]", nil),
         ] as [(String, String?)])
-    func serverName(_ host: String, _ expected: String?) throws {
+    func `a name is sent as SNI in lower case, an address is not sent`(
+        _ host: String, _ expected: String?
+    ) throws {
         let server = TestServer([PKI.direct])
         do {
             let client = try TestClient(.make(), port: server.port, host: host)
@@ -90,8 +90,7 @@ struct HandshakeTests {
         #expect(server.records().map(\.serverName) == [expected])
     }
 
-    @Test("A name that is too long for SNI is an error, not a crash")
-    func longName() throws {
+    @Test func `a name that is too long for SNI is an error, not a crash`() throws {
         let host = String(repeating: "a", count: 256)
         let context = try TLSClientContext.make()
         #expect(throws: TLSError.self) {
@@ -100,8 +99,7 @@ struct HandshakeTests {
         }
     }
 
-    @Test("A server that does not speak TLS is told from one that does")
-    func plainText() throws {
+    @Test func `a server that does not speak TLS is told from one that does`() throws {
         let server = TestServer([PKI.direct], .plainText)
         do {
             let client = try TestClient(.make(), port: server.port)
@@ -110,8 +108,7 @@ struct HandshakeTests {
         #expect(server.records().count == 1)
     }
 
-    @Test("A server that hangs up in the handshake is a truncated connection")
-    func hangUp() throws {
+    @Test func `a server that hangs up in the handshake is a truncated connection`() throws {
         let server = TestServer([PKI.direct], .hangUp)
         do {
             let client = try TestClient(.make(), port: server.port)
@@ -122,8 +119,10 @@ struct HandshakeTests {
         #expect(server.records().count == 1)
     }
 
-    @Test("A server that wants a client certificate ends with its alert", arguments: versions)
-    func clientCertificate(_ maximum: Int32, _ version: TLSVersion) throws {
+    @Test(arguments: versions)
+    func `a server that wants a client certificate ends with its alert`(
+        _ maximum: Int32, _ version: TLSVersion
+    ) throws {
         let server = TestServer(
             [PKI.direct],
             options: .init(maximumVersion: maximum, requiresClientCertificate: true))
@@ -144,8 +143,7 @@ struct HandshakeTests {
         #expect(server.records().allSatisfy { !$0.isEstablished })
     }
 
-    @Test("The facts of a trusted server are when its chain expires")
-    func facts() throws {
+    @Test func `the facts of a trusted server are when its chain expires`() throws {
         let server = TestServer([PKI.leaf, PKI.intermediate], connections: 2)
         let before = try CertificateInspection(certificate: PKI.leaf.der).notAfter
         let intermediate = try CertificateInspection(certificate: PKI.intermediate.der).notAfter
@@ -168,8 +166,7 @@ struct HandshakeTests {
         #expect(server.records().count == 2)
     }
 
-    @Test("A refusal says what was expected and found, ready to paste")
-    func report() throws {
+    @Test func `a refusal says what was expected and found, ready to paste`() throws {
         let server = TestServer([PKI.leaf, PKI.intermediate], connections: 2)
         let wrong = pinset(.publicKey, PKI.rogueLeaf.pins(.key), name: "payments")
         var found: [ChainPin] = []
@@ -201,8 +198,7 @@ struct HandshakeTests {
         #expect(server.records().map(\.isEstablished) == [false, true])
     }
 
-    @Test("A name's refusal lists the certificate's names, an expiry's its date")
-    func details() throws {
+    @Test func `a name's refusal lists the certificate's names, an expiry's its date`() throws {
         let server = TestServer([PKI.direct])
         do {
             let client = try TestClient(.make(), port: server.port, host: "other.test")

@@ -37,8 +37,7 @@ struct LeakTests {
         }
     }
 
-    @Test("A thousand handshakes of every kind leave nothing behind")
-    func handshakes() throws {
+    @Test func `a thousand handshakes of every kind leave nothing behind`() throws {
         let warmUp = 200
         let count = 1_000
         // Other tests run beside this one and their memory is the process's, too: a leak shows in
@@ -68,8 +67,7 @@ struct LeakTests {
         server.stop()
     }
 
-    @Test("A thousand contexts leave nothing behind")
-    func contexts() throws {
+    @Test func `a thousand contexts leave nothing behind`() throws {
         let certificatePin = pinset(
             .certificate, PKI.root.pins(.certificateFile), anchors: [PKI.rogueRoot], name: "a")
         let roots = PKI.roots(PKI.root)

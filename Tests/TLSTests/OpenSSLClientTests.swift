@@ -4,7 +4,8 @@ import TLS
 import Testing
 
 /// A client that is not ours: `openssl s_client`.
-@Suite struct OpenSSLClientTests {
+@Suite("A client that is not ours")
+struct OpenSSLClientTests {
     @Test(arguments: [("-tls1_2", TLSVersion.tls12), ("-tls1_3", .tls13)])
     func `openssl's client is served`(flag: String, version: TLSVersion) throws {
         let (listener, port) = Self.listen()

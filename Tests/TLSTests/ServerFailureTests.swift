@@ -115,7 +115,7 @@ struct ServerIdentityTests {
         return Array(UnsafeRawBufferPointer(start: start, count: Int(count)))
     }
 
-    @Test func `they are read from PEM, and the chain is sent`() throws {
+    @Test func `certificate and key are read from PEM, and the chain is sent`() throws {
         let identity = try TLSServerIdentity(
             chainPEM: PKI.leaf.pem + PKI.intermediate.pem, keyPEM: Self.pem(of: PKI.leaf.key))
         let pair = try Pair(server: TLSServerContext(identity: identity))

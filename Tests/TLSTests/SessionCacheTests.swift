@@ -25,8 +25,7 @@ struct SessionCacheTests {
         return limits
     }
 
-    @Test("The newest comes first, and a single-use one once")
-    func newestFirst() {
+    @Test func `the newest comes first, and a single-use one once`() {
         let cache = TLSSessionCache()
         for name: UInt8 in 1...3 { cache.insert(session(name), for: key("a")) }
         #expect(cache.count == 3)
@@ -39,8 +38,7 @@ struct SessionCacheTests {
         #expect(cache.count == 1)
     }
 
-    @Test("Context, host and port each make another key")
-    func keys() {
+    @Test func `context, host and port each make another key`() {
         let cache = TLSSessionCache()
         cache.insert(session(1), for: key("a"))
         #expect(cache.take(for: key("b"), now: 0) == nil)
@@ -49,8 +47,7 @@ struct SessionCacheTests {
         #expect(cache.take(for: key("a"), now: 0)?.bytes == [1])
     }
 
-    @Test("A session serves until the second before it expires")
-    func expiry() {
+    @Test func `a session serves until the second before it expires`() {
         let cache = TLSSessionCache()
         cache.insert(session(1, expires: 10, isSingleUse: false), for: key("a"))
         cache.insert(session(2, expires: 20, isSingleUse: false), for: key("a"))
@@ -62,8 +59,7 @@ struct SessionCacheTests {
         #expect(cache.count == 0)
     }
 
-    @Test("A server's sessions are limited; one more drops the oldest")
-    func perServer() {
+    @Test func `a server's sessions are limited; one more drops the oldest`() {
         let cache = TLSSessionCache(limits: limits(100, perServer: 2))
         for name: UInt8 in 1...2 { cache.insert(session(name), for: key("a")) }
         #expect(cache.count == 2)
@@ -72,8 +68,7 @@ struct SessionCacheTests {
         #expect((0..<3).map { _ in cache.take(for: key("a"), now: 0)?.bytes } == [[3], [2], nil])
     }
 
-    @Test("All sessions are limited; one more drops the least recently used servers")
-    func total() {
+    @Test func `all sessions are limited; one more drops the least recently used servers`() {
         let cache = TLSSessionCache(limits: limits(8))
         for name: UInt8 in 1...8 {
             cache.insert(session(name, isSingleUse: false), for: key("\(name)"))
@@ -87,8 +82,7 @@ struct SessionCacheTests {
         #expect(held == [1, 4, 5, 6, 7, 8, 9])
     }
 
-    @Test("A cache without room keeps nothing")
-    func noRoom() {
+    @Test func `a cache without room keeps nothing`() {
         for limits in [limits(0), limits(8, perServer: 0)] {
             let cache = TLSSessionCache(limits: limits)
             cache.insert(session(1), for: key("a"))
@@ -96,8 +90,7 @@ struct SessionCacheTests {
         }
     }
 
-    @Test("The sessions of one context can be dropped")
-    func contexts() {
+    @Test func `the sessions of one context can be dropped`() {
         let cache = TLSSessionCache()
         cache.insert(session(1), for: key("a", context: 1))
         cache.insert(session(2), for: key("a", context: 2))
@@ -107,8 +100,7 @@ struct SessionCacheTests {
         #expect(cache.take(for: key("a", context: 2), now: 0)?.bytes == [2])
     }
 
-    @Test("Threads that insert and take at once leave the count right")
-    func threads() async {
+    @Test func `threads that insert and take at once leave the count right`() async {
         let cache = TLSSessionCache(limits: limits(64))
         await withTaskGroup(of: Void.self) { group in
             for task in 0..<4 {

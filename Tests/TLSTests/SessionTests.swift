@@ -26,8 +26,8 @@ struct SessionTests {
 
     static let versions = [TLS1_2_VERSION, TLS1_3_VERSION]
 
-    @Test("A session is resumed with the facts of its full handshake", arguments: versions)
-    func resumption(_ version: Int32) throws {
+    @Test(arguments: versions)
+    func `a session is resumed with the facts of its full handshake`(_ version: Int32) throws {
         let server = TestServer(
             [PKI.direct], options: .init(maximumVersion: version), connections: 3)
         let pinset = pinset(.publicKey, PKI.direct.pins(.key))
@@ -39,8 +39,8 @@ struct SessionTests {
         #expect(server.records().map(\.isResumed) == [false, true, true])
     }
 
-    @Test("Without a cache nothing is resumed", arguments: versions)
-    func withoutCache(_ version: Int32) throws {
+    @Test(arguments: versions)
+    func `without a cache nothing is resumed`(_ version: Int32) throws {
         let server = TestServer(
             [PKI.direct], options: .init(maximumVersion: version), connections: 2)
         let context = try TLSClientContext.make()
@@ -49,8 +49,7 @@ struct SessionTests {
         #expect(server.records().map(\.isResumed) == [false, false])
     }
 
-    @Test("A ticket of TLS 1.3 serves one connection, a session of TLS 1.2 many")
-    func singleUse() throws {
+    @Test func `a ticket of TLS 1.3 serves one connection, a session of TLS 1.2 many`() throws {
         let limits = TLSSessionLimits()
         for (version, expected) in [(TLS1_3_VERSION, 1), (TLS1_2_VERSION, 1)] {
             let cache = TLSSessionCache(limits: limits)
@@ -78,10 +77,10 @@ struct SessionTests {
         }
     }
 
-    @Test(
-        "A policy that changed judges again: the session of the old one is not used",
-        arguments: versions)
-    func otherGeneration(_ version: Int32) throws {
+    @Test(arguments: versions)
+    func `a policy that changed judges again: the session of the old one is not used`(
+        _ version: Int32
+    ) throws {
         let server = TestServer(
             [PKI.direct], options: .init(maximumVersion: version), connections: 4)
         let cache = TLSSessionCache()
@@ -100,8 +99,8 @@ struct SessionTests {
         #expect(server.records().map(\.isEstablished) == [true, false, true, true])
     }
 
-    @Test("A session belongs to its host and port", arguments: versions)
-    func otherServer(_ version: Int32) throws {
+    @Test(arguments: versions)
+    func `a session belongs to its host and port`(_ version: Int32) throws {
         let server = TestServer(
             [PKI.direct], options: .init(maximumVersion: version), connections: 4)
         let context = try TLSClientContext.make(sessions: TLSSessionCache())
@@ -112,8 +111,8 @@ struct SessionTests {
         #expect(server.records().map(\.isResumed) == [false, false, false, true])
     }
 
-    @Test("A session is not resumed after its chain has expired", arguments: versions)
-    func expiredChain(_ version: Int32) throws {
+    @Test(arguments: versions)
+    func `a session is not resumed after its chain has expired`(_ version: Int32) throws {
         let server = TestServer(
             [PKI.shortLived], options: .init(maximumVersion: version), connections: 3)
         let cache = TLSSessionCache()
@@ -125,8 +124,8 @@ struct SessionTests {
         #expect(server.records().map(\.isResumed) == [false, true, false])
     }
 
-    @Test("A session is not resumed after the cache's longest age", arguments: versions)
-    func lifetime(_ version: Int32) throws {
+    @Test(arguments: versions)
+    func `a session is not resumed after the cache's longest age`(_ version: Int32) throws {
         var limits = TLSSessionLimits()
         limits.lifetimeSeconds = 100
         let server = TestServer(
@@ -139,8 +138,8 @@ struct SessionTests {
         #expect(server.records().count == 3)
     }
 
-    @Test("A refused server leaves no session", arguments: versions)
-    func refused(_ version: Int32) throws {
+    @Test(arguments: versions)
+    func `a refused server leaves no session`(_ version: Int32) throws {
         let server = TestServer(
             [PKI.direct], options: .init(maximumVersion: version), connections: 2)
         let cache = TLSSessionCache()
@@ -153,8 +152,7 @@ struct SessionTests {
         #expect(server.records().allSatisfy { !$0.isResumed && $0.request.isEmpty })
     }
 
-    @Test("A server that has forgotten the session is judged in full")
-    func forgotten() throws {
+    @Test func `a server that has forgotten the session is judged in full`() throws {
         let cache = TLSSessionCache()
         let context = try TLSClientContext.make(
             [pinset(.publicKey, PKI.direct.pins(.key))], sessions: cache)
@@ -169,8 +167,7 @@ struct SessionTests {
         #expect(second.records().allSatisfy { !$0.isEstablished })
     }
 
-    @Test("Threads share a context and its sessions")
-    func threads() async throws {
+    @Test func `threads share a context and its sessions`() async throws {
         let context = try TLSClientContext.make(
             [
                 pinset(.publicKey, PKI.direct.pins(.key), name: "a"),
@@ -194,8 +191,7 @@ struct SessionTests {
         #expect(results == [true, true, true, true])
     }
 
-    @Test("The sessions of a context go with it")
-    func contextEnds() throws {
+    @Test func `the sessions of a context go with it`() throws {
         let cache = TLSSessionCache()
         let server = TestServer([PKI.direct], connections: 2)
         let kept = try TLSClientContext.make(sessions: cache)

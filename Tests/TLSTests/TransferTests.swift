@@ -24,8 +24,7 @@ struct TransferTests {
         return server.records()
     }
 
-    @Test("A session that the server ends is a clean end, as often as it is read")
-    func cleanEnd() throws {
+    @Test func `a session that the server ends is a clean end, as often as it is read`() throws {
         _ = try withClient(.respond(Self.pattern(100))) { client in
             #expect(client.write([1]))
             let all = client.readAll()
@@ -37,8 +36,8 @@ struct TransferTests {
         }
     }
 
-    @Test("A connection that ends without the session's end is truncated, after its bytes")
-    func truncated() throws {
+    @Test
+    func `a connection that ends without the session's end is truncated, after its bytes`() throws {
         _ = try withClient(.truncate(Self.pattern(50_000))) { client in
             #expect(client.write([1]))
             let all = client.readAll()
@@ -49,8 +48,7 @@ struct TransferTests {
         }
     }
 
-    @Test("A reset is a failure with its errno, and raises no signal")
-    func reset() throws {
+    @Test func `a reset is a failure with its errno, and raises no signal`() throws {
         _ = try withClient(.reset(Self.pattern(10))) { client in
             #expect(client.write([1]))
             #expect(client.readWhenReady(100).bytes == Self.pattern(10))
@@ -66,8 +64,7 @@ struct TransferTests {
         }
     }
 
-    @Test("A write to a closed connection fails without a signal")
-    func writeAfterClose() throws {
+    @Test func `a write to a closed connection fails without a signal`() throws {
         let server = TestServer([PKI.direct], .hangUpAfterHandshake)
         let client = try TestClient(.make(), port: server.port)
         #expect(client.handshake() == nil)
@@ -85,8 +82,8 @@ struct TransferTests {
         #expect(client.connection.failure.map(expected.contains) == true)
     }
 
-    @Test("A read fills the buffer and says that there may be more, or that the socket is empty")
-    func drained() throws {
+    @Test
+    func `a read that fills the buffer says whether the socket is known to be empty`() throws {
         _ = try withClient(.hold(Self.pattern(100))) { client in
             #expect(client.read(10).result == .wantRead)
             #expect(client.write([1]))
@@ -103,8 +100,8 @@ struct TransferTests {
         }
     }
 
-    @Test("A read that ends exactly with the bytes does not claim to know that there are no more")
-    func exactFit() throws {
+    @Test
+    func `a read that ends exactly with the bytes leaves open whether there are more`() throws {
         _ = try withClient(.hold(Self.pattern(100))) { client in
             #expect(client.write([1]))
             #expect(client.readWhenReady(100).result == .bytes(100, drained: false))
@@ -112,8 +109,8 @@ struct TransferTests {
         }
     }
 
-    @Test("A short receive is proof that the socket is empty, when the caller trusts it")
-    func shortReceive() throws {
+    @Test
+    func `a short receive is proof that the socket is empty, when the caller trusts it`() throws {
         _ = try withClient(.hold(Self.pattern(100))) { client in
             #expect(client.write([1]))
             let first = client.readWhenReady(10, trustsShortReceive: true)
@@ -123,10 +120,10 @@ struct TransferTests {
         }
     }
 
-    @Test(
-        "A long response arrives whole whatever the buffer, and its end with it",
-        arguments: [1_000, 16_384, 100_000], [false, true])
-    func longResponse(_ capacity: Int, _ trustsShortReceive: Bool) throws {
+    @Test(arguments: [1_000, 16_384, 100_000], [false, true])
+    func `a long response arrives whole whatever the buffer, and its end with it`(
+        _ capacity: Int, _ trustsShortReceive: Bool
+    ) throws {
         let response = Self.pattern(600_001)
         _ = try withClient(.respond(response)) { client in
             #expect(client.write([1]))
@@ -136,8 +133,7 @@ struct TransferTests {
         }
     }
 
-    @Test("An empty buffer and an empty write do nothing")
-    func empty() throws {
+    @Test func `an empty buffer and an empty write do nothing`() throws {
         _ = try withClient(.respond([1])) { client in
             let nothing = UnsafeMutableRawBufferPointer(start: nil, count: 0)
             #expect(client.connection.read(into: nothing) == .bytes(0, drained: false))
@@ -147,8 +143,7 @@ struct TransferTests {
         }
     }
 
-    @Test("A write stops when the socket is full and goes on from another address")
-    func backpressure() throws {
+    @Test func `a write stops when the socket is full and goes on from another address`() throws {
         let gate = Gate()
         let request = Self.pattern(2_000_000)
         let records = try withClient(.echo(request.count, start: gate)) { client in
@@ -177,8 +172,7 @@ struct TransferTests {
         #expect(records.map { $0.request == request } == [true])
     }
 
-    @Test("Ending the session lets the server know, and a broken one says nothing")
-    func shutdown() throws {
+    @Test func `ending the session lets the server know, and a broken one says nothing`() throws {
         let records = try withClient(.hold([1])) { client in
             #expect(client.write([7]))
             #expect(client.readWhenReady(10).bytes == [1])
@@ -193,8 +187,7 @@ struct TransferTests {
         #expect(abrupt.map(\.endedCleanly) == [false])
     }
 
-    @Test("A session that has not been opened has nothing to end")
-    func shutdownBeforeHandshake() throws {
+    @Test func `a session that has not been opened has nothing to end`() throws {
         let server = TestServer([PKI.direct])
         do {
             let client = try TestClient(.make(), port: server.port)

@@ -99,9 +99,11 @@ struct TrustTests {
     ]
 
     @Test(
-        "Without pins a server is trusted by its chain and name", arguments: chains,
+        arguments: chains,
         [TLS1_2_VERSION, TLS1_3_VERSION])
-    func chain(_ example: TrustCase, version: Int32) throws {
+    func `without pins a server is trusted by its chain and name`(
+        _ example: TrustCase, version: Int32
+    ) throws {
         try check(example, version: version)
     }
 
@@ -194,9 +196,10 @@ struct TrustTests {
         ]
 
     @Test(
-        "Key pins hold for keys on the verified chain", arguments: keys,
+        arguments: keys,
         [TLS1_2_VERSION, TLS1_3_VERSION])
-    func keyPins(_ example: TrustCase, version: Int32) throws {
+    func `key pins hold for keys on the verified chain`(_ example: TrustCase, version: Int32) throws
+    {
         try check(example, version: version)
     }
 
@@ -285,9 +288,11 @@ struct TrustTests {
         ]
 
     @Test(
-        "Invalid certificates are allowed only as far as pins prove the server", arguments: invalid,
+        arguments: invalid,
         [TLS1_2_VERSION, TLS1_3_VERSION])
-    func allowInvalid(_ example: TrustCase, version: Int32) throws {
+    func `invalid certificates are allowed only as far as pins prove the server`(
+        _ example: TrustCase, version: Int32
+    ) throws {
         try check(example, version: version)
     }
 
@@ -348,9 +353,11 @@ struct TrustTests {
         ]
 
     @Test(
-        "Certificate pins are the only anchors of a second evaluation", arguments: certificates,
+        arguments: certificates,
         [TLS1_2_VERSION, TLS1_3_VERSION])
-    func certificatePins(_ example: TrustCase, version: Int32) throws {
+    func `certificate pins are the only anchors of a second evaluation`(
+        _ example: TrustCase, version: Int32
+    ) throws {
         try check(example, version: version)
     }
 
@@ -395,8 +402,8 @@ struct TrustTests {
             ], refusal: "incomplete-chain", by: "b"),
     ]
 
-    @Test("Every one of several pinsets must pass", arguments: several)
-    func severalPinsets(_ example: TrustCase) throws {
+    @Test(arguments: several)
+    func `every one of several pinsets must pass`(_ example: TrustCase) throws {
         try check(example, version: TLS1_3_VERSION)
     }
 }

@@ -26,14 +26,14 @@ private func onThread<Value: Sendable>(
     return found.withLock { $0 }
 }
 
-@Suite struct ThreadTests {
+@Suite("Threads")
+struct ThreadTests {
     @Test(
-        "A thread has its name, cut to 15 bytes",
         arguments: [
             ("short", "short"), ("a-name-longer-than-fifteen", "a-name-longer-t"),
             ("ääääääääää", "äääääää\u{FFFD}"),
         ])
-    func name(_ name: String, shown: String) throws {
+    func `a thread has its name, cut to 15 bytes`(_ name: String, shown: String) throws {
         let found = try onThread(named: name) {
             var text = [UInt8](repeating: 0, count: 32)
             let file = open_with_mode("/proc/thread-self/comm", O_RDONLY, 0)
@@ -44,8 +44,7 @@ private func onThread<Value: Sendable>(
         #expect(found == shown + "\n")
     }
 
-    @Test("A thread that stands back does so alone: the others keep their priority")
-    func niceness() throws {
+    @Test func `a thread that stands back does so alone: the others keep their priority`() throws {
         func own() -> Int32 { getpriority(Int32(PRIO_PROCESS.rawValue), 0) }
         let before = own()
         let found = try onThread(niceness: 3) { getpriority(Int32(PRIO_PROCESS.rawValue), 0) }
@@ -53,8 +52,7 @@ private func onThread<Value: Sendable>(
         #expect(own() == before)
     }
 
-    @Test("It takes no signals but those of its own faults, and who starts it keeps its mask")
-    func signals() throws {
+    @Test func `a thread takes no signals but those of its own faults`() throws {
         func mask() -> [Int32] {
             var set = sigset_t()
             pthread_sigmask(SIG_SETMASK, nil, &set)
@@ -75,8 +73,7 @@ private func onThread<Value: Sendable>(
         #expect(mask() == before)
     }
 
-    @Test("Joining waits for the end; what comes after it does nothing")
-    func joinedOnce() throws {
+    @Test func `joining waits for the end; what comes after it does nothing`() throws {
         let ended = Locked(false)
         let gate = Gate()
         let thread = try Thread(name: "test") {
@@ -92,8 +89,7 @@ private func onThread<Value: Sendable>(
         #expect(!thread.isCurrent)
     }
 
-    @Test("A thread that joins itself is detached, and goes on to its end")
-    func joinsItself() throws {
+    @Test func `a thread that joins itself is detached, and goes on to its end`() throws {
         let own = Locked<Thread?>(nil)
         let (start, end) = (Gate(), Gate())
         let wasCurrent = Locked(false)
@@ -111,8 +107,7 @@ private func onThread<Value: Sendable>(
         #expect(wasCurrent.withLock { $0 })
     }
 
-    @Test("A thread that nobody holds leaves nothing behind")
-    func dropped() throws {
+    @Test func `a thread that nobody holds leaves nothing behind`() throws {
         /// Pages of the process's address space.
         func mapped() throws -> Int {
             var text = [UInt8](repeating: 0, count: 64)

@@ -65,6 +65,12 @@ let package = Package(
             dependencies: ["COpenSSL", "Notation", "Addressing", "Pinning", "Locking"],
             swiftSettings: strict),
         .target(
+            name: "CertificateAuthority",
+            dependencies: [
+                "COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "Threads",
+                "TLS",
+            ], swiftSettings: strict),
+        .target(
             name: "CacheStore",
             dependencies: [
                 "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads",
@@ -149,6 +155,12 @@ let package = Package(
         .testTarget(
             name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning", "Locking"],
             swiftSettings: strict),
+        .testTarget(
+            name: "CertificateAuthorityTests",
+            dependencies: [
+                "CertificateAuthority", "COpenSSL", "CLinux", "Addressing", "Pinning", "Clocks",
+                "Locking", "TLS",
+            ], swiftSettings: strict),
         .testTarget(
             name: "CacheStoreTests",
             dependencies: [

@@ -82,6 +82,22 @@ static inline GENERAL_NAME *pinfold_sk_GENERAL_NAME_value(const GENERAL_NAMES *n
     return sk_GENERAL_NAME_value(names, index);
 }
 
+static inline GENERAL_NAMES *pinfold_sk_GENERAL_NAME_new(void) {
+    return sk_GENERAL_NAME_new_null();
+}
+
+static inline int pinfold_sk_GENERAL_NAME_push(GENERAL_NAMES *names, GENERAL_NAME *name) {
+    return sk_GENERAL_NAME_push(names, name);
+}
+
+static inline EVP_PKEY *pinfold_EVP_EC_gen(const char *curve) {
+    return EVP_EC_gen(curve);
+}
+
+static inline EVP_PKEY *pinfold_EVP_RSA_gen(unsigned bits) {
+    return EVP_RSA_gen(bits);
+}
+
 static inline long pinfold_BIO_get_mem_data(BIO *bio, char **data) {
     return BIO_get_mem_data(bio, data);
 }

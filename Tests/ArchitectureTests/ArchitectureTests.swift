@@ -24,6 +24,12 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
     ("TLS", ["COpenSSL", "Notation", "Addressing", "Pinning", "Locking"]),
     (
+        "CertificateAuthority",
+        [
+            "COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "Threads", "TLS",
+        ]
+    ),
+    (
         "CacheStore",
         ["CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads"]
     ),

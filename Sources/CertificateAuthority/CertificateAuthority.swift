@@ -1,0 +1,94 @@
+import COpenSSL
+import Pinning
+import TLS
+
+/// The authority whose certificates clients of intercepted hosts are shown: its certificate, what
+/// is sent with those that it issues, and its private key.
+///
+/// Immutable; used by any number of threads at once.
+package final class CertificateAuthority: @unchecked Sendable {
+    /// What its certificate says, its SHA-256 fingerprint among it.
+    package let inspection: CertificateInspection
+    /// DER of its certificate: what clients are to trust.
+    package let der: [UInt8]
+
+    let certificate: Certificate
+    let key: PrivateKey
+    /// What follows its own certificates in a handshake: the certificates behind the first in the
+    /// file, and before them the first itself if somebody else issued it.
+    let intermediates: [Certificate]
+    /// What the certificate limits the authority to; nil: nothing.
+    let nameConstraints: UnsafeMutablePointer<NAME_CONSTRAINTS>?
+
+    /// Reads an authority that is valid at `now`.
+    ///
+    /// - Parameters:
+    ///   - certificatePEM: its certificate. Others behind it are sent to clients: those that lead
+    ///     from it to an anchor of theirs.
+    ///   - keyPEM: its private key, not encrypted.
+    ///   - now: seconds since 1970.
+    package convenience init(
+        certificatePEM: [UInt8], keyPEM: [UInt8], now: Int64
+    ) throws(AuthorityError) {
+        try self.init(certificatePEM: certificatePEM, keyPEM: keyPEM)
+        try requireValid(at: now)
+    }
+
+    /// As ``init(certificatePEM:keyPEM:now:)``, whatever the time.
+    package init(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(AuthorityError) {
+        var chain = Certificate.all(inPEM: certificatePEM)
+        guard !chain.isEmpty else { throw .noCertificate }
+        let first = chain.removeFirst()
+        if X509_check_issued(first.pointer, first.pointer) != X509_V_OK {
+            chain.insert(first, at: 0)
+        }
+        guard let key = PrivateKey(pem: keyPEM) else { throw .noKey }
+        guard let der = first.der, let inspection = try? CertificateInspection(certificate: der)
+        else { throw .noCertificate }
+        certificate = first
+        intermediates = chain
+        self.key = key
+        self.der = der
+        self.inspection = inspection
+        nameConstraints = X509_get_ext_d2i(first.pointer, NID_name_constraints, nil, nil)?
+            .assumingMemoryBound(to: NAME_CONSTRAINTS.self)
+        try requireAuthority()
+    }
+
+    deinit { NAME_CONSTRAINTS_free(nameConstraints) }
+
+    /// SHA-256 of the certificate: the authority's name among others.
+    package var fingerprint: SHA256Digest { inspection.identity.fingerprint }
+
+    /// PEM of the certificate: what clients are to trust.
+    package var pem: [UInt8] { certificate.pem ?? [] }
+
+    /// The kind of its key, such as `ECDSA P-256`.
+    package var keyText: String { key.text }
+
+    /// Fails outside of the certificate's validity.
+    /// - Parameter now: seconds since 1970.
+    package func requireValid(at now: Int64) throws(AuthorityError) {
+        guard now <= inspection.notAfter else { throw .expired(notAfter: inspection.notAfter) }
+        guard now >= inspection.notBefore else {
+            throw .notYetValid(notBefore: inspection.notBefore)
+        }
+    }
+
+    /// Whether the authority may issue a certificate at all, and the key is its own.
+    private func requireAuthority() throws(AuthorityError) {
+        defer { ERR_clear_error() }
+        guard X509_check_private_key(certificate.pointer, key.pointer) == 1 else {
+            throw .keyMismatch
+        }
+        // 1: basicConstraints says so, and keyUsage does not contradict.
+        guard X509_check_ca(certificate.pointer) == 1 else {
+            throw .notAnAuthority("it lacks CA:TRUE, or keyCertSign in its key usage")
+        }
+        // Without one its certificates have no authority key identifier, which strict clients want.
+        guard X509_get0_subject_key_id(certificate.pointer) != nil else {
+            throw .notAnAuthority("it lacks a subject key identifier")
+        }
+        if let weakness = key.weakness { throw .weakKey(weakness) }
+    }
+}

@@ -1,0 +1,234 @@
+import CLinux
+import Clocks
+import Locking
+import TLS
+import Testing
+
+@testable import CertificateAuthority
+
+/// What came of requests, in the order of the answers.
+private final class Answers: Sendable {
+    typealias Answer = Result<TLSServerIdentity, IssuanceFailure>
+    private let monitor = Monitor<[Answer]>([])
+
+    func add(_ answer: Answer) {
+        monitor.withLock { $0.append(answer) }
+        monitor.broadcast()
+    }
+
+    /// Waits until there are so many.
+    func wait(_ count: Int) -> [Answer] {
+        monitor.wait { $0.count >= count ? .done($0) : .signal }
+    }
+}
+
+/// Keeps the issuer's thread in the answer to a request of its own, until told to go on.
+private final class Pause: Sendable {
+    private let monitor = Monitor((isReached: false, isOver: false))
+
+    init(_ issuer: CertificateIssuer, _ authority: CertificateAuthority) throws {
+        issuer.issue(try Fixture.request(authority, "pause.test")) { [monitor] _ in
+            monitor.withLock { $0.isReached = true }
+            monitor.broadcast()
+            monitor.wait { $0.isOver ? .done(()) : .signal }
+        }
+        monitor.wait { $0.isReached ? .done(()) : .signal }
+    }
+
+    func end() {
+        monitor.withLock { $0.isOver = true }
+        monitor.broadcast()
+    }
+}
+
+@Suite("The issuer", .timeLimit(.minutes(2))) struct IssuerTests {
+    private let authority: CertificateAuthority
+
+    init() throws { authority = try Fixture.authority() }
+
+    private func issuer(
+        kept: Int = 100, waiting: Int = 1024, clock: (@Sendable () -> Int64)? = nil
+    ) throws -> CertificateIssuer {
+        var options = IssuerOptions()
+        options.maximumCertificates = kept
+        options.maximumWaiting = waiting
+        if let clock { options.clock = clock }
+        return try CertificateIssuer(options: options)
+    }
+
+    /// The identity for a host, waited for.
+    private func issue(
+        _ issuer: CertificateIssuer, _ request: CertificateRequest
+    ) throws -> TLSServerIdentity {
+        let answers = Answers()
+        issuer.issue(request, completion: answers.add)
+        return try answers.wait(1)[0].get()
+    }
+
+    @Test func `gives a certificate that is kept at once, on the asker's thread`() throws {
+        let issuer = try issuer()
+        let request = try Fixture.request(authority, "a.test")
+        #expect(issuer.cached(request) == nil)
+        let first = try issue(issuer, request)
+        #expect(issuer.cached(request) === first)
+        let pause = try Pause(issuer, authority)
+        let answers = Answers()
+        // The thread is held up, so that an answer can only come from this one.
+        issuer.issue(try Fixture.request(authority, "A.TEST."), completion: answers.add)
+        #expect(try answers.wait(1)[0].get() === first)
+        pause.end()
+        let statistics = issuer.statistics()
+        #expect(statistics.issued == 2)
+        #expect(statistics.hits == 2)
+        #expect(statistics.kept == 2)
+    }
+
+    @Test func `signs once for a hundred that ask at once`() throws {
+        let issuer = try issuer()
+        let pause = try Pause(issuer, authority)
+        let answers = Answers()
+        for _ in 0..<100 {
+            issuer.issue(try Fixture.request(authority, "a.test"), completion: answers.add)
+        }
+        #expect(issuer.statistics().waiting == 1)
+        pause.end()
+        let identities = try answers.wait(100).map { try $0.get() }
+        #expect(identities.allSatisfy { $0 === identities[0] })
+        let statistics = issuer.statistics()
+        #expect(statistics.issued == 2)
+        #expect(statistics.coalesced == 99)
+        #expect(statistics.waiting == 0)
+        #expect(statistics.failures == 0)
+    }
+
+    @Test func `keeps apart what differs in name, key, authority or server`() throws {
+        let issuer = try issuer()
+        let other = try Fixture.authority()
+        let (one, two) = (try Fixture.server(), try Fixture.server())
+        let requests = [
+            try Fixture.request(authority, "a.test"),
+            try Fixture.request(authority, "b.test"),
+            try Fixture.request(authority, "a.test", kind: .rsa2048),
+            try Fixture.request(other, "a.test"),
+            try Fixture.request(authority, "a.test", server: one),
+            try Fixture.request(authority, "a.test", server: two),
+        ]
+        let identities = try requests.map { try issue(issuer, $0) }
+        #expect(Set(identities.map { ObjectIdentifier($0) }).count == requests.count)
+        for (request, identity) in zip(requests, identities) {
+            #expect(issuer.cached(request) === identity)
+        }
+        #expect(issuer.statistics().issued == requests.count)
+    }
+
+    @Test func `takes an authority that was read again for the same`() throws {
+        let issuer = try issuer()
+        let files = try Fixture.files()
+        let request = try Fixture.request(Fixture.authority(files), "a.test")
+        let identity = try issue(issuer, request)
+        let again = try Fixture.request(Fixture.authority(files), "a.test")
+        #expect(issuer.cached(again) === identity)
+    }
+
+    @Test func `lets no more than the limit wait`() throws {
+        let issuer = try issuer(waiting: 3)
+        let pause = try Pause(issuer, authority)
+        let answers = Answers()
+        for index in 0..<5 {
+            issuer.issue(try Fixture.request(authority, "n\(index).test"), completion: answers.add)
+        }
+        let refused = answers.wait(2)
+        #expect(refused.count == 2)
+        for answer in refused {
+            #expect(throws: IssuanceFailure.overloaded) { try answer.get() }
+        }
+        // Who shares a signature takes no place.
+        issuer.issue(try Fixture.request(authority, "n0.test"), completion: answers.add)
+        pause.end()
+        #expect(answers.wait(6).filter { (try? $0.get()) != nil }.count == 4)
+        #expect(issuer.statistics().failures == 2)
+    }
+
+    @Test func `issues anew when half of a certificate's time is over`() throws {
+        let clock = Locked(Fixture.now)
+        let issuer = try issuer { clock.withLock { $0 } }
+        let request = try Fixture.request(authority, "a.test")
+        let first = try issue(issuer, request)
+        let half = CertificateAuthority.lifetimeSeconds / 2
+        clock.withLock { $0 += half - 1 }
+        #expect(issuer.cached(request) === first)
+        clock.withLock { $0 += 1 }
+        #expect(issuer.cached(request) == nil)
+        #expect(try issue(issuer, request) !== first)
+        #expect(issuer.statistics().kept == 1)
+    }
+
+    @Test func `tells everyone who waits why there is no certificate, and keeps no refusal`()
+        throws
+    {
+        let issuer = try issuer()
+        let limited = try Fixture.authority(limits: ["a.test"])
+        let pause = try Pause(issuer, authority)
+        let answers = Answers()
+        for _ in 0..<3 {
+            issuer.issue(try Fixture.request(limited, "b.test"), completion: answers.add)
+        }
+        pause.end()
+        for answer in answers.wait(3) {
+            #expect(throws: IssuanceFailure.outsideConstraints) { try answer.get() }
+        }
+        #expect(issuer.statistics().failures == 3)
+        #expect(issuer.statistics().kept == 1)
+        _ = try issue(issuer, Fixture.request(limited, "a.test"))
+    }
+
+    @Test func `answers everyone when it is closed, and lets go of what it held`() throws {
+        let issuer = try issuer()
+        let kept = try issue(issuer, Fixture.request(authority, "kept.test"))
+        let pause = try Pause(issuer, authority)
+        let answers = Answers()
+        for index in 0..<3 {
+            issuer.issue(try Fixture.request(authority, "n\(index).test"), completion: answers.add)
+        }
+        for answer in answersOfClosing(issuer, answers, pause) {
+            #expect(throws: IssuanceFailure.closed) { try answer.get() }
+        }
+        issuer.issue(try Fixture.request(authority, "late.test"), completion: answers.add)
+        #expect(throws: IssuanceFailure.closed) { try answers.wait(4)[3].get() }
+        #expect(try issuer.cached(Fixture.request(authority, "kept.test")) === kept)
+        issuer.close()
+    }
+
+    /// Closing waits for the thread, which waits for the pause's end: so the part that answers is
+    /// called by itself first.
+    private func answersOfClosing(
+        _ issuer: CertificateIssuer, _ answers: Answers, _ pause: Pause
+    ) -> [Answers.Answer] {
+        issuer.core.close()
+        let closed = answers.wait(3)
+        pause.end()
+        issuer.close()
+        return closed
+    }
+
+    @Test func `keeps its limit and its memory through ten thousand names`() throws {
+        let issuer = try issuer(kept: 200)
+        func pass(_ names: Range<Int>) throws {
+            for index in names {
+                _ = try issue(issuer, Fixture.request(authority, "n\(index).test"))
+            }
+        }
+        try pass(0..<1000)
+        let before = mallinfo2().uordblks
+        try pass(1000..<10_000)
+        let after = mallinfo2().uordblks
+        #expect(issuer.statistics().kept == 200)
+        #expect(issuer.statistics().issued == 10_000)
+        #expect(after < before + (1 << 20))
+        #expect(try issuer.cached(Fixture.request(authority, "n9999.test")) != nil)
+        #expect(try issuer.cached(Fixture.request(authority, "n9799.test")) == nil)
+        issuer.setMaximumCertificates(1)
+        #expect(issuer.statistics().kept == 1)
+        #expect(mallinfo2().uordblks + 300_000 < after)
+    }
+}

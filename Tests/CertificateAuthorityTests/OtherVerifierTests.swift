@@ -4,7 +4,7 @@ import Testing
 @testable import CertificateAuthority
 
 /// Verifiers that are not ours, each as a program of its own; one that is not installed is skipped.
-@Suite(.timeLimit(.minutes(2))) struct OtherVerifierTests {
+@Suite("Verifiers that are not ours", .timeLimit(.minutes(2))) struct OtherVerifierTests {
     /// A folder with the anchors, a certificate with what follows it, and its key.
     private struct Files {
         let folder: URL

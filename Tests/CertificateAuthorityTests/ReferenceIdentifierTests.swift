@@ -3,7 +3,7 @@ import Testing
 
 @testable import CertificateAuthority
 
-@Suite struct ReferenceIdentifierTests {
+@Suite("The name that a certificate is asked for") struct ReferenceIdentifierTests {
     private static let label63 = String(repeating: "a", count: 63)
     private static let name253 = [label63, label63, label63, String(repeating: "b", count: 61)]
         .joined(separator: ".")

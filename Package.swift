@@ -62,7 +62,7 @@ let package = Package(
             swiftSettings: inlined),
         .target(
             name: "TLS",
-            dependencies: ["COpenSSL", "Notation", "Addressing", "Pinning", "Locking"],
+            dependencies: ["COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking"],
             swiftSettings: strict),
         .target(
             name: "CertificateAuthority",

@@ -2,10 +2,14 @@
 #define PINFOLD_COPENSSL_H
 #include <errno.h>
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/ocsp.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/sha.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -38,8 +42,34 @@ static inline void pinfold_SSL_CTX_set_read_ahead(SSL_CTX *context, int yes) {
     SSL_CTX_set_read_ahead(context, yes);
 }
 
+static inline int pinfold_SSL_CTX_set1_verify_cert_store(SSL_CTX *context, X509_STORE *store) {
+    return (int)SSL_CTX_set1_verify_cert_store(context, store);
+}
+
+static inline int pinfold_SSL_CTX_set_tlsext_status_cb(
+    SSL_CTX *context, int (*callback)(SSL *, void *)) {
+    return (int)SSL_CTX_set_tlsext_status_cb(context, callback);
+}
+
+static inline long pinfold_SSL_set_tlsext_status_ocsp_resp(
+    SSL *ssl, unsigned char *response, long count) {
+    return SSL_set_tlsext_status_ocsp_resp(ssl, response, count);
+}
+
 static inline int pinfold_SSL_set_host_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+
+static inline int pinfold_SSL_set_min_proto_version(SSL *ssl, int version) {
+    return (int)SSL_set_min_proto_version(ssl, version);
+}
+
+static inline int pinfold_SSL_set1_groups_list(SSL *ssl, const char *names) {
+    return (int)SSL_set1_groups_list(ssl, names);
+}
+
+static inline int pinfold_SSL_set1_sigalgs_list(SSL *ssl, const char *names) {
+    return (int)SSL_set1_sigalgs_list(ssl, names);
 }
 
 static inline int pinfold_SSL_set_app_data(SSL *ssl, void *data) {
@@ -72,6 +102,18 @@ static inline int pinfold_sk_X509_push(STACK_OF(X509) *stack, X509 *certificate)
 
 static inline void pinfold_sk_X509_free(STACK_OF(X509) *stack) {
     sk_X509_pop_free(stack, X509_free);
+}
+
+static inline STACK_OF(X509_NAME) *pinfold_sk_X509_NAME_new(void) {
+    return sk_X509_NAME_new_null();
+}
+
+static inline int pinfold_sk_X509_NAME_push(STACK_OF(X509_NAME) *stack, X509_NAME *name) {
+    return sk_X509_NAME_push(stack, name);
+}
+
+static inline void pinfold_sk_X509_NAME_free(STACK_OF(X509_NAME) *stack) {
+    sk_X509_NAME_pop_free(stack, X509_NAME_free);
 }
 
 static inline int pinfold_sk_GENERAL_NAME_num(const GENERAL_NAMES *names) {

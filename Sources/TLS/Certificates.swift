@@ -168,8 +168,11 @@ struct X509View {
     /// Seconds since 1970.
     var notAfter: Int64 { X509View.seconds(X509_get0_notAfter(pointer)) ?? .min }
 
+    /// DNS names and addresses of the subject alternative names, as many as are reported.
+    var names: [CertificateName] { names(atMost: X509View.namesReported) }
+
     /// DNS names and addresses of the subject alternative names.
-    var names: [CertificateName] {
+    func names(atMost most: Int) -> [CertificateName] {
         guard
             let names = OpaquePointer(
                 X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil))
@@ -180,7 +183,7 @@ struct X509View {
         defer { GENERAL_NAMES_free(names) }
         var result: [CertificateName] = []
         for index in 0..<pinfold_sk_GENERAL_NAME_num(names)
-        where result.count < X509View.namesReported {
+        where result.count < most {
             let name = pinfold_sk_GENERAL_NAME_value(names, index)
             var type: Int32 = -1
             guard let value = GENERAL_NAME_get0_value(name, &type) else { continue }
@@ -192,6 +195,19 @@ struct X509View {
             }
         }
         return result
+    }
+
+    /// The last common name of the subject; nil for none.
+    var commonName: String? {
+        guard let subject = X509_get_subject_name(pointer) else { return nil }
+        var last: Int32 = -1
+        while true {
+            let next = X509_NAME_get_index_by_NID(subject, NID_commonName, last)
+            guard next >= 0 else { break }
+            last = next
+        }
+        guard last >= 0, let entry = X509_NAME_get_entry(subject, last) else { return nil }
+        return X509View.printable(X509View.bytes(X509_NAME_ENTRY_get_data(entry)))
     }
 
     private static func bytes(_ string: UnsafePointer<ASN1_STRING>?) -> [UInt8] {
@@ -232,7 +248,7 @@ struct X509View {
     }
 
     /// An ASN.1 time in seconds since 1970.
-    private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+    static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
         guard let epoch = ASN1_TIME_set(nil, 0) else { return nil }
         defer { ASN1_STRING_free(epoch) }
         var days: Int32 = 0

@@ -1,26 +1,5 @@
 import COpenSSL
 
-/// The versions that can be required.
-package enum TLSVersion: Hashable, Sendable, CaseIterable {
-    case tls12
-    case tls13
-
-    /// As configurations write it.
-    package var text: String {
-        switch self {
-        case .tls12: "1.2"
-        case .tls13: "1.3"
-        }
-    }
-
-    var number: Int32 {
-        switch self {
-        case .tls12: TLS1_2_VERSION
-        case .tls13: TLS1_3_VERSION
-        }
-    }
-}
-
 /// What the library's contexts of clients and servers have in common.
 enum LibraryContext {
     /// Bytes that one receive takes from the socket at most: two full records.
@@ -49,6 +28,7 @@ enum LibraryContext {
     ) throws(TLSContextError) {
         guard pinfold_SSL_CTX_set_min_proto_version(context, minimumVersion.number) == 1
         else { throw .library(ErrorQueue.drain()) }
+        if minimumVersion.isObsolete { try allowObsoleteVersions(context) }
         SSL_CTX_set_options(
             context, pinfold_SSL_OP_NO_COMPRESSION | pinfold_SSL_OP_NO_RENEGOTIATION)
         // Partial writes and a moving buffer: callers write from ring buffers. Released buffers: an
@@ -60,6 +40,15 @@ enum LibraryContext {
         pinfold_SSL_CTX_set_read_ahead(context, 1)
         SSL_CTX_set_default_read_buffer_len(context, receiveBytes)
         TLSConnection.observe(context)
+    }
+
+    private static func allowObsoleteVersions(
+        _ context: OpaquePointer
+    ) throws(TLSContextError) {
+        SSL_CTX_set_security_level(context, 0)
+        // Nothing that the level would let in besides: it says what may sign, not what may encrypt.
+        guard SSL_CTX_set_cipher_list(context, "HIGH:!aNULL:!eNULL:!PSK:!SRP:!kRSAPSK") == 1
+        else { throw .library(ErrorQueue.drain()) }
     }
 
     /// A list of protocols as ALPN has it: each name behind its length.

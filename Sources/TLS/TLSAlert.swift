@@ -6,6 +6,12 @@ package struct TLSAlert: Hashable, Sendable {
     /// The alert of a code.
     package init(code: UInt8) { self.code = code }
 
+    package static let handshakeFailure = TLSAlert(code: 40)
+    package static let illegalParameter = TLSAlert(code: 47)
+    package static let accessDenied = TLSAlert(code: 49)
+    package static let internalError = TLSAlert(code: 80)
+    package static let unrecognizedName = TLSAlert(code: 112)
+
     /// Its name in IANA's registry of TLS alerts. The library's own list ends before TLS 1.3.
     package var name: String {
         switch code {

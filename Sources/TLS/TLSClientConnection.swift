@@ -58,9 +58,6 @@ package final class TLSClientConnection: TLSConnection {
     /// Whether a session of an earlier connection is offered for resumption.
     package var offersSession: Bool { offeredFacts != nil }
 
-    /// Whether the handshake resumed a session.
-    package var isResumed: Bool { pinfold_SSL_session_reused(ssl) == 1 }
-
     override func objection() -> TLSError? {
         // No verification happens in a resumed handshake: it happened when the session was made.
         if facts == nil, isResumed { facts = offeredFacts }

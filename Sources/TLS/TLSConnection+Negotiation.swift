@@ -23,6 +23,9 @@ extension TLSConnection {
         return String(cString: name)
     }
 
+    /// Whether the handshake resumed a session.
+    package final var isResumed: Bool { pinfold_SSL_session_reused(ssl) == 1 }
+
     /// What ALPN selected; nil if nothing was.
     package final var applicationProtocol: String? {
         var start: UnsafePointer<UInt8>?

@@ -85,6 +85,7 @@ package class TLSConnection {
             switch SSL_get_error(ssl, status) {
             case SSL_ERROR_WANT_READ: return socket.pointee.isOverTurn ? .turnIsOver : .wantRead
             case SSL_ERROR_WANT_WRITE: return .wantWrite
+            case SSL_ERROR_WANT_CLIENT_HELLO_CB: return .wantIdentity
             case let code: return .failed(fail(code))
             }
         }

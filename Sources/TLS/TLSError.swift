@@ -21,6 +21,10 @@ package enum TLSError: Error, Hashable, Sendable {
     case tooManyMessages
     /// The handshake ended without proof of who the server is.
     case unauthenticated
+    /// A server's connection gave its client no certificate, but this alert.
+    case identityRefused(TLSAlert)
+    /// A server's connection refused its client's certificate, in the library's words.
+    case clientCertificate(String)
     /// The library could not make the connection's state, in its words.
     case resources(String)
 
@@ -36,6 +40,8 @@ package enum TLSError: Error, Hashable, Sendable {
         case .protocolViolation: "protocol-violation"
         case .tooManyMessages: "too-many-messages"
         case .unauthenticated: "unauthenticated"
+        case .identityRefused: "identity-refused"
+        case .clientCertificate: "client-certificate"
         case .resources: "resources"
         }
     }
@@ -59,6 +65,8 @@ extension TLSError: CustomStringConvertible {
             "the \(peer) sent more than \(SocketState.lateMessageLimit) handshake messages "
                 + "after the handshake (key updates, session tickets)"
         case .unauthenticated: "the handshake did not prove who the \(peer) is"
+        case .identityRefused(let alert): "the \(peer) is given no certificate, but \(alert)"
+        case .clientCertificate(let reason): "the \(peer)'s certificate is refused: \(reason)"
         case .resources(let reason): "no TLS state could be made: \(reason)"
         }
     }
@@ -140,6 +148,8 @@ extension TLSError {
             return .notTLS
         case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_VERSION_TOO_LOW, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
             return .versionRefused
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+            return .clientCertificate("none was sent")
         case SSL_AD_REASON_OFFSET...(SSL_AD_REASON_OFFSET + 255):
             let alert = UInt8(truncatingIfNeeded: reason - SSL_AD_REASON_OFFSET)
             return .alertReceived(code: alert, name: TLSAlert(code: alert).name)

@@ -10,6 +10,9 @@ package enum TLSHandshakeResult: Hashable, Sendable {
     /// Call again in another turn of the loop, without waiting for the socket: the peer sends
     /// more than one call reads.
     case turnIsOver
+    /// Of a server's connection: its identity source answers later. Call again once
+    /// `TLSServerConnection.answer(_:)` was given the answer.
+    case wantIdentity
     case failed(TLSError)
 }
 

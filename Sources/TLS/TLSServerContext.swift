@@ -6,43 +6,64 @@ package struct TLSServerSettings: Hashable, Sendable {
     /// What is selected by ALPN, most wanted first: a client that offers none of these is refused
     /// (RFC 7301 §3.2), and one that offers nothing is not. Empty takes no part in ALPN.
     package var applicationProtocols = ["http/1.1"]
+    /// What sessions are given out for, besides the name that the client asked for: a listener's
+    /// name and its configuration, for example. A session of another scope is not resumed.
+    package var sessionScope = ""
 
     package init() {}
 }
 
-/// One identity and its settings in force: everything that connections of a server share.
-/// Immutable; used by any number of threads at once.
+/// One source of certificates and its settings in force: everything that connections of a server
+/// share. Immutable; used by any number of threads at once.
 ///
-/// No session is ever resumed: neither tickets nor session identifiers are given out, so that there
-/// is no key to keep and to renew, and no early data, which could be replayed.
+/// Without ticket keys no session is ever resumed: neither tickets nor session identifiers are
+/// given out. Early data, which could be replayed, is never accepted.
 package final class TLSServerContext: @unchecked Sendable {
     package let settings: TLSServerSettings
     let context: OpaquePointer
+    /// Who connections ask that were given no source of their own.
+    let source: any TLSIdentitySource & Sendable
+    let ticketKeys: TLSTicketKeys?
+    /// Whom clients' certificates must lead to; nil: clients are asked for none.
+    let clientRoots: TrustRoots?
     /// The protocols in ALPN's form; the library refers to them while a handshake lasts.
     private let protocols: UnsafeMutableBufferPointer<UInt8>
 
-    /// - Throws: for a key that is another certificate's, and for what the library finds too weak.
+    /// - Parameters:
+    ///   - settings: versions and protocols.
+    ///   - source: where certificates come from.
+    ///   - clientRoots: who must have issued a client's certificate, without which no handshake
+    ///     ends well; nil: no client is asked for one.
+    ///   - ticketKeys: shared with other contexts; nil: no session is resumed.
+    /// - Throws: for what the library does not support.
     package init(
-        _ settings: TLSServerSettings = TLSServerSettings(), identity: TLSServerIdentity
+        _ settings: TLSServerSettings = TLSServerSettings(),
+        source: any TLSIdentitySource & Sendable, clientRoots: TrustRoots? = nil,
+        ticketKeys: TLSTicketKeys? = nil
     ) throws(TLSContextError) {
         let wire = try LibraryContext.wireForm(settings.applicationProtocols)
         context = try LibraryContext.make(TLS_server_method()) {
             (context) throws(TLSContextError) in
-            try Self.configure(context, settings, identity)
+            try Self.configure(context, settings)
+            if let clientRoots { try Self.requireCertificates(context, clientRoots) }
+            if let ticketKeys { Self.giveTickets(context, ticketKeys) }
         }
         self.settings = settings
+        self.source = source
+        self.clientRoots = clientRoots
+        self.ticketKeys = ticketKeys
         protocols = .allocate(capacity: wire.count)
         _ = protocols.initialize(from: wire)
-        guard !wire.isEmpty else { return }
-        // Connections keep their context, and with it the list, for as long as the library calls.
-        SSL_CTX_set_alpn_select_cb(
-            context,
-            { _, selected, selectedCount, offered, offeredCount, argument in
-                guard let argument else { return SSL_TLSEXT_ERR_ALERT_FATAL }
-                let context = Unmanaged<TLSServerContext>.fromOpaque(argument)
-                    .takeUnretainedValue()
-                return context.select(selected, selectedCount, offered, offeredCount)
-            }, Unmanaged.passUnretained(self).toOpaque())
+        installCallbacks()
+    }
+
+    /// A context with one certificate.
+    /// - Throws: for a key that is another certificate's, and for what the library finds too weak.
+    package convenience init(
+        _ settings: TLSServerSettings = TLSServerSettings(), identity: TLSServerIdentity
+    ) throws(TLSContextError) {
+        try self.init(settings, source: TLSIdentityList([identity]))
+        try require(identity)
     }
 
     deinit {
@@ -50,8 +71,17 @@ package final class TLSServerContext: @unchecked Sendable {
         protocols.deallocate()
     }
 
+    /// Whether connections of this context can present a certificate.
+    /// - Throws: for a key that is another certificate's, and for what the library finds too weak
+    ///   under the context's settings.
+    package func require(_ identity: TLSServerIdentity) throws(TLSContextError) {
+        guard let ssl = SSL_new(context) else { throw .library(ErrorQueue.drain()) }
+        defer { SSL_free(ssl) }
+        guard identity.isPresented(by: ssl) else { throw .identity(.refused(ErrorQueue.drain())) }
+    }
+
     private static func configure(
-        _ context: OpaquePointer, _ settings: TLSServerSettings, _ identity: TLSServerIdentity
+        _ context: OpaquePointer, _ settings: TLSServerSettings
     ) throws(TLSContextError) {
         try LibraryContext.configure(context, minimumVersion: settings.minimumVersion)
         SSL_CTX_set_options(context, pinfold_SSL_OP_NO_TICKET)
@@ -60,10 +90,98 @@ package final class TLSServerContext: @unchecked Sendable {
         _ = pinfold_SSL_CTX_set_mode(context, Int(SSL_MODE_NO_AUTO_CHAIN))
         guard SSL_CTX_set_num_tickets(context, 0) == 1, SSL_CTX_set_max_early_data(context, 0) == 1
         else { throw .library(ErrorQueue.drain()) }
-        guard
-            SSL_CTX_use_cert_and_key(
-                context, identity.certificate, identity.key, identity.chain.pointer, 1) == 1
-        else { throw .identity(.refused(ErrorQueue.drain())) }
+    }
+
+    /// Tickets of TLS 1.3 per full handshake: clients open connections in pairs.
+    private static let ticketsPerHandshake = 2
+
+    private static func giveTickets(_ context: OpaquePointer, _ keys: TLSTicketKeys) {
+        SSL_CTX_clear_options(context, pinfold_SSL_OP_NO_TICKET)
+        SSL_CTX_set_num_tickets(context, ticketsPerHandshake)
+        SSL_CTX_set_timeout(context, keys.lifetimeSeconds)
+        SSL_CTX_set_tlsext_ticket_key_evp_cb(context) { ssl, name, vector, cipher, mac, isNew in
+            guard let keys = TLSServerConnection.from(ssl)?.context.ticketKeys, let name,
+                let vector, let cipher, let mac
+            else { return TLSTicketKeys.Outcome.failed.rawValue }
+            return keys.prepare(
+                name: name, vector: vector, cipher: cipher, mac: mac, encrypting: isNew == 1
+            ).rawValue
+        }
+        SSL_CTX_set_session_ticket_cb(
+            context, nil,
+            { _, session, _, _, status, _ in
+                TLSServerContext.use(of: session, status)
+            }, nil)
+    }
+
+    /// What becomes of a ticket. One that proves who the client was does so no longer than the
+    /// certificate does.
+    private static func use(
+        of session: OpaquePointer?, _ status: SSL_TICKET_STATUS
+    ) -> SSL_TICKET_RETURN {
+        guard status == SSL_TICKET_SUCCESS || status == SSL_TICKET_SUCCESS_RENEW else {
+            return SSL_TICKET_RETURN(SSL_TICKET_RETURN_IGNORE_RENEW)
+        }
+        if let certificate = SSL_SESSION_get0_peer(session),
+            X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0
+        {
+            return SSL_TICKET_RETURN(SSL_TICKET_RETURN_IGNORE_RENEW)
+        }
+        return SSL_TICKET_RETURN(
+            status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW)
+    }
+
+    private static func requireCertificates(
+        _ context: OpaquePointer, _ roots: TrustRoots
+    ) throws(TLSContextError) {
+        guard pinfold_SSL_CTX_set1_verify_cert_store(context, roots.store) == 1,
+            let names = roots.subjects()
+        else { throw .library(ErrorQueue.drain()) }
+        // Taken over; clients with several certificates choose by them.
+        SSL_CTX_set_client_CA_list(context, names)
+        X509_VERIFY_PARAM_set_flags(
+            SSL_CTX_get0_param(context), UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST)
+        )
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT) {
+            isVerified, verification in
+            guard isVerified == 0, let verification else { return isVerified }
+            let index = SSL_get_ex_data_X509_STORE_CTX_idx()
+            if let ssl = X509_STORE_CTX_get_ex_data(verification, index) {
+                TLSServerConnection.from(OpaquePointer(ssl))?.refuseCertificate(
+                    X509_STORE_CTX_get_error(verification))
+            }
+            return 0
+        }
+    }
+}
+
+// MARK: - Callbacks
+
+// Connections keep their context, and with it what these refer to, for as long as the library
+// calls.
+extension TLSServerContext {
+    private func installCallbacks() {
+        let this = Unmanaged.passUnretained(self).toOpaque()
+        SSL_CTX_set_client_hello_cb(
+            context,
+            { ssl, alert, _ in
+                guard let ssl, let connection = TLSServerConnection.from(ssl) else {
+                    return SSL_CLIENT_HELLO_ERROR
+                }
+                return connection.receivedHello(alert)
+            }, nil)
+        _ = pinfold_SSL_CTX_set_tlsext_status_cb(context) { ssl, _ in
+            TLSServerConnection.from(ssl)?.staple() ?? SSL_TLSEXT_ERR_NOACK
+        }
+        guard !protocols.isEmpty else { return }
+        SSL_CTX_set_alpn_select_cb(
+            context,
+            { _, selected, selectedCount, offered, offeredCount, argument in
+                guard let argument else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+                let context = Unmanaged<TLSServerContext>.fromOpaque(argument)
+                    .takeUnretainedValue()
+                return context.select(selected, selectedCount, offered, offeredCount)
+            }, this)
     }
 
     /// Selects the first of the settings' protocols that the client offers. Called by the library.

@@ -1,4 +1,5 @@
 import COpenSSL
+import Notation
 
 /// Why a server's certificate or key cannot be used.
 package enum TLSIdentityError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -25,11 +26,26 @@ package final class TLSServerIdentity: @unchecked Sendable {
     let key: OpaquePointer
     /// What is sent behind the certificate.
     let chain: CertificateStack
+    /// What the authority says of the certificate's state (an OCSP response), in DER; nil for
+    /// none.
+    package let staple: [UInt8]?
+    /// The names that it is for, in lower case.
+    let names: [String]
+    /// Whether its key is for ECDSA, which not every client can verify.
+    let hasECDSAKey: Bool
+    /// Until when the staple holds, in seconds since 1970; nil: it does not say.
+    let stapleEnd: Int64?
+
+    /// Names of a certificate that are known at most.
+    private static let namesKnown = 1000
 
     /// - Parameters:
     ///   - chainPEM: the server's certificate, then those that lead to its anchor.
     ///   - keyPEM: the private key, not encrypted.
-    package init(chainPEM: [UInt8], keyPEM: [UInt8]) throws(TLSIdentityError) {
+    ///   - staple: what is sent to clients that ask for the certificate's state.
+    package init(
+        chainPEM: [UInt8], keyPEM: [UInt8], staple: [UInt8]? = nil
+    ) throws(TLSIdentityError) {
         guard let key = Self.readKey(keyPEM) else { throw .noKey }
         self.key = key
         guard let chain = CertificateStack(), let certificate = Self.readChain(chainPEM, chain)
@@ -39,6 +55,10 @@ package final class TLSServerIdentity: @unchecked Sendable {
         }
         self.chain = chain
         self.certificate = certificate
+        self.staple = staple
+        stapleEnd = staple.flatMap { OCSPResponse($0)?.answer(for: certificate)?.nextUpdate }
+        names = Self.names(of: certificate)
+        hasECDSAKey = EVP_PKEY_get_base_id(key) == EVP_PKEY_EC
     }
 
     /// From objects of the library that were made elsewhere; they keep their other owners.
@@ -52,11 +72,30 @@ package final class TLSServerIdentity: @unchecked Sendable {
         self.certificate = certificate
         self.key = key
         self.chain = chain
+        staple = nil
+        stapleEnd = nil
+        names = Self.names(of: certificate)
+        hasECDSAKey = EVP_PKEY_get_base_id(key) == EVP_PKEY_EC
     }
 
     deinit {
         X509_free(certificate)
         EVP_PKEY_free(key)
+    }
+
+    /// Gives a connection of the library certificate, chain and key; false: the key is another
+    /// certificate's, or one of them is too weak for the connection's settings.
+    func isPresented(by ssl: OpaquePointer) -> Bool {
+        SSL_use_cert_and_key(ssl, certificate, key, chain.pointer, 1) == 1
+    }
+
+    /// The alternative names, or for want of any the common name: what knows no better may ask for
+    /// that.
+    private static func names(of certificate: OpaquePointer) -> [String] {
+        let view = X509View(certificate)
+        let alternatives = view.names(atMost: namesKnown).map(\.text)
+        let names = alternatives.isEmpty ? view.commonName.map { [$0] } ?? [] : alternatives
+        return names.map(\.lowercasedASCII)
     }
 
     private static func withBIO<R>(

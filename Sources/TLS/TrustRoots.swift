@@ -14,11 +14,16 @@ package enum RootSource: Hashable, Sendable {
 package final class TrustRoots: @unchecked Sendable {
     // The store is complete when init ends; the library locks its lookups in the system's folder.
     let store: OpaquePointer
+    /// The subjects of those that come from files: what clients are told whose certificates do.
+    private let names: OpaquePointer
 
     /// Loads the sources together. An empty list trusts nobody.
     package init(_ sources: [RootSource]) throws(TLSContextError) {
-        guard let store = X509_STORE_new() else { throw .library(ErrorQueue.drain()) }
+        guard let store = X509_STORE_new(), let names = pinfold_sk_X509_NAME_new() else {
+            throw .library(ErrorQueue.drain())
+        }
         self.store = store
+        self.names = names
         for source in sources {
             switch source {
             case .system:
@@ -33,7 +38,14 @@ package final class TrustRoots: @unchecked Sendable {
         }
     }
 
-    deinit { X509_STORE_free(store) }
+    deinit {
+        X509_STORE_free(store)
+        pinfold_sk_X509_NAME_free(names)
+    }
+
+    /// A copy of the subjects of the anchors that come from files; nil only if the library is out
+    /// of memory.
+    func subjects() -> OpaquePointer? { SSL_dup_CA_list(names) }
 
     /// Where the system's anchors are, the file and then the folder: the environment variable that
     /// names it, and the path without that.
@@ -67,6 +79,9 @@ package final class TrustRoots: @unchecked Sendable {
             guard X509_STORE_add_cert(store, certificate.pointer) == 1 else {
                 throw .library(ErrorQueue.drain())
             }
+            guard let name = X509_NAME_dup(X509_get_subject_name(certificate.pointer)),
+                pinfold_sk_X509_NAME_push(names, name) > 0
+            else { throw .library(ErrorQueue.drain()) }
         }
     }
 }

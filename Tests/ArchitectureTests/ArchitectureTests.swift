@@ -22,7 +22,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Locking", ["CLinux"]),
     ("Threads", ["CLinux"]),
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
-    ("TLS", ["COpenSSL", "Notation", "Addressing", "Pinning", "Locking"]),
+    ("TLS", ["COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking"]),
     (
         "CertificateAuthority",
         [

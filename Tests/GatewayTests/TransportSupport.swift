@@ -106,7 +106,7 @@ final class FarEnd {
             switch transport.handshake() {
             case .complete: isOpen = true
             case .failed: end = .failed
-            case .wantRead, .wantWrite, .turnIsOver: break
+            case .wantRead, .wantWrite, .turnIsOver, .wantIdentity: break
             }
             guard isOpen else { return }
         }

@@ -83,7 +83,8 @@ extension TLSError {
         case .notTLS: .tls(.notTLS)
         case .truncated: .tls(.truncated)
         case .transport: .tls(.transportError)
-        case .protocolViolation: .tls(.protocolViolation)
+        // The last two are of a server's connections only: no exchange with a server ends so.
+        case .protocolViolation, .identityRefused, .clientCertificate: .tls(.protocolViolation)
         case .tooManyMessages: .tls(.tooManyMessages)
         case .unauthenticated: .tls(.unauthenticated)
         case .resources: .tls(.resources)

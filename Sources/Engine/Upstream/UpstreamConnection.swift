@@ -105,7 +105,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     func continueHandshake() {
         guard let tls = transport.tls as? TLSClientConnection else { return }
         switch tls.handshake() {
-        case .wantRead, .wantWrite: return
+        case .wantRead, .wantWrite, .wantIdentity: return
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
             environment.loop.setDeadline(self, after: nil)

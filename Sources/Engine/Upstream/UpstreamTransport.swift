@@ -17,6 +17,8 @@ extension UpstreamTLSVersion {
     /// As the access log has it.
     init(_ version: TLSVersion?) {
         switch version {
+        case .tls10: self = .tls10
+        case .tls11: self = .tls11
         case .tls12: self = .tls12
         case .tls13: self = .tls13
         case nil: self = .none

@@ -11,7 +11,7 @@ extension ClientConnection {
             state = .head
             worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
             return true
-        case .wantRead, .wantWrite: return false
+        case .wantRead, .wantWrite, .wantIdentity: return false
         case .turnIsOver:
             budget.exhaust()
             return true

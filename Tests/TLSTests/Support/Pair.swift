@@ -83,7 +83,7 @@ extension TLSHandshakeResult {
     var isEnd: Bool {
         switch self {
         case .complete, .failed: true
-        case .wantRead, .wantWrite, .turnIsOver: false
+        case .wantRead, .wantWrite, .turnIsOver, .wantIdentity: false
         }
     }
 }

@@ -60,6 +60,7 @@ final class TestClient {
             case .wantRead: guard waitUntil(POLLIN) else { return .resources("time-out") }
             case .wantWrite: guard waitUntil(POLLOUT) else { return .resources("time-out") }
             case .turnIsOver: continue
+            case .wantIdentity: return .resources("a client's connection has no identity source")
             case .failed(let error): return error
             }
         }

@@ -1,0 +1,40 @@
+import COpenSSL
+
+/// The versions that can be required, the oldest first.
+///
+/// What comes before 1.2 is for clients that know nothing newer; servers are never spoken to so.
+package enum TLSVersion: UInt8, Hashable, Sendable, CaseIterable {
+    case tls10
+    case tls11
+    case tls12
+    case tls13
+
+    /// As configurations write it.
+    package var text: String {
+        switch self {
+        case .tls10: "1.0"
+        case .tls11: "1.1"
+        case .tls12: "1.2"
+        case .tls13: "1.3"
+        }
+    }
+
+    /// Whether the library speaks it only at its lowest security level, for its signatures are
+    /// made of MD5 and SHA-1.
+    var isObsolete: Bool { self < .tls12 }
+
+    var number: Int32 {
+        switch self {
+        case .tls10: TLS1_VERSION
+        case .tls11: TLS1_1_VERSION
+        case .tls12: TLS1_2_VERSION
+        case .tls13: TLS1_3_VERSION
+        }
+    }
+}
+
+extension TLSVersion: Comparable {
+    package static func < (one: TLSVersion, other: TLSVersion) -> Bool {
+        one.rawValue < other.rawValue
+    }
+}

@@ -87,7 +87,7 @@ let package = Package(
             name: "ConfigurationFile",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks",
-                "Configuration", .product(name: "Yams", package: "Yams"),
+                "CertificateAuthority", "Configuration", .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(
             name: "Engine",
@@ -173,7 +173,11 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "ConfigurationFileTests",
-            dependencies: ["ConfigurationFile", "Configuration", "Addressing", "Pinning"],
+            dependencies: [
+                "ConfigurationFile", "Configuration", "CertificateAuthority", "Addressing",
+                "Pinning",
+                "Clocks",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "EngineTests",

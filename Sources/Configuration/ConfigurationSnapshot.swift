@@ -17,6 +17,8 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     package var hosts: HostTable
     /// The named pinsets, in the order written. ``HostEntry/pinsets`` holds indexes into it.
     package var pinsets: [PinsetEntry]
+    /// Which tunnels are intercepted, and by whose authority.
+    package var interception: InterceptionConfiguration
     /// How upstream servers are verified where a host entry does not say otherwise.
     package var tls: UpstreamTLS
     /// The two tiers of the response cache.
@@ -38,6 +40,7 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
         admin: AdminConfiguration = AdminConfiguration(),
         access: AccessConfiguration = AccessConfiguration(),
         hosts: HostTable = HostTable(entries: []), pinsets: [PinsetEntry] = [],
+        interception: InterceptionConfiguration = InterceptionConfiguration(),
         tls: UpstreamTLS = UpstreamTLS(), cache: CacheConfiguration = CacheConfiguration(),
         resolver: ResolverConfiguration = ResolverConfiguration(),
         activity: ActivityConfiguration = ActivityConfiguration(),
@@ -51,6 +54,7 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
         self.access = access
         self.hosts = hosts
         self.pinsets = pinsets
+        self.interception = interception
         self.tls = tls
         self.cache = cache
         self.resolver = resolver

@@ -11,6 +11,8 @@ package struct HostEntry: Sendable, Equatable {
     package var upgradesToHTTPS = false
     /// What is done with CONNECT to these hosts.
     package var tunnel = TunnelMode.auto
+    /// Whether CONNECT to these hosts is intercepted, before `tunnel` is looked at.
+    package var intercept = InterceptMode.auto
     /// What is done with requests that would go out in clear text.
     package var clearText = ClearTextMode.auto
     /// Indexes into ``ConfigurationSnapshot/pinsets``: all of them must pass.

@@ -42,8 +42,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "ConfigurationFile",
         [
-            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Configuration",
-            "Yams",
+            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks",
+            "CertificateAuthority", "Configuration", "Yams",
         ]
     ),
     (

@@ -189,7 +189,6 @@ struct KeyErrorTests {
             "listeners:\n  - address: 127.0.0.1:1\n    proxyProtocol: false",
             "3: listeners[0].proxyProtocol"
         ),
-        ("hosts:\n  - match: [a]\n    intercept: false", "3: hosts[0].intercept"),
         ("hosts:\n  - match: [a]\n    tls13Tunnel: refuse", "3: hosts[0].tls13Tunnel"),
         ("hosts:\n  - match: [a]\n    response: {}", "3: hosts[0].response"),
         ("hosts:\n  - match: [a]\n    tls:\n      clientKey: k", "4: hosts[0].tls.clientKey"),
@@ -205,8 +204,6 @@ struct KeyErrorTests {
         ("pinsets:\n  a:\n    mode: none\n    enforce: true", "4: pinsets.a.enforce"),
         ("pinsets:\n  a:\n    mode: none\n    expires: 2027-06-01", "4: pinsets.a.expires"),
         ("pinsets:\n  a:\n    mode: none\n    reportTo: https://a", "4: pinsets.a.reportTo"),
-        ("workers: 1\ninterception: {}", "2: interception"),
-        ("workers: 1\ninterception:", "2: interception"),
     ])
     func `keys of later capabilities are rejected even with harmless values`(
         text: String, place: String

@@ -364,7 +364,7 @@ LATER = [
     "pinsets:\n  p: { mode: none, enforce: false }\n",
     "pinsets:\n  p: { mode: none, expires: 2027-06-01 }\n",
     "pinsets:\n  p: { mode: none, reportTo: 'https://a.test/' }\n",
-    "interception: { default: false }\n",
+    "interception: { default: true }\n",
 ]
 
 

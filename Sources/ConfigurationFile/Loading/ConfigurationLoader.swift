@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 
 /// Reads, checks and completes configurations.
 package struct ConfigurationLoader: Sendable {
@@ -90,6 +91,8 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     package var onlineCores: Int
     /// Whether it is looked at whether the paths that will be written can be.
     package var looksAtPaths = false
+    /// The time at which certificates must be valid, in seconds since 1970.
+    package var now = Clock.coarseWallSeconds()
 
     /// The given surroundings.
     package init(

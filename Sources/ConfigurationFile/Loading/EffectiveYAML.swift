@@ -3,8 +3,8 @@ import Pinning
 
 extension ConfigurationSnapshot {
     /// The whole configuration as YAML, with every default filled in and every path absolute: a
-    /// valid configuration that loads to an equal snapshot. Secrets (the administrative token) are
-    /// named by their file, never shown.
+    /// valid configuration that loads to an equal snapshot. Secrets (the administrative token,
+    /// the interception authority's key) are named by their file, never shown.
     package func effectiveYAML() -> String {
         var yaml = YAMLText()
         for section in SectionName.allCases { write(section, to: &yaml) }
@@ -35,6 +35,8 @@ extension ConfigurationSnapshot {
                 yaml.line(1, "\(YAMLText.quoted(entry.pinset.name)):")
                 yaml.lines(2, PinsetEntry.table, entry)
             }
+        case .interception:
+            yaml.section(section, InterceptionConfiguration.table, interception)
         case .tls: yaml.line(0, "\(key): \(UpstreamTLS.table.flow(tls) ?? "{}")")
         case .cache: yaml.section(section, CacheConfiguration.table, cache)
         case .resolver: yaml.section(section, ResolverConfiguration.table, resolver)
@@ -60,6 +62,7 @@ extension SectionName {
         case .access: AccessConfiguration.table.described(AccessConfiguration())
         case .hosts: HostEntry.table(pinsets: []).described(HostEntry())
         case .pinsets: PinsetEntry.table.described(PinsetEntry(pinset: Pinset(name: "")))
+        case .interception: InterceptionConfiguration.table.described(InterceptionConfiguration())
         case .tls: UpstreamTLS.table.described(UpstreamTLS())
         case .cache: CacheConfiguration.table.described(CacheConfiguration())
         case .resolver: ResolverConfiguration.table.described(ResolverConfiguration())

@@ -128,6 +128,14 @@ struct Field {
         }
     }
 
+    /// The elements of a list that has been checked; nil when it is none.
+    var elements: [Field]? {
+        guard case .sequence(let nodes) = node.content else { return nil }
+        return nodes.enumerated().map { index, node in
+            Field(node: node, path: "\(path)[\(index)]", validation: validation)
+        }
+    }
+
     /// The path of a file or folder, made absolute.
     func filePath() -> String? {
         parsed(expected: "a path; `~` needs HOME to be set") { text in

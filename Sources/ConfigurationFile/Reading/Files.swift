@@ -20,6 +20,18 @@ enum Files {
         try readOnce(path, limit: limit).content
     }
 
+    /// As `read`, of a file that nobody but its owner may read or write.
+    static func readSecret(_ path: String) throws(Problem) -> [UInt8] {
+        let (content, version) = try readOnce(path, limit: maximumBytes)
+        guard version.permissions & 0o077 == 0 else {
+            let mode = String(version.permissions, radix: 8)
+            throw Problem(
+                text: "may be read or written by others than its owner (mode 0\(mode)); "
+                    + "chmod 600 makes it a secret")
+        }
+        return content
+    }
+
     /// How long a file must not have changed for its content to count as complete: editors empty a
     /// file and then write it.
     static let quietMilliseconds: Int64 = 150
@@ -49,12 +61,15 @@ enum Files {
         /// The time of the last change, to the nanosecond; a file may claim any.
         var seconds: Int
         var nanoseconds: Int
+        /// Who may read and write it.
+        var permissions: mode_t
 
         init(_ status: stat) {
             inode = UInt(status.st_ino)
             size = Int(status.st_size)
             seconds = status.st_mtim.tv_sec
             nanoseconds = status.st_mtim.tv_nsec
+            permissions = status.st_mode & 0o7777
         }
 
         /// Whether the last change lies back long enough.

@@ -34,6 +34,8 @@ extension HostEntry {
                     },
                     text: { $0.tunnel.rawValue + ($0.tunnel == .auto ? $0.noteOfAuto : "") }),
                 ConfigurationKey(
+                    "intercept", \.intercept, reading: { $1.choice() }, text: { $0.rawValue }),
+                ConfigurationKey(
                     "clearText",
                     read: { _, field, entry in
                         entry.clearText = field?.choice() ?? entry.clearText
@@ -47,7 +49,7 @@ extension HostEntry {
                 ConfigurationKey("timeouts", \.timeouts, table: HostTimeouts.table),
                 ConfigurationKey("cache", \.self, table: cache),
                 probeKey,
-            ], later: ["intercept", "tls13Tunnel", "response"])
+            ], later: ["tls13Tunnel", "response"])
     }
 
     /// `tls` of an entry, where `tls` says what it does not.

@@ -7,6 +7,7 @@ enum SectionName: String, CaseIterable {
     case access
     case hosts
     case pinsets
+    case interception
     case tls
     case cache
     case resolver
@@ -16,7 +17,7 @@ enum SectionName: String, CaseIterable {
     case log
 
     /// Keys that are known but do not work yet.
-    static let later = ["interception"]
+    static let later: [String] = []
 }
 
 extension Section {

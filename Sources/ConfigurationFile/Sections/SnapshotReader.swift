@@ -23,6 +23,7 @@ struct SnapshotReader {
             top?[.listeners], hasExplicitClients: hasClients, admin: admin.address,
             adminField: top?[.admin])
         let hosts = hosts(top?[.hosts], pinsets: pinsets, over: defaultTLS)
+        let interception = interception(top?[.interception], hosts, in: top?[.hosts])
         warnOfUnusedPinsets(top?[.pinsets], pinsets, hosts)
         warnOfShadowedPatterns(top?[.hosts], hosts)
         let snapshot = ConfigurationSnapshot(
@@ -32,6 +33,7 @@ struct SnapshotReader {
             access: access,
             hosts: HostTable(entries: hosts),
             pinsets: pinsets,
+            interception: interception,
             tls: defaultTLS,
             cache: cache(top?[.cache]),
             resolver: resolver(top?[.resolver]),

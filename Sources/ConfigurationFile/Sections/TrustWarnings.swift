@@ -142,13 +142,3 @@ extension ConfigurationSnapshot {
         }
     }
 }
-
-extension Field {
-    /// The elements of a list that has been checked; nil when it is none.
-    fileprivate var elements: [Field]? {
-        guard case .sequence(let nodes) = node.content else { return nil }
-        return nodes.enumerated().map { index, node in
-            Field(node: node, path: "\(path)[\(index)]", validation: validation)
-        }
-    }
-}

@@ -1,0 +1,50 @@
+import CLinux
+import CertificateAuthority
+
+/// Why the files of an authority cannot be used; the text is for people.
+package enum AuthorityFileError: Error, Hashable, CustomStringConvertible {
+    case certificate(String)
+    case key(String)
+
+    package var description: String {
+        switch self {
+        case .certificate(let text), .key(let text): text
+        }
+    }
+}
+
+extension CertificateAuthority {
+    /// Reads an authority from its files.
+    ///
+    /// - Parameters:
+    ///   - certificatePath: absolute, or relative to the working folder; the key's likewise.
+    ///   - now: seconds since 1970, at which it must be valid; nil: whatever the time.
+    package static func read(
+        certificatePath: String, keyPath: String, now: Int64?
+    ) throws(AuthorityFileError) -> (
+        authority: CertificateAuthority, certificatePEM: [UInt8], keyPEM: [UInt8]
+    ) {
+        let certificate: [UInt8]
+        let key: [UInt8]
+        do {
+            certificate = try Files.read(certificatePath)
+        } catch {
+            throw .certificate("\(quoted(certificatePath)) \(error.text)")
+        }
+        do {
+            key = try Files.readSecret(keyPath)
+        } catch {
+            throw .key("\(quoted(keyPath)) \(error.text)")
+        }
+        do {
+            let authority = try CertificateAuthority(certificatePEM: certificate, keyPEM: key)
+            if let now { try authority.requireValid(at: now) }
+            return (authority, certificate, key)
+        } catch {
+            guard error.concernsKey else {
+                throw .certificate("\(quoted(certificatePath)): \(error)")
+            }
+            throw .key("\(quoted(keyPath)): \(error)")
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import CertificateAuthority
+import Configuration
+
+/// `interception`.
+extension InterceptionConfiguration {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            ConfigurationKey(
+                "certificate", byDefault: "none",
+                readSection: { reader, section, interception in
+                    interception.authority = section.flatMap { reader.authority($0) }
+                },
+                text: { $0.authority.map { YAMLText.quoted($0.certificatePath) } }),
+            // Read together with its certificate.
+            ConfigurationKey(
+                "key", byDefault: "none", readSection: { _, _, _ in },
+                text: { $0.authority.map { YAMLText.quoted($0.keyPath) } }),
+            .choice("default", \.byDefault),
+            .integer("maximumCertificates", \.maximumCertificates, in: 1...1_000_000),
+        ])
+    }
+}
+
+extension SnapshotReader {
+    /// How long before its end it is warned of an authority's.
+    private static let warningDays: Int64 = 30
+
+    /// `interception`, and whether the hosts that want it can have it.
+    func interception(
+        _ field: Field?, _ hosts: [HostEntry], in hostsField: Field?
+    ) -> InterceptionConfiguration {
+        let errorsBefore = validation.errors.count
+        let (interception, section) = read(
+            field, by: InterceptionConfiguration.table, over: InterceptionConfiguration())
+        // With errors in the lists, entries and fields do not correspond.
+        let elements = hostsField?.elements ?? []
+        var wanting =
+            elements.count == hosts.count
+            ? zip(elements, hosts).filter { $1.intercept == .always }
+                .compactMap { $0.0.key("intercept") } : []
+        if interception.byDefault == .always, let byDefault = section?["default"] {
+            wanting.append(byDefault)
+        }
+        for field in wanting {
+            if interception.authority == nil, validation.errors.count == errorsBefore {
+                field.fail(
+                    "there is no authority to intercept with",
+                    expected: "interception.certificate and interception.key; `pinfold ca init` "
+                        + "makes them")
+            }
+            field.fail("interception is not yet supported", expected: "false")
+        }
+        return interception
+    }
+
+    /// The authority of a section that names its files; what is wrong with them is reported.
+    fileprivate func authority(_ section: Section) -> InterceptionAuthority? {
+        guard section["certificate"] != nil || section["key"] != nil else { return nil }
+        let certificate = section.required("certificate", expected: "a certificate file")
+        let key = section.required("key", expected: "the certificate's key file")
+        guard let certificatePath = certificate?.filePath(), let keyPath = key?.filePath() else {
+            return nil
+        }
+        do {
+            let read = try CertificateAuthority.read(
+                certificatePath: certificatePath, keyPath: keyPath,
+                now: validation.environment.now)
+            warnOfEnd(read.authority, certificate)
+            return InterceptionAuthority(
+                certificatePath: certificatePath, keyPath: keyPath,
+                certificatePEM: read.certificatePEM, keyPEM: read.keyPEM)
+        } catch {
+            switch error {
+            case .certificate(let text):
+                certificate?.fail(text, expected: "an authority, as `pinfold ca init` makes them")
+            case .key(let text):
+                key?.fail(text, expected: "the key of the authority, for its owner only")
+            }
+            return nil
+        }
+    }
+
+    private func warnOfEnd(_ authority: CertificateAuthority, _ field: Field?) {
+        let left = authority.inspection.notAfter - validation.environment.now
+        guard left < Self.warningDays * 86_400 else { return }
+        field?.warn(
+            "the authority expires in \(left / 86_400) days; `pinfold ca rotate` makes the next "
+                + "one, which clients of this one accept")
+    }
+}

@@ -1,0 +1,152 @@
+import CertificateAuthority
+import Clocks
+import Configuration
+import Foundation
+import Testing
+
+@testable import ConfigurationFile
+
+@Suite("Interception")
+struct InterceptionTests {
+    private static let day: Int64 = 86_400
+
+    /// A folder with an authority in `ca.pem` and `ca.key`.
+    private func withAuthority<Result>(
+        days: Int64 = 365, _ body: (String) throws -> Result
+    ) throws -> Result {
+        let now = Clock.coarseWallSeconds()
+        let files = try CertificateAuthority.make(
+            AuthorityProfile(
+                key: .ecdsaP256, commonName: "Test CA",
+                validity: now - 40 * Self.day...now + days * Self.day))
+        return try withTemporaryFolder { folder in
+            try write(files.certificatePEM, to: folder + "/ca.pem", mode: 0o644)
+            try write(files.keyPEM, to: folder + "/ca.key", mode: 0o600)
+            return try body(folder)
+        }
+    }
+
+    private func write(_ bytes: [UInt8], to path: String, mode: Int) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+
+    private let both = "interception: { certificate: ca.pem, key: ca.key }"
+
+    @Test func `the authority's files are read with the configuration`() throws {
+        try withAuthority { folder in
+            let text = """
+                interception:
+                  certificate: ca.pem
+                  key: ca.key
+                  default: auto
+                  maximumCertificates: 5
+                hosts:
+                  - { match: [a.test], intercept: false }
+                  - { match: [b.test], intercept: auto }
+                  - { match: [c.test] }
+                """
+            let snapshot = try load(text, folder: folder)
+            let interception = snapshot.interception
+            let authority = try #require(interception.authority)
+            #expect(authority.certificatePath == folder + "/ca.pem")
+            #expect(authority.keyPath == folder + "/ca.key")
+            let pem = try Data(contentsOf: URL(fileURLWithPath: folder + "/ca.pem"))
+            #expect(authority.certificatePEM == Array(pem))
+            #expect(interception.byDefault == .auto)
+            #expect(interception.maximumCertificates == 5)
+            #expect(snapshot.hosts.entries.map(\.intercept) == [.never, .auto, .auto])
+            let printed = snapshot.effectiveYAML()
+            #expect(try load(printed, folder: "/elsewhere") == snapshot)
+            #expect(!printed.contains("PRIVATE"))
+            #expect(try warnings(of: printed).isEmpty)
+        }
+    }
+
+    @Test func `without an authority nothing is intercepted`() throws {
+        for text in [
+            "workers: 1", "interception: {}", "interception:", "interception: { default: auto }",
+        ] {
+            #expect(try load(text).interception.authority == nil)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("interception: { certificate: ca.pem }", "key", "is missing"),
+            ("interception: { key: ca.key }", "certificate", "is missing"),
+            ("interception: { certificate: none.pem, key: ca.key }", "certificate", "No such file"),
+            ("interception: { certificate: ca.pem, key: none.key }", "key", "No such file"),
+            ("interception: { certificate: ca.key, key: ca.key }", "certificate", "no certificate"),
+            ("interception: { certificate: ca.pem, key: text }", "key", "no private key"),
+            (
+                "interception: { certificate: ca.pem, key: other.key }", "key",
+                "not the certificate's"
+            ),
+            (
+                "interception: { certificate: ca.pem, key: open.key }", "key",
+                "may be read or written by others than its owner (mode 0640); chmod 600"
+            ),
+            ("interception: { certificate: ca.pem, key: . }", "key", "is a folder"),
+        ])
+    func `files that make no authority are told by their key`(
+        text: String, key: String, problem: String
+    ) throws {
+        try withAuthority { folder in
+            let other = try withAuthority {
+                try Data(contentsOf: URL(fileURLWithPath: $0 + "/ca.key"))
+            }
+            try write(Array(other), to: folder + "/other.key", mode: 0o600)
+            try write(Array("text".utf8), to: folder + "/text", mode: 0o600)
+            let own = try Data(contentsOf: URL(fileURLWithPath: folder + "/ca.key"))
+            try write(Array(own), to: folder + "/open.key", mode: 0o640)
+            let found = errors(of: text, folder: folder)
+            #expect(found.count == 1)
+            #expect(
+                found.first?.hasPrefix("gateway.yaml:1: interception.\(key): ") == true, "\(found)")
+            #expect(found.first?.contains(problem) == true, "\(found)")
+        }
+    }
+
+    @Test func `an authority is refused when its time is over, and warned of before`() throws {
+        try withAuthority(days: 100) { folder in
+            var environment = testEnvironment
+            func load(inDays days: Int64) throws -> LoadedConfiguration {
+                environment.now = Clock.coarseWallSeconds() + days * Self.day
+                return try ConfigurationLoader(environment: environment)
+                    .load(text: Array(both.utf8), name: folder + "/gateway.yaml")
+            }
+            #expect(try load(inDays: 69).warnings.isEmpty)
+            let warned = try load(inDays: 90).warnings
+            #expect(warned.map(\.key) == ["interception.certificate"])
+            #expect(warned.first?.text.contains("expires in") == true)
+            for days: Int64 in [101, -41] {
+                #expect(throws: ConfigurationErrors.self) { try load(inDays: days) }
+            }
+        }
+    }
+
+    @Test func `a host that wants interception needs an authority`() throws {
+        for (text, key) in [
+            ("hosts: [{ match: [a.test], intercept: true }]", "hosts[0].intercept"),
+            ("interception: { default: true }", "interception.default"),
+        ] {
+            #expect(
+                errors(of: text).first
+                    == "gateway.yaml:1: \(key): there is no authority to intercept with; expected "
+                    + "interception.certificate and interception.key; `pinfold ca init` makes them")
+        }
+        #expect(errors(of: "hosts: [{ match: [a.test], intercept: yes }]").count == 1)
+    }
+
+    @Test func `interception is not yet supported`() throws {
+        try withAuthority { folder in
+            #expect(
+                errors(of: both + "\nhosts: [{ match: [a.test], intercept: true }]", folder: folder)
+                    == [
+                        "gateway.yaml:2: hosts[0].intercept: interception is not yet supported; "
+                            + "expected false"
+                    ])
+        }
+    }
+}

@@ -116,7 +116,9 @@ let package = Package(
         .executableTarget(
             name: "pinfold",
             dependencies: [
-                "CLinux", "ConfigurationFile", "Engine", "Gateway", "Admin",
+                "CLinux", "Notation", "Clocks", "CertificateAuthority", "ConfigurationFile",
+                "Engine",
+                "Gateway", "Admin",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

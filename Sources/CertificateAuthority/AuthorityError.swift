@@ -18,6 +18,8 @@ package enum AuthorityError: Error, Hashable, Sendable, CustomStringConvertible 
     case notYetValid(notBefore: Int64)
     /// It may not vouch for a successor: its path length is limited to 0.
     case noSuccessor
+    /// A successor has its name: clients could not tell the two apart.
+    case sameName
     /// The library failed, in its words.
     case library(String)
 
@@ -25,7 +27,9 @@ package enum AuthorityError: Error, Hashable, Sendable, CustomStringConvertible 
     package var concernsKey: Bool {
         switch self {
         case .noKey, .keyMismatch, .weakKey: true
-        case .noCertificate, .notAnAuthority, .expired, .notYetValid, .noSuccessor, .library: false
+        case .noCertificate, .notAnAuthority, .expired, .notYetValid, .noSuccessor, .sameName,
+            .library:
+            false
         }
     }
 
@@ -42,6 +46,7 @@ package enum AuthorityError: Error, Hashable, Sendable, CustomStringConvertible 
         case .noSuccessor:
             "its path length is limited to 0: it cannot vouch for a successor; make one with "
                 + "`pinfold ca init` and install it everywhere"
+        case .sameName: "the successor has the same name; give it another"
         case .library(let reason): "the TLS library failed: \(reason)"
         }
     }

@@ -29,29 +29,38 @@ extension CertificateAuthority {
 
     /// Makes an authority with a new key that vouches for itself, and for which this one vouches
     /// too: behind its own certificate stands one for the same key that this one signed. Clients
-    /// that trust either authority accept what the new one issues.
+    /// that trust either authority accept what the new one issues. It has this one's name
+    /// constraints; those of the profile do not count.
     ///
-    /// - Throws: also if this one is limited to vouch for no authority.
+    /// - Throws: also if this one is limited to vouch for no authority, or has the same name.
     package func makeSuccessor(
         _ profile: AuthorityProfile
     ) throws(AuthorityError) -> AuthorityFiles {
         guard X509_get_pathlen(certificate.pointer) != 0 else { throw .noSuccessor }
-        do throws(LibraryError) {
+        do {
             let key = try PrivateKey(profile.key)
-            let own = try Self.certificate(profile, key: key, issuer: nil)
-            let crossed = try Self.certificate(profile, key: key, issuer: self)
+            let own = try Self.certificate(profile, key: key, issuer: nil, within: certificate)
+            guard !hasSameSubject(as: own) else { throw AuthorityError.sameName }
+            let crossed = try Self.certificate(profile, key: key, issuer: self, within: certificate)
             guard let first = own.pem, let second = crossed.pem, let pem = key.pem else {
                 throw LibraryError()
             }
             return AuthorityFiles(certificatePEM: first + second, keyPEM: pem)
-        } catch {
+        } catch let error as AuthorityError {
+            throw error
+        } catch let error as LibraryError {
             throw .library(error.text)
+        } catch {
+            throw .library("\(error)")
         }
     }
 
-    /// - Parameter issuer: who signs; nil: the key itself.
+    /// - Parameters:
+    ///   - issuer: who signs; nil: the key itself.
+    ///   - former: the authority whose name constraints it takes over, in place of the profile's.
     private static func certificate(
-        _ profile: AuthorityProfile, key: PrivateKey, issuer: CertificateAuthority?
+        _ profile: AuthorityProfile, key: PrivateKey, issuer: CertificateAuthority?,
+        within former: Certificate? = nil
     ) throws(LibraryError) -> Certificate {
         let draft = try CertificateDraft(key: key)
         var validity = profile.validity
@@ -68,11 +77,18 @@ extension CertificateAuthority {
         try draft.add(NID_key_usage, "critical,keyCertSign,cRLSign", issuer: signer)
         try draft.add(NID_subject_key_identifier, "hash", issuer: signer)
         if issuer != nil { try draft.add(NID_authority_key_identifier, "keyid", issuer: signer) }
-        if !profile.constraints.isEmpty {
+        if let former {
+            try draft.copy(NID_name_constraints, from: former)
+        } else if !profile.constraints.isEmpty {
             try draft.add(NID_name_constraints, profile.constraints.notation, issuer: signer)
         }
         try draft.sign(with: issuer?.key ?? key)
         return draft.finish()
+    }
+
+    private func hasSameSubject(as other: Certificate) -> Bool {
+        X509_NAME_cmp(
+            X509_get_subject_name(certificate.pointer), X509_get_subject_name(other.pointer)) == 0
     }
 
     /// Seconds since 1970.

@@ -1,4 +1,5 @@
 import COpenSSL
+import Notation
 import Pinning
 import TLS
 
@@ -65,6 +66,31 @@ package final class CertificateAuthority: @unchecked Sendable {
 
     /// The kind of its key, such as `ECDSA P-256`.
     package var keyText: String { key.text }
+
+    /// When its certificate ends, as people read it.
+    package var endText: String { CivilDate.text(secondsSince1970: inspection.notAfter) }
+
+    /// What its certificates are limited to, as people read it; nil: nothing.
+    package var constraintsText: String? {
+        let pointer = certificate.pointer
+        let index = X509_get_ext_by_NID(pointer, NID_name_constraints, -1)
+        guard let entry = X509_get_ext(pointer, index) else { return nil }
+        let text = withMemoryBIO { X509V3_EXT_print($0, entry, 0, 0) == 1 }
+        return text.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Whether an authority before it still vouches for it at `now` (seconds since 1970).
+    package func isVouchedFor(at now: Int64) -> Bool {
+        intermediates.contains { $0.pointer != certificate.pointer && $0.isUnexpired(at: now) }
+    }
+
+    /// The first certificate of a PEM file, which is what clients are to trust; nil: there is none.
+    package static func anchor(inPEM file: [UInt8]) -> (pem: [UInt8], der: [UInt8])? {
+        guard let first = Certificate.all(inPEM: file).first, let pem = first.pem,
+            let der = first.der
+        else { return nil }
+        return (pem, der)
+    }
 
     /// Fails outside of the certificate's validity.
     /// - Parameter now: seconds since 1970.

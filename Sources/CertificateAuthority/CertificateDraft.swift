@@ -82,6 +82,15 @@ final class CertificateDraft {
         guard X509_add_ext(pointer, made, -1) == 1 else { throw LibraryError() }
     }
 
+    /// Adds another certificate's extension, if it has it.
+    func copy(_ identifier: Int32, from other: Certificate) throws(LibraryError) {
+        let index = X509_get_ext_by_NID(other.pointer, identifier, -1)
+        guard index >= 0 else { return }
+        guard X509_add_ext(pointer, X509_get_ext(other.pointer, index), -1) == 1 else {
+            throw LibraryError()
+        }
+    }
+
     /// Adds the one subject alternative name. Critical if the subject is empty (RFC 5280
     /// §4.2.1.6).
     func setAlternativeName(_ name: ReferenceIdentifier) throws(LibraryError) {

@@ -92,20 +92,27 @@ struct ConfigurationSource: Sendable {
 /// Writes a text to standard error, all of it if somebody reads it: with a pipe that nobody reads
 /// the program must still come to its end.
 func writeToStandardError(_ text: String) {
-    write(text, to: STDERR_FILENO, patienceMilliseconds: 1000)
+    write(Array(text.utf8)[...], to: STDERR_FILENO, patienceMilliseconds: 1000)
 }
 
 /// Writes a text to standard output, all of it.
 func writeToStandardOutput(_ text: String) {
-    write(text, to: STDOUT_FILENO)
+    write(Array(text.utf8)[...], to: STDOUT_FILENO)
+}
+
+/// Writes bytes to standard output, all of them.
+func writeToStandardOutput(_ bytes: [UInt8]) {
+    write(bytes[...], to: STDOUT_FILENO)
 }
 
 /// What a pipe that is writable takes without blocking (pipe(7), PIPE_BUF).
 private let pipeBytes = 4096
 
-/// - Parameter patienceMilliseconds: how long the text may wait for its reader; nil: for ever.
-private func write(_ text: String, to descriptor: Int32, patienceMilliseconds: Int32? = nil) {
-    var rest = Array(text.utf8)[...]
+/// - Parameter patienceMilliseconds: how long the bytes may wait for its reader; nil: for ever.
+private func write(
+    _ bytes: ArraySlice<UInt8>, to descriptor: Int32, patienceMilliseconds: Int32? = nil
+) {
+    var rest = bytes
     while !rest.isEmpty {
         if let patienceMilliseconds {
             var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)

@@ -65,7 +65,10 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ),
     (
         "pinfold",
-        ["CLinux", "ConfigurationFile", "Engine", "Gateway", "Admin", "ArgumentParser", "Logging"]
+        [
+            "CLinux", "Notation", "Clocks", "CertificateAuthority", "ConfigurationFile", "Engine",
+            "Gateway", "Admin", "ArgumentParser", "Logging",
+        ]
     ),
 ]
 

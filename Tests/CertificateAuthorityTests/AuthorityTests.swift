@@ -124,7 +124,8 @@ import Testing
     @Test func `errors say what is wrong`() {
         let errors: [AuthorityError] = [
             .noCertificate, .noKey, .keyMismatch, .notAnAuthority("why"), .weakKey("why"),
-            .expired(notAfter: 0), .notYetValid(notBefore: 0), .noSuccessor, .library("why"),
+            .expired(notAfter: 0), .notYetValid(notBefore: 0), .noSuccessor, .sameName,
+            .library("why"),
         ]
         #expect(Set(errors.map(\.description)).count == errors.count)
         #expect(

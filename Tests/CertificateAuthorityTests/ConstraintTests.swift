@@ -96,14 +96,26 @@ import Testing
             try verify(issued.certificate, for: "a.test", trusted: [first.certificate]) != 0)
     }
 
-    @Test func `stays within the names of the one before`() throws {
+    @Test func `has the limits of the one before`() throws {
         let first = try Fixture.authority(limits: ["a.test"])
-        let second = try Fixture.authority(first.makeSuccessor(Self.profile))
-        let issued = try Fixture.issue(Fixture.request(second, "b.test"))
+        var profile = Self.profile
+        profile.constraints = try NameLimits(["b.test"])
+        let second = try Fixture.authority(first.makeSuccessor(profile))
+        #expect(first.constraintsText != nil)
+        #expect(second.constraintsText == first.constraintsText)
+        #expect(throws: IssuanceFailure.outsideConstraints) {
+            try Fixture.issue(Fixture.request(second, "b.test"))
+        }
+        let issued = try Fixture.issue(Fixture.request(second, "www.a.test"))
         #expect(
             try verify(
-                issued.certificate, for: "b.test", trusted: [first.certificate],
-                others: second.intermediates) == X509_V_ERR_PERMITTED_VIOLATION)
+                issued.certificate, for: "www.a.test", trusted: [first.certificate],
+                others: second.intermediates) == 0)
+    }
+
+    @Test func `has another name than the one before`() throws {
+        let first = try Fixture.authority(Fixture.files(name: Self.profile.commonName))
+        #expect(throws: AuthorityError.sameName) { try first.makeSuccessor(Self.profile) }
     }
 
     @Test func `ends its link with the one before`() throws {

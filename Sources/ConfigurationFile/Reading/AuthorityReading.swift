@@ -47,4 +47,20 @@ extension CertificateAuthority {
             throw .key("\(quoted(keyPath)): \(error)")
         }
     }
+
+    /// Reads what clients are to trust: the first certificate of an authority's file.
+    package static func readAnchor(
+        certificatePath path: String
+    ) throws(AuthorityFileError) -> (pem: [UInt8], der: [UInt8]) {
+        let content: [UInt8]
+        do {
+            content = try Files.read(path)
+        } catch {
+            throw .certificate("\(quoted(path)) \(error.text)")
+        }
+        guard let anchor = anchor(inPEM: content) else {
+            throw .certificate("\(quoted(path)): \(AuthorityError.noCertificate)")
+        }
+        return anchor
+    }
 }

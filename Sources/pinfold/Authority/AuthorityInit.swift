@@ -1,0 +1,55 @@
+import ArgumentParser
+import CertificateAuthority
+
+/// `pinfold ca init`.
+struct AuthorityInit: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "init",
+        abstract: "Make an authority: a certificate and a key, which are never overwritten.")
+
+    @OptionGroup var paths: AuthorityPaths
+    @OptionGroup var options: AuthorityOptions
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            Limit it to a name and all names under it, or to a network; repeatable. Addresses are \
+            excluded unless a network is named.
+            """, valueName: "name or network"))
+    var permit: [String] = []
+
+    func run() throws {
+        let limits: NameLimits
+        do {
+            limits = try NameLimits(permit)
+        } catch {
+            throw ValidationError(
+                "--permit \(error.text): neither a name, as in example.com, nor a network, as in "
+                    + "10.0.0.0/8")
+        }
+        var files = NewFiles()
+        do {
+            let made = try CertificateAuthority.make(
+                options.profile(byDefault: .ec, limits: limits))
+            try files.write(made.keyPEM, to: paths.key, mode: NewFiles.secret)
+            try files.write(made.certificatePEM, to: paths.certificate, mode: NewFiles.open)
+        } catch {
+            files.remove()
+            throw Failure("\(error)")
+        }
+        let authority = try paths.read()
+        writeToStandardOutput(
+            """
+            \(AuthorityShow.text(authority))
+            Made \(paths.certificate) (for clients to trust) and \(paths.key) (keep it secret).
+
+            In the configuration:
+
+                interception: { certificate: \(paths.certificate), key: \(paths.key) }
+
+            While the gateway runs, its administrative address has the certificate at /ca.pem, and
+            at /setup how each kind of client is told to trust it.
+
+            """)
+    }
+}

@@ -1,0 +1,46 @@
+import ArgumentParser
+import CertificateAuthority
+import Clocks
+import Notation
+
+/// `pinfold ca show`.
+struct AuthorityShow: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Show an authority: its name, key, validity, limits and fingerprint.",
+        discussion: "Exits with 1 if clients would refuse what it issues now.")
+
+    @OptionGroup var paths: AuthorityPaths
+
+    func run() throws {
+        let authority = try paths.read()
+        writeToStandardOutput(Self.text(authority))
+        do {
+            try authority.requireValid(at: Clock.coarseWallSeconds())
+        } catch {
+            throw Failure("\(paths.certificate): \(error)")
+        }
+    }
+
+    /// A line for each thing there is to know.
+    static func text(_ authority: CertificateAuthority) -> String {
+        let now = Clock.coarseWallSeconds()
+        let inspection = authority.inspection
+        let days = (inspection.notAfter - now) / 86_400
+        var lines = [
+            "subject: \(inspection.identity.subject)",
+            "key: \(authority.keyText)",
+            "valid from: \(CivilDate.text(secondsSince1970: inspection.notBefore))",
+            "valid until: \(CivilDate.text(secondsSince1970: inspection.notAfter)) (\(days) days)",
+            "SHA-256 fingerprint: \(authority.fingerprint.fingerprintText)",
+        ]
+        if let constraints = authority.constraintsText {
+            let parts = constraints.split(separator: "\n").map { $0.drop { $0 == " " } }
+            lines.append("limits: \(parts.joined(separator: " "))")
+        }
+        if authority.isVouchedFor(at: now) {
+            lines.append("accepted also by clients of the authority before it")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+}

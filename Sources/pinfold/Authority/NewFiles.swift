@@ -1,0 +1,66 @@
+import CLinux
+
+/// Files that are made whole or not at all, and never in the place of others.
+struct NewFiles {
+    /// Readable by its owner alone.
+    static let secret: mode_t = 0o600
+    /// Readable by everybody, as far as the process's mask lets it be.
+    static let open: mode_t = 0o644
+
+    private var made: [String] = []
+
+    /// Makes a file with this content and stores it durably.
+    ///
+    /// - Throws: for a path at which there is something already.
+    mutating func write(_ bytes: [UInt8], to path: String, mode: mode_t) throws(FileFailure) {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+        let descriptor = open_with_mode(path, flags, mode)
+        guard descriptor >= 0 else { throw FileFailure(path) }
+        made.append(path)
+        defer { close(descriptor) }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { CLinux.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, __errno_location().pointee == EINTR { continue }
+            guard count > 0 else { throw FileFailure(path) }
+            rest = rest.dropFirst(count)
+        }
+        guard fsync(descriptor) == 0 else { throw FileFailure(path) }
+    }
+
+    /// Gives a file another name beside the one that it has.
+    ///
+    /// - Throws: for a name at which there is something already.
+    mutating func link(_ path: String, to other: String) throws(FileFailure) {
+        guard CLinux.link(path, other) == 0 else { throw FileFailure(other) }
+        made.append(other)
+    }
+
+    /// Removes what has been made.
+    func remove() { for path in made { unlink(path) } }
+
+    /// Puts a file in the place of another one, at once.
+    static func replace(_ path: String, with other: String) throws(FileFailure) {
+        guard rename(other, path) == 0 else { throw FileFailure(path) }
+    }
+
+    static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+}
+
+/// A system call on a file failed.
+struct FileFailure: Error, CustomStringConvertible {
+    let description: String
+
+    /// By the errno of the call that was just made.
+    init(_ path: String) {
+        let code = __errno_location().pointee
+        let reason =
+            code == EEXIST
+            ? "exists already and is not overwritten"
+            : strerror(code).map { String(cString: $0) } ?? "error \(code)"
+        description = "\(path): \(reason)"
+    }
+}

@@ -70,12 +70,9 @@ package struct NameLimits: Hashable, Sendable {
         for network in networks {
             parts.append("permitted;IP:\(network.address)/\(Self.mask(network))")
         }
-        if !networks.contains(where: { $0.address.family == .v4 }) {
-            parts.append("excluded;IP:0.0.0.0/0.0.0.0")
-        }
-        if !networks.contains(where: { $0.address.family == .v6 }) {
-            parts.append("excluded;IP:::/::")
-        }
+        // With a permitted network all others are forbidden, those of the other family too.
+        // Excluded ones beside it would stop Java's validator, which compares across families.
+        if networks.isEmpty { parts += ["excluded;IP:0.0.0.0/0.0.0.0", "excluded;IP:::/::"] }
         return "critical," + parts.joined(separator: ",")
     }
 

@@ -100,7 +100,15 @@ def test_init_takes_type_bits_days_name_and_limits(folder):
     assert limits.critical
     assert [str(one.value) for one in limits.value.permitted_subtrees] == [
         "example.com", "10.0.0.0/8"]
-    assert [str(one.value) for one in limits.value.excluded_subtrees] == ["::/0"]
+    # A permitted network forbids all others by itself.
+    assert limits.value.excluded_subtrees is None
+
+
+def test_init_limited_to_names_excludes_every_address(folder):
+    ca(folder, "init", "--permit", "example.com")
+    (made,) = certificates(folder / "ca.pem")
+    limits = made.extensions.get_extension_for_class(x509.NameConstraints)
+    assert [str(one.value) for one in limits.value.excluded_subtrees] == ["0.0.0.0/0", "::/0"]
 
 
 @pytest.mark.parametrize("arguments", [

@@ -8,12 +8,12 @@ struct AuthorityRotate: ParsableCommand {
         commandName: "rotate",
         abstract: "Put a new authority in the place of one, which vouches for it.",
         discussion: """
-            The new one has a new key and the limits of the old one. Until the old one ends, clients \
-            that trust either accept what the new one issues: reload the gateway, install the new \
-            certificate (`pinfold ca export`) on all clients, and be done before the old one ends \
-            and before the next rotation. The old files are kept as NAME.previous; their key is not \
-            needed any more. An authority whose key has been stolen must not vouch for another: \
-            remove it from all clients, and make a new one with `pinfold ca init`.
+            The new one has a new key and the limits of the old one. Until the old one ends, \
+            clients that trust either accept what the new one issues: reload the gateway, install \
+            the new certificate (`pinfold ca export`) on all clients, and be done before the old \
+            one ends and before the next rotation. The old files are kept as NAME.previous; their \
+            key is not needed any more. An authority whose key has been stolen must not vouch for \
+            another: remove it from all clients, and make a new one with `pinfold ca init`.
             """)
 
     @OptionGroup var paths: AuthorityPaths

@@ -86,7 +86,7 @@ let package = Package(
         .target(
             name: "ConfigurationFile",
             dependencies: [
-                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks",
+                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "TLS",
                 "CertificateAuthority", "Configuration", .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(

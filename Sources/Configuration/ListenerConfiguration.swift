@@ -21,6 +21,8 @@ package struct ListenerConfiguration: Sendable, Equatable {
     package var kind: Kind
     /// What a reverse listener tells its upstream about the client's side.
     package var forwarding = ForwardingConfiguration()
+    /// How clients speak TLS to it; nil: they speak clear text.
+    package var tls: ListenerTLS?
 
     /// A listener with the default fields for its upstream.
     package init(name: String, address: Endpoint, kind: Kind) {
@@ -49,6 +51,8 @@ package struct ForwardingConfiguration: Sendable, Hashable {
     package var keepsHost = false
     /// The clients whose fields are believed, with `append`.
     package var trustedProxies: [IPNetwork] = []
+    /// Whether the upstream is told that clients spoke TLS: that is the listener's to say.
+    package var clientsSpeakTLS = false
 
     /// The default: the gateway's own fields and the upstream's name.
     package init() {}

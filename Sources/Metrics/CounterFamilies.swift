@@ -66,6 +66,35 @@ struct CounterFamily: Sendable {
             "pinfold_accept_pauses",
             "Times that accepting was paused because descriptors had run out.", .acceptPauses),
         CounterFamily(
+            "pinfold_client_tls_handshakes",
+            """
+            TLS handshakes with clients that ended well, by version and whether a session was \
+            resumed.
+            """,
+            [
+                Series("version=\"1.0\",resumed=\"false\"", .clientHandshakesTLS10),
+                Series("version=\"1.0\",resumed=\"true\"", .clientHandshakesTLS10Resumed),
+                Series("version=\"1.1\",resumed=\"false\"", .clientHandshakesTLS11),
+                Series("version=\"1.1\",resumed=\"true\"", .clientHandshakesTLS11Resumed),
+                Series("version=\"1.2\",resumed=\"false\"", .clientHandshakesTLS12),
+                Series("version=\"1.2\",resumed=\"true\"", .clientHandshakesTLS12Resumed),
+                Series("version=\"1.3\",resumed=\"false\"", .clientHandshakesTLS13),
+                Series("version=\"1.3\",resumed=\"true\"", .clientHandshakesTLS13Resumed),
+            ]),
+        CounterFamily(
+            "pinfold_client_tls_failures", "TLS handshakes with clients that failed, by reason.",
+            [
+                Series("reason=\"not_tls\"", .clientHandshakesNotTLS),
+                Series("reason=\"version\"", .clientHandshakesVersionRefused),
+                Series("reason=\"untrusted\"", .clientHandshakesUntrusted),
+                Series("reason=\"alert\"", .clientHandshakesAlert),
+                Series("reason=\"certificate\"", .clientHandshakesCertificateRefused),
+                Series("reason=\"name\"", .clientHandshakesNameRefused),
+                Series("reason=\"timeout\"", .clientHandshakesTimeout),
+                Series("reason=\"closed\"", .clientHandshakesClosed),
+                Series("reason=\"protocol_error\"", .clientHandshakesProtocolError),
+            ]),
+        CounterFamily(
             "pinfold_client_received_bytes", unit: "bytes", "Bytes received from clients.",
             .clientBytesReceived),
         CounterFamily(

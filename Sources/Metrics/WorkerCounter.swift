@@ -22,6 +22,29 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case clientConnectionsRefusedByAddress
     /// Accepting was paused for want of descriptors (EMFILE, ENFILE).
     case acceptPauses
+    // TLS of clients, by version.
+    case clientHandshakesTLS10
+    case clientHandshakesTLS11
+    case clientHandshakesTLS12
+    case clientHandshakesTLS13
+    case clientHandshakesTLS10Resumed
+    case clientHandshakesTLS11Resumed
+    case clientHandshakesTLS12Resumed
+    case clientHandshakesTLS13Resumed
+    /// Handshakes of clients that failed: clear text, for example a proxy's request.
+    case clientHandshakesNotTLS
+    case clientHandshakesVersionRefused
+    /// The client does not accept the gateway's certificate.
+    case clientHandshakesUntrusted
+    /// The client has sent another alert.
+    case clientHandshakesAlert
+    /// The client has no certificate that the gateway accepts.
+    case clientHandshakesCertificateRefused
+    /// There is no certificate for the name that the client asks for.
+    case clientHandshakesNameRefused
+    case clientHandshakesTimeout
+    case clientHandshakesClosed
+    case clientHandshakesProtocolError
     case clientBytesReceived
     case clientBytesSent
 

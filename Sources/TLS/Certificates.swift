@@ -154,9 +154,12 @@ struct X509View {
 
     /// The subject, or the first alternative name when that is empty.
     var subject: String {
-        let text = X509View.text(X509_get_subject_name(pointer))
+        let text = distinguishedName
         return text.isEmpty ? names.first?.text ?? "(no name)" : text
     }
+
+    /// The subject, empty when that is: no other name that could look like one.
+    var distinguishedName: String { X509View.text(X509_get_subject_name(pointer)) }
 
     var issuer: String {
         let text = X509View.text(X509_get_issuer_name(pointer))

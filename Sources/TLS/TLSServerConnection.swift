@@ -68,7 +68,7 @@ package final class TLSServerConnection: TLSConnection {
     /// printable ASCII only; nil for none.
     package var clientSubject: String? {
         guard isOpen else { return nil }
-        return SSL_get0_peer_certificate(ssl).map { X509View($0).subject }
+        return SSL_get0_peer_certificate(ssl).map { X509View($0).distinguishedName }
     }
 
     // MARK: Its certificate

@@ -19,6 +19,12 @@ package enum TLSVersion: UInt8, Hashable, Sendable, CaseIterable {
         }
     }
 
+    /// The version that configurations write so; nil for none.
+    package init?(text: String) {
+        guard let version = Self.allCases.first(where: { $0.text == text }) else { return nil }
+        self = version
+    }
+
     /// Whether the library speaks it only at its lowest security level, for its signatures are
     /// made of MD5 and SHA-1.
     var isObsolete: Bool { self < .tls12 }

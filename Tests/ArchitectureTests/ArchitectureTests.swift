@@ -42,7 +42,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "ConfigurationFile",
         [
-            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks",
+            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "TLS",
             "CertificateAuthority", "Configuration", "Yams",
         ]
     ),

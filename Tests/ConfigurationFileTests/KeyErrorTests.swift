@@ -180,7 +180,6 @@ struct KeyErrorTests {
     }
 
     @Test(arguments: [
-        ("listeners:\n  - address: 127.0.0.1:1\n    tls: {}", "3: listeners[0].tls"),
         (
             "listeners:\n  - address: 127.0.0.1:1\n    credentials: users",
             "3: listeners[0].credentials"

@@ -29,7 +29,8 @@ enum EveryFault {
         case .request: .notAProxyRequest
         case .notAProxyRequest: .misdirected
         case .misdirected: .clientNotAllowed
-        case .clientNotAllowed: .connectOnReverseRoute
+        case .clientNotAllowed: .clientSubjectNotAllowed
+        case .clientSubjectNotAllowed: .connectOnReverseRoute
         case .connectOnReverseRoute: .connectPortRefused(25)
         case .connectPortRefused: .tunnelRefused
         case .tunnelRefused: .clearTextRefused
@@ -136,6 +137,7 @@ struct ExchangeFaultTests {
             (.request(.unsupportedVersion), 505, "unsupported-version", "http_request_error"),
             (.notAProxyRequest, 400, "not-a-proxy-request", "http_request_denied"),
             (.clientNotAllowed, 403, "client-not-allowed", "http_request_denied"),
+            (.clientSubjectNotAllowed, 403, "client-subject-not-allowed", "http_request_denied"),
             (.connectOnReverseRoute, 405, "connect-on-reverse-route", "http_request_denied"),
             (.connectPortRefused(25), 403, "connect-port-refused", "http_request_denied"),
             (.tunnelRefused, 403, "tunnel-refused", "http_request_denied"),

@@ -47,9 +47,13 @@ def test_there_are_configurations() -> None:
 
 @pytest.mark.parametrize("text", configurations(), ids=lambda text: text.split("\n")[0])
 def test_a_configuration_checks_as_printed_without_a_warning(
-    text: str, tmp_path: Path, authority_file: Path
+    text: str, tmp_path: Path, authority_file: Path, pki
 ) -> None:
     (tmp_path / "corp-ca.pem").write_bytes(authority_file.read_bytes())
+    (tmp_path / "devices-ca.pem").write_bytes(authority_file.read_bytes())
+    proxy = pki.root.issue("proxy.example.com", days=(-1, 90))
+    (tmp_path / "proxy.pem").write_bytes(proxy.chain_file().read_bytes())
+    (tmp_path / "proxy.key").write_bytes(proxy.key_file.read_bytes())
     file = tmp_path / "pinfold.yaml"
     file.write_text(text)
     checked = subprocess.run(

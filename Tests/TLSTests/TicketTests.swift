@@ -162,6 +162,16 @@ struct ClientCertificateTests {
         #expect(server.clientSubject == "CN=Client")
     }
 
+    @Test func `an alternative name is never taken for the subject`() throws {
+        let nameless = TestCertificate(
+            PKI.Profile(
+                name: "", alternativeNames: "DNS:CN=Client", purpose: "clientAuth"),
+            issuer: PKI.root)
+        let (result, server) = try Self.open(nameless, version: TLS1_3_VERSION)
+        #expect(result == .complete)
+        #expect(server.clientSubject != "CN=Client")
+    }
+
     @Test(arguments: TicketTests.versions)
     func `without one the handshake fails`(version: Int32) throws {
         let (result, server) = try Self.open(nil, version: version)

@@ -38,9 +38,11 @@ package struct ReverseTraits: OptionSet, Sendable, Hashable {
     package static let keepsHost = ReverseTraits(rawValue: 2)
     /// What a trusted proxy says of scheme and host.
     package static let trustsProxies = ReverseTraits(rawValue: 4)
+    /// That clients spoke TLS, in X-Forwarded-Proto and Forwarded.
+    package static let tellsTLS = ReverseTraits(rawValue: 8)
 
     /// Every set.
-    static let all = (0..<8).map { ReverseTraits(rawValue: $0) }
+    static let all = (0..<16).map { ReverseTraits(rawValue: $0) }
 
     /// The request fields, in lower case, that an upstream may answer by: they are part of the key.
     package var nominatedFields: [String] {

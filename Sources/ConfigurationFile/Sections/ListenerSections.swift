@@ -38,7 +38,22 @@ extension ListenerConfiguration {
                         }
                     },
                     text: { ($0.upstream == nil ? KindName.forward : .reverse).rawValue }),
-            ] + reverseKeys, later: ["tls", "credentials", "proxyProtocol"])
+                tlsKey,
+            ] + reverseKeys, later: ["credentials", "proxyProtocol"])
+    }
+
+    /// `tls`, which is there only if it is written.
+    private static var tlsKey: ConfigurationKey<Self> {
+        var key = ConfigurationKey<Self>(
+            "tls",
+            read: { reader, field, listener in
+                listener.tls = field.flatMap { reader.listenerTLS($0) }
+            },
+            text: { $0.tls.flatMap(ListenerTLS.table.flow) })
+        key.described = { _ in
+            ListenerTLS.table.described(ListenerTLS()).map { $0.within("tls") }
+        }
+        return key
     }
 
     /// The one server of a reverse listener.

@@ -166,7 +166,8 @@ extension SnapshotReader {
         }
     }
 
-    fileprivate func rootsFile(_ field: Field) -> TrustRoots? {
+    /// The certificates of a file.
+    func rootsFile(_ field: Field) -> TrustRoots? {
         guard let path = field.filePath(), let contents = field.contents(ofFile: path) else {
             return nil
         }

@@ -10,8 +10,11 @@ extension Exchange {
     package func route() {
         guard let ingress else { return }
         guard isServed else {
-            environment.metrics.add(.clientConnectionsRefusedByAddress)
-            return reply(with: .clientNotAllowed, closing: true)
+            let refusal = client?.refusal ?? .clientNotAllowed
+            if case .clientNotAllowed = refusal {
+                environment.metrics.add(.clientConnectionsRefusedByAddress)
+            }
+            return reply(with: refusal, closing: true)
         }
         switch ingress.role {
         case .admin: return answerAdministration()

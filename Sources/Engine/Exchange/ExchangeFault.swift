@@ -14,6 +14,7 @@ package enum ExchangeFault: Error, Sendable {
     case notAProxyRequest
     case misdirected
     case clientNotAllowed
+    case clientSubjectNotAllowed
     case connectOnReverseRoute
     case connectPortRefused(UInt16)
     case tunnelRefused
@@ -60,6 +61,7 @@ package enum ExchangeFault: Error, Sendable {
         case .notAProxyRequest: .access(.notAProxyRequest)
         case .misdirected: .access(.misdirected)
         case .clientNotAllowed: .access(.clientNotAllowed)
+        case .clientSubjectNotAllowed: .access(.clientSubjectNotAllowed)
         case .connectOnReverseRoute: .access(.connectOnReverseRoute)
         case .connectPortRefused: .access(.connectPortRefused)
         case .tunnelRefused: .access(.tunnelRefused)

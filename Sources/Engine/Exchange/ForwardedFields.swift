@@ -41,7 +41,7 @@ struct ForwardedFields {
         if let value = kept(.xForwardedProto, request) {
             writer.append(value, of: bytes)
         } else {
-            writer.append("http")
+            writer.append(proto)
         }
         writer.appendLineEnd()
         appendForwarded(request, bytes, host, &writer)
@@ -118,6 +118,11 @@ struct ForwardedFields {
             writer.append(host, of: bytes)
             writer.append("\";")
         }
-        writer.append("proto=http\r\n")
+        writer.append("proto=")
+        writer.append(proto)
+        writer.appendLineEnd()
     }
+
+    /// What clients spoke to the gateway.
+    private var proto: StaticString { forwarding.clientsSpeakTLS ? "https" : "http" }
 }

@@ -43,15 +43,42 @@ package final class Ingress {
     /// The address that clients connect to.
     package let endpoint: Endpoint
     package let role: Role
+    /// How clients speak TLS to it; nil: they speak clear text.
+    package let tls: ClientTLS?
+    /// What is known of the one client whose requests these are, by its handshake; nil for clear
+    /// text, and before.
+    package let session: ClientSession?
     /// Requests to the administration are not traffic.
     package let isCounted: Bool
 
-    package init(name: String, label: Int, endpoint: Endpoint, role: Role) {
+    package init(
+        name: String, label: Int, endpoint: Endpoint, role: Role, tls: ClientTLS? = nil,
+        session: ClientSession? = nil
+    ) {
         self.name = name
         self.label = label
         self.endpoint = endpoint
         self.role = role
+        self.tls = tls
+        self.session = session
         isCounted = role != .admin
+    }
+
+    /// The same for the requests of one client that speaks TLS.
+    package func of(_ session: ClientSession) -> Ingress {
+        Ingress(
+            name: name, label: label, endpoint: endpoint, role: role, tls: tls, session: session)
+    }
+
+    /// Whether who came in by another ingress would come in by this one, and be asked for no more.
+    package func succeeds(_ former: Ingress) -> Bool {
+        guard endpoint == former.endpoint, role == former.role else { return false }
+        switch (tls, former.tls) {
+        case (nil, nil): return true
+        case (let now?, let before?):
+            return now.configuration.admits(connectionsOf: before.configuration)
+        case (nil, _?), (_?, nil): return false
+        }
     }
 }
 

@@ -28,16 +28,23 @@ package final class PolicySnapshot: Sendable {
     private let entryTimeouts: [TimeoutsConfiguration]
     private let entryReachability: [[HostReachability]]
     private let fingerprints: TrustFingerprints
+    /// How clients of listeners speak TLS, by the listeners' names.
+    private let clientTLS: [String: ClientTLS]
+    /// The generation since which nothing at all has changed: clients resume the sessions that
+    /// were given out since then.
+    private let sessionGeneration: UInt64
 
     /// - Parameters:
     ///   - previous: the snapshot in force so far, whose TLS contexts, and with them the sessions,
     ///     go on if they may.
+    ///   - ticketKeys: what clients' sessions are given out under; nil: none is.
     ///   - labels: where routes get their label's index.
     ///   - reachability: finds or makes the state of a configured host.
     /// - Throws: what makes a TLS policy impossible.
     package init(
         _ configuration: ConfigurationSnapshot, generation: UInt64,
-        following previous: PolicySnapshot? = nil, sessions: TLSSessionCache, labels: RouteLabels,
+        following previous: PolicySnapshot? = nil, sessions: TLSSessionCache,
+        ticketKeys: TLSTicketKeys? = nil, labels: RouteLabels,
         reachability: (String) -> HostReachability
     ) throws(TLSContextError) {
         self.generation = generation
@@ -72,7 +79,23 @@ package final class PolicySnapshot: Sendable {
             entry.match.map { reachability("\($0)") }
         }
         fingerprints = try TrustFingerprints(configuration)
+        if let previous, previous.configuration == configuration {
+            sessionGeneration = previous.sessionGeneration
+            clientTLS = previous.clientTLS
+        } else {
+            sessionGeneration = generation
+            var made: [String: ClientTLS] = [:]
+            for listener in configuration.listeners {
+                guard let tls = listener.tls else { continue }
+                made[listener.name] = try ClientTLS(
+                    tls, scope: "\(generation)/\(listener.name)", ticketKeys: ticketKeys)
+            }
+            clientTLS = made
+        }
     }
+
+    /// How clients speak TLS to a listener; nil: they speak clear text.
+    package func clientTLS(ofListener name: String) -> ClientTLS? { clientTLS[name] }
 
     package var timeouts: TimeoutsConfiguration { configuration.timeouts }
 

@@ -3,6 +3,7 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
     case notAProxyRequest
     case misdirected
     case clientNotAllowed
+    case clientSubjectNotAllowed
     case connectOnReverseRoute
     case connectPortRefused
     case tunnelRefused
@@ -32,6 +33,12 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
                 "client-not-allowed", .access, 403, .requestDenied,
                 "the client's address is in none of the networks of access.clients",
                 remedy: "Add the client's network to `access.clients` if it is to be served.")
+        case .clientSubjectNotAllowed:
+            ReasonEntry(
+                "client-subject-not-allowed", .access, 403, .requestDenied,
+                "the subject of the client's certificate is none of those that the listener serves",
+                remedy: "Add the subject to the listener's `tls.clientSubjects` if the client is "
+                    + "to be served: `client_subject` of the access log has it.")
         case .connectOnReverseRoute:
             ReasonEntry(
                 "connect-on-reverse-route", .access, 405, .requestDenied,

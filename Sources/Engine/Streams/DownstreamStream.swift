@@ -23,6 +23,8 @@ package enum ContentFraming: Equatable {
 package protocol DownstreamStream: AnyObject {
     /// What the client has open; nil for whom no limit of a client applies.
     var account: ClientAccount? { get }
+    /// Why the client is not served, if it is not.
+    var refusal: ExchangeFault { get }
     /// The gateway's address that the client is connected to.
     var localAddress: IPAddress? { get }
     /// What was sent in answer to the current exchange: bytes in all, heads and framing included,
@@ -64,6 +66,10 @@ package protocol DownstreamStream: AnyObject {
     /// Leaves HTTP behind a last head: hands over what carries the bytes. It still counts as a
     /// connection of the client's.
     func handOver(after head: consuming HeadDraft) -> DownstreamHandover?
+}
+
+extension DownstreamStream {
+    package var refusal: ExchangeFault { .clientNotAllowed }
 }
 
 /// A client's connection that is HTTP no longer.

@@ -137,6 +137,7 @@ extension ForwardingConfiguration {
     var traits: ReverseTraits {
         var traits: ReverseTraits = []
         if mode != .none { traits.insert(.tellsHost) }
+        if mode != .none, clientsSpeakTLS { traits.insert(.tellsTLS) }
         if keepsHost { traits.insert(.keepsHost) }
         if trustsSomebody { traits.insert(.trustsProxies) }
         return traits

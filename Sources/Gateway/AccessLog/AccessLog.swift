@@ -1,4 +1,5 @@
 import CLinux
+import Engine
 import HTTPCore
 import Locking
 import Metrics
@@ -89,8 +90,13 @@ package final class AccessLogProducer: Sendable {
 
     /// Logs an exchange that has ended. `texts` lie in `head`, the bytes of the request's head;
     /// they are copied. Never waits: without room, the line is dropped and counted.
-    package func log(_ record: AccessLogRecord, head: Span<UInt8>, texts: AccessLogTexts) {
-        switch ring.push(record, head: head, texts) {
+    ///
+    /// - Parameter session: of a client that speaks TLS; its texts are copied too.
+    package func log(
+        _ record: AccessLogRecord, head: Span<UInt8>, texts: AccessLogTexts,
+        session: ClientSession? = nil
+    ) {
+        switch ring.push(record, head: head, texts, session: session) {
         case .queued: core.wakeIfSleeping()
         case .queuedHalfFull: core.wake()
         case .refused: break

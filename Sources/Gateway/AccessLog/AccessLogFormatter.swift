@@ -1,14 +1,16 @@
 import Addressing
 import HTTPCore
 import Metrics
+import TLS
 
 /// Makes lines of the access log's records.
 ///
 /// JSON keys, in order: `time` (RFC 3339, UTC, milliseconds), `id`, `client`, `listener`, `host`,
 /// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, `request_bytes`,
 /// `response_bytes`, `cache`, and, where there is one, `forwarded` (why the server was asked),
-/// `not_stored` (why its response was not stored), `upstream`, `upstream_tls`, `reason` (why the
-/// exchange was refused or failed), `user_agent`, `referer`.
+/// `not_stored` (why its response was not stored), `client_tls`, `client_cipher` and
+/// `client_subject` (what the client spoke, and proved to be), `upstream`, `upstream_tls`, `reason`
+/// (why the exchange was refused or failed), `user_agent`, `referer`.
 struct AccessLogFormatter {
     private let format: AccessLogFormat
     /// Label values, already escaped for the format, and the one for indexes without a label.
@@ -90,6 +92,7 @@ struct AccessLogFormatter {
             output.append(notStored.token)
             output.append("\"")
         }
+        appendClientJSON(entry, to: &output)
         if let address = record.upstreamAddress {
             output.append(",\"upstream\":\"")
             let upstream = Endpoint(address: address, port: record.upstreamPort)
@@ -114,6 +117,22 @@ struct AccessLogFormatter {
         if !entry.referer.isEmpty {
             output.append(",\"referer\":\"")
             Userinfo.redacting(entry.referer) { JSONText.append($0, to: &output) }
+            output.append("\"")
+        }
+    }
+
+    private func appendClientJSON(
+        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+    ) {
+        guard let version = entry.record.clientTLS else { return }
+        output.append(",\"client_tls\":\"")
+        output.append(version.label)
+        output.append("\",\"client_cipher\":\"")
+        JSONText.append(entry.cipherSuite, to: &output)
+        output.append("\"")
+        if !entry.subject.isEmpty {
+            output.append(",\"client_subject\":\"")
+            JSONText.append(entry.subject, to: &output)
             output.append("\"")
         }
     }
@@ -182,6 +201,17 @@ struct AccessLogFormatter {
 
     private func append(orDash number: UInt64, to output: inout LineBuffer) {
         if number == 0 { output.append("-") } else { output.append(decimal: number) }
+    }
+}
+
+extension TLSVersion {
+    fileprivate var label: StaticString {
+        switch self {
+        case .tls10: "TLSv1.0"
+        case .tls11: "TLSv1.1"
+        case .tls12: "TLSv1.2"
+        case .tls13: "TLSv1.3"
+        }
     }
 }
 

@@ -4,6 +4,7 @@ import CachePolicy
 import Engine
 import HTTPCore
 import Metrics
+import TLS
 
 /// One exchange as the access log has it, but for its texts.
 ///
@@ -28,6 +29,8 @@ package struct AccessLogRecord: Sendable {
     package var version: HTTPVersion?
     /// What the cache had to do with it.
     package var cache: CacheResult = .none
+    /// What the client spoke; nil for clear text.
+    package var clientTLS: TLSVersion?
     /// What the upstream connection spoke.
     package var upstreamTLS: UpstreamTLSVersion = .none
     /// Why it was refused or failed, by the index in `AccessLogLabels.reasons`; `nil` if it was

@@ -1,3 +1,4 @@
+import Engine
 import HTTPCore
 import Synchronization
 
@@ -30,6 +31,8 @@ struct AccessLogRing: @unchecked Sendable {
         var target: UInt32
         var userAgent: UInt32
         var referer: UInt32
+        var cipherSuite: UInt32
+        var subject: UInt32
 
         static var skip: UInt32 { .max }
     }
@@ -100,14 +103,21 @@ struct AccessLogRing: @unchecked Sendable {
         case refused
     }
 
-    /// Copies a record and its texts into the ring, each text up to its limit.
-    func push(_ record: AccessLogRecord, head bytes: Span<UInt8>, _ texts: AccessLogTexts) -> Push {
+    /// Copies a record and its texts into the ring, each text up to its limit, and those of a
+    /// session, which are short.
+    func push(
+        _ record: AccessLogRecord, head bytes: Span<UInt8>, _ texts: AccessLogTexts,
+        session: ClientSession? = nil
+    ) -> Push {
         var room = AccessLogRing.maximumTextBytes
         let method = cut(texts.method, to: limits.methodBytes, of: bytes, room: &room)
         let target = cut(texts.target, to: limits.targetBytes, of: bytes, room: &room)
         let userAgent = cut(texts.userAgent, to: limits.userAgentBytes, of: bytes, room: &room)
         let referer = cut(texts.referer, to: limits.refererBytes, of: bytes, room: &room)
-        let textCount = method.count + target.count + userAgent.count + referer.count
+        let (cipherSuite, subject) =
+            (session?.cipherSuite.count ?? 0, session?.subjectBytes.count ?? 0)
+        let textCount =
+            method.count + target.count + userAgent.count + referer.count + cipherSuite + subject
         let size = AccessLogRing.align(AccessLogRing.textOffset + textCount)
         guard let (place, isHalfFull) = reserve(size) else {
             increment(Cell.refused)
@@ -115,7 +125,8 @@ struct AccessLogRing: @unchecked Sendable {
         }
         let prefix = Prefix(
             size: UInt32(size), method: UInt32(method.count), target: UInt32(target.count),
-            userAgent: UInt32(userAgent.count), referer: UInt32(referer.count))
+            userAgent: UInt32(userAgent.count), referer: UInt32(referer.count),
+            cipherSuite: UInt32(cipherSuite), subject: UInt32(subject))
         place.storeBytes(of: prefix, as: Prefix.self)
         // Never deinitialized: a record is plain numbers.
         (place + AccessLogRing.recordOffset).initializeMemory(
@@ -126,6 +137,10 @@ struct AccessLogRing: @unchecked Sendable {
             end = copy(all, target, to: end)
             end = copy(all, userAgent, to: end)
             end = copy(all, referer, to: end)
+        }
+        if let session {
+            end = Self.copy(session.cipherSuite, to: end)
+            _ = Self.copy(session.subjectBytes, to: end)
         }
         increment(Cell.pushed)
         // Against the sleeper's flag: see `AccessLogCore.wakeIfSleeping`.
@@ -177,6 +192,13 @@ struct AccessLogRing: @unchecked Sendable {
         return place + range.count
     }
 
+    private static func copy(
+        _ bytes: [UInt8], to place: UnsafeMutableRawPointer
+    ) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawBufferPointer(start: place, count: bytes.count).copyBytes(from: bytes)
+        return place + bytes.count
+    }
+
     // MARK: The consumer
 
     /// An entry as it lies in the ring; valid until the body that was given it returns.
@@ -186,6 +208,9 @@ struct AccessLogRing: @unchecked Sendable {
         var target: UnsafeRawBufferPointer
         var userAgent: UnsafeRawBufferPointer
         var referer: UnsafeRawBufferPointer
+        /// Of a client that speaks TLS, else empty.
+        var cipherSuite: UnsafeRawBufferPointer
+        var subject: UnsafeRawBufferPointer
     }
 
     /// Whether there is nothing to take.
@@ -226,6 +251,7 @@ struct AccessLogRing: @unchecked Sendable {
         }
         return Entry(
             record: record, method: next(prefix.method), target: next(prefix.target),
-            userAgent: next(prefix.userAgent), referer: next(prefix.referer))
+            userAgent: next(prefix.userAgent), referer: next(prefix.referer),
+            cipherSuite: next(prefix.cipherSuite), subject: next(prefix.subject))
     }
 }

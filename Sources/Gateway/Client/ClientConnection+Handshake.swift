@@ -1,4 +1,6 @@
+import Engine
 import EventLoop
+import Metrics
 import TLS
 
 // The begin and the end of a connection over TLS.
@@ -8,31 +10,57 @@ extension ClientConnection {
         budget.spend(.exchange)
         switch transport.handshake() {
         case .complete:
-            state = .head
-            worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
+            handshakeEnded()
             return true
         case .wantRead, .wantWrite, .wantIdentity: return false
         case .turnIsOver:
             budget.exhaust()
             return true
         case .failed(let error):
-            handshakeFailed(error.text(of: "client"))
-            return false
+            handshakeFailed(error)
+            return state != .closed
         }
     }
 
-    /// Closes: there is nobody to answer. An alert, if there is one, has been sent.
-    func handshakeFailed(_ detail: @autoclosure () -> String) {
+    private func handshakeEnded() {
+        state = .head
+        worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
+        // Others have their turn first: a handshake costs as much as many exchanges.
+        budget.exhaust()
+        guard let tls = transport.tls as? TLSServerConnection else { return }
+        let session = ClientSession(tls)
+        ingress = ingress.of(session)
+        worker.metrics.add(.clientHandshake(session.version, isResumed: tls.isResumed))
+        guard environment.traces else { return }
+        environment.trace(
+            "tls handshake with a client ended",
+            [
+                "listener": "\(ingress.name)", "client": "\(peer)",
+                "sni": "\(tls.clientHello?.serverName ?? "")",
+                "version": "\(session.version.text)", "cipher": "\(tls.cipherSuite ?? "")",
+                "resumed": "\(tls.isResumed)", "subject": "\(session.subject ?? "")",
+            ])
+    }
+
+    /// There is nobody to answer. An alert, if there is one, has been sent; what the client goes on
+    /// to send is read for a while, for its system would throw the alert away otherwise.
+    ///
+    /// - Parameter error: nil: the handshake has taken too long.
+    func handshakeFailed(_ error: TLSError?) {
+        worker.metrics.add(.clientHandshakeFailure(error))
         if environment.traces {
             environment.trace(
                 "tls handshake with a client failed",
                 [
                     "listener": "\(ingress.name)", "client": "\(peer)",
-                    "sni": "\(transport.tls?.serverName ?? "")", "detail": "\(detail())",
+                    "sni": "\(transport.tls?.serverName ?? "")",
+                    "detail": "\(error?.text(of: "client") ?? "time-out")",
                     "alert_sent": "\(transport.tls?.sentAlert.map { "\($0)" } ?? "none")",
                 ])
         }
-        close()
+        guard let error, error.leavesSocketUsable, account != nil else { return close() }
+        transport = Transport(descriptor: descriptor)
+        startLingering()
     }
 
     /// Ends the sending direction, as soon as the socket takes what TLS has to say for it.
@@ -41,4 +69,49 @@ extension ClientConnection {
         hasFinishedSending = true
         if transport.isSecure { Sockets.shutdownWrite(descriptor) }
     }
+}
+
+extension TLSError {
+    /// Whether the client may still be there, and read what it was sent.
+    fileprivate var leavesSocketUsable: Bool {
+        switch self {
+        case .truncated, .transport, .resources, .alertReceived: false
+        case .trust, .versionRefused, .notTLS, .protocolViolation, .tooManyMessages,
+            .unauthenticated, .identityRefused, .clientCertificate:
+            true
+        }
+    }
+}
+
+extension WorkerCounter {
+    fileprivate static func clientHandshake(_ version: TLSVersion, isResumed: Bool) -> Self {
+        switch version {
+        case .tls10: isResumed ? .clientHandshakesTLS10Resumed : .clientHandshakesTLS10
+        case .tls11: isResumed ? .clientHandshakesTLS11Resumed : .clientHandshakesTLS11
+        case .tls12: isResumed ? .clientHandshakesTLS12Resumed : .clientHandshakesTLS12
+        case .tls13: isResumed ? .clientHandshakesTLS13Resumed : .clientHandshakesTLS13
+        }
+    }
+
+    /// - Parameter error: nil: a time-out.
+    fileprivate static func clientHandshakeFailure(_ error: TLSError?) -> Self {
+        switch error {
+        case nil: .clientHandshakesTimeout
+        case .notTLS: .clientHandshakesNotTLS
+        case .versionRefused: .clientHandshakesVersionRefused
+        case .clientCertificate: .clientHandshakesCertificateRefused
+        case .identityRefused: .clientHandshakesNameRefused
+        case .alertReceived(let code, _):
+            TLSAlert(code: code).isAboutCertificate
+                ? .clientHandshakesUntrusted : .clientHandshakesAlert
+        case .truncated, .transport: .clientHandshakesClosed
+        case .trust, .protocolViolation, .tooManyMessages, .unauthenticated, .resources:
+            .clientHandshakesProtocolError
+        }
+    }
+}
+
+extension TLSAlert {
+    /// Whether it says that the receiver's certificate will not do (RFC 8446 §6.2).
+    fileprivate var isAboutCertificate: Bool { (42...46).contains(code) || code == 48 }
 }

@@ -32,10 +32,11 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     let worker: Worker
     let environment: Environment
     /// What all its bytes go through.
-    let transport: Transport
+    var transport: Transport
     /// For what is asked of the socket itself.
     var descriptor: Int32 { transport.descriptor }
-    let ingress: Ingress
+    /// Where it came in, from the end of its handshake on with what that has told.
+    var ingress: Ingress
     let peer: Endpoint
     /// What its client has open; nil on the administration's listener.
     let account: ClientAccount?
@@ -102,15 +103,28 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         parser = RequestHeadParser(limits: worker.policy.headLimits)
     }
 
-    /// Whether the client is one of `access.clients`; looked up once per configuration.
+    /// Whether the client is one of `access.clients`, and proved to be who its listener serves;
+    /// looked up once per configuration.
     var isServed: Bool {
         if servedGeneration != worker.policy.generation {
             servedGeneration = worker.policy.generation
-            mayBeServed =
-                !ingress.isCounted
-                || worker.policy.configuration.access.serves(client: peer.address)
+            mayBeServed = !ingress.isCounted || hasServedAddress && hasServedSubject
         }
         return mayBeServed
+    }
+
+    private var hasServedAddress: Bool {
+        worker.policy.configuration.access.serves(client: peer.address)
+    }
+
+    private var hasServedSubject: Bool {
+        guard let former = ingress.tls else { return true }
+        let tls = worker.policy.clientTLS(ofListener: ingress.name) ?? former
+        return tls.configuration.serves(subject: ingress.session?.subject)
+    }
+
+    package var refusal: ExchangeFault {
+        hasServedAddress ? .clientSubjectNotAllowed : .clientNotAllowed
     }
 
     /// Begins to serve; the connection is registered.
@@ -172,7 +186,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     override func deadlineReached() {
         switch state {
         case .closed: return
-        case .handshaking: handshakeFailed("time-out")
+        case .handshaking: handshakeFailed(nil)
         case .lingering: close()
         case .head:
             if parser.isWithinHead {

@@ -31,6 +31,7 @@ package final class GatewayProcess {
     private let published: PublishedState
     private let labels = RouteLabels()
     private let sessions = TLSSessionCache()
+    private let ticketKeys = TLSTicketKeys(now: Clock.bootMilliseconds)
     private var hosts: [String: HostReachability] = [:]
     private let sockets: ListenerSockets
     private let workerCount: Int
@@ -97,7 +98,7 @@ package final class GatewayProcess {
     ) throws(TLSContextError) -> PolicySnapshot {
         try PolicySnapshot(
             configuration, generation: generation, following: policy, sessions: sessions,
-            labels: labels
+            ticketKeys: ticketKeys, labels: labels
         ) { name in
             if let known = hosts[name] { return known }
             let made = HostReachability(host: name)

@@ -69,12 +69,14 @@ final class ListenerSockets {
 
     private static func role(_ listener: ListenerConfiguration) -> ListenerSocket.Role {
         switch listener.kind {
-        case .forward: .forward
+        case .forward: return .forward
         case .reverse(let upstream):
-            .reverse(
+            var forwarding = listener.forwarding
+            forwarding.clientsSpeakTLS = listener.tls != nil
+            return .reverse(
                 ReverseUpstream(
                     host: upstream.host, port: upstream.port,
-                    isSecure: upstream.scheme == .https, forwarding: listener.forwarding))
+                    isSecure: upstream.scheme == .https, forwarding: forwarding))
         }
     }
 

@@ -29,6 +29,8 @@ extension Worker: EnvironmentHost {
             (exchange.client?.sentBytes.content ?? 0) + exchange.relayedBytes.toClient
         record.durationMicroseconds = durationMicroseconds
         record.upstreamTLS = exchange.upstreamVersion
+        let session = exchange.ingress?.session
+        record.clientTLS = session?.version
         if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
         let request = exchange.request
         let isRead = request.length > 0
@@ -39,7 +41,7 @@ extension Worker: EnvironmentHost {
                 ? request.fields.first(.userAgent)?.value ?? ByteRange() : ByteRange(),
             referer: isRead ? request.fields.first(.referer)?.value ?? ByteRange() : ByteRange())
         exchange.withRequestHead {
-            log.producers[index].log(record, head: $0, texts: texts)
+            log.producers[index].log(record, head: $0, texts: texts, session: session)
         }
     }
 }

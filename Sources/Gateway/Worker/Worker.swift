@@ -88,7 +88,8 @@ final class Worker {
         for socket in sockets {
             let ingress = Ingress(
                 name: socket.name, label: socket.label, endpoint: socket.endpoint,
-                role: socket.role.ingressRole)
+                role: socket.role.ingressRole,
+                tls: socket.isAdmin ? nil : policy.clientTLS(ofListener: socket.name))
             let listener = Listener(
                 worker: self, ingress: ingress, descriptor: socket.descriptor)
             do {
@@ -107,9 +108,12 @@ final class Worker {
     func admit(
         _ descriptor: Int32, _ peer: Endpoint, _ ingress: Ingress, account: ClientAccount?
     ) {
+        guard let transport = makeTransport(descriptor, ingress) else {
+            if let account { leaves(account) }
+            return Descriptors.close(descriptor)
+        }
         let client = ClientConnection(
-            worker: self, transport: Transport(descriptor: descriptor), ingress: ingress,
-            peer: peer, account: account)
+            worker: self, transport: transport, ingress: ingress, peer: peer, account: account)
         do {
             try loop.add(client, descriptor: descriptor)
         } catch {
@@ -122,6 +126,13 @@ final class Worker {
         metrics.add(.clientConnectionsAccepted)
         metrics.adjust(.clientConnectionsOpen, by: 1)
         client.start()
+    }
+
+    /// What carries the bytes of a connection that was accepted; nil: there is no memory for it.
+    private func makeTransport(_ descriptor: Int32, _ ingress: Ingress) -> Transport? {
+        guard let tls = ingress.tls else { return Transport(descriptor: descriptor) }
+        let session = try? TLSServerConnection(context: tls.context, fileDescriptor: descriptor)
+        return session.map { Transport(descriptor: descriptor, tls: $0) }
     }
 
     /// A client's connection, or the relay it became, is gone.
@@ -177,10 +188,7 @@ final class Worker {
         for handler in loop.handlers {
             guard let client = handler as? ClientConnection else { continue }
             let former = client.ingress
-            let goesOn = listeners.contains {
-                $0.ingress.endpoint == former.endpoint && $0.ingress.role == former.role
-            }
-            if !goesOn { client.drain() }
+            if !listeners.contains(where: { $0.ingress.succeeds(former) }) { client.drain() }
         }
     }
 

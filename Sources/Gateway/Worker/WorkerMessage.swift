@@ -36,6 +36,11 @@ package struct ListenerSocket: Sendable {
     package var descriptor: Int32
 }
 
+extension ListenerSocket {
+    /// Whether it is the administration's, which may share its name with a listener.
+    var isAdmin: Bool { if case .admin = role { true } else { false } }
+}
+
 extension ListenerSocket.Role {
     /// What the requests of the listener's clients are for.
     var ingressRole: Ingress.Role {

@@ -26,8 +26,16 @@ package final class CacheStore: Sendable {
     /// Opens the store. The database is opened in the background: until then, and whenever the
     /// disk tier is off, the store is a memory cache. Never fails: what is wrong with the disk is
     /// told to `onEvent`, which is called on the store's threads.
-    package init(
+    package convenience init(
         options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void = { _ in }
+    ) {
+        self.init(withoutThreads: options, onEvent: onEvent)
+        disk.start()
+    }
+
+    /// A store whose disk tier stays as it is until somebody carries out what is queued for it.
+    init(
+        withoutThreads options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void
     ) {
         self.options = options
         let index = DiskIndex(
@@ -40,7 +48,6 @@ package final class CacheStore: Sendable {
         disk = DiskTier(
             options: options, memory: memory, index: index,
             descriptors: DescriptorBudget(limit: options.memoryFiles), onEvent: onEvent)
-        disk.start()
     }
 
     deinit { close() }

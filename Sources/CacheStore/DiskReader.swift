@@ -5,12 +5,35 @@ import HTTPCore
 import Locking
 
 /// A reader's connection, closed from outside when the database is left.
-final class ReaderSlot: Sendable {
+final class ReaderSlot: RowSource {
     let connection = Locked<ReaderConnection?>(nil)
+
+    /// Opens the connection first if need be.
+    func withRows<Result: Sendable>(
+        of tier: DiskTier, _ body: (ReaderConnection) throws(DatabaseError) -> Result
+    ) throws(DatabaseError) -> Result? {
+        try connection.withLock { connection throws(DatabaseError) -> Result? in
+            if connection == nil {
+                guard tier.index.phase == .ready else { return nil }
+                connection = try ReaderConnection(
+                    path: tier.options.databasePath, options: tier.options,
+                    counters: tier.counters)
+            }
+            guard let connection else { return nil }
+            return try body(connection)
+        }
+    }
+
+    func close() {
+        connection.withLock { connection in
+            connection?.close()
+            connection = nil
+        }
+    }
 }
 
 /// A connection that reads, with its statements.
-final class ReaderConnection: @unchecked Sendable {
+final class ReaderConnection: ReadableRows, @unchecked Sendable {
     private let database: Database
     private let content: Statement
     private let chunk: Statement
@@ -30,12 +53,11 @@ final class ReaderConnection: @unchecked Sendable {
 
     func close() { database.close() }
 
-    /// Calls `use` with a response's record and body, whose checksum is right. nil: there is no
-    /// such row. The row stays locked in its place while `use` runs.
+    /// The row stays locked in its place while `use` runs.
     func content<Result: Sendable>(
         _ id: Int64,
         _ use: (_ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result
-    ) throws(DatabaseError) -> Checked<Result> {
+    ) throws(DatabaseError) -> CheckedRow<Result> {
         content.bind(1, id)
         defer { content.reset() }
         guard try content.step() else { return .missing }
@@ -48,10 +70,9 @@ final class ReaderConnection: @unchecked Sendable {
         return .intact(use(record, body))
     }
 
-    /// The same for a chunk's data, which must have `count` bytes.
     func chunk<Result: Sendable>(
         body: Int64, index: Int, count: Int, _ use: (UnsafeRawBufferPointer) -> Result
-    ) throws(DatabaseError) -> Checked<Result> {
+    ) throws(DatabaseError) -> CheckedRow<Result> {
         let id = EntryRecord.chunkID(body: body, index: index)
         chunk.bind(1, id)
         defer { chunk.reset() }
@@ -63,55 +84,40 @@ final class ReaderConnection: @unchecked Sendable {
         }
         return .intact(use(data))
     }
-
-    enum Checked<Result: Sendable>: Sendable {
-        case intact(Result)
-        case missing
-        case damaged
-    }
 }
 
-/// A reader thread: answers loads and chunk reads until the store is closed.
-struct DiskReader {
+/// A reader: answers loads and chunk reads. It has a thread of its own, which runs it until the
+/// store is closed.
+struct DiskReader<Source: RowSource> {
     private let tier: DiskTier
-    private let slot: ReaderSlot
+    private let source: Source
 
-    init(_ tier: DiskTier, _ slot: ReaderSlot) {
+    init(_ tier: DiskTier, _ source: Source) {
         self.tier = tier
-        self.slot = slot
+        self.source = source
     }
 
     func run() {
-        while let request = tier.reads.take() {
-            switch request {
-            case .load(let load): answer(load)
-            case .chunk(let body, let index, let completion):
-                completion(chunk(body, index))
-            }
-        }
-        slot.connection.withLock { connection in
-            connection?.close()
-            connection = nil
+        while let request = tier.reads.take() { answer(request) }
+        source.close()
+    }
+
+    /// Does what is asked for, and calls its completion.
+    func answer(_ request: ReadRequest) {
+        switch request {
+        case .load(let load): answer(load)
+        case .chunk(let body, let index, let completion):
+            completion(chunk(body, index))
         }
     }
 
-    /// Runs `body` with the connection, opening it first if need be; nil if the tier is off or
-    /// the database fails.
-    private func withConnection<Result: Sendable>(
-        _ body: (ReaderConnection) throws(DatabaseError) -> Result
+    /// Runs `body` with the rows; nil if the tier is off or the database fails.
+    private func withRows<Result: Sendable>(
+        _ body: (Source.Rows) throws(DatabaseError) -> Result
     ) -> Result? {
         let failure: DatabaseError
         do {
-            return try slot.connection.withLock { connection throws(DatabaseError) -> Result? in
-                if connection == nil {
-                    guard tier.index.phase == .ready else { return nil }
-                    connection = try ReaderConnection(
-                        path: tier.options.databasePath, options: tier.options,
-                        counters: tier.counters)
-                }
-                guard let connection else { return nil }
-                return try body(connection)
-            }
+            return try source.withRows(of: tier, body)
         } catch {
             failure = error
         }
@@ -164,8 +170,8 @@ struct DiskReader {
     }
 
     private func read(_ token: IndexToken, body: Int64, _ load: LoadRequest) -> CachedResponse? {
-        let loaded = withConnection { connection throws(DatabaseError) in
-            try connection.content(token.id) { record, inline in
+        let loaded = withRows { rows throws(DatabaseError) in
+            try rows.content(token.id) { record, inline in
                 build(record, inline, token, body: body, load)
             }
         }
@@ -286,8 +292,8 @@ struct DiskReader {
         var left = Int(record.bodyCount)
         for index in 0..<record.chunkCount {
             let count = min(left, record.chunkBytes)
-            let read = withConnection { connection throws(DatabaseError) in
-                try connection.chunk(body: record.bodyID, index: index, count: count) {
+            let read = withRows { rows throws(DatabaseError) in
+                try rows.chunk(body: record.bodyID, index: index, count: count) {
                     body.append($0)
                 }
             }
@@ -307,8 +313,8 @@ struct DiskReader {
     private func chunk(_ body: DiskBody, _ index: Int) -> ChunkResult {
         let count = body.expectedCount(index)
         guard count > 0, let bytes = ChunkBytes(capacity: count) else { return .gone }
-        let read = withConnection { connection throws(DatabaseError) in
-            try connection.chunk(body: body.id, index: index, count: count) {
+        let read = withRows { rows throws(DatabaseError) in
+            try rows.chunk(body: body.id, index: index, count: count) {
                 _ = bytes.append($0)
             }
         }

@@ -28,14 +28,6 @@ final class DiskWriter {
     /// What the files looked like when last looked at.
     var watch: FileWatch
 
-    /// Ranges of ids whose content and chunks are still to be removed.
-    var garbage: [ClosedRange<Int64>] = []
-    /// Bodies being received.
-    var receiving: Set<Int64> = []
-    /// Bodies being received for which there was no room: the rest of them is not written.
-    var abandoned: Set<Int64> = []
-    /// The row removed last, to tell rows of one page from rows all over the file.
-    var lastRemoved: Int64 = 0
     var freePages: Int64 = 0
     /// Bytes of the log after the last commit, and of its file, which only shrinks when it is
     /// truncated.
@@ -45,12 +37,13 @@ final class DiskWriter {
     var truncateAt: Int64 = 0
     /// The last idle turn has changed something.
     private var idleWasOfUse = true
-    /// Reused for every record.
-    let scratch = WriterScratch()
+    /// What carries out operations.
+    let rows: RowWriter
 
     init(_ tier: DiskTier) {
         self.tier = tier
         options = tier.options
+        rows = RowWriter(tier)
         files = DatabaseFiles(folder: tier.options.folder)
         watch = FileWatch(files)
         accessFlushAt =
@@ -91,7 +84,7 @@ final class DiskWriter {
         }
         connection = opened.connection
         hasLostRemovals = false
-        garbage = opened.garbage
+        rows.garbage = opened.garbage
         do throws(DatabaseError) {
             // What the last process left in the log may be long, and would be read at each start.
             try restartLog(truncating: true)
@@ -210,7 +203,7 @@ final class DiskWriter {
         tier.index.turnOff(reason)
         let dropped = tier.queue.reset()
         if dropped.contains(where: \.removesRows) { hasLostRemovals = true }
-        discard(dropped)
+        rows.discard(dropped)
         for slot in tier.connections {
             slot.connection.withLock { connection in
                 connection?.close()
@@ -219,26 +212,12 @@ final class DiskWriter {
         }
         connection?.close()
         connection = nil
-        garbage = []
-        receiving = []
-        abandoned = []
+        rows.forget()
         logBytes = 0
         logFileBytes = 0
         watch.forget()
         tier.counters.fileBytes.store(0, ordering: .relaxed)
         tier.counters.logBytes.store(0, ordering: .relaxed)
-    }
-
-    /// Gives back what operations hold that will not be carried out.
-    func discard(_ operations: some Sequence<DiskOperation>) {
-        for operation in operations {
-            switch operation {
-            case .row(_, _, let reserved), .chunk(_, _, _, let reserved):
-                tier.budget.release(reserved)
-            case .barrier(let completion): completion()
-            case .beginBody, .dropBody, .remove, .purge, .fault: break
-            }
-        }
     }
 
     // MARK: Idle
@@ -250,13 +229,13 @@ final class DiskWriter {
         if hasWork, idleWasOfUse { return 0 }
         idleWasOfUse = true
         // Also when nothing is stored it is to be noticed that the files are gone.
-        let seconds: Int64 = hasWork || !garbage.isEmpty ? 1 : 5
+        let seconds: Int64 = hasWork || !rows.garbage.isEmpty ? 1 : 5
         let deadline = min(accessFlushAt, Clock.monotonicNanoseconds() + seconds * 1_000_000_000)
         return logFileBytes > 0 ? min(deadline, truncateAt) : deadline
     }
 
     private var hasRemovableGarbage: Bool {
-        garbage.contains { !tier.index.isPinned($0) }
+        rows.garbage.contains { !tier.index.isPinned($0) }
     }
 
     private func beIdle() {
@@ -269,7 +248,7 @@ final class DiskWriter {
             let before = (tier.index.figures().entries, freePages)
             var removed = false
             try transaction { connection throws(DatabaseError) in
-                removed = try removeGarbage(connection)
+                removed = try rows.removeGarbage(connection)
             }
             try makeRoom(pages: 0, transactions: 1)
             if wantsShrinking { try connection?.shrink(pages: 64) }

@@ -117,10 +117,11 @@ struct MemoryShard {
     // MARK: Generations
 
     /// Changes whenever a key is invalidated.
-    func generation(_ hash: UInt64) -> UInt32 { generations[generationIndex(hash)] }
+    func generation(_ hash: UInt64) -> UInt32 { generations[Self.generationIndex(hash)] }
 
-    private func generationIndex(_ hash: UInt64) -> Int {
-        Int(truncatingIfNeeded: hash &>> 17) & (Self.generationCount - 1)
+    /// Which of the counters is a key's.
+    static func generationIndex(_ hash: UInt64) -> Int {
+        Int(truncatingIfNeeded: hash &>> 17) & (generationCount - 1)
     }
 
     // MARK: Changing
@@ -171,7 +172,7 @@ struct MemoryShard {
     mutating func invalidate(
         _ hash: UInt64, _ key: UnsafeRawBufferPointer, dropped: inout [CachedResponse]
     ) {
-        generations[generationIndex(hash)] &+= 1
+        generations[Self.generationIndex(hash)] &+= 1
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
             let next = slots[Int(slot)].chain

@@ -1,41 +1,12 @@
-import CLinux
 import CSQLite
-
-/// Memory that the writer reuses for records and pieces of bodies.
-final class WriterScratch {
-    private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-
-    deinit { memory.deallocate() }
-
-    /// `count` bytes, whose content is left from their last use.
-    func bytes(_ count: Int) -> UnsafeMutableRawBufferPointer {
-        if memory.count < count {
-            memory.deallocate()
-            memory = .allocate(byteCount: max(count, memory.count * 2), alignment: 16)
-        }
-        return UnsafeMutableRawBufferPointer(rebasing: memory[..<count])
-    }
-}
 
 /// Carrying out what is queued.
 extension DiskWriter {
-    /// What one transaction has done, for when it is committed.
-    private struct Batch {
-        var written: [IndexToken] = []
-        var barriers: [@Sendable () -> Void] = []
-        var reserved = 0
-        var bytes = 0
-        var operations = 0
-        /// About as many pages have changed, and so many may still be taken into use.
-        var changedPages = 0
-        var room: Int64 = 0
-    }
-
     func perform(_ operations: [DiskOperation]) {
         var rest = operations[...]
         while !rest.isEmpty {
-            guard isWritable(rest) else { return discard(rest) }
-            var batch = Batch()
+            guard isWritable(rest) else { return rows.discard(rest) }
+            var batch = RowBatch()
             let begun = rest
             do throws(DatabaseError) {
                 try makeRoom(pages: pages(rest))
@@ -48,20 +19,20 @@ extension DiskWriter {
                         rest.removeFirst()
                         batch.operations += 1
                         batch.bytes += operation.bytes
-                        try carryOut(operation, hasRoom: hasRoom, connection, &batch)
+                        try rows.carryOut(operation, hasRoom: hasRoom, connection, &batch)
                     }
                 }
-                finish(&batch)
+                rows.finish(&batch)
                 try afterCommit()
             } catch {
                 fail(error, begun)
-                finish(&batch)
-                return discard(rest)
+                rows.finish(&batch)
+                return rows.discard(rest)
             }
         }
     }
 
-    private func isFull(_ batch: Batch) -> Bool {
+    private func isFull(_ batch: RowBatch) -> Bool {
         batch.operations >= options.batchOperations || batch.bytes >= options.batchBytes
             || batch.changedPages >= options.batchPages
     }
@@ -80,7 +51,7 @@ extension DiskWriter {
     private static let spare: Int64 = 8
 
     private func hasRoom(
-        for operation: DiskOperation, _ connection: WriterConnection, _ batch: inout Batch
+        for operation: DiskOperation, _ connection: WriterConnection, _ batch: inout RowBatch
     ) throws(DatabaseError) -> Bool {
         let needed = operation.pageBytes
         guard needed > 0 else { return true }
@@ -90,205 +61,5 @@ extension DiskWriter {
         guard batch.room >= pages else { return false }
         batch.room -= pages
         return true
-    }
-
-    /// After the commit, or after it failed: then the index no longer knows the tokens.
-    private func finish(_ batch: inout Batch) {
-        tier.index.committed(batch.written)
-        tier.counters.writes.wrappingAdd(UInt64(batch.written.count), ordering: .relaxed)
-        tier.budget.release(batch.reserved)
-        for completion in batch.barriers { completion() }
-        batch = Batch()
-    }
-
-    private func carryOut(
-        _ operation: DiskOperation, hasRoom: Bool, _ connection: WriterConnection,
-        _ batch: inout Batch
-    ) throws(DatabaseError) {
-        batch.changedPages += 1 + operation.pageBytes / Schema.pageBytes
-        switch operation {
-        case .row(let response, let superseded, let reserved):
-            batch.reserved += reserved
-            for removal in superseded { batch.changedPages += try remove(removal, connection) }
-            guard hasRoom, !isAbandoned(response) else {
-                return try refuse(response, connection)
-            }
-            if try write(response, connection) { batch.written.append(response.token) }
-        case .beginBody(let body):
-            try connection.insert(incomplete: body)
-            receiving.insert(body)
-        case .chunk(let body, let index, let data, let reserved):
-            batch.reserved += reserved
-            // A body given up meanwhile: nothing more of it is written.
-            guard receiving.contains(body) else { return }
-            if hasRoom {
-                try connection.insert(chunk: index, of: body, data: data.bytes)
-            } else {
-                try drop(body, connection)
-                abandoned.insert(body)
-            }
-        case .dropBody(let body):
-            abandoned.remove(body)
-            try drop(body, connection)
-        case .remove(let removals):
-            for removal in removals { batch.changedPages += try remove(removal, connection) }
-        case .purge(let lastID):
-            try connection.removeAllEntries()
-            try connection.insert(garbage: 0...lastID)
-            collect(0...lastID)
-        case .barrier(let completion):
-            batch.barriers.append(completion)
-        case .fault(let error):
-            throw error
-        }
-    }
-
-    // MARK: Out
-
-    /// Removes an entry's rows. Answers about how many pages that has changed: a row that lies
-    /// beside the last one is on pages that have changed already.
-    func remove(_ removal: Removal, _ connection: WriterConnection) throws(DatabaseError) -> Int {
-        try connection.remove(entry: removal.id)
-        let isBeside = abs(removal.id - lastRemoved) <= 8
-        lastRemoved = removal.id
-        switch removal.body {
-        case .none: return isBeside ? 1 : 4
-        case .drop(let body): try drop(body, connection)
-        // Its chunks stay until the last reader has finished, at the latest until the next start.
-        case .hold(let body): try connection.insert(incomplete: body)
-        }
-        return 8
-    }
-
-    /// There is no room for a response, and none can be made: what fills the disk is being read,
-    /// or was not written yet.
-    private func refuse(
-        _ response: CachedResponse, _ connection: WriterConnection
-    ) throws(DatabaseError) {
-        tier.counters.noRoom.wrappingAdd(1, ordering: .relaxed)
-        if let removal = tier.index.remove(response.token) {
-            _ = try remove(removal, connection)
-        }
-    }
-
-    /// The body was being received and there was no room for all of it.
-    private func isAbandoned(_ response: CachedResponse) -> Bool {
-        guard case .disk(let body) = response.body else { return false }
-        return abandoned.remove(body.id) != nil
-    }
-
-    private func drop(_ body: Int64, _ connection: WriterConnection) throws(DatabaseError) {
-        receiving.remove(body)
-        try connection.complete(body: body)
-        // A large body goes little by little, between other work.
-        if try connection.removeChunks(of: body...body) { return }
-        try connection.insert(garbage: body...body)
-        collect(body...body)
-    }
-
-    /// Notes a range to be removed little by little, once.
-    private func collect(_ range: ClosedRange<Int64>) {
-        garbage.removeAll { $0.lowerBound == range.lowerBound }
-        garbage.append(range)
-    }
-
-    // MARK: In
-
-    /// Writes a response's rows, unless it was replaced or invalidated since it was queued.
-    private func write(
-        _ response: CachedResponse, _ connection: WriterConnection
-    ) throws(DatabaseError) -> Bool {
-        let token = response.token
-        guard let entry = tier.index.row(token) else { return false }
-        if case .disk(let disk) = response.body { receiving.remove(disk.id) }
-        var bodyID: Int64 = 0
-        var inline = UnsafeRawBufferPointer(start: nil, count: 0)
-        switch response.body {
-        case .contiguous(let body): inline = body.bytes
-        case .heap(let heap): inline = heap.bytes
-        case .file: break
-        case .disk(let disk):
-            bodyID = disk.id
-            try connection.complete(body: bodyID)
-        }
-        if bodyID == 0, response.bodyCount > UInt64(options.inlineBodyBytes) {
-            bodyID = token.id
-            try writeChunks(of: response, connection)
-            inline = UnsafeRawBufferPointer(start: nil, count: 0)
-        }
-        try writeContent(response, bodyID: bodyID, inline: inline, connection)
-        try connection.insert(entry, varyNames: response.varyKey.names, body: bodyID)
-        return true
-    }
-
-    private func writeContent(
-        _ response: CachedResponse, bodyID: Int64, inline: UnsafeRawBufferPointer,
-        _ connection: WriterConnection
-    ) throws(DatabaseError) {
-        let vary = response.varyKey.bytes
-        let record = EntryRecord(
-            keyCount: response.key.count, varyCount: vary.count, headCount: response.head.count,
-            times: response.metadata.times, policy: response.policy,
-            bodyCount: response.bodyCount, bodyID: bodyID, chunkBytes: chunkBytes(response))
-        let recordBytes = EntryRecord.headerBytes + record.textCount
-        var fileBytes = 0
-        if case .file(let file) = response.body, bodyID == 0 { fileBytes = file.count }
-        let memory = scratch.bytes(recordBytes + fileBytes)
-        record.encode(to: memory)
-        var offset = EntryRecord.headerBytes
-        func append(_ bytes: UnsafeRawBufferPointer) {
-            UnsafeMutableRawBufferPointer(rebasing: memory[offset..<offset + bytes.count])
-                .copyMemory(from: bytes)
-            offset += bytes.count
-        }
-        append(response.key)
-        vary.withUnsafeBytes { append($0) }
-        append(response.head)
-        var body = inline
-        if case .file(let file) = response.body, bodyID == 0 {
-            let target = UnsafeMutableRawBufferPointer(rebasing: memory[recordBytes...])
-            guard file.read(into: target, at: 0) else {
-                throw DatabaseError(code: SQLITE_NOMEM, message: "a memory file is not readable")
-            }
-            body = UnsafeRawBufferPointer(target)
-        }
-        try connection.insert(
-            content: response.token.id,
-            record: UnsafeRawBufferPointer(rebasing: memory[..<recordBytes]), body: body)
-    }
-
-    private func chunkBytes(_ response: CachedResponse) -> Int {
-        if case .disk(let disk) = response.body { return disk.chunkBytes }
-        return response.chunkBytes
-    }
-
-    /// Writes the chunks of a body that is in memory.
-    private func writeChunks(
-        of response: CachedResponse, _ connection: WriterConnection
-    ) throws(DatabaseError) {
-        let total = Int(response.bodyCount)
-        var offset = 0
-        var index = 0
-        while offset < total {
-            let count = min(response.chunkBytes, total - offset)
-            let data: UnsafeRawBufferPointer
-            switch response.body {
-            case .file(let file):
-                let target = scratch.bytes(count)
-                guard file.read(into: target, at: offset) else {
-                    throw DatabaseError(
-                        code: SQLITE_NOMEM, message: "a memory file is not readable")
-                }
-                data = UnsafeRawBufferPointer(target)
-            case .heap(let heap):
-                data = UnsafeRawBufferPointer(rebasing: heap.bytes[offset..<offset + count])
-            case .contiguous(let body):
-                data = UnsafeRawBufferPointer(rebasing: body.bytes[offset..<offset + count])
-            case .disk: return
-            }
-            try connection.insert(chunk: index, of: response.token.id, data: data)
-            offset += count
-            index += 1
-        }
     }
 }

@@ -1,7 +1,7 @@
 import CSQLite
 
 /// The writing connection with its statements: rows in, rows out. Used by the writer thread alone.
-final class WriterConnection {
+final class WriterConnection: WritableRows {
     private let database: Database
     private let begin: Statement
     private let commit: Statement
@@ -105,7 +105,6 @@ final class WriterConnection {
         try insertChunk.run()
     }
 
-    /// The body's chunks will be removed at the next start, unless `complete` comes before.
     func insert(incomplete body: Int64) throws(DatabaseError) {
         insertIncomplete.bind(1, body)
         try insertIncomplete.run()
@@ -133,14 +132,12 @@ final class WriterConnection {
 
     func removeAllEntries() throws(DatabaseError) { try deleteAllEntries.run() }
 
-    /// Notes that content and chunks of these ids are to be removed.
     func insert(garbage range: ClosedRange<Int64>) throws(DatabaseError) {
         insertGarbage.bind(1, range.lowerBound)
         insertGarbage.bind(2, range.upperBound)
         try insertGarbage.run()
     }
 
-    /// Removes some of a body's chunks; true: that was all of them.
     func removeChunks(of bodies: ClosedRange<Int64>) throws(DatabaseError) -> Bool {
         deleteChunks.bind(1, EntryRecord.chunkID(body: bodies.lowerBound, index: 0))
         deleteChunks.bind(2, EntryRecord.chunkID(body: bodies.upperBound + 1, index: 0) - 1)
@@ -148,7 +145,6 @@ final class WriterConnection {
         return database.changes < Self.garbageChunks
     }
 
-    /// Removes some of the rows in a range; false: there are none left, and the note is gone.
     func removeSome(of range: ClosedRange<Int64>) throws(DatabaseError) -> Bool {
         deleteContents.bind(1, range.lowerBound)
         deleteContents.bind(2, range.upperBound)

@@ -38,7 +38,7 @@ extension DiskWriter {
                 var changed = 0
                 while changed < options.batchPages {
                     let isFull = try room(connection) < needed
-                    if isFull, try removeGarbage(connection) {
+                    if isFull, try rows.removeGarbage(connection) {
                         changed += WriterConnection.garbageContents
                         hasProgressed = true
                         continue
@@ -46,21 +46,12 @@ extension DiskWriter {
                     guard let counter = isFull ? \.bytes : shortage,
                         let removal = tier.index.evict(counter)
                     else { break }
-                    changed += try remove(removal, connection)
+                    changed += try rows.remove(removal, connection)
                     hasProgressed = true
                 }
             }
             try afterCommit()
         }
-    }
-
-    /// Removes some rows that are no longer visible and that nobody reads; false without any.
-    func removeGarbage(_ connection: WriterConnection) throws(DatabaseError) -> Bool {
-        guard let first = garbage.firstIndex(where: { !tier.index.isPinned($0) }) else {
-            return false
-        }
-        if try !connection.removeSome(of: garbage[first]) { garbage.remove(at: first) }
-        return true
     }
 }
 

@@ -1,0 +1,56 @@
+// Where the disk tier crosses to its rows: SQLite's, or those that a test keeps in their place.
+
+/// What a reader reads rows with: a connection, or what stands in for one in a test.
+protocol ReadableRows: Sendable {
+    /// Calls `use` with a response's record and body, whose checksum is right.
+    func content<Result: Sendable>(
+        _ id: Int64,
+        _ use: (_ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result
+    ) throws(DatabaseError) -> CheckedRow<Result>
+
+    /// The same for a chunk's data, which must have `count` bytes.
+    func chunk<Result: Sendable>(
+        body: Int64, index: Int, count: Int, _ use: (UnsafeRawBufferPointer) -> Result
+    ) throws(DatabaseError) -> CheckedRow<Result>
+}
+
+/// What was made of a row, or why nothing was.
+enum CheckedRow<Result: Sendable>: Sendable {
+    case intact(Result)
+    /// There is no such row.
+    case missing
+    case damaged
+}
+
+/// Where a reader gets its rows from.
+protocol RowSource: Sendable {
+    associatedtype Rows: ReadableRows
+
+    /// Runs `body` with the rows; nil: the tier is off.
+    func withRows<Result: Sendable>(
+        of tier: DiskTier, _ body: (Rows) throws(DatabaseError) -> Result
+    ) throws(DatabaseError) -> Result?
+
+    /// Nothing more is read.
+    func close()
+}
+
+/// Where a writer puts rows, within a transaction, and takes them out.
+protocol WritableRows {
+    func insert(_ entry: IndexSlot, varyNames: [UInt8], body: Int64) throws(DatabaseError)
+    func insert(content id: Int64, record: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer)
+        throws(DatabaseError)
+    func insert(chunk index: Int, of body: Int64, data: UnsafeRawBufferPointer)
+        throws(DatabaseError)
+    /// The body's chunks will be removed at the next start, unless `complete` comes before.
+    func insert(incomplete body: Int64) throws(DatabaseError)
+    func complete(body: Int64) throws(DatabaseError)
+    /// Notes that content and chunks of these ids are to be removed.
+    func insert(garbage range: ClosedRange<Int64>) throws(DatabaseError)
+    func remove(entry id: Int64) throws(DatabaseError)
+    func removeAllEntries() throws(DatabaseError)
+    /// Removes some chunks of bodies; true: that was all of them.
+    func removeChunks(of bodies: ClosedRange<Int64>) throws(DatabaseError) -> Bool
+    /// Removes some of the rows in a range; false: there are none left, and the note is gone.
+    func removeSome(of range: ClosedRange<Int64>) throws(DatabaseError) -> Bool
+}

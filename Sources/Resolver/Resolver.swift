@@ -27,6 +27,12 @@ package final class Resolver: Sendable {
         thread = Locked(try Resolver.start(ResolverThread(core: core)))
     }
 
+    /// A resolver without a thread: whoever made the core does its work.
+    init(core: ResolverCore) {
+        self.core = core
+        thread = Locked(nil)
+    }
+
     deinit {
         close()
     }

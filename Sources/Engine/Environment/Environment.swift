@@ -26,6 +26,8 @@ package final class Environment {
     package let origins = OriginTable()
     /// Where exchanges get their streams to servers.
     package private(set) var upstreams: any UpstreamSource
+    /// Where connections to servers begin.
+    let sockets: any SocketSource
     /// Who makes room for connections, and is told of exchanges if it wishes.
     package var host: (any EnvironmentHost)?
     /// `host.exchangeEnded` is called.
@@ -58,15 +60,18 @@ package final class Environment {
     /// - Parameters:
     ///   - index: of this environment's mailbox among the shared ones.
     ///   - upstreams: where streams to servers come from; nil: a pool of connections.
+    ///   - sockets: where connections to servers begin; nil: the system's.
     package init(
         index: Int, loop: EventLoop, policy: PolicySnapshot, shared: SharedEnvironment,
-        metrics: WorkerMetrics, upstreams: (any UpstreamSource)? = nil
+        metrics: WorkerMetrics, upstreams: (any UpstreamSource)? = nil,
+        sockets: (any SocketSource)? = nil
     ) {
         self.index = index
         self.loop = loop
         self.policy = policy
         self.shared = shared
         self.metrics = metrics
+        self.sockets = sockets ?? SystemSockets()
         mailbox = shared.mailboxes[index]
         debugs = shared.logger.logLevel <= .debug
         traces = shared.logger.logLevel <= .trace

@@ -25,9 +25,11 @@ struct FlightTable<Flight: AnyObject> {
     }
 
     private var places: ContiguousArray<Place>
+    /// How many places a table has.
+    static var defaultPlaceCount: Int { 2048 }
 
     /// - Parameter placeCount: a power of two.
-    init(placeCount: Int = 2048) {
+    init(placeCount: Int = Self.defaultPlaceCount) {
         places = ContiguousArray(repeating: Place(), count: placeCount)
     }
 

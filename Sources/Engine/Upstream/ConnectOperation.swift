@@ -24,11 +24,12 @@ final class ConnectOperation: EventHandler {
 
         override func ready(_ readiness: Readiness) {
             guard readiness.mayWrite else { return }
-            operation.attemptEnded(index, Sockets.connectionError(descriptor))
+            let sockets = operation.environment.sockets
+            operation.attemptEnded(index, sockets.connectionError(descriptor))
         }
     }
 
-    private let environment: Environment
+    fileprivate let environment: Environment
     private let host: String
     private let port: UInt16
     /// For whom; nil: for nobody in particular.
@@ -208,12 +209,12 @@ final class ConnectOperation: EventHandler {
     /// Starts a connection; without a descriptor left, once more after idle clients made room.
     private func openSocket(to endpoint: Endpoint) throws(Errno) -> Int32 {
         do throws(Errno) {
-            return try Sockets.connect(to: endpoint)
+            return try environment.sockets.connect(to: endpoint)
         } catch {
             guard error.isOutOfDescriptors, environment.host?.freesDescriptors() ?? false else {
                 throw error
             }
-            return try Sockets.connect(to: endpoint)
+            return try environment.sockets.connect(to: endpoint)
         }
     }
 

@@ -64,9 +64,12 @@ package struct BypassFields: Sendable, Equatable {
 extension FieldID {
     /// The identity of a name in lower case; `other` without one.
     package init(lowercaseName name: [UInt8]) {
-        let text = String(decoding: name, as: UTF8.self)
-        self = FieldID.allCases.first { "\($0.name)".lowercasedASCII == text } ?? .other
+        self = Self.byLowercaseName[name] ?? .other
     }
+
+    private static let byLowercaseName = Dictionary(
+        allCases.map { (Array("\($0.name)".lowercasedASCII.utf8), $0) },
+        uniquingKeysWith: { first, _ in first })
 }
 
 extension Span where Element == UInt8 {

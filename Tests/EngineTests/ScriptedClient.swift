@@ -32,6 +32,8 @@ final class ScriptedClient: DownstreamStream {
 
     // What was sent to it.
     private var head: ReceivedHead?
+    /// The status line's phrase, if it was given one.
+    private var phrase = ""
     private var received: [UInt8] = []
     private var given = 0
     private var hasEnd = false
@@ -61,6 +63,7 @@ final class ScriptedClient: DownstreamStream {
         self.exchange = exchange
         self.request = request
         head = nil
+        phrase = ""
         received.removeAll(keepingCapacity: true)
         (given, hasEnd, responseBytes, contentBytes) = (0, false, 0, 0)
         writtenBeforeHead = nil
@@ -80,10 +83,10 @@ final class ScriptedClient: DownstreamStream {
         upload = request.framing == .none ? nil : Upload()
         headBuffer = buffer
         world.note("begins", index, number)
+        request.isServed = !world.random.chance(1)
         exchange.begin(
             client: self, ingress: world.ingresses[request.ingress], peer: world.peer,
-            buffer: buffer, headStart: 0, hasBody: upload != nil,
-            isServed: !world.random.chance(1))
+            buffer: buffer, headStart: 0, hasBody: upload != nil, isServed: request.isServed)
         world.noteBegun(exchange.id, request)
         exchange.route()
     }
@@ -185,6 +188,10 @@ final class ScriptedClient: DownstreamStream {
     // MARK: What it is sent
 
     func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
+        self.phrase = ""
+        if let phrase, request?.target != nil {
+            self.phrase = phrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        }
         let needed = room + (phrase?.count ?? 0) + 160
         var head = HeadDraft(world.environment.loop.buffers.take(bytes: needed))
         head.fields.appendStatusLine(status, phrase: phrase)
@@ -294,6 +301,7 @@ final class ScriptedClient: DownstreamStream {
         upload = nil
         if !cut { check(hasEnd && output.isEmpty, "over, and the response is not complete") }
         checkContent()
+        if let request, let head { world.checkReply(head.status, phrase, request) }
         world.ended(cut ? .cut : head?.hasID ?? false ? .complete : .ownReply)
         output.removeAll()
         // The next request may be there already.
@@ -303,14 +311,14 @@ final class ScriptedClient: DownstreamStream {
     func handOver(after head: consuming HeadDraft) -> DownstreamHandover? {
         check(self.head == nil && exchange != nil, "handed over behind a final head")
         world.note("handed over", index, number)
-        guard let transport = world.makeTransport() else { return nil }
+        head.fields.appendLineEnd()
+        guard let request, let head = head.finished() else { return nil }
         exchange = nil
         headBuffer = nil
         upload = nil
         output.removeAll()
         world.ended(.switched)
-        return DownstreamHandover(
-            transport: transport, leftover: nil, pending: OutputQueue(), closed: {})
+        return world.openTunnel(for: request, head: head)
     }
 
     private func checkContent() {

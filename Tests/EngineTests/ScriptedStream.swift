@@ -44,11 +44,13 @@ final class ScriptedStream: UpstreamStream {
     private var hasAnswered = false
     private var hasFailed = false
 
-    init(_ source: ScriptedUpstreams, for consumer: Exchange, wasReused: Bool) {
+    init(
+        _ source: ScriptedUpstreams, for consumer: Exchange, wasReused: Bool, at endpoint: Endpoint
+    ) {
         self.source = source
         self.consumer = consumer
         self.wasReused = wasReused
-        endpoint = source.world.peer
+        self.endpoint = endpoint
         handedOut = SimulatedAttempt(
             step: source.world.stepNumber, trust: consumer.origin?.policy.trustGeneration)
         request = source.world.request(of: consumer)
@@ -134,7 +136,7 @@ final class ScriptedStream: UpstreamStream {
         guard count > 0 || requestIsSent else { return }
         let expected = staged.isEmpty ? request.content : request.content + staged
         check(content.count <= expected.count, "more content than the client has sent")
-        check(expected.starts(with: content), "other content than the client's")
+        check(expected.hasBytes(content, at: 0), "other content than the client's")
         if requestIsSent { check(content.count == expected.count, "content ended too early") }
     }
 
@@ -156,7 +158,7 @@ final class ScriptedStream: UpstreamStream {
     func handOver() -> (transport: Transport, leftover: Buffer?) {
         check(consumer != nil && asksForUpgrade, "handed over, and nobody asked to switch")
         leave()
-        return (world.makeTransport() ?? Transport(descriptor: -1), nil)
+        return (world.makeServerTransport(), nil)
     }
 
     private func leave() {

@@ -8,10 +8,18 @@ import HTTPCore
 /// Where the exchanges of a simulated world get their streams: it hands them out at once, later or
 /// never, and knows who waits and who has one.
 final class ScriptedUpstreams: UpstreamSource {
-    struct Wait {
+    final class Wait {
         let origin: Origin
         let consumer: Exchange
         let fresh: Bool
+        /// The connection that is made for it; nil: it gets a stream without one.
+        var operation: ConnectOperation?
+
+        init(_ origin: Origin, _ consumer: Exchange, fresh: Bool) {
+            self.origin = origin
+            self.consumer = consumer
+            self.fresh = fresh
+        }
     }
 
     unowned let world: SimulatedWorld
@@ -47,11 +55,44 @@ final class ScriptedUpstreams: UpstreamSource {
         if origin.policy.trustGeneration != world.environment.policy.trustGeneration {
             world.fail("a stream is wanted under a policy that is not in force")
         }
-        let wait = Wait(origin: origin, consumer: exchange, fresh: fresh)
+        let wait = Wait(origin, exchange, fresh: fresh)
         switch world.isSettling ? 0 : world.random.below(100) {
-        case 0..<45: handOut(wait)
+        case 0..<45: handOut(wait, at: world.peer)
         case 45..<50: refuse(exchange, connectFault())
+        case 50..<65:
+            waits.append(wait)
+            connect(wait)
         default: waits.append(wait)
+        }
+    }
+
+    /// Has a connection made for one who waits, as the pool does.
+    private func connect(_ wait: Wait) {
+        let (origin, key) = (wait.origin, wait.origin.key)
+        let operation = ConnectOperation(
+            environment: world.environment, host: key.host, port: key.port,
+            client: wait.consumer.clientNetwork,
+            rules: key.isFixed ? nil : origin.policy.destinationRules, hostMatch: origin.match
+        ) { [unowned self, unowned wait] result in connected(wait, result) }
+        wait.operation = operation
+        operation.start(timeoutMilliseconds: origin.timeouts.connectMilliseconds)
+    }
+
+    private func connected(
+        _ wait: Wait, _ result: Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>
+    ) {
+        guard let index = waits.firstIndex(where: { $0 === wait }) else {
+            return world.fail("a connection is made for nobody")
+        }
+        waits.remove(at: index)
+        switch result {
+        case .failure(let fault): refuse(wait.consumer, fault)
+        case .success(let made):
+            // What is sent to the server goes to its stream.
+            close(made.descriptor)
+            let far = world.sockets.takeLatest()
+            if far >= 0 { close(far) }
+            handOut(wait, at: made.endpoint)
         }
     }
 
@@ -61,15 +102,16 @@ final class ScriptedUpstreams: UpstreamSource {
             refused = nil
             return
         }
-        waits.remove(at: index)
+        waits.remove(at: index).operation?.cancel()
     }
 
     /// Answers one who waits; false: nobody does.
     func step() -> Bool {
-        guard !waits.isEmpty else { return false }
-        let wait = waits.remove(at: world.random.below(waits.count))
+        let free = waits.indices.filter { waits[$0].operation == nil }
+        guard !free.isEmpty else { return false }
+        let wait = waits.remove(at: world.random.pick(free))
         if world.isSettling || world.random.chance(75) {
-            handOut(wait)
+            handOut(wait, at: world.peer)
         } else {
             refuse(wait.consumer, connectFault())
         }
@@ -90,9 +132,11 @@ final class ScriptedUpstreams: UpstreamSource {
         return false
     }
 
-    private func handOut(_ wait: Wait) {
+    private func handOut(_ wait: Wait, at endpoint: Endpoint) {
+        let isConnected = wait.operation != nil
         let stream = ScriptedStream(
-            self, for: wait.consumer, wasReused: !wait.fresh && world.random.chance(50))
+            self, for: wait.consumer,
+            wasReused: !isConnected && !wait.fresh && world.random.chance(50), at: endpoint)
         streams.append(stream)
         world.note("stream for", stream.wasReused ? 1 : 0, stream.number)
         wait.consumer.upstreamReady(stream)
@@ -114,7 +158,10 @@ final class ScriptedUpstreams: UpstreamSource {
         let generation = world.environment.policy.trustGeneration
         let outdated = waits.filter { $0.origin.policy.trustGeneration != generation }
         waits.removeAll { $0.origin.policy.trustGeneration != generation }
-        for wait in outdated { refuse(wait.consumer, .superseded) }
+        for wait in outdated {
+            wait.operation?.cancel()
+            refuse(wait.consumer, .superseded)
+        }
     }
 
     /// Who is told that there is no stream gives its wait up, which is over by then.

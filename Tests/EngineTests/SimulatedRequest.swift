@@ -7,6 +7,13 @@ final class SimulatedRequest {
     let number: Int
     let url: Int
     let method: String
+    /// What it names if it is CONNECT.
+    private(set) var target: SimulatedTarget?
+    /// The policies' trust when it began, and whether its client is served.
+    var trust = 0
+    var isServed = true
+    /// How long a tunnel may be idle under the policy of that time.
+    var tunnelMilliseconds: Int64 = 0
     /// How the exchange came in, as an index of the world's ingresses.
     let ingress: Int
     private(set) var head: [UInt8] = []
@@ -40,19 +47,34 @@ final class SimulatedRequest {
     init(_ world: SimulatedWorld, number: Int) {
         self.number = number
         url = world.random.below(world.urls.count)
-        let kind = world.random.below(100)
+        let kind = world.random.below(109)
         switch kind {
         case 0..<68: method = "GET"
         case 68..<74: method = "HEAD"
         case 74..<84: method = "POST"
         case 84..<92: method = "PUT"
         case 92..<96: method = "DELETE"
-        default: method = "OPTIONS"
+        case 96..<100: method = "OPTIONS"
+        default: method = "CONNECT"
         }
-        ingress = world.urls[url].ingresses[world.random.below(world.urls[url].ingresses.count)]
+        let ingresses = world.urls[url].ingresses
         variant = world.random.below(2)
+        guard method != "CONNECT" else {
+            ingress = world.random.chance(95) ? 0 : 3
+            makeTunnel(world)
+            return
+        }
+        ingress = ingresses[world.random.below(ingresses.count)]
         makeContent(world)
         makeHead(world)
+    }
+
+    private func makeTunnel(_ world: SimulatedWorld) {
+        let port = world.random.chance(92) ? SimulatedTarget.port : 25
+        let target = SimulatedTarget(name: world.random.pick(world.destinations), port: port)
+        self.target = target
+        let head = "CONNECT \(target.text) HTTP/1.1\r\nHost: \(target.text)\r\n"
+        self.head = Array("\(head)X-Request: \(number)\r\n\r\n".utf8)
     }
 
     var isSafe: Bool { method == "GET" || method == "HEAD" || method == "OPTIONS" }

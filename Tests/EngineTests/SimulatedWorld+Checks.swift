@@ -28,11 +28,10 @@ enum SimulatedState: Int, CaseIterable {
         }
     }
 
-    /// Those that a world gets to and stays in: there is no disk, nothing is connected to, and what
-    /// is discarded has no content.
+    /// Those that a world gets to and stays in: what is discarded has no content.
     static let reachable: [SimulatedState] = [
-        .waiting, .gathering, .connecting, .requesting, .holding, .responding, .serving,
-        .finishing,
+        .loading, .waiting, .gathering, .connecting, .requesting, .holding, .responding, .serving,
+        .finishing, .opening, .tunnelling,
     ]
 }
 
@@ -40,6 +39,13 @@ enum SimulatedState: Int, CaseIterable {
 extension SimulatedWorld {
     /// Who has a stream is in a state that has one, and the other way round.
     func checkStep() {
+        dropTunnels()
+        for held in exchanges {
+            guard let exchange = held.exchange, case .tunnelling = exchange.state.step else {
+                continue
+            }
+            seen[SimulatedState.tunnelling.rawValue] += 1
+        }
         for client in clients {
             guard let exchange = client.exchange else { continue }
             seen[SimulatedState(exchange.state.step).rawValue] += 1
@@ -117,7 +123,8 @@ extension SimulatedWorld {
         if head.framing == .streamed, request.responseStaging?.isAppending ?? false {
             expected += [SimulatedStaging.appended]
         }
-        if isComplete ? !expected.elementsEqual(received) : !expected.starts(with: received) {
+        let isRight = Array(expected).hasBytes(received, at: 0)
+        if !isRight || isComplete && expected.count != received.count {
             fail(
                 "request \(request.number): \(received.count) bytes that are not those of "
                     + "response \(sent.number), which has \(expected.count)")
@@ -162,6 +169,8 @@ extension SimulatedWorld {
         if environment.flights.leaderCount != 0 { fail("somebody still leads a flight") }
         let figures = store.statistics()
         if figures.queueBytes != 0 || figures.stagingBytes != 0 { fail("a store was not ended") }
+        if let disk, let violation = disk.violationAtEnd() { fail(violation) }
+        checkNetworkAtEnd()
         // The mailbox.
         if loop.handlerCount != 1 {
             let left = loop.handlers.compactMap { ($0 as? Exchange) }.map {

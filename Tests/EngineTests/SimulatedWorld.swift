@@ -1,12 +1,12 @@
 import Activity
 import Addressing
 import CLinux
-import CacheStore
 import EventLoop
 import HTTPCore
 import Logging
 import Metrics
 
+@testable import CacheStore
 @testable import Engine
 
 /// How what a client asked for ended.
@@ -15,14 +15,16 @@ enum SimulatedEnding: Int, CaseIterable {
 }
 
 /// An environment with scripted clients before it and scripted servers behind it, driven by one
-/// seed: real exchanges, a real loop, a real store in memory; the time is the world's own.
+/// seed: real exchanges, a real loop, a real store, resolver, connecting and relays; the time, the
+/// disk's rows, the answers to lookups and the far ends of sockets are the world's own.
 ///
 /// A step is one thing that happens: a client sends, takes, goes away or times out, a server
-/// answers or fails, a stream is handed out, the time goes on, a deadline comes, a configuration
-/// is loaded. After each one the invariants are looked at (`SimulatedWorld+Checks`).
+/// answers or fails, a stream is handed out, the disk reads or writes, a name is resolved, a
+/// connection is made, bytes pass through a tunnel, the time goes on, a deadline comes, a
+/// configuration is loaded. After each one the invariants are looked at (`SimulatedWorld+Checks`).
 final class SimulatedWorld {
     /// The time of a world, and its loop's.
-    final class Time {
+    final class Time: @unchecked Sendable {
         var monotonic: Int64 = 1_000_000
         static let wallOffset: Int64 = 1_800_000_000_000
     }
@@ -41,6 +43,15 @@ final class SimulatedWorld {
     private(set) var clients: [ScriptedClient] = []
     private(set) var upstreams: ScriptedUpstreams!
     private var stages: SimulatedStages?
+    private(set) var disk: ScriptedDisk?
+    private(set) var resolver: ScriptedResolver!
+    let sockets: ScriptedSockets
+    /// The names of servers, and what CONNECT names.
+    private(set) var servers: [String: SimulatedName] = [:]
+    private(set) var destinations: [SimulatedName] = []
+    var tunnels: [SimulatedTunnel] = []
+    /// The far end of a server's connection that is being handed over.
+    var serverEnd: Int32 = -1
 
     private let quota: Int
     private var requests: [SimulatedRequest] = []
@@ -74,17 +85,14 @@ final class SimulatedWorld {
             time: TimeSource(
                 monotonicMilliseconds: { time.monotonic },
                 wallMilliseconds: { time.monotonic + Time.wallOffset }))
-        var options = CacheStoreOptions()
-        options.memoryBytes = 64 << 20
-        options.memoryShards = 1
-        options.diskBytes = 0
-        options.memoryFileBytes = random.chance(30) ? 512 : 32 << 10
-        store = CacheStore(options: options)
+        let options = Self.storeOptions(&random)
+        store = CacheStore(withoutThreads: options) { _ in }
         let logger = Logger(label: "simulation") { _ in
             CriticalLog { print("SIMULATION: seed \(seed): \($0)") }
         }
+        let names = try ScriptedResolver { time.monotonic }
         let shared = SharedEnvironment(
-            mailboxes: [try Mailbox<EngineMessage>()], resolver: SimulationPolicies.resolver,
+            mailboxes: [try Mailbox<EngineMessage>()], resolver: names.resolver,
             store: store, logger: logger, labels: RouteLabels(),
             activity: ActivityMonitor(delays: ActivityDelays()))
         let policies = SimulationPolicies.all
@@ -95,11 +103,17 @@ final class SimulatedWorld {
         account = accounts.open(address.address, limit: 10)
         ingresses = Self.makeIngresses(address)
         let link = UpstreamsLink()
+        sockets = ScriptedSockets()
         environment = Environment(
             index: 0, loop: loop, policy: policies[random.below(policies.count)], shared: shared,
-            metrics: metrics, upstreams: link)
+            metrics: metrics, upstreams: link, sockets: sockets)
         upstreams = ScriptedUpstreams(self)
         link.target = upstreams
+        sockets.world = self
+        resolver = names
+        names.world = self
+        if options.diskBytes > 0 { disk = ScriptedDisk(self, store) }
+        makeNames()
         if random.chance(40) {
             let made = SimulatedStages(self)
             stages = made
@@ -119,6 +133,39 @@ final class SimulatedWorld {
         return endpoint
     }
 
+    /// The store's limits: from one that never needs the disk to one that keeps nothing in memory.
+    private static func storeOptions(_ random: inout SimulationRandom) -> CacheStoreOptions {
+        var options = CacheStoreOptions()
+        options.memoryShards = 1
+        options.memoryFileBytes = random.chance(30) ? 512 : 32 << 10
+        options.memoryFiles = random.chance(20) ? 1 : 4096
+        options.diskBytes = random.chance(25) ? 0 : 1 << 30
+        options.memoryBytes = 64 << 20
+        guard options.diskBytes > 0 else { return options }
+        options.memoryBytes = random.pick([64 << 20, 16 << 10, 0])
+        options.batchMilliseconds = 0
+        options.wholeBodyBytes = random.pick([1 << 20, 1000, 300])
+        options.inlineBodyBytes = random.pick([64 << 10, 200])
+        options.chunkBytes = random.pick([64 << 10, 256])
+        options.queueBytes = random.chance(20) ? 4000 : 32 << 20
+        options.pendingReads = random.chance(10) ? 1 : 4096
+        return options
+    }
+
+    private func makeNames() {
+        for host in ["a.test", "b.test", "r.test"] {
+            servers[host] = SimulatedName(host, &random)
+        }
+        for index in 0..<3 { destinations.append(SimulatedName.destination(index, &random)) }
+        for name in Array(servers.values) + destinations { resolver.add(name) }
+        let own = Endpoint(
+            address: SimulatedAddress.own.address, port: SimulatedTarget.port)
+        environment.shared.ownListeners.withLock { $0 = OwnListeners([own]) }
+    }
+
+    /// The time, in milliseconds.
+    var now: Int64 { time.monotonic }
+
     // MARK: What there is to ask for
 
     private static func makeIngresses(_ endpoint: Endpoint) -> [Ingress] {
@@ -130,11 +177,14 @@ final class SimulatedWorld {
     }
 
     private func makeURLs() {
+        var keys = SimulatedKeys()
         for index in 0..<(1 + random.below(4)) {
             let (host, ingresses) = random.pick([
                 ("a.test", [0]), ("b.test", [1, 2]), ("r.test", [0, 3]),
             ])
-            urls.append(SimulatedURL(host: host, path: "/\(index)", ingresses: ingresses))
+            urls.append(
+                SimulatedURL(
+                    host: host, path: keys.path(host: host, index: index), ingresses: ingresses))
         }
     }
 
@@ -180,15 +230,6 @@ final class SimulatedWorld {
 
     func number(of exchange: Exchange) -> Int { request(of: exchange)?.number ?? -1 }
 
-    /// The near end of a connection whose far end is closed already: a relay has little to do.
-    func makeTransport() -> Transport? {
-        var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }
-        close(ends[1])
-        return Transport(descriptor: ends[0])
-    }
-
     // MARK: What happens
 
     func note(_ what: StaticString, _ who: Int, _ detail: Int) { journal.note(what, who, detail) }
@@ -213,13 +254,18 @@ final class SimulatedWorld {
         let request = SimulatedRequest(self, number: requests.count)
         request.began = stepNumber
         request.reloads = reloads
+        request.trust = environment.policy.trust
+        request.tunnelMilliseconds = environment.policy.timeouts.tunnelMilliseconds
         requests.append(request)
         client.begin(request)
     }
 
     private func step() {
         stepNumber += 1
-        switch random.below(100) {
+        switch random.below(145) {
+        case 100..<115: disk?.step()
+        case 115..<135: if random.chance(50) { resolver.step() } else { sockets.step() }
+        case 135..<145: if !tunnels.isEmpty { tunnels[random.below(tunnels.count)].step() }
         case 0..<45:
             let client = clients[random.below(clients.count)]
             if client.isIdle { beginNext(on: client) } else { _ = client.step() }
@@ -278,11 +324,20 @@ final class SimulatedWorld {
             for client in clients { _ = client.step() }
             while upstreams.step() {}
             _ = upstreams.stepStream()
+            disk?.settle()
+            while resolver.step() {}
+            sockets.step()
+            for tunnel in tunnels { tunnel.step() }
             turn(5)
             checkStep()
-            if clients.allSatisfy(\.isIdle), upstreams.waits.isEmpty, upstreams.streams.isEmpty {
+            if clients.allSatisfy(\.isIdle), upstreams.waits.isEmpty, upstreams.streams.isEmpty,
+                tunnels.isEmpty
+            {
                 // What was put off.
                 for _ in 0..<3 { turn(1) }
+                disk?.settle()
+                turn(1)
+                disk?.settle()
                 if clients.allSatisfy(\.isIdle), upstreams.streams.isEmpty, allAreOver { return }
             }
         }

@@ -1,8 +1,9 @@
 import Activity
 import Addressing
+import CLinux
 import Configuration
 import Logging
-import Resolver
+import Pinning
 import TLS
 
 @testable import Engine
@@ -41,6 +42,22 @@ struct SimulationRandom {
                 word >>= 8
             }
             written = count
+        }
+    }
+}
+
+extension [UInt8] {
+    /// Whether these bytes are among them, from an offset on. A plain comparison takes long in a
+    /// debug build.
+    func hasBytes(_ bytes: [UInt8], at offset: Int) -> Bool {
+        guard offset + bytes.count <= count else { return false }
+        return withUnsafeBytes { own in
+            bytes.withUnsafeBytes { other in
+                guard let start = own.baseAddress, let wanted = other.baseAddress else {
+                    return other.isEmpty
+                }
+                return memcmp(start + offset, wanted, other.count) == 0
+            }
         }
     }
 }
@@ -113,13 +130,19 @@ enum SimulationPolicies {
         var configuration = ConfigurationSnapshot(
             workers: .auto(onlineCores: 1), listeners: [])
         configuration.tls.roots = [.file(path: "/roots.pem", certificates: [])]
+        configuration.access.allow = DestinationList(
+            networks: networks("203.0.113.0/24", "2001:db8::/32"))
+        let denied = [try? HostPattern(SimulatedName.deniedHost)].compactMap { $0 }
+        configuration.access.deny = DestinationList(patterns: denied)
         if trust == 1 {
             configuration.access.deny = DestinationList(
-                networks: [IPNetwork("203.0.113.0/24")].compactMap { $0 })
+                networks: networks("203.0.113.128/25"), patterns: denied)
         }
         configuration.limits.upstreamPerHost = [256, 4, 2][variant]
         configuration.limits.perClient.exchanges = [100, 4, 100][variant]
         configuration.timeouts.connectMilliseconds = [500, 5000, 500][variant]
+        configuration.timeouts.tunnelMilliseconds =
+            [600_000, shortestTunnelMilliseconds, 600_000][variant]
         configuration.timeouts.collapseMilliseconds = [3_600_000, 150, 3_600_000][variant]
         do {
             return try PolicySnapshot(
@@ -131,14 +154,14 @@ enum SimulationPolicies {
         }
     }
 
-    /// Asked for nothing: streams to servers come from the simulation.
-    static let resolver: Resolver = {
-        var options = ResolverOptions()
-        options.servers = .list([Endpoint("127.0.0.1:9")].compactMap { $0 })
-        do {
-            return try Resolver(options: options)
-        } catch {
-            fatalError("\(error)")
-        }
-    }()
+    static let shortestTunnelMilliseconds: Int64 = 1500
+
+    private static func networks(_ texts: String...) -> [IPNetwork] {
+        texts.compactMap { IPNetwork($0) }
+    }
+}
+
+extension PolicySnapshot {
+    /// Which of the two sets of rules it has: that of `SimulatedAddress.isAllowed`.
+    var trust: Int { trustGeneration == 1 ? 0 : 1 }
 }

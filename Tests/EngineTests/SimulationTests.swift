@@ -20,13 +20,16 @@ struct SimulationTests {
         var steps = 0
         var endings = [Int](repeating: 0, count: SimulatedEnding.allCases.count)
         var seen = [Int](repeating: 0, count: SimulatedState.allCases.count)
+        var disk = [Int](repeating: 0, count: ScriptedDiskEvent.allCases.count)
         var counters: [WorkerCounter: UInt64] = [:]
         var runs: Int { endings.reduce(0, +) }
 
         static let counted: [WorkerCounter] = [
             .cacheMemoryHits, .cacheStores, .cacheStoresAborted, .cacheInvalidations,
             .cacheCollapseWaits, .cacheBackgroundRevalidations, .retriesConnectionDied,
-            .retriesSuperseded, .retriesValidationFailed, .poolWaitTimeouts, .upgrades,
+            .retriesSuperseded, .retriesValidationFailed, .retriesStoredBodyUnreadable,
+            .poolWaitTimeouts, .upgrades, .tunnelsOpened, .cacheDiskHits, .dnsQueries,
+            .dnsCacheHits, .upstreamConnectTimedOut,
         ]
 
         mutating func add(_ world: SimulatedWorld) {
@@ -34,6 +37,7 @@ struct SimulationTests {
             steps += world.stepNumber
             for (index, count) in world.endings.enumerated() { endings[index] += count }
             for (index, count) in world.seen.enumerated() { seen[index] += count }
+            for (index, count) in (world.disk?.events ?? []).enumerated() { disk[index] += count }
             for counter in Self.counted {
                 counters[counter, default: 0] += world.environment.metrics.value(counter)
             }
@@ -42,9 +46,10 @@ struct SimulationTests {
         var text: String {
             let ends = SimulatedEnding.allCases.map { "\(endings[$0.rawValue]) \($0)" }
             let states = SimulatedState.reachable.map { "\(seen[$0.rawValue]) \($0)" }
+            let rows = ScriptedDiskEvent.allCases.map { "disk \($0) \(disk[$0.rawValue])" }
             let events = Self.counted.map { "\(counters[$0] ?? 0) \($0)" }
             return "\(runs) runs in \(worlds) worlds and \(steps) steps: "
-                + (ends + states + events).joined(separator: ", ")
+                + (ends + states + rows + events).joined(separator: ", ")
         }
     }
 
@@ -106,6 +111,7 @@ struct SimulationTests {
         guard runs >= 10_000 else { return }
         for ending in SimulatedEnding.allCases { #expect(summary.endings[ending.rawValue] > 0) }
         for state in SimulatedState.reachable { #expect(summary.seen[state.rawValue] > 0) }
+        for event in ScriptedDiskEvent.allCases { #expect(summary.disk[event.rawValue] > 0) }
         for counter in Summary.counted { #expect(summary.counters[counter] ?? 0 > 0) }
     }
 }

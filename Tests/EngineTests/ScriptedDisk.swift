@@ -1,0 +1,274 @@
+@testable import CacheStore
+
+/// What has happened on simulated disks, to be counted.
+enum ScriptedDiskEvent: Int, CaseIterable {
+    case loaded, notFound, chunkRead, chunkFailed, written, noRoom, evicted, rotted, wentOff
+    case cameBack, waitedForWriter
+}
+
+/// The disk of a world: the store's real index, queues, reader and writer, without their threads.
+/// What they are asked is done when the world's seed says so, with rows in memory.
+final class ScriptedDisk: @unchecked Sendable {
+    private final class WeakChunk {
+        weak var bytes: ChunkBytes?
+        init(_ bytes: ChunkBytes) { self.bytes = bytes }
+    }
+
+    private unowned let world: SimulatedWorld
+    private let tier: DiskTier
+    let rows = ScriptedRows()
+    private let writer: RowWriter
+    private let reader: DiskReader<ScriptedRows>
+    /// Taken from the writer's queue, and not carried out yet.
+    private var operations: [DiskOperation] = []
+    /// Taken from the readers' queue, and not answered yet.
+    private var asked: [ReadRequest] = []
+    private var hasLostRemovals = false
+    /// Rows have gone in a way that no reader is kept from noticing.
+    private var hasLostRows = false
+    private var hadFate = false
+    private var chunks: [WeakChunk] = []
+    private(set) var events = [Int](repeating: 0, count: ScriptedDiskEvent.allCases.count)
+
+    init(_ world: SimulatedWorld, _ store: CacheStore) {
+        self.world = world
+        tier = store.disk
+        writer = RowWriter(store.disk)
+        reader = DiskReader(store.disk, rows)
+        rows.drawFate = { [unowned self] in drawFate() }
+    }
+
+    private func note(_ event: ScriptedDiskEvent) { events[event.rawValue] += 1 }
+
+    // MARK: What happens
+
+    func step() {
+        guard rows.isOpen else {
+            if world.random.chance(40) { open() } else { answerOne() }
+            return
+        }
+        switch world.random.below(100) {
+        case 0..<45: answerOne()
+        case 45..<88: write()
+        case 88..<93: collectGarbage()
+        case 93..<97: evict()
+        case 97..<99: rot()
+        default: if world.random.chance(25) { goOff([]) }
+        }
+    }
+
+    /// Does all that is asked, well.
+    func settle() {
+        if !rows.isOpen { open() }
+        repeat {
+            write()
+            while answerOne() {}
+        } while !operations.isEmpty || tier.queue.depth > 0 || tier.reads.count > 0
+        collectGarbage()
+    }
+
+    /// The database is opened, with what was left in it.
+    private func open() {
+        world.note("disk on", 0, rows.tables.entries.count)
+        for body in rows.tables.incomplete { rows.insert(garbage: body...body) }
+        rows.tables.incomplete = []
+        writer.garbage = rows.tables.garbage.sorted { $0.key < $1.key }.map { $0.key...$0.value }
+        var table = IndexTable()
+        var bodies: [Int64: Int64] = [:]
+        for (id, row) in rows.tables.entries.sorted(by: { $0.key < $1.key }) {
+            var slot = IndexSlot()
+            (slot.id, slot.keyHash, slot.varyHash) = (id, row.slot.keyHash, row.slot.varyHash)
+            (slot.units, slot.accessed) = (row.slot.units, row.slot.accessed)
+            slot.flags = row.body > 0 ? [.committed, .chunked] : .committed
+            if row.body > 0, row.body != id { bodies[id] = row.body }
+            _ = table.insert(slot, varyNames: row.varyNames)
+        }
+        let (count, lastID) = (table.count, rows.lastID)
+        rows.isOpen = true
+        tier.queue.open()
+        let changed = tier.index.begin(
+            DiskIndex.Contents(seed: 7, table: table, bodies: bodies, lastID: lastID))
+        if let changed {
+            tier.remove(changed)
+        } else if count > 0 {
+            _ = tier.queue.append(.purge(through: lastID))
+        }
+        if hasLostRows { note(.cameBack) }
+    }
+
+    /// The database has failed. `begun`: what is not carried out.
+    private func goOff(_ begun: some Sequence<DiskOperation>) {
+        world.note("disk off", 0, 0)
+        note(.wentOff)
+        hasLostRows = true
+        rows.isOpen = false
+        if begun.contains(where: \.removesRows) { hasLostRemovals = true }
+        tier.index.turnOff(.inputOutput)
+        let dropped = tier.queue.reset()
+        if dropped.contains(where: \.removesRows) { hasLostRemovals = true }
+        writer.discard(dropped)
+        if operations.contains(where: \.removesRows) { hasLostRemovals = true }
+        writer.discard(operations)
+        operations = []
+        writer.forget()
+        if hasLostRemovals { tier.index.forgetAll() }
+        hasLostRemovals = false
+        if world.random.chance(50) { rows.tables = ScriptedRows.Tables() }
+    }
+
+    // MARK: Reading
+
+    private func drawFate() -> ScriptedRows.Fate {
+        guard !world.isSettling else { return .read }
+        let fate: ScriptedRows.Fate
+        switch world.random.below(100) {
+        case 0..<2: fate = .damaged
+        case 2..<4: fate = .missing
+        case 4..<6: fate = .busy
+        case 6: fate = world.random.chance(30) ? .failed : .read
+        default: return .read
+        }
+        hadFate = true
+        return fate
+    }
+
+    /// Answers one of those who wait, as one of several readers might; false: nobody does.
+    @discardableResult
+    private func answerOne() -> Bool {
+        while tier.reads.count > 0 {
+            if let request = tier.reads.take() { asked.append(request) }
+        }
+        guard !asked.isEmpty else { return false }
+        let request = asked.remove(at: world.random.below(asked.count))
+        hadFate = false
+        switch request {
+        case .load(var load):
+            let completion = load.completion
+            let waited = load.isSecondTry
+            load = LoadRequest(
+                key: load.key, hash: load.hash, variants: load.variants, policy: load.policy,
+                isSecondTry: waited,
+                completion: { [unowned self] result in
+                    if case .found = result { note(.loaded) } else { note(.notFound) }
+                    if waited { note(.waitedForWriter) }
+                    completion(result)
+                })
+            reader.answer(.load(load))
+        case .chunk(let body, let index, let completion):
+            reader.answer(
+                .chunk(body, index: index) { [unowned self] result in
+                    noteChunk(result, of: body.id, index)
+                    completion(result)
+                })
+        }
+        return true
+    }
+
+    private func noteChunk(_ result: ChunkResult, of body: Int64, _ index: Int) {
+        world.note("chunk of", Int(body), index)
+        guard case .chunk(let bytes) = result else {
+            note(.chunkFailed)
+            if !hadFate, !hasLostRows { world.fail("chunk \(index) of \(body), pinned, is gone") }
+            return
+        }
+        note(.chunkRead)
+        chunks.append(WeakChunk(bytes))
+    }
+
+    // MARK: Writing
+
+    private func takeOperations() {
+        if case .operations(let taken) = tier.queue.take(until: 0) { operations += taken }
+    }
+
+    /// Carries out some of what is queued, in one transaction.
+    private func write() {
+        takeOperations()
+        guard !operations.isEmpty, rows.isOpen else { return }
+        var batch = RowBatch()
+        let begun = operations
+        var count = operations.count
+        if !world.isSettling { count = min(count, 1 + world.random.below(6)) }
+        rows.begin()
+        do throws(DatabaseError) {
+            for operation in begun.prefix(count) {
+                operations.removeFirst()
+                let hasRoom = world.isSettling || !world.random.chance(2)
+                if !hasRoom { note(.noRoom) }
+                try writer.carryOut(operation, hasRoom: hasRoom, rows, &batch)
+            }
+            if !world.isSettling, world.random.chance(1) { throw ScriptedRows.failure }
+            rows.commit()
+        } catch {
+            rows.rollback()
+            goOff(begun)
+            return writer.finish(&batch)
+        }
+        for _ in batch.written { note(.written) }
+        writer.finish(&batch)
+    }
+
+    private func collectGarbage() {
+        guard rows.isOpen else { return }
+        while (try? writer.removeGarbage(rows)) ?? false, world.isSettling {}
+    }
+
+    private func evict() {
+        guard let removal = tier.index.evict(\.bytes) else { return }
+        world.note("evicted", Int(removal.id), 0)
+        note(.evicted)
+        _ = try? writer.remove(removal, rows)
+    }
+
+    /// A row is lost, or its bytes change.
+    private func rot() {
+        hasLostRows = true
+        note(.rotted)
+        let contents = rows.tables.contents.keys.sorted()
+        let chunks = rows.tables.chunks.keys.sorted()
+        guard contents.count + chunks.count > 0 else { return }
+        let index = world.random.below(contents.count + chunks.count)
+        let isLost = world.random.chance(50)
+        if index < contents.count {
+            let id = contents[index]
+            if isLost {
+                rows.tables.contents[id] = nil
+            } else if let last = rows.tables.contents[id]?.body.indices.last {
+                rows.tables.contents[id]?.body[last] ^= 1
+            }
+        } else {
+            let id = chunks[index - contents.count]
+            if isLost {
+                rows.tables.chunks[id] = nil
+            } else {
+                rows.tables.chunks[id]?.data[0] ^= 1
+            }
+        }
+    }
+
+    // MARK: At the end of a world
+
+    /// What is wrong when everything is over and has been written down.
+    func violationAtEnd() -> String? {
+        if let violation = rows.violation { return violation }
+        if !asked.isEmpty || tier.reads.count > 0 { return "a read is not answered" }
+        if chunks.contains(where: { $0.bytes != nil }) { return "a chunk's memory is kept" }
+        let (pins, waiting, entries) = tier.index.state.withLock {
+            ($0.pins.count, $0.waiting.count, $0.table.count)
+        }
+        if pins > 0 { return "chunks are still pinned" }
+        if waiting > 0 { return "a response still waits to be written" }
+        let tables = rows.tables
+        if tables.entries.count != entries {
+            return "\(entries) entries are known, and \(tables.entries.count) on disk"
+        }
+        if tables.contents.keys.contains(where: { tables.entries[$0] == nil }) {
+            return "a response without an entry is left on disk"
+        }
+        let bodies = Set(tables.entries.values.map(\.body))
+        if tables.chunks.keys.contains(where: { !bodies.contains($0 >> Schema.chunkBits) }) {
+            return "chunks without an entry are left on disk"
+        }
+        return tables.incomplete.isEmpty ? nil : "a body is thought to be on its way"
+    }
+}

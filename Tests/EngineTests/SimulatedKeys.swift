@@ -1,0 +1,35 @@
+import CachePolicy
+
+@testable import CacheStore
+@testable import Engine
+
+/// Sees to it that the cache keys of a world have places of their own wherever keys share places
+/// by their hashes: those differ from process to process, and a seed must not.
+struct SimulatedKeys {
+    private var generations: Set<Int> = []
+    private var flights: Set<Int> = []
+
+    /// A path, of the same length whichever it is, whose keys share nothing with earlier ones.
+    mutating func path(host: String, index: Int) -> String {
+        var path = ""
+        for candidate in 10..<100 {
+            path = "/\(index)\(candidate)"
+            if take(scheme: host == "b.test" ? "https" : "http", host, path) { break }
+        }
+        return path
+    }
+
+    private mutating func take(scheme: String, _ host: String, _ path: String) -> Bool {
+        let key = CacheKey(bytes: Array("\(scheme)://\(host)\(path)".utf8))
+        let hashes = CacheRoute.all.map { key.along($0).hash }
+        let generations = Set(hashes.map { MemoryShard.generationIndex($0) })
+        let mask = UInt64(FlightTable<Exchange>.defaultPlaceCount - 1)
+        let flights = Set(hashes.map { Int($0 & mask) })
+        guard self.generations.isDisjoint(with: generations),
+            self.flights.isDisjoint(with: flights)
+        else { return false }
+        self.generations.formUnion(generations)
+        self.flights.formUnion(flights)
+        return true
+    }
+}

@@ -1,0 +1,161 @@
+import CLinux
+
+/// Both far ends of a tunnel, or of a switched protocol: what one sends the other must get, whole
+/// and in order, unless one of them breaks off.
+final class SimulatedTunnel {
+    private final class End {
+        let descriptor: Int32
+        /// What it sends.
+        let content: [UInt8]
+        var sent: Int
+        var hasFinished = false
+        /// It gets a head first.
+        var awaitsHead: Bool
+        var head: [UInt8] = []
+        var received = 0
+        /// It has read the end.
+        var hasReadAll = false
+        var isOver: Bool { hasFinished && hasReadAll }
+
+        init(_ descriptor: Int32, content: [UInt8], sent: Int, awaitsHead: Bool) {
+            self.descriptor = descriptor
+            self.content = content
+            self.sent = sent
+            self.awaitsHead = awaitsHead
+        }
+    }
+
+    private unowned let world: SimulatedWorld
+    private let number: Int
+    private let status: Int
+    private let client: End
+    private let server: End
+    /// One of them did not end well, or nothing moved for too long.
+    private var isBroken = false
+    /// Its connection was told to be closed.
+    private(set) var isClosed = false
+    /// When one of them sent something last: what the other takes, a relay does not see.
+    private var sentAt: Int64
+    private let idleMilliseconds: Int64
+
+    /// - Parameter early: what the client sent before there was a tunnel.
+    init(
+        _ world: SimulatedWorld, _ request: SimulatedRequest, client: Int32, server: Int32,
+        early: [UInt8]
+    ) {
+        self.world = world
+        number = request.number
+        status = request.target == nil ? 101 : 200
+        let size = world.random.chance(4) ? 300_000 : 3000
+        self.client = End(
+            client, content: early + world.random.bytes(world.random.below(size)),
+            sent: early.count, awaitsHead: true)
+        self.server = End(
+            server, content: world.random.bytes(world.random.below(size)), sent: 0,
+            awaitsHead: false)
+        sentAt = world.now
+        // An upgrade goes by the policy of a later time, which may be the strictest one.
+        idleMilliseconds =
+            request.target == nil
+            ? SimulationPolicies.shortestTunnelMilliseconds : request.tunnelMilliseconds
+    }
+
+    deinit {
+        close(client.descriptor)
+        close(server.descriptor)
+    }
+
+    var isOver: Bool { client.isOver && server.isOver }
+
+    func noteClosed() {
+        if isClosed { world.fail("tunnel \(number) is closed twice") }
+        isClosed = true
+    }
+
+    /// One of them sends, takes, finishes or breaks off.
+    func step() {
+        let isClient = world.random.chance(50)
+        let (end, other) = isClient ? (client, server) : (server, client)
+        guard !end.isOver else { return }
+        switch world.isSettling ? world.random.below(80) : world.random.below(100) {
+        case 0..<40: send(end)
+        case 40..<98: receive(end, from: other)
+        default:
+            world.note("breaks a tunnel off", isClient ? 0 : 1, number)
+            isBroken = true
+            (end.hasFinished, end.hasReadAll) = (true, true)
+            shutdown(end.descriptor, Int32(SHUT_RDWR))
+        }
+    }
+
+    private func send(_ end: End) {
+        guard !end.hasFinished else { return }
+        let left = end.content.count - end.sent
+        guard left > 0 else {
+            end.hasFinished = true
+            _ = shutdown(end.descriptor, Int32(SHUT_WR))
+            return
+        }
+        let count = world.isSettling ? left : 1 + world.random.below(left)
+        let sent = end.content.withUnsafeBytes {
+            CLinux.send(
+                end.descriptor, $0.baseAddress.map { $0 + end.sent }, count, Int32(MSG_NOSIGNAL))
+        }
+        if sent > 0 {
+            end.sent += sent
+            sentAt = world.now
+        } else if sent < 0, errnoNow != EAGAIN {
+            end.hasFinished = true
+            overEarly()
+        }
+    }
+
+    private var errnoNow: Int32 { __errno_location().pointee }
+
+    private func receive(_ end: End, from other: End) {
+        guard !end.hasReadAll else { return }
+        var bytes = [UInt8](
+            repeating: 0, count: world.isSettling ? 1 << 19 : 1 + world.random.below(8000))
+        let count = recv(end.descriptor, &bytes, bytes.count, 0)
+        if count > 0 {
+            return take(bytes[0..<count], end, from: other)
+        }
+        if count == 0 {
+            end.hasReadAll = true
+            let isWhole = other.hasFinished && end.received == other.content.count
+            if !isWhole { overEarly() }
+        } else if errnoNow != EAGAIN {
+            end.hasReadAll = true
+            overEarly()
+        }
+    }
+
+    /// An end without the other's last byte: only if something was wrong.
+    private func overEarly() {
+        let wasIdle = world.now - sentAt >= idleMilliseconds
+        if !isBroken, !wasIdle {
+            world.fail(
+                "tunnel \(number) ends early: \(client.received) of \(server.sent) and "
+                    + "\(server.received) of \(client.sent)")
+        }
+        isBroken = true
+    }
+
+    private func take(_ bytes: ArraySlice<UInt8>, _ end: End, from other: End) {
+        var bytes = bytes
+        while end.awaitsHead, let byte = bytes.popFirst() {
+            end.head.append(byte)
+            if end.head.suffix(4) == [13, 10, 13, 10] {
+                end.awaitsHead = false
+                if !end.head.starts(with: "HTTP/1.1 \(status) ".utf8) {
+                    world.fail("tunnel \(number) begins with another head")
+                }
+            }
+        }
+        let after = end.received + bytes.count
+        guard after <= other.sent, other.content.hasBytes(Array(bytes), at: end.received) else {
+            return world.fail("tunnel \(number): other bytes than were sent")
+        }
+        end.received = after
+    }
+}

@@ -78,7 +78,10 @@ def test_a_crowd_asks_the_origin_once(gateway, scripted_origin, size):
     body = bytes(range(250)) * (size // 250) + b"end"
     there = Held(lambda _: reply(body, "200 OK", FRESH))
     url = scripted_origin(there).url("/")
-    running = gateway(ONE)
+    # However busy the machine is: nobody waits in vain, and the disk takes the large response,
+    # for which there is no room in memory.
+    running = gateway({**ONE, "timeouts": {"collapse": "60s"}})
+    until(lambda: running.metric("pinfold_cache_disk_state", state="on"), "the disk is open")
     with crowd(running, url) as wires:
         wait_for(running, CROWD - 1)
         there.release.set()

@@ -115,20 +115,6 @@ struct AccessLogFormatterTests {
         }
     }
 
-    static let versions: [(UInt16, UpstreamTLSVersion, String)] = [
-        (0x0300, .none, ""), (0x0301, .tls10, "TLSv1.0"), (0x0302, .tls11, "TLSv1.1"),
-        (0x0303, .tls12, "TLSv1.2"), (0x0304, .tls13, "TLSv1.3"), (0, .none, ""),
-        (0x0305, .none, ""),
-    ]
-
-    @Test(arguments: versions)
-    func `TLS versions are written by their number on the wire`(
-        wire: UInt16, version: UpstreamTLSVersion, label: String
-    ) {
-        #expect(UpstreamTLSVersion(wire: wire) == version)
-        #expect("\(version.label)" == label)
-    }
-
     @Test func `a reason beyond the table is "other"`() {
         #expect(line(.json, LoggedRequest()) { $0.reason = 2 }.contains("\"reason\":\"other\""))
     }

@@ -31,7 +31,6 @@ struct TransportTests {
         #expect(!clear.isSecure)
         #expect(clear.version == nil)
         #expect(clear.handshake() == .complete)
-        #expect(UpstreamTLSVersion(clear.version) == .none)
     }
 
     @Test func `a head and a short body are one record`() throws {

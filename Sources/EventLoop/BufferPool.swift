@@ -64,6 +64,14 @@ package final class Buffer {
         start = 0
         end = bytes
     }
+
+    /// Holds what is unread in another buffer, which stays as it is, and nothing else.
+    package func copyUnread(of other: Buffer) {
+        precondition(other.count <= capacity)
+        memory.copyMemory(from: other.readable)
+        start = 0
+        end = other.count
+    }
 }
 
 /// Free buffers of two sizes, owned by one loop. An idle connection holds none; what a burst has
@@ -101,6 +109,26 @@ package final class BufferPool {
 
     /// An empty buffer of another size, which is not kept afterwards.
     package func take(bytes: Int) -> Buffer { handOut(Self.make(bytes)) }
+
+    /// A buffer to read into: the one that is there, what is unread at its front, or one of twice
+    /// its size if that has filled it; a small one if there is none.
+    package func makeRoom(in buffer: inout Buffer?) -> Buffer {
+        guard let current = buffer else {
+            let first = takeSmall()
+            buffer = first
+            return first
+        }
+        if current.isEmpty {
+            current.clear()
+            return current
+        }
+        current.compact()
+        if current.end < current.capacity { return current }
+        let larger = take(bytes: current.capacity * 2)
+        larger.copyUnread(of: current)
+        buffer = larger
+        return larger
+    }
 
     private func handOut(_ buffer: Buffer) -> Buffer {
         outstanding += 1

@@ -53,6 +53,39 @@ struct BufferTests {
         #expect(buffer.isEmpty && buffer.end == 0)
     }
 
+    @Test func `room is made in the buffer that is there before a larger one is taken`() {
+        let pool = BufferPool()
+        var buffer: Buffer?
+        let first = pool.makeRoom(in: &buffer)
+        #expect(buffer === first && first.capacity == BufferPool.smallBytes)
+        // All was taken out: all of it is room.
+        fill(first, with: Array(0..<8))
+        first.start = 8
+        #expect(pool.makeRoom(in: &buffer) === first)
+        #expect(first.isEmpty && first.writable.count == first.capacity)
+        // What is unread moves to the front.
+        fill(first, with: Array(repeating: 1, count: first.capacity))
+        first.start = 5
+        #expect(pool.makeRoom(in: &buffer) === first)
+        #expect(first.start == 0 && first.writable.count == 5)
+        // What fills it goes to one of twice the size.
+        fill(first, with: [2, 2, 2, 2, 2])
+        let larger = pool.makeRoom(in: &buffer)
+        #expect(buffer === larger && larger.capacity == 2 * first.capacity)
+        #expect(larger.readable.elementsEqual(first.readable))
+        #expect(larger.writable.count == first.capacity)
+    }
+
+    @Test func `what is unread is copied to the front of another`() {
+        let (from, to) = (BufferPool().take(bytes: 8), BufferPool().take(bytes: 4))
+        fill(from, with: [1, 2, 3, 4, 5])
+        from.start = 2
+        fill(to, with: [9, 9, 9, 9])
+        to.copyUnread(of: from)
+        #expect(Array(to.readable) == [3, 4, 5])
+        #expect(Array(from.readable) == [3, 4, 5])
+    }
+
     @Test func `memory goes back with the last reference`() {
         let pool = BufferPool()
         var first: Buffer? = pool.takeSmall()

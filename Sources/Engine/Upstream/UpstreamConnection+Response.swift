@@ -230,28 +230,14 @@ extension UpstreamConnection {
     }
 
     private func roomForReading() -> Buffer {
-        if let input {
-            if input.isEmpty {
-                // With nothing unread, no consumer's queue refers to it: it was not paused.
-                if wantsLargeBuffer, input.capacity < BufferPool.largeBytes {
-                    return replaceInput(environment.loop.buffers.takeLarge())
-                }
-                input.clear()
-                return input
-            }
-            input.compact()
-            if input.end < input.capacity { return input }
-            let larger = environment.loop.buffers.take(bytes: input.capacity * 2)
-            larger.writable.copyMemory(from: input.readable)
-            larger.end = input.count
-            return replaceInput(larger)
+        let buffers = environment.loop.buffers
+        // With nothing unread, no consumer's queue refers to it: it was not paused.
+        if wantsLargeBuffer, let current = input, current.isEmpty,
+            current.capacity < BufferPool.largeBytes
+        {
+            input = buffers.takeLarge()
         }
-        return replaceInput(environment.loop.buffers.takeSmall())
-    }
-
-    private func replaceInput(_ buffer: Buffer) -> Buffer {
-        input = buffer
-        return buffer
+        return buffers.makeRoom(in: &input)
     }
 
     private func inputEnded(cleanly: Bool) {

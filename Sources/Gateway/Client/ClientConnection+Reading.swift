@@ -100,31 +100,13 @@ extension ClientConnection {
     /// A buffer with room. The one that holds the exchange's head stays as it is; a body's bytes
     /// go to another.
     private func roomForReading() -> Buffer {
-        guard let current = input else { return replaceInput(worker.loop.buffers.takeSmall()) }
-        if state == .exchange, exchange?.holds(current) ?? false {
-            let next =
-                body != nil ? worker.loop.buffers.takeLarge() : worker.loop.buffers.takeSmall()
-            if !current.isEmpty {
-                next.writable.copyMemory(from: current.readable)
-                next.end = current.count
-            }
-            return replaceInput(next)
+        let buffers = worker.loop.buffers
+        if state == .exchange, let current = input, exchange?.holds(current) ?? false {
+            let next = buffers.takeLarge()
+            next.copyUnread(of: current)
+            input = next
         }
-        if current.isEmpty {
-            current.clear()
-            return current
-        }
-        current.compact()
-        if current.end < current.capacity { return current }
-        let larger = worker.loop.buffers.take(bytes: current.capacity * 2)
-        larger.writable.copyMemory(from: current.readable)
-        larger.end = current.count
-        return replaceInput(larger)
-    }
-
-    private func replaceInput(_ buffer: Buffer) -> Buffer {
-        input = buffer
-        return buffer
+        return buffers.makeRoom(in: &input)
     }
 
     private func inputEnded() {

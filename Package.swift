@@ -123,9 +123,19 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
 
+        // What the tests of several targets need.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        .target(
+            name: "EngineTestSupport",
+            dependencies: [
+                "TestSupport", "Engine", "HTTPCore", "Addressing", "Pinning", "Activity",
+                "EventLoop", "TLS", "Configuration", "ConfigurationFile",
+            ], path: "Tests/EngineTestSupport", swiftSettings: strict),
+
         .testTarget(name: "NotationTests", dependencies: ["Notation"], swiftSettings: strict),
         .testTarget(
-            name: "HTTPCoreTests", dependencies: ["HTTPCore", "Notation", "Addressing"],
+            name: "HTTPCoreTests",
+            dependencies: ["HTTPCore", "Notation", "Addressing", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTPCore"],
@@ -136,7 +146,8 @@ let package = Package(
             name: "PinningTests", dependencies: ["Pinning", "Addressing"],
             swiftSettings: strict),
         .testTarget(
-            name: "ConfigurationTests", dependencies: ["Configuration", "Addressing", "Pinning"],
+            name: "ConfigurationTests",
+            dependencies: ["Configuration", "Addressing", "Pinning", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "ActivityTests", dependencies: ["Activity"], swiftSettings: strict),
@@ -152,7 +163,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "EventLoopTests",
-            dependencies: ["EventLoop", "CLinux", "Addressing", "Clocks", "Locking", "Threads"],
+            dependencies: [
+                "EventLoop", "CLinux", "Addressing", "Clocks", "Locking", "Threads", "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning", "Locking"],
@@ -167,6 +180,7 @@ let package = Package(
             name: "CacheStoreTests",
             dependencies: [
                 "CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking",
+                "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
@@ -177,28 +191,26 @@ let package = Package(
             name: "ConfigurationFileTests",
             dependencies: [
                 "ConfigurationFile", "Configuration", "CertificateAuthority", "Addressing",
-                "Pinning",
-                "Clocks",
+                "Pinning", "Clocks", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "EngineTests",
             dependencies: [
                 "Engine", "CLinux", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
-                "Pinning",
-                "Activity", "Metrics", "Clocks", "EventLoop", "TLS", "Resolver", "Configuration",
+                "Pinning", "Activity", "Metrics", "Clocks", "Threads", "EventLoop", "TLS",
+                "Resolver", "Configuration", "TestSupport", "EngineTestSupport",
                 .product(name: "Logging", package: "swift-log"),
+                .product(
+                    name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .testTarget(
             name: "GatewayTests",
             dependencies: [
-                "Gateway", "Engine", "CLinux", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
-                "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
-                "CacheStore",
-                "Resolver", "Configuration", "ConfigurationFile", "Admin",
+                "Gateway", "Engine", "CLinux", "HTTPCore", "Addressing", "Pinning",
+                "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
+                "CacheStore", "Resolver", "Configuration", "Admin", "EngineTestSupport",
                 .product(name: "Logging", package: "swift-log"),
-                .product(
-                    name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .testTarget(
             name: "AdminTests",

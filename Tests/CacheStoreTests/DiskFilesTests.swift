@@ -1,6 +1,7 @@
 import CLinux
 import CachePolicy
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -36,7 +37,7 @@ struct DiskFilesTests {
         }
         // The log up to where it is copied, half as much again, and the batch that passes it.
         let allowance: Int64 = (1 << 20) * 3 / 2 + 4 << 20
-        var generator = Lehmer(7)
+        var generator = SeededRandom(seed: 7)
         var largest: Int64 = 0
         let count = 5 * Int(limit) / (bytes + 600)
         for number in 0..<count {

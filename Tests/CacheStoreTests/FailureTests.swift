@@ -1,6 +1,7 @@
 import CLinux
 import CachePolicy
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -73,7 +74,7 @@ struct FailureTests {
     ) throws {
         let options = filled()
         var bytes = try Data(contentsOf: URL(fileURLWithPath: folder.database))
-        var generator = Lehmer(UInt64(seed))
+        var generator = SeededRandom(seed: UInt64(seed))
         // From one byte to one in every page.
         for _ in 0..<(1 << seed) {
             let place = Int.random(in: 0..<bytes.count, using: &generator)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -24,7 +25,7 @@ struct IndexTableTests {
         var table = IndexTable()
         // Least recently used first.
         var model: [Known] = []
-        var generator = Lehmer(1)
+        var generator = SeededRandom(seed: 1)
         var nextID: Int64 = 1
         for _ in 0..<20_000 {
             switch Int.random(in: 0..<10, using: &generator) {

@@ -2,6 +2,7 @@ import CLinux
 import CachePolicy
 import Clocks
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -66,7 +67,7 @@ struct KillTests {
     func `after each of ten kills it starts, and every body it serves is whole`() throws {
         let folder = TemporaryFolder()
         var served = 0
-        var generator = Lehmer(UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
+        var generator = SeededRandom(seed: UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
         for round in 0..<10 {
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/proc/self/exe")

@@ -1,4 +1,5 @@
 import CachePolicy
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -106,7 +107,7 @@ struct MemoryTierTests {
         var options = CacheStoreOptions.small()
         options.memoryShards = 16
         let store = CacheStore(options: options)
-        var generator = Lehmer(3)
+        var generator = SeededRandom(seed: 3)
         for step in 0..<3000 {
             let key = "http://a/\(Int.random(in: 0..<200, using: &generator))"
             switch step % 5 {

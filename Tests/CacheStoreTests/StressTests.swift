@@ -2,6 +2,7 @@ import CachePolicy
 import Foundation
 import Locking
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -49,7 +50,7 @@ struct StressTests {
     private static func write(
         _ store: CacheStore, _ floors: Floors, thread: Int, of threads: Int, rounds: Int
     ) {
-        var generator = Lehmer(UInt64(thread))
+        var generator = SeededRandom(seed: UInt64(thread))
         for version in 1...rounds {
             for key in stride(from: thread, to: keys, by: threads) {
                 let name = "http://a/\(key)"
@@ -77,7 +78,7 @@ struct StressTests {
     private static func read(
         _ store: CacheStore, _ floors: Floors, thread: Int, until isOver: borrowing Atomic<Bool>
     ) {
-        var generator = Lehmer(UInt64(1000 + thread))
+        var generator = SeededRandom(seed: UInt64(1000 + thread))
         while !isOver.load(ordering: .relaxed) {
             let key = Int.random(in: 0..<keys, using: &generator)
             let name = "http://a/\(key)"

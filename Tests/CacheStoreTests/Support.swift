@@ -6,6 +6,7 @@ import Dispatch
 import Foundation
 import HTTPCore
 import Locking
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -74,19 +75,9 @@ extension CacheStoreOptions {
     }
 }
 
-/// Pseudo-random numbers that repeat.
-struct Lehmer: RandomNumberGenerator {
-    private var state: UInt64
-    init(_ seed: UInt64) { state = seed &* 2 &+ 1 }
-    mutating func next() -> UInt64 {
-        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        return (state >> 33) ^ (state << 31)
-    }
-}
-
 /// Bytes that tell their place: a piece moved or exchanged is noticed.
 func body(_ count: Int, seed: Int = 0) -> [UInt8] {
-    var generator = Lehmer(UInt64(truncatingIfNeeded: seed &* 7919 &+ count))
+    var generator = SeededRandom(seed: UInt64(truncatingIfNeeded: seed &* 7919 &+ count))
     var bytes = [UInt8](repeating: 0, count: count)
     bytes.withUnsafeMutableBytes { raw in
         var offset = 0

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import ConfigurationFile
@@ -10,7 +11,7 @@ struct FuzzTests {
     @Test(arguments: 0..<4 as Range<UInt64>)
     func `mutated configurations load or give errors`(seed: UInt64) throws {
         try withFullConfiguration { folder in
-            var random = TestRandom(seed: seed)
+            var random = SeededRandom(seed: seed)
             let original = Array(fullConfiguration.utf8)
             let loader = ConfigurationLoader(environment: testEnvironment)
             for _ in 0..<Self.rounds {
@@ -37,7 +38,7 @@ struct FuzzTests {
 
     @Test(arguments: 0..<4 as Range<UInt64>)
     func `options of any text load or give errors`(seed: UInt64) {
-        var random = TestRandom(seed: seed)
+        var random = SeededRandom(seed: seed)
         let texts = [
             "", "=", "127.0.0.1:1=http://a", "[::1]:0", "localhost:0", "*.a", "10.0.0.0/8",
             "system",
@@ -63,7 +64,7 @@ struct FuzzTests {
     }
 
     /// One to six changes: bytes replaced, cut, doubled, moved, or pieces of YAML put in.
-    private func mutated(_ original: [UInt8], _ random: inout TestRandom) -> [UInt8] {
+    private func mutated(_ original: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
         let pieces = [
             "&a ", "*a", "? ", ": ", "- ", "[", "]", "{", "}", "\"", "'", "|\n", ">\n", "!!int ",
             "!<x> ", "#", "\n", "\t", "~", "<<: ", "---\n", "...\n", "%YAML 1.1\n", "\u{0}",

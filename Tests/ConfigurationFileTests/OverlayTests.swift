@@ -1,4 +1,5 @@
 import Configuration
+import TestSupport
 import Testing
 
 @testable import ConfigurationFile
@@ -82,7 +83,7 @@ struct OverlayTests {
             workers: 1
             """
         try withTemporaryFolder { folder in
-            try write(TestCertificate.pem, to: "ca.pem", in: folder)
+            try write(SampleCertificate.pem, to: "ca.pem", in: folder)
             var environment = testEnvironment
             environment.workingFolder = folder
             let options = overlay {

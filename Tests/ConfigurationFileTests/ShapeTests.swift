@@ -1,4 +1,5 @@
 import Configuration
+import TestSupport
 import Testing
 
 @testable import ConfigurationFile
@@ -47,12 +48,12 @@ let fullConfiguration = """
     pinsets:
       payments:
         mode: publicKey
-        pins: ["\(TestCertificate.keyPin)", "certificates/api.cer"]
+        pins: ["\(SampleCertificate.keyPin)", "certificates/api.cer"]
         allowInvalidCertificates: false
         validatesDomainName: true
       own-ca:
         mode: certificate
-        pins: ["\(TestCertificate.fingerprint)"]
+        pins: ["\(SampleCertificate.fingerprint)"]
         anchors: [corp-ca.pem]
       "off": { mode: none }
 
@@ -78,9 +79,9 @@ let fullConfiguration = """
 func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> Result {
     try withTemporaryFolder { folder in
         try write("token", to: "admin.token", in: folder)
-        try write(TestCertificate.pem, to: "corp-ca.pem", in: folder)
+        try write(SampleCertificate.pem, to: "corp-ca.pem", in: folder)
         try makeFolder("certificates", in: folder)
-        try write(TestCertificate.pem, to: "certificates/api.cer", in: folder)
+        try write(SampleCertificate.pem, to: "certificates/api.cer", in: folder)
         return try body(folder)
     }
 }
@@ -123,7 +124,7 @@ struct ShapeTests {
 
     @Test func `the benchmark's configuration loads`() throws {
         try withTemporaryFolder { folder in
-            try write(TestCertificate.pem, to: "ca.pem", in: folder)
+            try write(SampleCertificate.pem, to: "ca.pem", in: folder)
             let snapshot = try load(
                 """
                 workers: 1

@@ -1,4 +1,5 @@
 import Pinning
+import TestSupport
 import Testing
 
 @testable import ConfigurationFile
@@ -7,8 +8,8 @@ import Testing
 struct TrustTests {
     @Test func `pins of every format are read and references resolved`() throws {
         try withTemporaryFolder { folder in
-            try write(TestCertificate.pem, to: "api.pem", in: folder)
-            try write(TestCertificate.publicKeyPEM, to: "key.pem", in: folder)
+            try write(SampleCertificate.pem, to: "api.pem", in: folder)
+            try write(SampleCertificate.publicKeyPEM, to: "key.pem", in: folder)
             let snapshot = try load(
                 """
                 hosts:
@@ -16,11 +17,11 @@ struct TrustTests {
                 pinsets:
                   keys:
                     mode: publicKey
-                    pins: ["\(TestCertificate.keyPin)", key.pem, ./api.pem]
+                    pins: ["\(SampleCertificate.keyPin)", key.pem, ./api.pem]
                     anchors: [api.pem]
                   certificates:
                     mode: certificate
-                    pins: ["\(TestCertificate.fingerprint)", "\(folder)/api.pem"]
+                    pins: ["\(SampleCertificate.fingerprint)", "\(folder)/api.pem"]
                     allowInvalidCertificates: true
                     validatesDomainName: false
                 """, folder: folder)
@@ -34,7 +35,7 @@ struct TrustTests {
             #expect(keys.pinset.validatesDomainName)
             #expect(
                 keys.pinTexts
-                    == [TestCertificate.keyPin, folder + "/key.pem", folder + "/api.pem"])
+                    == [SampleCertificate.keyPin, folder + "/key.pem", folder + "/api.pem"])
             let certificates = snapshot.pinsets[1].pinset
             #expect(certificates.mode == .certificate)
             #expect(certificates.pins.count == 2)
@@ -69,8 +70,8 @@ struct TrustTests {
             "1: pinsets.a.pins[0]: \"/srv/missing.pem\" cannot be read: "
                 + "No such file or directory; expected a readable file"),
         Wrong(
-            "pinsets: { a: { mode: certificate, pins: ['\(TestCertificate.keyPin)'] } }",
-            "1: pinsets.a.pins[0]: \"\(TestCertificate.keyPin)\" is a key; "
+            "pinsets: { a: { mode: certificate, pins: ['\(SampleCertificate.keyPin)'] } }",
+            "1: pinsets.a.pins[0]: \"\(SampleCertificate.keyPin)\" is a key; "
                 + "expected a certificate file or fingerprint, or mode: publicKey"),
         Wrong(
             "pinsets: { a: { mode: publicKey } }",
@@ -88,7 +89,7 @@ struct TrustTests {
         try withTemporaryFolder { folder in
             try write("hello", to: "text.pem", in: folder)
             try write("", to: "empty.pem", in: folder)
-            try write(TestCertificate.publicKeyPEM, to: "key.pem", in: folder)
+            try write(SampleCertificate.publicKeyPEM, to: "key.pem", in: folder)
             let text = """
                 tls: { roots: [system, text.pem, empty.pem, key.pem, none.pem] }
                 pinsets:
@@ -116,7 +117,7 @@ struct TrustTests {
 
     @Test func `roots are read when loaded and inherited by hosts`() throws {
         try withTemporaryFolder { folder in
-            try write(TestCertificate.pem, to: "ca.pem", in: folder)
+            try write(SampleCertificate.pem, to: "ca.pem", in: folder)
             let snapshot = try load(
                 """
                 tls: { roots: [system, ca.pem] }

@@ -1,5 +1,6 @@
 import Configuration
 import Pinning
+import TestSupport
 import Testing
 
 @Suite("The entry that applies to a host")
@@ -58,7 +59,7 @@ struct HostIndexTests {
 
     @Test(arguments: 0..<20 as Range<UInt64>)
     func `the index answers as a scan of the patterns would`(seed: UInt64) throws {
-        var random = TestRandom(seed: seed)
+        var random = SeededRandom(seed: seed)
         func name() -> String {
             let labels = Int.random(in: 1...4, using: &random)
             return (0..<labels).map { _ in
@@ -98,20 +99,5 @@ struct HostIndexTests {
             }
             #expect(entry(index, host, port) == scanned, "\(host):\(port)")
         }
-    }
-}
-
-/// SplitMix64: the same numbers for the same seed, everywhere.
-struct TestRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }

@@ -1,4 +1,5 @@
 import Addressing
+import TestSupport
 
 /// An address of the simulation, and under which policies it may be connected to: a table, so that
 /// the rules under test are not what they are judged by.
@@ -45,7 +46,7 @@ struct SimulatedName {
     static let deniedHost = "denied.test"
 
     /// A name of a server that is mostly reached.
-    init(_ host: String, _ random: inout SimulationRandom) {
+    init(_ host: String, _ random: inout SeededRandom) {
         self.host = host
         var addresses: [SimulatedAddress] = []
         for _ in 0...random.below(3) {
@@ -65,7 +66,7 @@ struct SimulatedName {
     }
 
     /// What CONNECT names.
-    static func destination(_ index: Int, _ random: inout SimulationRandom) -> SimulatedName {
+    static func destination(_ index: Int, _ random: inout SeededRandom) -> SimulatedName {
         switch random.below(12) {
         case 0:
             var name = SimulatedName(deniedHost, SimulatedAddress.good, isLiteral: false)

@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPCore
+import TestSupport
 
 @testable import Engine
 
@@ -18,7 +19,7 @@ enum SimulatedStaging {
 
     var isAppending: Bool { if case .append = self { true } else { false } }
 
-    init(_ random: inout SimulationRandom) {
+    init(_ random: inout SeededRandom) {
         switch random.below(8) {
         case 0..<2: self = .pass
         case 2..<4: self = .hold

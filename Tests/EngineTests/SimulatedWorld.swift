@@ -5,6 +5,7 @@ import EventLoop
 import HTTPCore
 import Logging
 import Metrics
+import TestSupport
 
 @testable import CacheStore
 @testable import Engine
@@ -30,7 +31,7 @@ final class SimulatedWorld {
     }
 
     let seed: UInt64
-    var random: SimulationRandom
+    var random: SeededRandom
     private let time = Time()
     let loop: EventLoop
     let environment: Environment
@@ -78,7 +79,7 @@ final class SimulatedWorld {
     init(seed: UInt64, quota: Int) throws {
         self.seed = seed
         self.quota = quota
-        random = SimulationRandom(seed: seed)
+        random = SeededRandom(seed: seed)
         let time = time
         loop = try EventLoop(
             eventsPerTurn: 16,
@@ -134,7 +135,7 @@ final class SimulatedWorld {
     }
 
     /// The store's limits: from one that never needs the disk to one that keeps nothing in memory.
-    private static func storeOptions(_ random: inout SimulationRandom) -> CacheStoreOptions {
+    private static func storeOptions(_ random: inout SeededRandom) -> CacheStoreOptions {
         var options = CacheStoreOptions()
         options.memoryShards = 1
         options.memoryFileBytes = random.chance(30) ? 512 : 32 << 10

@@ -1,5 +1,6 @@
 import CLinux
 import Clocks
+import TestSupport
 import Testing
 
 @testable import EventLoop
@@ -170,7 +171,7 @@ struct EventLoopDeadlineTests {
 
     @Test func `many deadlines each fire once and in bounds`() throws {
         let loop = try EventLoop()
-        var random = SeededGenerator(state: 11)
+        var random = SeededRandom(seed: 11)
         var handlers: [(handler: Recorder, due: Int64)] = []
         for _ in 0..<500 {
             let handler = Recorder(loop)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import EventLoop
@@ -86,7 +87,7 @@ struct SlotTableTests {
     }
 
     @Test func `random use follows a model`() {
-        var random = SeededGenerator(state: 3)
+        var random = SeededRandom(seed: 3)
         var table = SlotTable()
         var live: [Token: Recorder] = [:]
         var stale: [Token] = []

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import EventLoop
@@ -66,7 +67,7 @@ struct WheelLoad: CustomTestStringConvertible, Sendable {
 struct TimerWheelModelTests {
     @Test(arguments: WheelLoad.all, [1, 2, 3, 4] as [UInt64])
     func `the wheel does as the model does`(load: WheelLoad, seed: UInt64) {
-        var random = SeededGenerator(state: seed)
+        var random = SeededRandom(seed: seed)
         // Starts anywhere in the wheel, so that runs wrap around at different places.
         var now = Int64.random(in: 0...(3 * WheelLoad.span), using: &random)
         var wheel = TimerWheel(now: now)
@@ -94,7 +95,7 @@ struct TimerWheelModelTests {
 
     /// As loops do it: the time of the wait, often exactly, or any other.
     private func step(
-        of load: WheelLoad, waiting wait: Int32, using random: inout SeededGenerator
+        of load: WheelLoad, waiting wait: Int32, using random: inout SeededRandom
     ) -> Int64 {
         switch Int.random(in: 0..<4, using: &random) {
         case 0 where wait > 0: Int64(wait)
@@ -107,7 +108,7 @@ struct TimerWheelModelTests {
     /// A loop that sleeps as long as it is told to wakes up only when something is due.
     @Test(arguments: [5, 6, 7] as [UInt64])
     func `no wait ends with nothing due`(seed: UInt64) {
-        var random = SeededGenerator(state: seed)
+        var random = SeededRandom(seed: seed)
         var now: Int64 = 777
         var wheel = TimerWheel(now: now)
         for round in 0..<300 {
@@ -130,7 +131,7 @@ struct TimerWheelModelTests {
 @Suite("Occupied slots of a timer wheel")
 struct OccupiedSlotsTests {
     @Test func `the distance is to the next one going round`() {
-        var random = SeededGenerator(state: 11)
+        var random = SeededRandom(seed: 11)
         for size in [0, 1, 2, 3, 30, 1000] {
             var occupied = OccupiedSlots()
             var expected = Set<Int>()

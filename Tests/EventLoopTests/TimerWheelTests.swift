@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import EventLoop
@@ -55,7 +56,7 @@ struct TimerWheelTests {
     }
 
     @Test func `waiting as long as asked is enough for the next entry`() {
-        var random = SeededGenerator(state: 7)
+        var random = SeededRandom(seed: 7)
         for _ in 0..<2000 {
             let now = Int64.random(in: 0...100_000, using: &random)
             var wheel = TimerWheel(now: now)
@@ -156,7 +157,7 @@ struct TimerWheelTests {
     }
 
     @Test func `random entries are handed out as a model says`() {
-        var random = SeededGenerator(state: 42)
+        var random = SeededRandom(seed: 42)
         var now: Int64 = 1_000_000
         var wheel = TimerWheel(now: now)
         var waiting: [Int: Int64] = [:]

@@ -1,5 +1,6 @@
 import CLinux
 import CacheStore
+import EngineTestSupport
 import EventLoop
 import Foundation
 import Testing

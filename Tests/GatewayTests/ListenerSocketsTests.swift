@@ -1,6 +1,7 @@
 import Addressing
 import CLinux
 import Configuration
+import EngineTestSupport
 import EventLoop
 import Testing
 

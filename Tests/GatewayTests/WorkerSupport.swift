@@ -3,6 +3,7 @@ import Addressing
 import Admin
 import CLinux
 import CacheStore
+import EngineTestSupport
 import EventLoop
 import Logging
 import Metrics

@@ -1,21 +1,11 @@
 import HTTPCore
+import TestSupport
 import Testing
 
 /// The contract: any bytes are accepted or refused with a typed error, never a trap; how they are
 /// split changes nothing; and what is accepted means the same once written and parsed again.
 @Suite("Any bytes")
 struct FuzzTests {
-    /// xorshift64*: the same sequence in every run.
-    struct Random: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state ^= state >> 12
-            state ^= state << 25
-            state ^= state >> 27
-            return state &* 2_685_821_657_736_338_717
-        }
-    }
-
     private static let requests = [
         "GET / HTTP/1.1\r\nHost: example.com\r\nUser-Agent: curl/8\r\nAccept: */*\r\n\r\n",
         "GET http://a.example:81/x?y HTTP/1.1\r\nHost: b\r\nConnection: keep-alive, x-a\r\n"
@@ -48,7 +38,7 @@ struct FuzzTests {
         "Connection: host\r\n", "18446744073709551616", "8000000000000000", "://", "0x", "::",
     ].map(latin1)
 
-    private func mutate(_ seed: [UInt8], _ random: inout Random) -> [UInt8] {
+    private func mutate(_ seed: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
         var bytes = seed
         for _ in 0..<Int.random(in: 1...4, using: &random) {
             let position = Int.random(in: 0...bytes.count, using: &random)
@@ -71,7 +61,7 @@ struct FuzzTests {
 
     @Test(arguments: 1...4)
     func `requests are accepted or refused, and splitting changes nothing`(seed: UInt64) {
-        var random = Random(state: seed &* 0x9E37_79B9_7F4A_7C15)
+        var random = SeededRandom(seed: seed &* 0x9E37_79B9_7F4A_7C15)
         let limits = HeadLimits(headBytes: 200, fields: 6, targetBytes: 60, connectionOptions: 3)
         var counts = (accepted: 0, refused: 0)
         var head = RequestHead()
@@ -140,7 +130,7 @@ struct FuzzTests {
 
     @Test(arguments: 1...4)
     func `responses are accepted or refused, and splitting changes nothing`(seed: UInt64) {
-        var random = Random(state: seed &* 0xD1B5_4A32_D192_ED03)
+        var random = SeededRandom(seed: seed &* 0xD1B5_4A32_D192_ED03)
         var counts = (accepted: 0, refused: 0)
         for _ in 0..<1500 {
             let bytes = mutate(
@@ -160,7 +150,7 @@ struct FuzzTests {
 
     @Test(arguments: 1...4)
     func `chunked bodies are accepted or refused, and splitting changes nothing`(seed: UInt64) {
-        var random = Random(state: seed &* 0xA076_1D64_78BD_642F)
+        var random = SeededRandom(seed: seed &* 0xA076_1D64_78BD_642F)
         let limits = ChunkedLimits(extensionBytes: 12, trailerBytes: 20, trailerFields: 2)
         var counts = (accepted: 0, refused: 0)
         for _ in 0..<1500 {
@@ -179,7 +169,7 @@ struct FuzzTests {
     }
 
     @Test func `bytes without any structure are safe`() {
-        var random = Random(state: 0xBEEF)
+        var random = SeededRandom(seed: 0xBEEF)
         for _ in 0..<2000 {
             let count = Int.random(in: 0...64, using: &random)
             let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }

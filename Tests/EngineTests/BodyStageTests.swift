@@ -1,7 +1,7 @@
+import EngineTestSupport
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("A chain of stages")
 struct BodyStageTests {

@@ -1,7 +1,6 @@
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 private final class Waiter: LineMember {
     let name: Int

@@ -1,7 +1,6 @@
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("Sending a request another time")
 struct RetryPolicyTests {

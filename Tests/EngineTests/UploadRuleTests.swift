@@ -2,7 +2,6 @@ import EventLoop
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("Requests whose content has not all arrived")
 struct UploadRuleTests {

@@ -8,7 +8,6 @@ import TLS
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 extension ErrorReply {
     fileprivate var text: String { String(decoding: body, as: UTF8.self) }

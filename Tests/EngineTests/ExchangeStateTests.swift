@@ -2,7 +2,6 @@ import Foundation
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 /// Everything that a state machine can be in, and everything that can happen to it.
 private enum Table {

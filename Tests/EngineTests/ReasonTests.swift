@@ -7,7 +7,6 @@ import TLS
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("Reasons")
 struct ReasonTests {

@@ -2,7 +2,6 @@ import Metrics
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("Accept in heads that cannot be parsed")
 struct AcceptFieldTests {

@@ -3,7 +3,6 @@ import EventLoop
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("The gateway's own listeners")
 struct OwnListenersTests {

@@ -1,7 +1,6 @@
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("Who leads, follows, or goes alone among misses")
 struct FlightTableTests {

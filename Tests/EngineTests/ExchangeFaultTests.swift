@@ -7,7 +7,6 @@ import TLS
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 /// Every fault that there is, with all parts that its reason depends on.
 ///

@@ -1,16 +1,14 @@
 import Addressing
+import Engine
 import HTTPCore
-import Testing
-
-@testable import Engine
 
 // Stages as tests need them, and who says which of them apply.
 
 /// Bytes that live as long as somebody refers to them.
-final class OwnedBytes {
-    let bytes: UnsafeMutableRawBufferPointer
+package final class OwnedBytes {
+    package let bytes: UnsafeMutableRawBufferPointer
 
-    init(_ text: some Sequence<UInt8>) {
+    package init(_ text: some Sequence<UInt8>) {
         let text = Array(text)
         bytes = .allocate(byteCount: text.count, alignment: 1)
         bytes.copyBytes(from: text)
@@ -33,40 +31,44 @@ extension BodyStage {
 }
 
 /// Changes each byte as it comes.
-final class MapStage: BodyStage {
-    let changesLength: Bool
-    let holdsHead = false
+package final class MapStage: BodyStage {
+    package let changesLength: Bool
+    package let holdsHead = false
     private let change: (UInt8) -> [UInt8]
     /// What it gives out at the end.
     private let last: String
 
-    init(changesLength: Bool = true, last: String = "", _ change: @escaping (UInt8) -> [UInt8]) {
+    package init(
+        changesLength: Bool = true, last: String = "", _ change: @escaping (UInt8) -> [UInt8]
+    ) {
         self.changesLength = changesLength
         self.last = last
         self.change = change
     }
 
-    static var upperCase: MapStage {
+    /// Changes lower case letters to upper case.
+    package static var upperCase: MapStage {
         MapStage(changesLength: false) { [97...122 ~= $0 ? $0 - 32 : $0] }
     }
-    static var doubling: MapStage { MapStage { [$0, $0] } }
+    /// Gives out each byte twice.
+    package static var doubling: MapStage { MapStage { [$0, $0] } }
 
-    func push(
+    package func push(
         _ content: UnsafeRawBufferPointer, owner: AnyObject, to next: BodyOutlet
     ) throws(ExchangeFault) { try give(content.flatMap(change), to: next) }
 
-    func finish(to next: BodyOutlet) throws(ExchangeFault) { try give(last.utf8, to: next) }
+    package func finish(to next: BodyOutlet) throws(ExchangeFault) { try give(last.utf8, to: next) }
 }
 
 /// Gives content on as it is, without a copy, until there is too much of it.
-final class LimitStage: BodyStage {
-    let changesLength = false
-    let holdsHead = false
+package final class LimitStage: BodyStage {
+    package let changesLength = false
+    package let holdsHead = false
     private var left: Int
 
-    init(_ limit: Int = .max) { left = limit }
+    package init(_ limit: Int = .max) { left = limit }
 
-    func push(
+    package func push(
         _ content: UnsafeRawBufferPointer, owner: AnyObject, to next: BodyOutlet
     ) throws(ExchangeFault) {
         guard content.count <= left else { throw .response(.truncatedBody) }
@@ -74,42 +76,46 @@ final class LimitStage: BodyStage {
         try next(content, owner)
     }
 
-    func finish(to next: BodyOutlet) throws(ExchangeFault) {}
+    package func finish(to next: BodyOutlet) throws(ExchangeFault) {}
 }
 
 /// Keeps all content until it has ended, and refuses what begins with "bad".
-final class JudgeStage: BodyStage {
-    let changesLength = false
-    let holdsHead = true
+package final class JudgeStage: BodyStage {
+    package let changesLength = false
+    package let holdsHead = true
     private var kept: [UInt8] = []
 
-    func push(
+    package init() {}
+
+    package func push(
         _ content: UnsafeRawBufferPointer, owner: AnyObject, to next: BodyOutlet
     ) throws(ExchangeFault) { kept += content }
 
-    func finish(to next: BodyOutlet) throws(ExchangeFault) {
+    package func finish(to next: BodyOutlet) throws(ExchangeFault) {
         guard !kept.starts(with: "bad".utf8) else { throw .response(.contentForbidden) }
         try give(kept, to: next)
     }
 }
 
 /// Says that the same stages apply to all messages, and counts how often it is asked.
-final class ScriptedStages: BodyStages {
-    var request: () -> [any BodyStage] = { [] }
-    var response: () -> [any BodyStage] = { [] }
-    private(set) var requests = 0
-    private(set) var responses: [String] = []
+package final class ScriptedStages: BodyStages {
+    package var request: () -> [any BodyStage] = { [] }
+    package var response: () -> [any BodyStage] = { [] }
+    package private(set) var requests = 0
+    package private(set) var responses: [String] = []
     /// The last stage that was made for a response.
-    private(set) weak var latest: (any BodyStage)?
+    package private(set) weak var latest: (any BodyStage)?
 
-    func requestStages(
+    package init() {}
+
+    package func requestStages(
         for request: borrowing RequestHead, in bytes: Span<UInt8>, to origin: Origin
     ) -> [any BodyStage] {
         requests += 1
         return self.request()
     }
 
-    func responseStages(
+    package func responseStages(
         for request: borrowing RequestHead, in bytes: Span<UInt8>, of response: StagedResponse,
         from origin: Origin
     ) -> [any BodyStage] {
@@ -123,7 +129,7 @@ final class ScriptedStages: BodyStages {
 }
 
 /// What a chunked content is, as far as it has come.
-func unchunked(_ text: some StringProtocol) -> String {
+package func unchunked(_ text: some StringProtocol) -> String {
     var rest = Array(text.utf8)[...]
     var content: [UInt8] = []
     while let end = rest.firstIndex(of: 13), end > rest.startIndex,

@@ -1,7 +1,6 @@
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("A limit that workers share")
 struct SharedLimitTests {

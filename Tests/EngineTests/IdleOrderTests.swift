@@ -1,7 +1,6 @@
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 private final class Connection: IdleOrdered {
     var isIdle = true

@@ -1,6 +1,9 @@
+import Foundation
+
 /// A self-signed certificate for api.example.com, its public key and its fingerprint.
-enum TestCertificate {
-    static let pem = """
+package enum SampleCertificate {
+    /// The certificate.
+    package static let pem = """
         -----BEGIN CERTIFICATE-----
         MIIBijCCATGgAwIBAgIUV/mi+jLkc0L436uk5XEos/FlSwYwCgYIKoZIzj0EAwIw
         GjEYMBYGA1UEAwwPYXBpLmV4YW1wbGUuY29tMCAXDTI2MTEyMTA1MDk1NloYDzIx
@@ -14,17 +17,25 @@ enum TestCertificate {
         -----END CERTIFICATE-----
 
         """
-    static let publicKeyPEM = """
+    /// Its public key.
+    package static let publicKeyPEM = """
         -----BEGIN PUBLIC KEY-----
         MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEHoyTbkdZSYi7zwEaCjau9bRM2dWg
         MbOMNruFFD9TSor6f9qvKY4U4T7o25Ub1nSX6voKxn6fLz5YjgBbHb1utA==
         -----END PUBLIC KEY-----
 
         """
-    static let fingerprint = """
+    /// Its SHA-256, as tools print it.
+    package static let fingerprint = """
         49:69:7E:FB:8F:6C:31:FF:1C:42:F4:DA:47:76:CF:E5:87:94:2E:A7:51:9C:87:FC:06:9A:79:CC:FB:C9:\
         C0:77
         """
     /// A well-formed key pin of no key in particular.
-    static let keyPin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+    package static let keyPin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+    /// The certificate's bytes.
+    package static let der: [UInt8] = {
+        let lines = pem.split(separator: "\n").dropFirst().dropLast()
+        return Array(Data(base64Encoded: lines.joined()) ?? Data())
+    }()
 }

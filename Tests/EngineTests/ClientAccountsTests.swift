@@ -2,7 +2,6 @@ import Addressing
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("What one client may have")
 struct ClientAccountsTests {
@@ -60,29 +59,5 @@ struct ClientAccountsTests {
         #expect(account.mayLog(now: 5, every: 100))
         #expect(!account.mayLog(now: 104, every: 100))
         #expect(account.mayLog(now: 105, every: 100))
-    }
-}
-
-@Suite("Asking other workers for places")
-struct RoomRequestTests {
-    @Test func `no more places are granted than were asked for`() {
-        let request = RoomRequest(asker: 0, wanted: 2, others: 2)
-        #expect(request.claim())
-        request.grant()
-        #expect(request.claim())
-        #expect(!request.claim())
-        // The one who claimed it had none: another worker may have.
-        request.giveUp()
-        #expect(request.claim())
-        request.grant()
-        #expect(!request.claim())
-        #expect(request.grantedCount == 2)
-    }
-
-    @Test func `the last one to answer says so`() {
-        let request = RoomRequest(asker: 0, wanted: 1, others: 3)
-        #expect(!request.answer())
-        #expect(!request.answer())
-        #expect(request.answer())
     }
 }

@@ -4,7 +4,6 @@ import Testing
 import Threads
 
 @testable import Engine
-@testable import Gateway
 
 private let delays = ActivityDelays(activationMilliseconds: 100, completionMilliseconds: 50)
 

@@ -1,11 +1,11 @@
 import Addressing
 import Configuration
+import EngineTestSupport
 import Pinning
 import TLS
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 private let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 private let otherPin = "sha256/AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="

@@ -4,7 +4,6 @@ import HTTPCore
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 @Suite("What a reverse route's upstream is told about the client's side")
 struct ForwardedFieldsTests {

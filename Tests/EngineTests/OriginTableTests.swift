@@ -1,9 +1,9 @@
 import Addressing
+import EngineTestSupport
 import HTTPCore
 import Testing
 
 @testable import Engine
-@testable import Gateway
 
 /// The most origins that a table keeps when nothing uses them.
 private let capacity = 4096

@@ -1,0 +1,83 @@
+import Activity
+import Addressing
+import Configuration
+import ConfigurationFile
+import Engine
+import EventLoop
+import HTTPCore
+import Pinning
+import TLS
+import TestSupport
+
+/// Self-signed certificates, for roots that differ.
+package enum TestRoots {
+    /// The sample certificate.
+    package static let one = SampleCertificate.der
+    /// The same with another signature byte: other roots, for all that is compared here.
+    package static let two: [UInt8] = {
+        var bytes = one
+        bytes[bytes.count - 1] ^= 1
+        return bytes
+    }()
+
+    /// The roots that were read from a file.
+    package static func file(
+        _ path: String, _ certificates: [UInt8]...
+    ) -> Configuration.TrustRoots {
+        .file(path: path, certificates: certificates)
+    }
+}
+
+/// A snapshot of a text, with roots that do not depend on the machine.
+package func testConfiguration(
+    _ text: String = "{}",
+    roots: [Configuration.TrustRoots] = [TestRoots.file("/roots.pem", TestRoots.one)]
+) throws -> ConfigurationSnapshot {
+    let environment = ConfigurationEnvironment(
+        homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", onlineCores: 2)
+    var snapshot = try ConfigurationLoader(environment: environment)
+        .load(text: Array(text.utf8), name: "/srv/gateway.yaml").snapshot
+    snapshot.tls.roots = roots
+    snapshot.hosts = HostTable(
+        entries: snapshot.hosts.entries.map { entry in
+            var entry = entry
+            entry.tls.roots = roots
+            return entry
+        })
+    return snapshot
+}
+
+/// The policy of a configuration, after another one if there was one.
+package func testPolicy(
+    _ configuration: ConfigurationSnapshot, generation: UInt64 = 1,
+    following previous: PolicySnapshot? = nil, labels: RouteLabels = RouteLabels()
+) throws -> PolicySnapshot {
+    try PolicySnapshot(
+        configuration, generation: generation, following: previous, sessions: TLSSessionCache(),
+        labels: labels
+    ) { HostReachability(host: $0) }
+}
+
+/// The policy of a configuration's text.
+package func testPolicy(_ text: String = "{}") throws -> PolicySnapshot {
+    try testPolicy(try testConfiguration(text))
+}
+
+/// A consumer that notes nothing: for queues.
+package final class IdleConsumer: UpstreamConsumer {
+    package var mayBeRepeated: Bool { true }
+    package var clientNetwork: IPNetwork? { nil }
+    package var response = ResponseHead()
+
+    package init() {}
+
+    package func upstreamReady(_ upstream: any UpstreamStream) {}
+    package func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {}
+    package func upstreamHead(_ head: UnsafeRawBufferPointer) {}
+    package func upstreamHeadWithoutBody() {}
+    package func upstreamBody(
+        _ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool
+    ) -> Bool { true }
+    package func upstreamEnded(trailers: TrailerSection?) {}
+    package func upstreamDrained() {}
+}

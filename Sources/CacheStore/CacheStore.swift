@@ -209,6 +209,14 @@ package final class CacheStore: Sendable {
         if !disk.queue.append(.barrier(completion)) { completion() }
     }
 
+    /// Gives memory back to the system that lies idle between what is stored, if it is much.
+    /// Answers the bytes that the store's own heap takes.
+    package func giveBackIdleMemory() -> Int {
+        guard let heap = memory.heap else { return 0 }
+        while heap.giveBackIdlePages() {}
+        return heap.residentBytes
+    }
+
     // MARK: Figures
 
     /// Figures for metrics.
@@ -218,6 +226,7 @@ package final class CacheStore: Sendable {
         figures.memoryEntries = memoryFigures.entries
         figures.memoryBytes = memoryFigures.bytes
         figures.memoryEvictions = memoryFigures.evictions
+        figures.memoryHeapBytes = memory.heap?.residentBytes ?? 0
         figures.memoryFiles = disk.descriptors.count
         let diskFigures = disk.index.figures()
         figures.diskState = diskFigures.phase

@@ -100,24 +100,26 @@ package final class MemoryFile: @unchecked Sendable {
 /// A body in the heap, too large to lie behind its head. Appended to by the one thread that builds
 /// it, never changed once it is published.
 package final class HeapBody: @unchecked Sendable {
-    private var base: UnsafeMutableRawPointer?
-    private var capacity = 0
+    private var memory: BlockMemory?
+    private let heap: BlockHeap?
     package private(set) var count = 0
 
-    init() {}
+    /// - Parameter heap: where it lies unless it is too large.
+    init(_ heap: BlockHeap?) { self.heap = heap }
 
-    deinit { free(base) }
+    /// Bytes of memory that it takes.
+    var capacity: Int { memory?.capacity ?? 0 }
 
     /// The body, valid while this object lives.
-    package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+    package var bytes: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: memory?.base, count: count)
+    }
 
     /// Makes room for `total` bytes in all; false when there is no memory.
-    func reserve(_ total: Int) -> Bool {
-        if total <= capacity { return true }
-        guard let grown = realloc(base, total) else { return false }
-        base = grown
-        capacity = total
-        return true
+    private func reserve(_ total: Int) -> Bool {
+        if memory == nil { memory = BlockMemory(total, heap) }
+        guard capacity < total else { return true }
+        return memory?.resize(to: total) == true
     }
 
     /// Appends `bytes`; false when there is no memory for them.
@@ -125,11 +127,14 @@ package final class HeapBody: @unchecked Sendable {
         if count + bytes.count > capacity {
             guard reserve(max(count + bytes.count, capacity * 2)) else { return false }
         }
-        guard let base, let source = bytes.baseAddress else { return true }
+        guard let base = memory?.base, let source = bytes.baseAddress else { return true }
         memcpy(base + count, source, bytes.count)
         count += bytes.count
         return true
     }
+
+    /// Gives back memory that was never used.
+    func trim() { memory?.trim(to: count) }
 }
 
 /// A body on disk. While it is held its chunks stay readable, also when the entry is replaced,

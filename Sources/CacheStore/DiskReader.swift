@@ -243,13 +243,14 @@ struct DiskReader<Source: RowSource> {
         let isFile = body.count >= tier.options.memoryFileBytes
         guard
             var block = ResponseBlock(
-                key: keyBytes, head: head, bodyCapacity: isFile ? 0 : body.count)
+                key: keyBytes, head: head, bodyCapacity: isFile ? 0 : body.count,
+                heap: tier.memory.heap)
         else { return .notTaken }
         var storage = BodyStorage.contiguous
         if isFile {
-            let large = LargeBody(tier.descriptors)
+            let large = LargeBody(tier.descriptors, tier.memory.heap)
             guard large.append(body) else { return .notTaken }
-            storage = large.storage
+            storage = large.complete()
         } else {
             guard block.append(body, limit: body.count) else { return .notTaken }
         }
@@ -276,7 +277,8 @@ struct DiskReader<Source: RowSource> {
         var made: ResponseBlock?
         unfinished.key.withUnsafeBytes { key in
             unfinished.head.withUnsafeBytes { head in
-                made = ResponseBlock(key: key, head: head, bodyCapacity: 0)
+                made = ResponseBlock(
+                    key: key, head: head, bodyCapacity: 0, heap: tier.memory.heap)
             }
         }
         guard let block = made.take() else { return nil }
@@ -288,7 +290,7 @@ struct DiskReader<Source: RowSource> {
     }
 
     private func wholeBody(_ record: EntryRecord, _ token: IndexToken) -> BodyStorage? {
-        let body = LargeBody(tier.descriptors)
+        let body = LargeBody(tier.descriptors, tier.memory.heap)
         var left = Int(record.bodyCount)
         for index in 0..<record.chunkCount {
             let count = min(left, record.chunkBytes)
@@ -305,7 +307,7 @@ struct DiskReader<Source: RowSource> {
                 return nil
             }
         }
-        return body.storage
+        return body.complete()
     }
 
     // MARK: Chunks

@@ -4,11 +4,12 @@ enum LargeBody: Sendable {
     case file(MemoryFile)
     case heap(HeapBody)
 
-    init(_ budget: DescriptorBudget) {
+    /// - Parameter heap: what takes it when the memory files are used up.
+    init(_ budget: DescriptorBudget, _ heap: BlockHeap?) {
         if let file = MemoryFile(budget) {
             self = .file(file)
         } else {
-            self = .heap(HeapBody())
+            self = .heap(HeapBody(heap))
         }
     }
 
@@ -27,10 +28,14 @@ enum LargeBody: Sendable {
         }
     }
 
-    var storage: BodyStorage {
+    /// The body, to which nothing more is appended.
+    func complete() -> BodyStorage {
         switch self {
-        case .file(let file): .file(file)
-        case .heap(let heap): .heap(heap)
+        case .file(let file):
+            return .file(file)
+        case .heap(let heap):
+            heap.trim()
+            return .heap(heap)
         }
     }
 

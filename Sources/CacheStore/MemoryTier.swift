@@ -13,6 +13,8 @@ final class MemoryTier: Sendable {
     let limit: Int
     /// The largest response that is kept.
     let objectLimit: Int
+    /// Where what is kept lies; nil: malloc's.
+    let heap: BlockHeap?
     private let bytes = Atomic<Int>(0)
     private let cursor = Atomic<Int>(0)
     /// Told what made room for others.
@@ -26,6 +28,7 @@ final class MemoryTier: Sendable {
         }
         shift = UInt64(64 - count.trailingZeroBitCount)
         limit = max(0, options.memoryBytes)
+        heap = BlockHeap.suitable(limit: limit)
         objectLimit = min(options.memoryObjectBytes, limit / 8)
         self.onEvict = onEvict
     }

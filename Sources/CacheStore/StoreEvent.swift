@@ -93,6 +93,8 @@ package struct DiskEvictions: Sendable, Equatable {
 package struct StoreStatistics: Sendable, Equatable {
     package var memoryEntries = 0
     package var memoryBytes = 0
+    /// Bytes that the heap of what is stored takes of the system's memory, holes included.
+    package var memoryHeapBytes = 0
     /// Entries that left memory to make room.
     package var memoryEvictions: UInt64 = 0
     /// Memory files held open.

@@ -68,7 +68,9 @@ package final class StoreTicket {
         reserved = text
         let small = UInt64(store.options.memoryFileBytes)
         let room = expected.map { $0 < small ? Int($0) : 0 } ?? 0
-        guard let block = ResponseBlock(key: key.bytes, head: head, bodyCapacity: room) else {
+        let made = ResponseBlock(
+            key: key.bytes, head: head, bodyCapacity: room, heap: store.memory.heap)
+        guard let block = made else {
             store.disk.budget.release(text)
             throw .memory
         }
@@ -137,7 +139,7 @@ package final class StoreTicket {
                 ? nil : .memory
         }
         if large == nil {
-            let body = LargeBody(store.disk.descriptors)
+            let body = LargeBody(store.disk.descriptors, store.memory.heap)
             if let gathered = block?.body, !body.append(gathered) { return .memory }
             block?.dropBody()
             large = body
@@ -259,7 +261,7 @@ package final class StoreTicket {
     private func finishWhole() -> StoreOutcome {
         guard var block = block.take() else { return .refused(.memory) }
         if large == nil { block.trim() }
-        let response = makeResponse(block, large?.storage ?? .contiguous)
+        let response = makeResponse(block, large?.complete() ?? .contiguous)
         let reserved = self.reserved
         self.reserved = 0
         let refused = store.publish(response, generation: generation, reserved: reserved)
@@ -275,7 +277,7 @@ package final class StoreTicket {
         let row = makeResponse(block, .disk(body))
         var inMemory: CachedResponse?
         if let copy, let taken = memoryBlock.take() {
-            inMemory = makeResponse(taken, copy.storage)
+            inMemory = makeResponse(taken, copy.complete())
         }
         let reserved = self.reserved
         self.reserved = 0

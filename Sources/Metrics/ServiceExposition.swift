@@ -55,6 +55,11 @@ extension ExpositionWriter {
             "pinfold_cache_limit_bytes", .gauge, help: "Bytes that the cache may take up, by tier.",
             unit: "bytes")
         for (labels, tier) in tiers { sample(labels, tier.limitBytes) }
+        family(
+            "pinfold_cache_memory_heap_bytes", .gauge,
+            help: "Bytes of the heap that holds the memory tier's larger entries, holes included.",
+            unit: "bytes")
+        sample(service.memoryHeapBytes)
         family("pinfold_cache_entries", .gauge, help: "Stored responses, by tier.")
         for (labels, tier) in tiers { sample(labels, tier.entries) }
         family(

@@ -3,6 +3,8 @@
 package struct ServiceFigures: Sendable {
     /// The memory tier of the cache; `nil` if the cache is off.
     package var memoryTier: CacheTierFigures?
+    /// Bytes of the heap in which the memory tier's larger entries lie, holes included; 0 without.
+    package var memoryHeapBytes: UInt64 = 0
     /// The disk tier of the cache; `nil` if none is configured.
     package var diskTier: CacheTierFigures?
     /// The disk tier's files and what happened to them; `nil` without a disk tier.

@@ -61,6 +61,7 @@ enum Sample {
         }
         var service = ServiceFigures()
         service.memoryTier = CacheTierFigures(bytes: 1, limitBytes: 2, entries: 3, evictions: 4)
+        service.memoryHeapBytes = 24
         service.diskTier = CacheTierFigures(bytes: 5, limitBytes: 6, entries: 7, evictions: 8)
         service.storeQueue = StoreQueueFigures(bytes: 9, operations: 10, dropped: 11, damaged: 12)
         service.diskState = .on
@@ -201,6 +202,7 @@ struct ExpositionTests {
         let expected: [(String, [String: String], Double)] = [
             ("pinfold_cache_size_bytes", ["tier": "memory"], 1),
             ("pinfold_cache_limit_bytes", ["tier": "disk"], 6),
+            ("pinfold_cache_memory_heap_bytes", [:], 24),
             ("pinfold_cache_entries", ["tier": "memory"], 3),
             ("pinfold_cache_evictions_total", ["tier": "disk"], 8),
             ("pinfold_cache_store_queue_bytes", [:], 9),

@@ -1,5 +1,6 @@
 import Admin
 import CLinux
+import CacheStore
 
 /// Gives memory back to the system that a burst took and that is free now: malloc keeps it for the
 /// next burst, which may never come.
@@ -15,12 +16,15 @@ struct FreedMemory {
     private let process = ProcessReader()
 
     /// Looks, and gives back what has been free since the last time.
-    mutating func check() {
+    ///
+    /// - Parameter store: does the same with its own heap.
+    mutating func check(_ store: CacheStore?) {
+        let stored = store?.giveBackIdleMemory() ?? 0
         let heap = mallinfo2()
         let resident = Int(clamping: process.figures().residentBytes)
         let isDue = rule.isDue(
             free: Int(heap.fordblks), resident: resident,
-            inUse: Int(heap.uordblks) + Int(heap.hblkhd))
+            inUse: Int(heap.uordblks) + Int(heap.hblkhd) + stored)
         if isDue { malloc_trim(0) }
     }
 }
@@ -38,7 +42,7 @@ struct TrimRule {
     /// - Parameters:
     ///   - free: bytes that malloc keeps for later, with pages of the system behind them or not.
     ///   - resident: the process's bytes in RAM.
-    ///   - inUse: bytes that malloc has handed out.
+    ///   - inUse: bytes that malloc has handed out, and those of other heaps.
     mutating func isDue(free: Int, resident: Int, inUse: Int) -> Bool {
         let held = max(0, min(free, resident - inUse))
         kept = min(hasJustGivenBack ? held : kept, held)

@@ -239,7 +239,7 @@ package final class GatewayProcess {
             case .reload: reload()
             case .reopenLogs: shared?.accessLog?.reopen()
             case .terminate, .interrupt: return drain()
-            case .none: memory.check()
+            case .none: memory.check(shared?.store)
             }
         }
     }

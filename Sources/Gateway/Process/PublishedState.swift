@@ -96,6 +96,7 @@ final class PublishedState: Sendable {
         service.memoryTier = CacheTierFigures(
             bytes: UInt64(max(0, store.memoryBytes)), limitBytes: reload.memoryLimit,
             entries: UInt64(max(0, store.memoryEntries)), evictions: store.memoryEvictions)
+        service.memoryHeapBytes = UInt64(max(0, store.memoryHeapBytes))
         guard store.diskState != .off(.disabled) else { return }
         service.diskTier = CacheTierFigures(
             bytes: UInt64(max(0, store.diskBytes)), limitBytes: reload.diskLimit,

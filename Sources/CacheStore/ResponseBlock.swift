@@ -1,0 +1,71 @@
+import CLinux
+
+/// The one allocation of a response: key, head, and maybe body, in this order.
+struct ResponseBlock: ~Copyable {
+    private var memory: BlockMemory
+    let keyCount: Int
+    let headCount: Int
+    private(set) var bodyCount = 0
+
+    /// Copies key and head, with room for `bodyCapacity` bytes. nil: no memory.
+    ///
+    /// - Parameter heap: where it lies if it is large enough.
+    init?(
+        key: UnsafeRawBufferPointer, head: UnsafeRawBufferPointer, bodyCapacity: Int,
+        heap: BlockHeap?
+    ) {
+        let made = BlockMemory(key.count + head.count + bodyCapacity, heap)
+        guard let memory = made else { return nil }
+        keyCount = key.count
+        headCount = head.count
+        if let source = key.baseAddress { memcpy(memory.base, source, key.count) }
+        if let source = head.baseAddress { memcpy(memory.base + key.count, source, head.count) }
+        self.memory = memory
+    }
+
+    private var textCount: Int { keyCount + headCount }
+
+    /// Room left for the body.
+    var bodyRoom: Int { memory.capacity - textCount - bodyCount }
+
+    /// The part of the body that is here.
+    var body: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: memory.base + textCount, count: bodyCount)
+    }
+
+    var head: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: memory.base + keyCount, count: headCount)
+    }
+
+    /// Appends to the body, making room (up to double) if needed. false: no memory.
+    mutating func append(_ bytes: UnsafeRawBufferPointer, limit: Int) -> Bool {
+        if bodyRoom < bytes.count {
+            let wanted = max(bodyCount + bytes.count, min(max(bodyCount * 2, 4096), limit))
+            guard memory.resize(to: textCount + wanted) else { return false }
+        }
+        if let source = bytes.baseAddress {
+            memcpy(memory.base + textCount + bodyCount, source, bytes.count)
+        }
+        bodyCount += bytes.count
+        return true
+    }
+
+    /// Gives back memory that was never used.
+    mutating func trim() { memory.trim(to: textCount + bodyCount) }
+
+    /// Forgets the body, which has found another place.
+    mutating func dropBody() {
+        bodyCount = 0
+        trim()
+    }
+
+    /// A block with the same key and head; nil: no memory.
+    func copyOfText() -> ResponseBlock? {
+        ResponseBlock(
+            key: UnsafeRawBufferPointer(start: memory.base, count: keyCount), head: head,
+            bodyCapacity: 0, heap: memory.heap)
+    }
+
+    /// The memory, which now is the caller's.
+    consuming func take() -> BlockMemory { memory }
+}

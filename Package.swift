@@ -104,8 +104,9 @@ let package = Package(
             dependencies: [
                 "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
-                "CacheStore", "Resolver", "Configuration", "ConfigurationFile", "Admin",
-                .product(name: "Logging", package: "swift-log"),
+                "CertificateAuthority", "CacheStore", "Resolver", "Configuration",
+                "ConfigurationFile",
+                "Admin", .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),

@@ -14,11 +14,13 @@ package struct AdminRequest: Sendable {
     package var isMisdirected: Bool
     /// Who may read which page.
     package var access: AdminAccess
+    /// What the pages show for which ``AdminSetup/isShown(at:)`` is true; nil for the others.
+    package var setup: AdminSetup?
 
     /// A request of these parts.
     package init(
         method: Method, target: String, accept: String? = nil, authorization: String? = nil,
-        isMisdirected: Bool = false, access: AdminAccess = .open
+        isMisdirected: Bool = false, access: AdminAccess = .open, setup: AdminSetup? = nil
     ) {
         self.method = method
         self.target = target
@@ -26,6 +28,7 @@ package struct AdminRequest: Sendable {
         self.authorization = authorization
         self.isMisdirected = isMisdirected
         self.access = access
+        self.setup = setup
     }
 
     /// The path without the query.

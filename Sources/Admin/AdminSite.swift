@@ -37,6 +37,7 @@ package struct AdminSite: Sendable {
     /// The pages.
     enum Page: CaseIterable, Sendable {
         case index, metrics, health, readiness
+        case setup, proxyConfiguration, authorityPEM, authorityDER
 
         init?(path: Substring) {
             switch path {
@@ -44,6 +45,10 @@ package struct AdminSite: Sendable {
             case "/metrics": self = .metrics
             case "/healthz": self = .health
             case "/readyz": self = .readiness
+            case "/setup": self = .setup
+            case "/proxy.pac": self = .proxyConfiguration
+            case "/ca.pem": self = .authorityPEM
+            case "/ca.der": self = .authorityDER
             default: return nil
             }
         }
@@ -54,6 +59,10 @@ package struct AdminSite: Sendable {
             case .metrics: "/metrics"
             case .health: "/healthz"
             case .readiness: "/readyz"
+            case .setup: "/setup"
+            case .proxyConfiguration: "/proxy.pac"
+            case .authorityPEM: "/ca.pem"
+            case .authorityDER: "/ca.der"
             }
         }
 
@@ -63,6 +72,10 @@ package struct AdminSite: Sendable {
             case .metrics: "metrics, in the Prometheus text or OpenMetrics format (by Accept)"
             case .health: "200 while the process serves"
             case .readiness: "200 while new work is taken, 503 while starting or draining"
+            case .setup: "how clients are told to use the gateway"
+            case .proxyConfiguration: "the same for browsers and devices: auto-configuration"
+            case .authorityPEM: "the certificate that clients of intercepted hosts trust"
+            case .authorityDER: "the same as DER"
             }
         }
     }
@@ -99,11 +112,13 @@ package struct AdminSite: Sendable {
         case .metrics: return metrics(request)
         case .health: return message(200, "ok", "ok", request, [Self.noStore])
         case .readiness: return readiness(request)
+        case .setup, .proxyConfiguration, .authorityPEM, .authorityDER:
+            return setup(page, request)
         }
     }
 
-    private static let noStore = AdminResponse.Field("Cache-Control", "no-store")
-    private static let varyAccept = AdminResponse.Field("Vary", "Accept")
+    static let noStore = AdminResponse.Field("Cache-Control", "no-store")
+    static let varyAccept = AdminResponse.Field("Vary", "Accept")
 
     private func metrics(_ request: AdminRequest) -> AdminResponse {
         let format = ExpositionFormat(accept: request.accept)
@@ -120,7 +135,7 @@ package struct AdminSite: Sendable {
     }
 
     /// A short answer: a line of text, or a JSON object if the request prefers that.
-    private func message(
+    func message(
         _ status: UInt16, _ token: StaticString, _ text: String, _ request: AdminRequest,
         _ fields: [AdminResponse.Field] = []
     ) -> AdminResponse {

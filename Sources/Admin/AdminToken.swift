@@ -43,7 +43,8 @@ package struct AdminAccess: Sendable {
     /// Whether a page may be read with this `Authorization` value.
     func allows(_ page: AdminSite.Page, _ authorization: String?) -> Bool {
         switch page {
-        case .health, .readiness: true
+        // Devices that are set up have no token, and nothing there is secret.
+        case .health, .readiness, .authorityPEM, .authorityDER, .proxyConfiguration, .setup: true
         case .index, .metrics: !needsToken || token?.authorizes(authorization) ?? false
         }
     }

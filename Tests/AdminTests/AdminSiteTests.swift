@@ -213,10 +213,10 @@ struct AdminTokenTests {
     }
 
     @Test(arguments: AdminSite.Page.allCases)
-    func `with a token wanted, metrics and index need it; health and readiness never do`(
+    func `with a token wanted, metrics and index need it, and nothing else does`(
         page: AdminSite.Page
     ) {
-        let isOpen = page == .health || page == .readiness
+        let isOpen = page != .index && page != .metrics
         let token = AdminToken(Array(Self.secret.utf8))
         let right = "Bearer \(Self.secret)"
         #expect(AdminAccess(needsToken: true, token: token).allows(page, right))

@@ -59,7 +59,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         [
             "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
             "Activity",
-            "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CacheStore", "Resolver",
+            "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CertificateAuthority",
+            "CacheStore", "Resolver",
             "Configuration", "ConfigurationFile", "Admin", "Logging", "RawStructuredFieldValues",
         ]
     ),

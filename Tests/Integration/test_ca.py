@@ -218,3 +218,27 @@ def test_check_takes_what_init_and_rotate_made(folder):
         assert done.returncode == 0, done.stderr
         assert f"certificate: \"{folder}/ca.pem\"" in done.stdout
         assert "PRIVATE" not in done.stdout
+
+
+def test_init_makes_what_a_configuration_names_once(folder):
+    (folder / "etc").mkdir()
+    (folder / "etc/c.yaml").write_text("interception: { certificate: our.pem, key: our.key }\n")
+    said = ca(folder, "init", "--if-missing", "--config", "etc/c.yaml")
+    made = (folder / "etc/our.pem").read_bytes()
+    assert mode(folder / "etc/our.key") == 0o600
+    assert str(folder / "etc/our.pem") in said
+    assert ca(folder, "init", "--if-missing", "--config", "etc/c.yaml") == ""
+    assert (folder / "etc/our.pem").read_bytes() == made
+    assert "exists already" in ca(folder, "init", "--config", "etc/c.yaml", code=1)
+    (folder / "etc/our.key").unlink()
+    assert "our.pem: exists already" in ca(
+        folder, "init", "--if-missing", "--config", "etc/c.yaml", code=1)
+    assert not (folder / "etc/our.key").exists()
+
+
+def test_init_makes_nothing_for_a_configuration_without_interception(folder):
+    (folder / "c.yaml").write_text("workers: 1\n")
+    assert ca(folder, "init", "--if-missing", "--config", "c.yaml") == ""
+    assert "names no interception.certificate" in ca(folder, "init", "--config", "c.yaml", code=1)
+    assert [one.name for one in folder.iterdir()] == ["c.yaml"]
+    ca(folder, "init", "--config", "none.yaml", code=1)

@@ -39,6 +39,30 @@ package struct ConfigurationLoader: Sendable {
         return try load(text: text, name: file, overlay: overlay)
     }
 
+    /// The files that a configuration names for the interception's authority, which need not exist
+    /// yet; nothing else of it is looked at. nil: it names none.
+    package func authorityPaths(
+        file: String
+    ) throws(ConfigurationError) -> (certificate: String, key: String)? {
+        let text: [UInt8]
+        do {
+            text = try Files.readSettled(file, limit: YAMLDocument.maximumBytes)
+        } catch {
+            throw ConfigurationError(
+                origin: .file(name: file, line: 0), key: "", problem: error.text,
+                expected: "a readable configuration file")
+        }
+        let folder = Files.folder(of: Files.absolute(file, in: environment.workingFolder))
+        let validation = Validation(environment: environment, folder: folder)
+        let root = Field(
+            node: try YAMLDocument.parse(text, name: file), path: "", validation: validation)
+        guard let section = root.key(SectionName.interception.rawValue),
+            let certificate = section.key("certificate")?.filePath(),
+            let key = section.key("key")?.filePath()
+        else { return nil }
+        return (certificate, key)
+    }
+
     /// Loads a configuration from the text of a file.
     /// - Parameters:
     ///   - text: YAML in UTF-8.

@@ -1,8 +1,11 @@
 import Addressing
 import Admin
+import CertificateAuthority
 import Engine
 import EventLoop
 import HTTPCore
+import Pinning
+import TLS
 
 /// The administration as exchanges see it: the site of requests that are for the gateway itself.
 final class Administration: LocalSite {
@@ -19,16 +22,40 @@ final class Administration: LocalSite {
         let access = AdminAccess(
             needsToken: admin.metrics == .token,
             token: admin.token.map { AdminToken($0.bytes) })
+        let target = bytes.text(at: request.path)
+        let host = bytes.text(at: request.host)
         let answer = worker.shared.administration(
             AdminRequest(
-                method: request.method, target: bytes.text(at: request.path),
+                method: request.method, target: target,
                 accept: value(.accept, of: request, in: bytes),
                 authorization: value(.authorization, of: request, in: bytes),
-                isMisdirected: !isOwn, access: access))
+                isMisdirected: !isOwn, access: access,
+                setup: AdminSetup.isShown(at: target) ? setup(askedAt: host, local: address) : nil))
         let fields =
             [("Content-Type", answer.contentType.description)]
             + answer.fields.map { ($0.name, $0.value) }
         return LocalResponse(status: answer.status, fields: fields, body: answer.body)
+    }
+
+    /// What the pages about using the gateway show.
+    private func setup(askedAt host: String, local: IPAddress?) -> AdminSetup {
+        func address(_ endpoint: Endpoint) -> AdminSetup.Address {
+            AdminSetup.Address(
+                host: SetupAddress.host(listener: endpoint.address, asked: host, local: local),
+                port: endpoint.port)
+        }
+        let configuration = worker.policy.configuration
+        let pem = configuration.interception.authority?.certificatePEM
+        let anchor = pem.flatMap { CertificateAuthority.anchor(inPEM: $0) }
+        return AdminSetup(
+            proxy: worker.endpoint(of: .forward).map(address),
+            site: address(worker.endpoint(of: .admin) ?? configuration.admin.address),
+            authority: anchor.flatMap { anchor in
+                SHA256Digest(hashing: anchor.der.span).map {
+                    AdminSetup.Authority(
+                        pem: anchor.pem, der: anchor.der, fingerprint: $0.fingerprintText)
+                }
+            })
     }
 
     private func value(

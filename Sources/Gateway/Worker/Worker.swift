@@ -84,6 +84,11 @@ final class Worker {
 
     // MARK: Listeners
 
+    /// What the first listener of a role listens on; nil: there is none.
+    func endpoint(of role: Ingress.Role) -> Endpoint? {
+        listeners.first { $0.ingress.role == role }?.ingress.endpoint
+    }
+
     private func listen(_ sockets: [ListenerSocket]) {
         for socket in sockets {
             let ingress = Ingress(

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CertificateAuthority
+import ConfigurationFile
 
 /// `pinfold ca init`.
 struct AuthorityInit: ParsableCommand {
@@ -18,7 +19,17 @@ struct AuthorityInit: ParsableCommand {
             """, valueName: "name or network"))
     var permit: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "Make the files that this configuration names under interception.", valueName: "file"))
+    var config: String?
+
+    @Flag(help: "Do nothing where both files are there, or the configuration names none.")
+    var ifMissing = false
+
     func run() throws {
+        guard let paths = try chosenPaths() else { return }
+        if ifMissing, NewFiles.exists(paths.certificate), NewFiles.exists(paths.key) { return }
         let limits: NameLimits
         do {
             limits = try NameLimits(permit)
@@ -38,18 +49,39 @@ struct AuthorityInit: ParsableCommand {
             throw Failure("\(error)")
         }
         let authority = try paths.read()
-        writeToStandardOutput(
-            """
-            \(AuthorityShow.text(authority))
-            Made \(paths.certificate) (for clients to trust) and \(paths.key) (keep it secret).
+        writeToStandardOutput(Self.text(authority, at: paths))
+    }
 
-            In the configuration:
+    /// The configuration's files, if one is named; nil: it names none, and that is all right.
+    private func chosenPaths() throws -> AuthorityPaths? {
+        guard let config else { return paths }
+        do {
+            let loader = ConfigurationLoader(environment: .ofProcess())
+            var chosen = paths
+            if let named = try loader.authorityPaths(file: config) {
+                (chosen.certificate, chosen.key) = named
+                return chosen
+            }
+        } catch {
+            throw Failure(error.description)
+        }
+        if ifMissing { return nil }
+        throw Failure("\(config): names no interception.certificate and interception.key")
+    }
 
-                interception: { certificate: \(paths.certificate), key: \(paths.key) }
+    private static func text(_ authority: CertificateAuthority, at paths: AuthorityPaths) -> String
+    {
+        """
+        \(AuthorityShow.text(authority))
+        Made \(paths.certificate) (for clients to trust) and \(paths.key) (keep it secret).
 
-            While the gateway runs, its administrative address has the certificate at /ca.pem, and
-            at /setup how each kind of client is told to trust it.
+        In the configuration:
 
-            """)
+            interception: { certificate: \(paths.certificate), key: \(paths.key) }
+
+        While the gateway runs, its administrative address has the certificate at /ca.pem, and
+        at /setup how each kind of client is told to trust it.
+
+        """
     }
 }

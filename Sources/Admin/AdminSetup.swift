@@ -1,0 +1,68 @@
+/// What clients need to know to use the gateway: the content of the pages about it.
+package struct AdminSetup: Sendable, Equatable {
+    /// The certificate that clients of intercepted hosts are to trust.
+    package struct Authority: Sendable, Equatable {
+        package var pem: [UInt8]
+        package var der: [UInt8]
+        /// SHA-256, as `openssl x509 -fingerprint -sha256` prints it.
+        package var fingerprint: String
+
+        package init(pem: [UInt8], der: [UInt8], fingerprint: String) {
+            self.pem = pem
+            self.der = der
+            self.fingerprint = fingerprint
+        }
+    }
+
+    /// By which a client reaches something of the gateway's.
+    package struct Address: Sendable, Equatable {
+        /// A name, or an address, IPv6 in brackets.
+        package var host: String
+        package var port: UInt16
+
+        package init(host: String, port: UInt16) {
+            self.host = host
+            self.port = port
+        }
+    }
+
+    /// The forward proxy; nil: there is none.
+    package var proxy: Address?
+    /// These pages.
+    package var site: Address
+    /// nil: nothing is intercepted.
+    package var authority: Authority?
+
+    package init(proxy: Address?, site: Address, authority: Authority?) {
+        self.proxy = proxy
+        self.site = site
+        self.authority = authority
+    }
+
+    /// Whether the answer to a target says anything of this.
+    package static func isShown(at target: String) -> Bool {
+        switch AdminSite.Page(path: target.prefix { $0 != "?" }) {
+        case .authorityPEM, .authorityDER, .proxyConfiguration, .setup: true
+        case .index, .metrics, .health, .readiness, nil: false
+        }
+    }
+}
+
+/// The proxy auto-configuration file, which browsers and devices read.
+enum ProxyAutoConfiguration {
+    /// - Parameter proxy: host and port of the forward proxy.
+    static func text(proxy: String) -> String {
+        """
+        // Everything goes through the gateway, except for what is on the client itself. There is no
+        // second choice: a client that went around the gateway would go around its pins.
+        function FindProxyForURL(url, host) {
+            if (host === "localhost" || dnsDomainIs(host, ".localhost") ||
+                shExpMatch(host, "127.*") || host === "::1" || host === "[::1]") {
+                return "DIRECT";
+            }
+            return "PROXY \(proxy)";
+        }
+
+        """
+    }
+}

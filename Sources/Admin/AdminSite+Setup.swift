@@ -1,0 +1,53 @@
+import Metrics
+
+extension AdminSite {
+    /// Nothing may be loaded or run by a page of text.
+    static let textOnly = AdminResponse.Field("Content-Security-Policy", "default-src 'none'")
+
+    /// The pages by which clients are set up.
+    func setup(_ page: Page, _ request: AdminRequest) -> AdminResponse {
+        guard let setup = request.setup else {
+            return message(404, "not_found", "no such page; see /", request)
+        }
+        switch page {
+        case .authorityPEM: return certificate(setup.authority?.pem, "pinfold-ca.pem", request)
+        case .authorityDER: return certificate(setup.authority?.der, "pinfold-ca.cer", request)
+        case .index, .metrics, .health, .readiness, .setup, .proxyConfiguration: break
+        }
+        guard let guide = SetupGuide(setup) else {
+            return message(
+                404, "no_forward_proxy", "no listener is a forward proxy: kind: forward makes one",
+                request)
+        }
+        guard page == .setup else {
+            return AdminResponse(
+                status: 200, contentType: "application/x-ns-proxy-autoconfig",
+                fields: [Self.noStore],
+                body: Array(ProxyAutoConfiguration.text(proxy: guide.proxy).utf8))
+        }
+        let accepted = AcceptedMediaTypes(request.accept)
+        let prefersHTML = accepted.weight(of: "text/html") > accepted.weight(of: "text/plain")
+        return AdminResponse(
+            status: 200,
+            contentType: prefersHTML ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
+            fields: [Self.noStore, Self.varyAccept] + (prefersHTML ? [Self.textOnly] : []),
+            body: Array((prefersHTML ? guide.html : guide.text).utf8))
+    }
+
+    private func certificate(
+        _ bytes: [UInt8]?, _ name: String, _ request: AdminRequest
+    ) -> AdminResponse {
+        guard let bytes else {
+            return message(
+                404, "no_authority",
+                "there is no interception authority: interception.certificate names one, and "
+                    + "pinfold ca init makes it", request)
+        }
+        return AdminResponse(
+            status: 200, contentType: "application/x-x509-ca-cert",
+            fields: [
+                Self.noStore,
+                AdminResponse.Field("Content-Disposition", "inline; filename=\"\(name)\""),
+            ], body: bytes)
+    }
+}

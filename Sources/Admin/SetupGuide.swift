@@ -1,0 +1,127 @@
+/// How each kind of client is told to use the gateway: lines to paste, with the gateway's own
+/// address in them.
+struct SetupGuide {
+    /// One kind of client.
+    struct Section: Equatable {
+        var title: String
+        /// What to know; may be empty.
+        var note = ""
+        /// What to paste or to do, line by line.
+        var lines: [String]
+    }
+
+    /// `192.0.2.1:8080`
+    let proxy: String
+    /// `192.0.2.1`, IPv6 without brackets.
+    let proxyHost: String
+    let proxyPort: String
+    /// `http://192.0.2.1:9090`
+    let site: String
+    /// The fingerprint of the authority that clients are to trust; nil: there is none.
+    let fingerprint: String?
+
+    /// Nil without a forward proxy.
+    init?(_ setup: AdminSetup) {
+        guard let address = setup.proxy else { return nil }
+        proxy = "\(address.host):\(address.port)"
+        proxyHost = address.host.filter { $0 != "[" && $0 != "]" }
+        proxyPort = "\(address.port)"
+        site = "http://\(setup.site.host):\(setup.site.port)"
+        fingerprint = setup.authority?.fingerprint
+    }
+
+    var proxyURL: String { "http://\(proxy)" }
+
+    /// The gateway's certificate together with those that Debian's programs trust anyway: most
+    /// programs take one file, in place of their own.
+    var bundle: String { "$PWD/pinfold-bundle.pem" }
+
+    /// Lines that are there only if there is an authority to trust.
+    func ifTrusted(_ lines: String...) -> [String] { fingerprint == nil ? [] : lines }
+
+    /// All sections.
+    var sections: [Section] { certificate + [shell] + programs + systems + browsers }
+
+    private var certificate: [Section] {
+        guard let fingerprint else { return [] }
+        return [
+            Section(
+                title: "The certificate, first",
+                note: "It came in clear text: compare its fingerprint with what `pinfold ca show` "
+                    + "says on the gateway before anything trusts it.",
+                lines: [
+                    "curl -o pinfold-ca.pem \(site)/ca.pem",
+                    "openssl x509 -in pinfold-ca.pem -noout -fingerprint -sha256",
+                    "# \(fingerprint)",
+                    "cat /etc/ssl/certs/ca-certificates.crt pinfold-ca.pem > pinfold-bundle.pem",
+                ]),
+            Section(
+                title: "Linux, for all programs that use the system's certificates",
+                note: "Debian, Ubuntu, Alpine; then Fedora, Red Hat.",
+                lines: [
+                    "sudo cp pinfold-ca.pem /usr/local/share/ca-certificates/pinfold-ca.crt",
+                    "sudo update-ca-certificates",
+                    "",
+                    "sudo cp pinfold-ca.pem /etc/pki/ca-trust/source/anchors/pinfold-ca.pem",
+                    "sudo update-ca-trust",
+                ]),
+        ]
+    }
+
+    private var shell: Section {
+        Section(
+            title: "A shell, and most programs started from it",
+            lines: [
+                "export http_proxy=\(proxyURL) https_proxy=\(proxyURL)",
+                "export HTTP_PROXY=\(proxyURL) HTTPS_PROXY=\(proxyURL)",
+                "export no_proxy=localhost,127.0.0.1,::1 NO_PROXY=localhost,127.0.0.1,::1",
+            ])
+    }
+}
+
+// MARK: As text and as a page
+
+extension SetupGuide {
+    private static let introduction =
+        "How clients are told to use the gateway, with its address as it is seen from where this "
+        + "page was asked for. A client that reaches it by another one writes that."
+
+    /// For people with a terminal.
+    var text: String {
+        var text = "\(Self.introduction)\n"
+        for section in sections {
+            text += "\n# \(section.title)\n"
+            if !section.note.isEmpty { text += "# \(section.note)\n" }
+            text += "\n"
+            for line in section.lines { text += line.isEmpty ? "\n" : "    \(line)\n" }
+        }
+        return text
+    }
+
+    /// For people with a browser.
+    var html: String {
+        var body = "<p>\(HTMLText.escaped(Self.introduction))</p>\n"
+        body += "<p>The proxy auto-configuration file: <a href=\"/proxy.pac\">/proxy.pac</a>."
+        if fingerprint != nil {
+            body += " The certificate: <a href=\"/ca.pem\">/ca.pem</a>, as DER "
+            body += "<a href=\"/ca.der\">/ca.der</a>."
+        }
+        body += "</p>\n"
+        for section in sections {
+            body += "<h2>\(HTMLText.escaped(section.title))</h2>\n"
+            if !section.note.isEmpty { body += "<p>\(HTMLText.escaped(section.note))</p>\n" }
+            let lines = section.lines.map(HTMLText.escaped).joined(separator: "\n")
+            body += "<pre>\(lines)</pre>\n"
+        }
+        return """
+            <!doctype html>
+            <html lang="en">
+            <head><meta charset="utf-8"><title>Pinfold: setup</title></head>
+            <body>
+            <h1>Setup</h1>
+            \(body)</body>
+            </html>
+
+            """
+    }
+}

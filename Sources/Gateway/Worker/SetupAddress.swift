@@ -1,0 +1,41 @@
+import Addressing
+import Notation
+
+/// By which host clients reach a listener, as the pages about using the gateway write it.
+enum SetupAddress {
+    /// The listener's own address. Where it listens on all of the machine's: the host under which
+    /// the page was asked for, else the address that was connected to.
+    ///
+    /// - Parameters:
+    ///   - listener: what is listened on.
+    ///   - host: what the request names, found to be the gateway's own; without port and brackets.
+    ///   - local: the connection's address on this side.
+    /// - Returns: a name or an address, IPv6 in brackets: never anything that means something to a
+    ///   shell, a browser or a person's terminal.
+    static func host(listener: IPAddress, asked host: String, local: IPAddress?) -> String {
+        if listener.unmapped.scope != .unspecified { return text(listener) }
+        if let address = IPAddress(host) { return text(address) }
+        let name = host.lowercasedASCII
+        if isPlainName(name) { return name }
+        return text(local ?? .loopbackV4)
+    }
+
+    private static func text(_ address: IPAddress) -> String {
+        let address = address.unmapped
+        return address.family == .v6 ? "[\(address)]" : address.description
+    }
+
+    private static func isPlainName(_ name: String) -> Bool {
+        guard (1...253).contains(name.utf8.count), name.utf8.first != UInt8(ascii: "-") else {
+            return false
+        }
+        return name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+    }
+}

@@ -1,6 +1,7 @@
 import CLinux
 import Dispatch
 import Locking
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -137,7 +138,7 @@ struct BlockHeapTests {
 
     @Test(arguments: [1, 2, 3] as [UInt64])
     func `however blocks come, go, shrink and grow, each keeps its contents`(seed: UInt64) throws {
-        var generator = Lehmer(seed)
+        var generator = SeededRandom(seed: seed)
         let heap = BlockHeap(limit: 16 << 20)
         var blocks: [Marked] = []
         for round in 0..<20_000 {
@@ -175,7 +176,7 @@ struct BlockHeapTests {
         let passed = Locked<[Marked]>([])
         let damaged = Locked(0)
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
-            var generator = Lehmer(UInt64(thread))
+            var generator = SeededRandom(seed: UInt64(thread))
             for round in 0..<5000 {
                 let count = Int.random(in: 4096...40_000, using: &generator)
                 let mark = UInt64(thread) << 32 | UInt64(round)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -16,7 +17,7 @@ enum Leaving: String, Sendable, CaseIterable {
 enum SizeMix: String, Sendable, CaseIterable {
     case even, fewLarge, powers, small, growing, alternating
 
-    func size(_ store: Int, of stores: Int, _ generator: inout Lehmer) -> Int {
+    func size(_ store: Int, of stores: Int, _ generator: inout SeededRandom) -> Int {
         switch self {
         case .even: return Int.random(in: 4096...65_536, using: &generator)
         case .fewLarge: return Int.random(in: 0..<4, using: &generator) > 0 ? 4500 : 50_000
@@ -41,7 +42,7 @@ struct HeapFragmentationTests {
     private func peak(
         _ mix: SizeMix, _ leaving: Leaving, _ heap: BlockHeap, stores: Int = 30_000
     ) throws -> Int {
-        var generator = Lehmer(7)
+        var generator = SeededRandom(seed: 7)
         var queue = BlockQueue()
         var peak = 0
         for store in 0..<stores {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -70,7 +71,7 @@ struct UnitMapTests {
 
     @Test(arguments: [1, 2, 3])
     func `it is what a list of flags would be`(seed: UInt64) {
-        var generator = Lehmer(seed)
+        var generator = SeededRandom(seed: seed)
         var map = UnitMap()
         var model = UnitModel()
         var blocks: [Range<Int>] = []

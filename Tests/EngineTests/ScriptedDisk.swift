@@ -23,6 +23,7 @@ final class ScriptedDisk: @unchecked Sendable {
     private var operations: [DiskOperation] = []
     /// Taken from the readers' queue, and not answered yet.
     private var asked: [ReadRequest] = []
+    private var isBusy = false
     private var hasLostRemovals = false
     /// Rows have gone in a way that no reader is kept from noticing.
     private var hasLostRows = false
@@ -43,6 +44,10 @@ final class ScriptedDisk: @unchecked Sendable {
     // MARK: What happens
 
     func step() {
+        // What goes on meanwhile is not the disk's.
+        guard !isBusy else { return }
+        isBusy = true
+        defer { isBusy = false }
         guard rows.isOpen else {
             if world.random.chance(40) { open() } else { answerOne() }
             return
@@ -120,6 +125,7 @@ final class ScriptedDisk: @unchecked Sendable {
 
     private func drawFate() -> ScriptedRows.Fate {
         guard !world.isSettling else { return .read }
+        world.goOnMeanwhile()
         let fate: ScriptedRows.Fate
         switch world.random.below(100) {
         case 0..<2: fate = .damaged
@@ -205,6 +211,7 @@ final class ScriptedDisk: @unchecked Sendable {
             return writer.finish(&batch)
         }
         for _ in batch.written { note(.written) }
+        world.goOnMeanwhile()
         writer.finish(&batch)
     }
 

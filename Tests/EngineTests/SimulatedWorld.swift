@@ -280,6 +280,12 @@ final class SimulatedWorld {
         checkStep()
     }
 
+    /// What the others do while a thread of the disk is at work, at times.
+    func goOnMeanwhile() {
+        guard !isSettling, violation == nil, random.chance(15) else { return }
+        for _ in 0...random.below(6) { step() }
+    }
+
     private func turn(_ milliseconds: Int64) {
         time.monotonic += milliseconds
         loop.turn(waitingAtMost: 0)

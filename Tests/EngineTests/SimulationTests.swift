@@ -81,7 +81,7 @@ struct SimulationTests {
     /// What was found by these seeds, each before it was mended: exchanges in the background that
     /// were forgotten when the server had confirmed what is stored; a change through a request that
     /// had waited over a reload, after which what was stored still answered.
-    @Test(arguments: [4, 116] as [UInt64])
+    @Test(arguments: [15, 500] as [UInt64])
     func `a fault that was found once is not found again`(seed: UInt64) throws {
         var summary = Summary()
         let found = try play(seed, into: &summary)

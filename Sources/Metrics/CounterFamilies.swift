@@ -60,7 +60,10 @@ struct CounterFamily: Sendable {
             ]),
         CounterFamily(
             "pinfold_client_heads_evicted",
-            "Requests refused while they arrived because the memory for such requests was full.",
+            """
+            Requests refused while they arrived, and TLS handshakes ended, because the memory for \
+            such was full.
+            """,
             .clientHeadsEvicted),
         CounterFamily(
             "pinfold_accept_pauses",
@@ -240,7 +243,8 @@ struct GaugeFamily: Sendable {
             gauge: .acceptPaused),
         GaugeFamily(
             name: "pinfold_client_head_buffer_bytes",
-            help: "Memory of requests whose head has not arrived whole.", gauge: .headBufferBytes),
+            help: "Memory of requests whose head has not arrived whole, and of TLS handshakes.",
+            gauge: .headBufferBytes),
         GaugeFamily(
             name: "pinfold_http_requests_in_flight", help: "Exchanges in progress.",
             gauge: .exchangesInFlight),

@@ -3,7 +3,7 @@ import COpenSSL
 /// What the library's contexts of clients and servers have in common.
 enum LibraryContext {
     /// Bytes that one receive takes from the socket at most: two full records.
-    private static let receiveBytes = 32 * 1024
+    static let receiveBytes = 32 * 1024
     /// The longest protocol name (RFC 7301 §3.1).
     private static let protocolNameBytes = 255
 

@@ -46,6 +46,16 @@ package final class TLSServerConnection: TLSConnection {
         self.sessionScope = sessionScope
         try super.init(context: context.context, fileDescriptor: fileDescriptor, early: early)
         SSL_set_accept_state(ssl)
+        // A record's worth, until the client has shown that it means it.
+        SSL_set_default_read_buffer_len(ssl, 0)
+    }
+
+    /// About what a connection takes up while its handshake is half done.
+    package static let handshakeBytes = 32 * 1024
+
+    override func objection() -> TLSError? {
+        SSL_set_default_read_buffer_len(ssl, LibraryContext.receiveBytes)
+        return nil
     }
 
     /// The connection that owns a library object, inside its callbacks.

@@ -16,8 +16,11 @@ struct ForwardedFieldsTests {
         return (head, bytes)
     }
 
-    private func fields(_ mode: ForwardingConfiguration.Mode, _ peer: String) -> ForwardedFields {
+    private func fields(
+        _ mode: ForwardingConfiguration.Mode, _ peer: String, secure: Bool = false
+    ) -> ForwardedFields {
         var forwarding = ForwardingConfiguration()
+        forwarding.clientsSpeakTLS = secure
         forwarding.mode = mode
         forwarding.trustedProxies = ["10.0.0.0/8", "2001:db8::/32"].compactMap { IPNetwork($0) }
         return ForwardedFields(forwarding, peer: IPAddress(peer))
@@ -25,13 +28,13 @@ struct ForwardedFieldsTests {
 
     private func written(
         _ mode: ForwardingConfiguration.Mode, _ peer: String, _ lines: [String],
-        start: String = "GET /x HTTP/1.1", host: String? = "a.example:8080"
+        start: String = "GET /x HTTP/1.1", host: String? = "a.example:8080", secure: Bool = false
     ) -> [String] {
         let (head, bytes) = parsed([start] + (host.map { ["Host: \($0)"] } ?? []) + lines)
         var memory = [UInt8](repeating: 0, count: 2048)
         let count = memory.withUnsafeMutableBytes { buffer in
             var writer = HeadWriter(buffer)
-            fields(mode, peer).append(for: head, in: bytes.span, to: &writer)
+            fields(mode, peer, secure: secure).append(for: head, in: bytes.span, to: &writer)
             return writer.overflowed ? 0 : writer.count
         }
         return String(decoding: memory[..<count], as: UTF8.self)
@@ -51,6 +54,17 @@ struct ForwardedFieldsTests {
                 "X-Forwarded-Proto: http",
                 "Forwarded: for=\(peer);host=\"a.example:8080\";proto=http",
             ])
+    }
+
+    @Test func `clients that speak TLS are said to`() {
+        #expect(
+            written(.set, "10.1.2.3", spoofed, secure: true).suffix(2) == [
+                "X-Forwarded-Proto: https",
+                "Forwarded: for=10.1.2.3;host=\"a.example:8080\";proto=https",
+            ])
+        let asHTTP = ["X-Forwarded-Proto: http"]
+        #expect(written(.append, "10.1.2.3", asHTTP, secure: true).contains(asHTTP[0]))
+        #expect(!written(.append, "192.0.2.7", asHTTP, secure: true).contains(asHTTP[0]))
     }
 
     @Test func `append replaces an untrusted client's`() {

@@ -10,7 +10,7 @@ import Testing
 @Suite("Access log: lines")
 struct AccessLogFormatterTests {
     private func line(
-        _ format: AccessLogFormat, _ request: LoggedRequest,
+        _ format: AccessLogFormat, _ request: LoggedRequest, session: ClientSession? = nil,
         _ change: (inout AccessLogRecord) -> Void = { _ in }
     ) -> String {
         var record = LoggedRequest.record(0xabc)
@@ -18,7 +18,7 @@ struct AccessLogFormatterTests {
         let ring = AccessLogRing(limits: AccessLogLimits())
         defer { ring.deallocate() }
         let (bytes, texts) = request.head
-        _ = ring.push(record, head: bytes.span, texts)
+        _ = ring.push(record, head: bytes.span, texts, session: session)
         var formatter = AccessLogFormatter(format: format, labels: LoggedRequest.labels)
         var output = LineBuffer(capacity: 4096)
         _ = ring.drain(upTo: ring.headPosition) { formatter.append($0, to: &output) }
@@ -71,6 +71,21 @@ struct AccessLogFormatterTests {
                 "response_bytes":0,"cache":"none"}
 
                 """)
+    }
+
+    @Test func `a JSON line tells what a client spoke, and who it proved to be`() {
+        let device = ClientSession(
+            version: .tls12, cipherSuite: "ECDHE-RSA", subject: "CN=\\\"a\\\",O=x")
+        let text = line(.json, LoggedRequest(userAgent: "curl"), session: device) { record in
+            record.clientTLS = .tls12
+        }
+        #expect(
+            text.contains(
+                #""cache":"none","client_tls":"TLSv1.2","client_cipher":"ECDHE-RSA","#
+                    + #""client_subject":"CN=\\\"a\\\",O=x","user_agent":"curl"}"#))
+        let anonymous = ClientSession(version: .tls10, cipherSuite: "AES", subject: nil)
+        let other = line(.json, LoggedRequest(), session: anonymous) { $0.clientTLS = .tls10 }
+        #expect(other.contains(#""client_tls":"TLSv1.0","client_cipher":"AES"}"#))
     }
 
     @Test func `a combined line is what Apache would write`() {

@@ -181,15 +181,27 @@ def test_a_slow_reader_gets_everything(running, origin, pki):
 
 
 def test_a_client_that_ends_its_side_still_gets_the_answer(running, there, pki):
-    wire = secure_wire(running, pki.root)
-    with wire:
-        wire.send(request(there.url("/last")))
-        # close_notify only: what unwrap() does besides is to wait for the answer's.
-        wire.socket.setblocking(False)
-        with pytest.raises((ssl.SSLWantReadError, ssl.SSLError)):
-            wire.socket.unwrap()
-        wire.socket.settimeout(20)
-    until(lambda: there.requests, "the request has gone on")
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    inside = client_context(pki.root).wrap_bio(incoming, outgoing, server_hostname=NAME)
+    with running.wire() as wire:
+        def step(call):
+            while True:
+                try:
+                    return call()
+                except ssl.SSLWantReadError:
+                    if said := outgoing.read():
+                        wire.send(said)
+                    assert wire._more(), "the gateway closed"
+                    incoming.write(wire.buffer)
+                    wire.buffer = b""
+        step(inside.do_handshake)
+        inside.write(request(there.url("/last")))
+        with pytest.raises(ssl.SSLWantReadError):
+            inside.unwrap()
+        # The request, close_notify, and the end of the stream.
+        wire.send(outgoing.read())
+        wire.half_close()
+        assert step(lambda: inside.read(100)).startswith(b"HTTP/1.1 200 ")
 
 
 def test_clear_text_at_a_tls_listener_ends_cleanly_and_is_counted(running, there):
@@ -240,6 +252,26 @@ def test_half_done_handshakes_do_not_starve_others(gateway, leaf, there, pki):
         for one in waiting:
             one.close()
     until(lambda: running.metric("pinfold_client_connections_open") == 1, "all are gone")
+
+
+def test_half_done_handshakes_take_up_no_more_than_unfinished_heads_may(
+        gateway, leaf, there, pki):
+    running = gateway({
+        "listeners": [forward(tls_of(leaf))], "limits": {"bufferBytes": "1MiB"}})
+    waiting = []
+    try:
+        for _ in range(300):
+            one = socket.create_connection(running.proxy, 10)
+            one.send(b"\x16\x03\x01\x02\x00\x01")
+            waiting.append(one)
+        until(lambda: running.metric("pinfold_client_heads_evicted_total") >= 200, "the oldest go")
+        assert running.metric("pinfold_client_head_buffer_bytes") <= 1 << 20
+        with secure_wire(running, pki.root) as wire:
+            assert wire.ask(request(there.url())).status == 200
+    finally:
+        for one in waiting:
+            one.close()
+    until(lambda: running.metric("pinfold_client_head_buffer_bytes") == 0, "nothing is left")
 
 
 def test_a_first_message_in_segments_of_one_byte_is_understood(running, there, pki):

@@ -64,11 +64,18 @@ package final class ClientSession: Sendable {
     /// The same as bytes; empty for none.
     package let subjectBytes: [UInt8]
 
-    /// Of a connection whose handshake is over.
-    package init(_ connection: TLSServerConnection) {
-        version = connection.version ?? .tls12
-        cipherSuite = Array((connection.cipherSuite ?? "").utf8)
-        subject = connection.clientSubject
+    /// These values.
+    package init(version: TLSVersion, cipherSuite: String, subject: String?) {
+        self.version = version
+        self.cipherSuite = Array(cipherSuite.utf8)
+        self.subject = subject
         subjectBytes = Array((subject ?? "").utf8)
+    }
+
+    /// Of a connection whose handshake is over.
+    package convenience init(_ connection: TLSServerConnection) {
+        self.init(
+            version: connection.version ?? .tls12, cipherSuite: connection.cipherSuite ?? "",
+            subject: connection.clientSubject)
     }
 }

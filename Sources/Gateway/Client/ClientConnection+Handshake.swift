@@ -24,12 +24,13 @@ extension ClientConnection {
 
     private func handshakeEnded() {
         state = .head
+        worker.releasesHead(self)
         worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
         // Others have their turn first: a handshake costs as much as many exchanges.
         budget.exhaust()
         guard let tls = transport.tls as? TLSServerConnection else { return }
         let session = ClientSession(tls)
-        ingress = ingress.of(session)
+        secureIngress = ingress.of(session)
         worker.metrics.add(.clientHandshake(session.version, isResumed: tls.isResumed))
         guard environment.traces else { return }
         environment.trace(
@@ -59,13 +60,14 @@ extension ClientConnection {
                 ])
         }
         guard let error, error.leavesSocketUsable, account != nil else { return close() }
-        transport = Transport(descriptor: descriptor)
+        worker.releasesHead(self)
+        isRaw = true
         startLingering()
     }
 
     /// Ends the sending direction, as soon as the socket takes what TLS has to say for it.
     func finishSending() {
-        guard !hasFinishedSending, transport.finishSending() else { return }
+        guard !hasFinishedSending, isRaw || transport.finishSending() else { return }
         hasFinishedSending = true
         if transport.isSecure { Sockets.shutdownWrite(descriptor) }
     }

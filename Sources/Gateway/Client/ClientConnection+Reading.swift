@@ -150,8 +150,8 @@ extension ClientConnection {
         case .length, .chunked, .untilClose: body = RequestBody(exchange.request.framing)
         }
         exchange.begin(
-            client: self, ingress: ingress, peer: peer, buffer: input, headStart: head,
-            hasBody: body != nil, isServed: isServed)
+            client: self, ingress: secureIngress ?? ingress, peer: peer, buffer: input,
+            headStart: head, hasBody: body != nil, isServed: isServed)
     }
 
     private func forgetResponse() {
@@ -170,7 +170,8 @@ extension ClientConnection {
         keepsAlive = false
         body = nil
         forgetResponse()
-        exchange.refuse(fault, seen: input, client: self, ingress: ingress, peer: peer)
+        exchange.refuse(
+            fault, seen: input, client: self, ingress: secureIngress ?? ingress, peer: peer)
     }
 
     /// Makes one step in the request's body; false when that needs an event or the exchange.

@@ -3,6 +3,7 @@ import Configuration
 import Engine
 import EventLoop
 import HTTPCore
+import TLS
 
 /// A client's HTTP/1 connection: reads request heads and bodies, writes responses, one exchange
 /// at a time; pipelined requests wait in the input.
@@ -32,11 +33,15 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     let worker: Worker
     let environment: Environment
     /// What all its bytes go through.
-    var transport: Transport
+    let transport: Transport
     /// For what is asked of the socket itself.
     var descriptor: Int32 { transport.descriptor }
-    /// Where it came in, from the end of its handshake on with what that has told.
-    var ingress: Ingress
+    let ingress: Ingress
+    /// The same with what its handshake has told; nil for clear text, and before. On its own, for
+    /// what never changes costs clear text less.
+    var secureIngress: Ingress?
+    /// TLS has failed to begin, and what the client still sends is only to be thrown away.
+    var isRaw = false
     let peer: Endpoint
     /// What its client has open; nil on the administration's listener.
     let account: ClientAccount?
@@ -120,7 +125,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     private var hasServedSubject: Bool {
         guard let former = ingress.tls else { return true }
         let tls = worker.policy.clientTLS(ofListener: ingress.name) ?? former
-        return tls.configuration.serves(subject: ingress.session?.subject)
+        return tls.configuration.serves(subject: secureIngress?.session?.subject)
     }
 
     package var refusal: ExchangeFault {
@@ -131,6 +136,15 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     func start() {
         worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
         noteIdle()
+        if state == .handshaking {
+            worker.holdsHead(self, bytes: TLSServerConnection.handshakeBytes)
+        }
+    }
+
+    /// Its head, or its handshake, has taken up memory for longer than that of all others, and
+    /// there is no more.
+    func givesUpHead() {
+        if state == .handshaking { close() } else { refuse(.headBuffersFull) }
     }
 
     // MARK: Idleness
@@ -227,6 +241,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     func linger() {
         finishSending()
         let scratch = worker.loop.buffers.takeSmall()
+        let transport = isRaw ? Transport(descriptor: descriptor) : self.transport
         while mayHaveInput, lingered < Self.lingerBytes {
             switch transport.read(into: scratch.writable, spending: &budget) {
             case .bytes(let count, _): lingered += count

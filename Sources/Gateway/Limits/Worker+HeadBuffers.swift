@@ -1,5 +1,5 @@
-// The memory of heads that have not arrived whole: one budget for the process. Clients that begin
-// requests and do not finish them cost no more than that.
+// The memory of heads that have not arrived whole, and of TLS handshakes that are not done: one
+// budget for the process. Clients that begin either and do not finish cost no more than that.
 extension Worker {
     /// An unfinished head takes up a buffer of so many bytes. When the budget is full the oldest of
     /// this worker's unfinished requests is refused, which may be this one.
@@ -15,7 +15,7 @@ extension Worker {
         while held > policy.configuration.limits.bufferBytes, let oldest = unfinishedHeads.first {
             metrics.add(.clientHeadsEvicted)
             held -= oldest.heldHeadBytes
-            oldest.refuse(.headBuffersFull)
+            oldest.givesUpHead()
         }
     }
 

@@ -15,7 +15,8 @@ extension Worker: EnvironmentHost {
         var record = AccessLogRecord(client: peer)
         record.timeMilliseconds = environment.wallMilliseconds
         record.exchange = exchange.id
-        record.listener = UInt16(clamping: exchange.ingress?.label ?? 0)
+        let ingress = exchange.ingress
+        record.listener = UInt16(clamping: ingress?.label ?? 0)
         record.host = UInt16(clamping: exchange.hostLabel)
         record.status = exchange.status
         record.version = exchange.request.length > 0 ? exchange.request.version : nil
@@ -29,7 +30,7 @@ extension Worker: EnvironmentHost {
             (exchange.client?.sentBytes.content ?? 0) + exchange.relayedBytes.toClient
         record.durationMicroseconds = durationMicroseconds
         record.upstreamTLS = exchange.upstreamVersion
-        let session = exchange.ingress?.session
+        let session = ingress?.session
         record.clientTLS = session?.version
         if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
         let request = exchange.request

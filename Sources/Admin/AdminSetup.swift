@@ -19,11 +19,16 @@ package struct AdminSetup: Sendable, Equatable {
         /// A name, or an address, IPv6 in brackets.
         package var host: String
         package var port: UInt16
+        /// Whether clients speak TLS with it.
+        package var isSecure: Bool
 
-        package init(host: String, port: UInt16) {
+        package init(host: String, port: UInt16, isSecure: Bool = false) {
             self.host = host
             self.port = port
+            self.isSecure = isSecure
         }
+
+        var url: String { "\(isSecure ? "https" : "http")://\(host):\(port)" }
     }
 
     /// The forward proxy; nil: there is none.
@@ -50,8 +55,10 @@ package struct AdminSetup: Sendable, Equatable {
 
 /// The proxy auto-configuration file, which browsers and devices read.
 enum ProxyAutoConfiguration {
-    /// - Parameter proxy: host and port of the forward proxy.
-    static func text(proxy: String) -> String {
+    /// - Parameters:
+    ///   - proxy: host and port of the forward proxy.
+    ///   - isSecure: whether clients speak TLS with it.
+    static func text(proxy: String, isSecure: Bool) -> String {
         """
         // Everything goes through the gateway, except for what is on the client itself. There is no
         // second choice: a client that went around the gateway would go around its pins.
@@ -60,7 +67,7 @@ enum ProxyAutoConfiguration {
                 shExpMatch(host, "127.*") || host === "::1" || host === "[::1]") {
                 return "DIRECT";
             }
-            return "PROXY \(proxy)";
+            return "\(isSecure ? "HTTPS" : "PROXY") \(proxy)";
         }
 
         """

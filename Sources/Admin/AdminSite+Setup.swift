@@ -23,7 +23,8 @@ extension AdminSite {
             return AdminResponse(
                 status: 200, contentType: "application/x-ns-proxy-autoconfig",
                 fields: [Self.noStore],
-                body: Array(ProxyAutoConfiguration.text(proxy: guide.proxy).utf8))
+                body: Array(
+                    ProxyAutoConfiguration.text(proxy: guide.proxy, isSecure: guide.isSecure).utf8))
         }
         let accepted = AcceptedMediaTypes(request.accept)
         let prefersHTML = accepted.weight(of: "text/html") > accepted.weight(of: "text/plain")

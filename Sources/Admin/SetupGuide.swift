@@ -15,6 +15,10 @@ struct SetupGuide {
     /// `192.0.2.1`, IPv6 without brackets.
     let proxyHost: String
     let proxyPort: String
+    /// Whether clients speak TLS with the proxy.
+    let isSecure: Bool
+    /// `http://192.0.2.1:8080`
+    let proxyURL: String
     /// `http://192.0.2.1:9090`
     let site: String
     /// The fingerprint of the authority that clients are to trust; nil: there is none.
@@ -26,11 +30,11 @@ struct SetupGuide {
         proxy = "\(address.host):\(address.port)"
         proxyHost = address.host.filter { $0 != "[" && $0 != "]" }
         proxyPort = "\(address.port)"
-        site = "http://\(setup.site.host):\(setup.site.port)"
+        isSecure = address.isSecure
+        proxyURL = address.url
+        site = setup.site.url
         fingerprint = setup.authority?.fingerprint
     }
-
-    var proxyURL: String { "http://\(proxy)" }
 
     /// The gateway's certificate together with those that Debian's programs trust anyway: most
     /// programs take one file, in place of their own.
@@ -82,13 +86,19 @@ struct SetupGuide {
 // MARK: As text and as a page
 
 extension SetupGuide {
-    private static let introduction =
-        "How clients are told to use the gateway, with its address as it is seen from where this "
-        + "page was asked for. A client that reaches it by another one writes that."
+    private var introduction: String {
+        let text =
+            "How clients are told to use the gateway, with its address as it is seen from where "
+            + "this page was asked for. A client that reaches it by another one writes that."
+        guard isSecure else { return text }
+        return text
+            + " Clients speak TLS with this proxy: those that cannot, Java and most devices "
+            + "among them, need a listener without tls."
+    }
 
     /// For people with a terminal.
     var text: String {
-        var text = "\(Self.introduction)\n"
+        var text = "\(introduction)\n"
         for section in sections {
             text += "\n# \(section.title)\n"
             if !section.note.isEmpty { text += "# \(section.note)\n" }
@@ -100,7 +110,7 @@ extension SetupGuide {
 
     /// For people with a browser.
     var html: String {
-        var body = "<p>\(HTMLText.escaped(Self.introduction))</p>\n"
+        var body = "<p>\(HTMLText.escaped(introduction))</p>\n"
         body += "<p>The proxy auto-configuration file: <a href=\"/proxy.pac\">/proxy.pac</a>."
         if fingerprint != nil {
             body += " The certificate: <a href=\"/ca.pem\">/ca.pem</a>, as DER "

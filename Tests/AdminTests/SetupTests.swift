@@ -68,6 +68,18 @@ struct SetupTests {
         #expect(body(given).components(of: "DIRECT") == 1)
     }
 
+    @Test func `a proxy that clients speak TLS with is written so`() throws {
+        var secure = setup()
+        secure.proxy?.isSecure = true
+        #expect(body(ask("/proxy.pac", secure)).contains("return \"HTTPS 192.0.2.1:8080\";"))
+        let text = body(ask("/setup", secure))
+        #expect(text.contains("\n    curl --proxy https://192.0.2.1:8080 "))
+        #expect(text.contains("a listener without tls"))
+        #expect(!text.contains("http://192.0.2.1:8080"))
+        #expect(text.contains("http://192.0.2.1:9090/ca.pem"))
+        #expect(!body(ask("/setup", setup())).contains("a listener without tls"))
+    }
+
     @Test(arguments: ["/setup", "/proxy.pac"])
     func `without a forward proxy there is nothing to set up`(target: String) {
         let missing = ask(target, setup(hasProxy: false))

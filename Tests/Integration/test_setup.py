@@ -165,3 +165,14 @@ def test_the_pages_need_no_token_and_answer_no_other_host(gateway, tmp_path):
     for path in ("/setup", "/proxy.pac"):
         assert running.admin_get(path).status == 200
         assert ask_as(running, "rebound.test", path).status == 421
+
+
+def test_a_proxy_with_tls_is_written_so_where_there_is_no_other(gateway, pki, tmp_path):
+    identity = pki.root.issue("localhost")
+    tls = {"certificate": str(identity.pem_file), "key": str(identity.key_file)}
+    secure = {"name": "secure", "address": "127.0.0.1:0", "kind": "forward", "tls": tls}
+    clear = {"name": "clear", "address": "127.0.0.1:0", "kind": "forward"}
+    assert b'return "HTTPS 127.0.0.1:' in gateway({"listeners": [secure]}).admin_get(
+        "/proxy.pac").body
+    assert b'return "PROXY 127.0.0.1:' in gateway({"listeners": [secure, clear]}).admin_get(
+        "/proxy.pac").body

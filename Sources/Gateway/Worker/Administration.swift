@@ -39,17 +39,19 @@ final class Administration: LocalSite {
 
     /// What the pages about using the gateway show.
     private func setup(askedAt host: String, local: IPAddress?) -> AdminSetup {
-        func address(_ endpoint: Endpoint) -> AdminSetup.Address {
+        func address(_ endpoint: Endpoint, isSecure: Bool = false) -> AdminSetup.Address {
             AdminSetup.Address(
                 host: SetupAddress.host(listener: endpoint.address, asked: host, local: local),
-                port: endpoint.port)
+                port: endpoint.port, isSecure: isSecure)
         }
         let configuration = worker.policy.configuration
         let pem = configuration.interception.authority?.certificatePEM
         let anchor = pem.flatMap { CertificateAuthority.anchor(inPEM: $0) }
         return AdminSetup(
-            proxy: worker.endpoint(of: .forward).map(address),
-            site: address(worker.endpoint(of: .admin) ?? configuration.admin.address),
+            proxy: worker.ingress(of: .forward).map {
+                address($0.endpoint, isSecure: $0.tls != nil)
+            },
+            site: address(worker.ingress(of: .admin)?.endpoint ?? configuration.admin.address),
             authority: anchor.flatMap { anchor in
                 SHA256Digest(hashing: anchor.der.span).map {
                     AdminSetup.Authority(

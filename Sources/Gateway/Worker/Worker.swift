@@ -84,9 +84,11 @@ final class Worker {
 
     // MARK: Listeners
 
-    /// What the first listener of a role listens on; nil: there is none.
-    func endpoint(of role: Ingress.Role) -> Endpoint? {
-        listeners.first { $0.ingress.role == role }?.ingress.endpoint
+    /// The first listener of a role, one that speaks clear text with its clients if there is one;
+    /// nil: there is none.
+    func ingress(of role: Ingress.Role) -> Ingress? {
+        let all = listeners.lazy.map(\.ingress).filter { $0.role == role }
+        return all.first { $0.tls == nil } ?? all.first
     }
 
     private func listen(_ sockets: [ListenerSocket]) {

@@ -301,6 +301,7 @@ final class ScriptedClient: DownstreamStream {
         upload = nil
         if !cut { check(hasEnd && output.isEmpty, "over, and the response is not complete") }
         checkContent()
+        check(!cut || head != nil || request?.target == nil, "CONNECT is not answered")
         if let request, let head { world.checkReply(head.status, phrase, request) }
         world.ended(cut ? .cut : head?.hasID ?? false ? .complete : .ownReply)
         output.removeAll()

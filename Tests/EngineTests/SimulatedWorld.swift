@@ -282,8 +282,8 @@ final class SimulatedWorld {
 
     /// What the others do while a thread of the disk is at work, at times.
     func goOnMeanwhile() {
-        guard !isSettling, violation == nil, random.chance(15) else { return }
-        for _ in 0...random.below(6) { step() }
+        guard !isSettling, violation == nil, random.chance(20) else { return }
+        for _ in 0...random.below(random.pick([4, 40])) { step() }
     }
 
     private func turn(_ milliseconds: Int64) {

@@ -259,9 +259,8 @@ def test_half_done_handshakes_do_not_starve_others(gateway, leaf, there, pki):
 
 def test_half_done_handshakes_take_up_no_more_than_unfinished_heads_may(
         gateway, leaf, there, pki):
-    # Each worker ends its own oldest: of several one may have none but the newcomer.
     running = gateway({
-        "workers": 1, "listeners": [forward(tls_of(leaf))], "limits": {"bufferBytes": "1MiB"}})
+        "workers": 2, "listeners": [forward(tls_of(leaf))], "limits": {"bufferBytes": "1MiB"}})
     waiting = []
     try:
         for _ in range(300):
@@ -269,9 +268,11 @@ def test_half_done_handshakes_take_up_no_more_than_unfinished_heads_may(
             one.send(b"\x16\x03\x01\x02\x00\x01")
             waiting.append(one)
         until(lambda: running.metric("pinfold_client_heads_evicted_total") >= 200, "the oldest go")
-        assert running.metric("pinfold_client_head_buffer_bytes") <= 1 << 20
-        with secure_wire(running, pki.root) as wire:
-            assert wire.ask(request(there.url())).status == 200
+        # The whole at one worker, and the share of the other.
+        assert running.metric("pinfold_client_head_buffer_bytes") <= 3 << 19
+        for _ in range(10):
+            with secure_wire(running, pki.root) as wire:
+                assert wire.ask(request(there.url())).status == 200
     finally:
         for one in waiting:
             one.close()

@@ -27,6 +27,19 @@ package struct OutputQueue {
         var offset = 0
         var count: Int
 
+        @inline(__always)
+        mutating func copy(_ bytes: UnsafeRawBufferPointer) -> Bool {
+            guard let buffer, let memory, let source = bytes.baseAddress,
+                let start = buffer.memory.baseAddress,
+                memory + count == UnsafeRawPointer(start + buffer.end),
+                buffer.capacity - buffer.end >= bytes.count
+            else { return false }
+            (start + buffer.end).copyMemory(from: source, byteCount: bytes.count)
+            buffer.end += bytes.count
+            count += bytes.count
+            return true
+        }
+
         mutating func release() {
             owner = nil
             Buffer.release(&buffer)
@@ -44,6 +57,8 @@ package struct OutputQueue {
         case failed(Errno)
     }
 
+    /// So many bytes are copied sooner than gathered: that costs less than a run of their own does.
+    private static let copiedBytes = 2048
     /// Places that stay for the next runs: most responses are a head and a body.
     private static let keptPlaces = 8
     /// The runs are those of `first..<end`; the other places are empty.
@@ -75,6 +90,19 @@ package struct OutputQueue {
     package mutating func append(file: Int32, offset: Int, count: Int, owner: AnyObject) {
         guard count > 0 else { return }
         append(Segment(owner: owner, file: file, offset: offset, count: count))
+    }
+
+    /// Copies a few bytes behind those of the last run, if that ends where its buffer's free room
+    /// begins: one run less to gather, and nobody has to keep the bytes alive.
+    /// - Returns: whether they were copied; else `append` takes them.
+    package mutating func appendCopy(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count <= Self.copiedBytes, first < end else { return false }
+        let (count, pending) = (bytes.count, pendingBytes)
+        let isCopied = segments.withUnsafeMutableBufferPointer { places in
+            places[end - 1].copy(bytes)
+        }
+        if isCopied { pendingBytes = pending + count }
+        return isCopied
     }
 
     @inline(__always)

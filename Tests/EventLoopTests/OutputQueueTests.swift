@@ -29,6 +29,13 @@ private final class OwnedBytes {
 }
 
 extension OutputQueue {
+    fileprivate mutating func append(inBuffer bytes: [UInt8], of pool: BufferPool) {
+        let buffer = pool.takeSmall()
+        buffer.writable.copyBytes(from: bytes)
+        buffer.end = bytes.count
+        append(buffer.readable, owner: buffer)
+    }
+
     fileprivate mutating func append(owned bytes: [UInt8], _ counter: OwnedBytes.Counter? = nil) {
         let owner = OwnedBytes(bytes, counter)
         append(owner.bytes, owner: owner)
@@ -219,6 +226,66 @@ struct OutputQueueTests {
         #expect(counter.alive == 2)
         #expect(queue.flush(to: pair.left.fd) == .drained)
         #expect(counter.alive == 0)
+    }
+
+    @Test(arguments: [
+        (0, true), (1, true), (2048, true), (2049, false), (BufferPool.smallBytes, false),
+    ])
+    func `a few bytes are copied behind the last run, more are not`(
+        count: Int, isCopied: Bool
+    ) throws {
+        let (pair, pool, counter) = (try SocketPair(), BufferPool(), OwnedBytes.Counter())
+        defer { pool.close() }
+        let head = [UInt8](repeating: 7, count: 100)
+        let content = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+        var queue = OutputQueue()
+        queue.append(inBuffer: head, of: pool)
+        do {
+            let owner = OwnedBytes(content, counter)
+            #expect(queue.appendCopy(owner.bytes) == isCopied)
+            if !isCopied { queue.append(owner.bytes, owner: owner) }
+        }
+        #expect(counter.alive == (isCopied ? 0 : 1))
+        #expect(queue.pendingBytes == head.count + count)
+        #expect(queue.front?.isLast == isCopied)
+        #expect(drain(&queue, through: pair) == head + content)
+    }
+
+    @Test func `nothing is copied behind what is not the end of its buffer`() throws {
+        let (pair, pool) = (try SocketPair(), BufferPool())
+        defer { pool.close() }
+        let bytes: [UInt8] = [1, 2, 3]
+        func copies(_ queue: inout OutputQueue) -> Bool {
+            bytes.withUnsafeBytes { queue.appendCopy($0) }
+        }
+        var queue = OutputQueue()
+        #expect(!copies(&queue))
+        queue.append("constant")
+        #expect(!copies(&queue))
+        let shared = pool.takeSmall()
+        shared.writable.copyBytes(from: bytes)
+        shared.end = 3
+        queue.append(shared.readable, owner: shared)
+        // Its owner has written on in it since.
+        shared.writable.copyBytes(from: [9])
+        shared.end = 4
+        #expect(!copies(&queue))
+        queue.append(inBuffer: [UInt8](repeating: 5, count: BufferPool.smallBytes - 4), of: pool)
+        #expect(copies(&queue))
+        #expect(!copies(&queue))
+        let full = [UInt8](repeating: 5, count: BufferPool.smallBytes - 4)
+        #expect(drain(&queue, through: pair) == Array("constant".utf8) + bytes + full + bytes)
+    }
+
+    @Test func `bytes are copied behind a run of which a part is written`() throws {
+        let (pair, pool) = (try SocketPair(), BufferPool())
+        defer { pool.close() }
+        var queue = OutputQueue()
+        queue.append(inBuffer: [1, 2, 3, 4], of: pool)
+        queue.consume(3)
+        #expect([UInt8]([5, 6]).withUnsafeBytes { queue.appendCopy($0) } == true)
+        #expect(queue.pendingBytes == 3)
+        #expect(drain(&queue, through: pair) == [4, 5, 6])
     }
 
     @Test func `consuming crosses runs and the rest is still written`() throws {

@@ -68,9 +68,12 @@ extension ClientConnection: DownstreamStream {
     func send(_ bytes: UnsafeRawBufferPointer, owner: AnyObject) {
         guard bytes.count > 0 else { return }
         contentBytes += UInt64(bytes.count)
-        guard isChunked else { return output.append(bytes, owner: owner) }
+        guard isChunked else {
+            if output.appendCopy(bytes) { return }
+            return output.append(bytes, owner: owner)
+        }
         appendChunkHead(bytes.count)
-        output.append(bytes, owner: owner)
+        if !output.appendCopy(bytes) { output.append(bytes, owner: owner) }
         output.append("\r\n")
     }
 
@@ -165,8 +168,7 @@ extension ClientConnection: DownstreamStream {
     var isFlushed: Bool { output.isEmpty }
 
     func exchangeEnded(cut: Bool) {
-        guard state == .exchange, let exchange else { return }
-        self.exchange = nil
+        guard state == .exchange, let exchange = exchange.take() else { return }
         environment.recycle(exchange)
         Buffer.release(&chunkHeads)
         output.discard()

@@ -3,8 +3,11 @@
 /// `readable` is what was put in and not yet taken out.
 package final class Buffer {
     package let memory: UnsafeMutableRawBufferPointer
-    /// Where the memory goes; nil while the buffer is free in its pool.
-    fileprivate final var pool: BufferPool?
+    /// Where the memory goes. It never changes, so that no references are counted for it each time
+    /// that a buffer is taken and given back.
+    private let pool: BufferPool
+    /// It is in the pool, or no longer of it.
+    fileprivate final var isFree = false
     /// The next one that is free.
     fileprivate final var next: Buffer?
     /// Offset of the first byte not yet taken out.
@@ -12,21 +15,18 @@ package final class Buffer {
     /// Offset behind the last byte put in.
     package final var end = 0
 
-    fileprivate init(memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
-
-    deinit {
-        if let pool {
-            pool.put(memory)
-        } else {
-            memory.deallocate()
-        }
+    fileprivate init(memory: UnsafeMutableRawBufferPointer, pool: BufferPool) {
+        self.memory = memory
+        self.pool = pool
     }
+
+    deinit { isFree ? memory.deallocate() : pool.put(memory) }
 
     /// Gives up a reference. If it was the last one, the pool keeps the object as it is, which
     /// costs a fraction of making another one around the same memory.
     package static func release(_ reference: inout Buffer?) {
         if isKnownUniquelyReferenced(&reference), let buffer = reference.take() {
-            buffer.pool.take()?.keep(buffer)
+            buffer.pool.keep(buffer)
         } else {
             reference = nil
         }
@@ -77,6 +77,8 @@ package final class Buffer {
 /// Free buffers of two sizes, owned by one loop. An idle connection holds none; what a burst has
 /// left over is given back to the system beyond `keptBuffers` of the small size and a quarter as
 /// many of the large one.
+///
+/// Pool and free buffers refer to each other until ``close()``, which its owner calls at the end.
 package final class BufferPool {
     /// Room for a head and a small body.
     package static let smallBytes = 16 * 1024
@@ -93,22 +95,23 @@ package final class BufferPool {
         large = FreeList(limit: keptBuffers / 4)
     }
 
-    deinit {
-        while small.take() != nil {}
-        while large.take() != nil {}
+    /// Lets go of the free buffers, and keeps none from now on.
+    package func close() {
+        small.close()
+        large.close()
     }
 
     /// Free buffers of each size.
     package var free: (small: Int, large: Int) { (small.count, large.count) }
 
     /// An empty buffer of `smallBytes`.
-    package func takeSmall() -> Buffer { handOut(small.take() ?? Self.make(Self.smallBytes)) }
+    package func takeSmall() -> Buffer { handOut(small.take() ?? make(Self.smallBytes)) }
 
     /// An empty buffer of `largeBytes`.
-    package func takeLarge() -> Buffer { handOut(large.take() ?? Self.make(Self.largeBytes)) }
+    package func takeLarge() -> Buffer { handOut(large.take() ?? make(Self.largeBytes)) }
 
     /// An empty buffer of another size, which is not kept afterwards.
-    package func take(bytes: Int) -> Buffer { handOut(Self.make(bytes)) }
+    package func take(bytes: Int) -> Buffer { handOut(make(bytes)) }
 
     /// A buffer to read into: the one that is there, what is unread at its front, or one of twice
     /// its size if that has filled it; a small one if there is none.
@@ -132,17 +135,18 @@ package final class BufferPool {
 
     private func handOut(_ buffer: Buffer) -> Buffer {
         outstanding += 1
-        buffer.pool = self
+        buffer.isFree = false
         return buffer
     }
 
-    private static func make(_ bytes: Int) -> Buffer {
-        Buffer(memory: .allocate(byteCount: bytes, alignment: 64))
+    private func make(_ bytes: Int) -> Buffer {
+        Buffer(memory: .allocate(byteCount: bytes, alignment: 64), pool: self)
     }
 
     /// Takes back a buffer that nobody refers to any more.
     fileprivate func keep(_ buffer: Buffer) {
         outstanding -= 1
+        buffer.isFree = true
         buffer.clear()
         switch buffer.capacity {
         case Self.smallBytes: small.add(buffer)
@@ -153,18 +157,23 @@ package final class BufferPool {
 
     /// Takes back the memory of a buffer whose object is gone.
     fileprivate func put(_ memory: UnsafeMutableRawBufferPointer) {
-        keep(Buffer(memory: memory))
+        keep(Buffer(memory: memory, pool: self))
     }
 }
 
 /// Free buffers of one size, linked through themselves: the last one that came back goes out first,
 /// while its memory is still in the processor's cache.
 private struct FreeList {
-    let limit: Int
+    private var limit: Int
     private(set) var count = 0
     private var first: Buffer?
 
     init(limit: Int) { self.limit = limit }
+
+    mutating func close() {
+        limit = 0
+        while count > 0 { _ = take() }
+    }
 
     mutating func take() -> Buffer? {
         guard let buffer = first.take() else { return nil }

@@ -54,6 +54,8 @@ package final class EventLoop {
         wheel = TimerWheel(now: clock.now)
     }
 
+    deinit { buffers.close() }
+
     /// How many handlers are registered.
     package var handlerCount: Int { slots.count }
 

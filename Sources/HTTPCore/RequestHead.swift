@@ -2,7 +2,7 @@
 ///
 /// Every range is counted from the first byte given to the parser. A value can be used for one
 /// request after another; its storage stays.
-package struct RequestHead: Sendable {
+package struct RequestHead: ~Copyable, Sendable {
     /// The method; the bytes of `other` are at ``methodRange``.
     package var method = Method.get
     /// The method's bytes; the request line begins here (after a tolerated empty line, RFC 9112

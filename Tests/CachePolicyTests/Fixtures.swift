@@ -13,24 +13,29 @@ func date(_ offset: Int64 = 0) -> String {
 
 /// A parsed request with its bytes.
 struct Request {
-    let head: RequestHead
+    /// Heads are not copied; requests are.
+    private final class Parsed {
+        var head = RequestHead()
+    }
+
+    private let parsed = Parsed()
     let bytes: [UInt8]
+
+    var head: RequestHead {
+        _read { yield parsed.head }
+    }
 
     /// A request as a client sends it to a proxy; Host is added.
     init(_ fields: [String] = [], method: String = "GET", to target: String = "http://a.example/x")
     {
         let lines = ["\(method) \(target) HTTP/1.1", "Host: a.example"] + fields
         let bytes = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
-        guard let head = Self.parse(bytes.span) else { fatalError("not a request: \(lines)") }
-        self.head = head
         self.bytes = bytes
-    }
-
-    private static func parse(_ bytes: Span<UInt8>) -> RequestHead? {
-        var head = RequestHead()
         var parser = RequestHeadParser()
-        return (try? parser.parse(bytes, into: &head)) == .complete(headBytes: bytes.count)
-            ? head : nil
+        let progress = try? parser.parse(bytes.span, into: &parsed.head)
+        guard progress == .complete(headBytes: bytes.count) else {
+            fatalError("not a request: \(lines)")
+        }
     }
 }
 

@@ -7,13 +7,20 @@ import Testing
 
 @Suite("What a reverse route's upstream is told about the client's side")
 struct ForwardedFieldsTests {
-    private func parsed(_ lines: [String]) -> (RequestHead, [UInt8]) {
-        let bytes = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+    private struct Parsed: ~Copyable {
         var head = RequestHead()
+        let bytes: [UInt8]
+    }
+
+    private func parsed(_ lines: [String]) -> Parsed {
+        let bytes = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+        var parsed = Parsed(bytes: bytes)
         var parser = RequestHeadParser()
-        guard (try? parser.parse(bytes.span, into: &head)) == .complete(headBytes: bytes.count)
+        guard
+            (try? parser.parse(bytes.span, into: &parsed.head))
+                == .complete(headBytes: bytes.count)
         else { fatalError("not a request: \(lines)") }
-        return (head, bytes)
+        return parsed
     }
 
     private func fields(
@@ -30,11 +37,12 @@ struct ForwardedFieldsTests {
         _ mode: ForwardingConfiguration.Mode, _ peer: String, _ lines: [String],
         start: String = "GET /x HTTP/1.1", host: String? = "a.example:8080", secure: Bool = false
     ) -> [String] {
-        let (head, bytes) = parsed([start] + (host.map { ["Host: \($0)"] } ?? []) + lines)
+        let request = parsed([start] + (host.map { ["Host: \($0)"] } ?? []) + lines)
         var memory = [UInt8](repeating: 0, count: 2048)
         let count = memory.withUnsafeMutableBytes { buffer in
             var writer = HeadWriter(buffer)
-            fields(mode, peer, secure: secure).append(for: head, in: bytes.span, to: &writer)
+            fields(mode, peer, secure: secure).append(
+                for: request.head, in: request.bytes.span, to: &writer)
             return writer.overflowed ? 0 : writer.count
         }
         return String(decoding: memory[..<count], as: UTF8.self)
@@ -118,25 +126,30 @@ struct ForwardedFieldsTests {
     func `what the key does not tell keeps out of the cache`(
         peer: String, line: String, keepsOut: Bool
     ) {
-        let (head, _) = parsed(["GET /x HTTP/1.1", "Host: a", line])
-        #expect(fields(.append, peer).keepsOutOfCache(head) == keepsOut)
-        #expect(!fields(.set, peer).keepsOutOfCache(head))
-        let (conflict, _) = parsed(["GET http://b/ HTTP/1.1", "Host: a"])
-        #expect(fields(.set, peer).keepsOutOfCache(conflict))
+        let appends = fields(.append, peer)
+        let sets = fields(.set, peer)
+        let request = parsed(["GET /x HTTP/1.1", "Host: a", line])
+        let isKeptOut = (
+            append: appends.keepsOutOfCache(request.head), set: sets.keepsOutOfCache(request.head)
+        )
+        #expect(isKeptOut == (keepsOut, false))
+        let conflict = parsed(["GET http://b/ HTTP/1.1", "Host: a"])
+        let conflictIsKeptOut = sets.keepsOutOfCache(conflict.head)
+        #expect(conflictIsKeptOut)
     }
 
     @Test func `the fields spelled with _ end here`() {
-        let (parsedHead, bytes) = parsed([
+        var request = parsed([
             "GET /x HTTP/1.1", "Host: a", "X_Forwarded_For: 1", "x-forwarded_proto: 2",
             "X_FORWARDED_HOST: 3", "X_Forwarded_Fox: 4", "X-Forwarded-Port: 5",
         ])
-        var head = parsedHead
-        head.endForwardingAliases(in: bytes.span)
-        #expect(head.fields.filter { $0.isNominated }.count == 3)
+        let bytes = request.bytes
+        request.head.endForwardingAliases(in: bytes.span)
+        #expect(request.head.fields.filter { $0.isNominated }.count == 3)
         var memory = [UInt8](repeating: 0, count: 512)
         let count = memory.withUnsafeMutableBytes { buffer in
             var writer = HeadWriter(buffer)
-            writer.appendForwardedFields(head.fields, of: bytes.span, omitting: [])
+            writer.appendForwardedFields(request.head.fields, of: bytes.span, omitting: [])
             return writer.count
         }
         #expect(

@@ -88,7 +88,7 @@ final class ScriptedClient: DownstreamStream {
             client: self, ingress: world.ingresses[request.ingress], peer: world.peer,
             buffer: buffer, headStart: 0, hasBody: upload != nil, isServed: request.isServed)
         world.noteBegun(exchange.id, request)
-        exchange.route()
+        exchange.route(at: world.ingresses[request.ingress])
     }
 
     /// One step of its own; false when there is none to take.

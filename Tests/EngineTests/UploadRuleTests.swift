@@ -19,7 +19,9 @@ struct UploadRuleTests {
     }
 
     @Test func `content is gathered in order and up to the bound`() {
-        let gathered = GatheredContent(BufferPool())
+        let buffers = BufferPool()
+        defer { buffers.close() }
+        let gathered = GatheredContent(buffers)
         var expected: [UInt8] = []
         var byte: UInt8 = 0
         while !gathered.isFull {

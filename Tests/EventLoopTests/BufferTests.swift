@@ -11,6 +11,7 @@ struct BufferTests {
 
     @Test func `a buffer is empty and of its size`() {
         let pool = BufferPool()
+        defer { pool.close() }
         for (buffer, size) in [
             (pool.takeSmall(), BufferPool.smallBytes), (pool.takeLarge(), BufferPool.largeBytes),
             (pool.take(bytes: 1), 1), (pool.take(bytes: 700), 700),
@@ -88,6 +89,7 @@ struct BufferTests {
 
     @Test func `memory goes back with the last reference`() {
         let pool = BufferPool()
+        defer { pool.close() }
         var first: Buffer? = pool.takeSmall()
         var second = first
         let memory = first?.memory.baseAddress
@@ -102,6 +104,7 @@ struct BufferTests {
 
     @Test func `the last reference that is released keeps the object`() {
         let pool = BufferPool()
+        defer { pool.close() }
         var first: Buffer? = pool.takeSmall()
         let identity = first.map { ObjectIdentifier($0) }
         if let first { fill(first, with: [1, 2, 3]) }
@@ -122,6 +125,7 @@ struct BufferTests {
 
     @Test func `what an output queue has written goes back to the pool`() throws {
         let pool = BufferPool()
+        defer { pool.close() }
         var queue = OutputQueue()
         do {
             let buffer = pool.takeSmall()
@@ -138,6 +142,7 @@ struct BufferTests {
 
     @Test func `a buffer taken again is empty`() {
         let pool = BufferPool()
+        defer { pool.close() }
         do {
             let buffer = pool.takeLarge()
             fill(buffer, with: [1, 2, 3])
@@ -150,6 +155,7 @@ struct BufferTests {
 
     @Test func `two sizes are kept apart`() {
         let pool = BufferPool()
+        defer { pool.close() }
         do { _ = pool.takeSmall() }
         #expect(pool.takeLarge().capacity == BufferPool.largeBytes)
         do { _ = pool.takeLarge() }
@@ -158,6 +164,7 @@ struct BufferTests {
 
     @Test func `no more than the limit is kept of each size`() {
         let pool = BufferPool(keptBuffers: 8)
+        defer { pool.close() }
         var taken: [Buffer] = []
         for _ in 0..<9 { taken.append(pool.takeSmall()) }
         for _ in 0..<3 { taken.append(pool.takeLarge()) }
@@ -176,6 +183,7 @@ struct BufferTests {
         var buffer: Buffer?
         do {
             let pool = BufferPool()
+            defer { pool.close() }
             weakPool = pool
             buffer = pool.takeSmall()
         }

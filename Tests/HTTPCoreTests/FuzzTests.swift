@@ -86,7 +86,7 @@ struct FuzzTests {
     }
 
     /// Forwards an accepted head, and parses what was written.
-    private func checkRoundTrip(_ head: RequestHead, _ bytes: [UInt8]) {
+    private func checkRoundTrip(_ head: borrowing RequestHead, _ bytes: [UInt8]) {
         guard head.method != .connect, head.hostKind != .none else { return }
         let text = withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 1) { memory in
             var writer = HeadWriter(memory)

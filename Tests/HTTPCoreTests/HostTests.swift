@@ -55,7 +55,7 @@ struct HostTests {
             #expect(bytes.span.text(at: head.host) == host)
             #expect(head.hostKind == kind)
             #expect(head.port == port)
-            #expect(!head.hostConflicts)
+            #expect(head.hostConflicts == false)
             #expect(head.hasExplicitPort == value.contains(":\(port)") || value.hasSuffix(":00080"))
         }
     }
@@ -106,6 +106,6 @@ struct HostTests {
         #expect(head.hostKind == .none && head.host.isEmpty && head.authority.isEmpty)
         let absolute = try requestHead("GET http://a:81/ HTTP/1.0\r\n\r\n")
         #expect(absolute.hostKind == .name && absolute.port == 81)
-        #expect(!absolute.hostConflicts)
+        #expect(absolute.hostConflicts == false)
     }
 }

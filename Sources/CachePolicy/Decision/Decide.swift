@@ -15,7 +15,7 @@ extension CacheDecision {
     /// Such a request is sent on, and its response not stored (`StoreDecision` says so too). Only
     /// what the request itself tells is looked at; `bypass` and `keyTooLong` are the caller's.
     package static func reasonAgainstLookup(
-        of request: RequestHead
+        of request: borrowing RequestHead
     ) -> ForwardReason? {
         switch request.method {
         case .get, .head: break
@@ -30,7 +30,7 @@ extension CacheDecision {
     /// - Parameter reason: `uriMiss`; `varyMiss` when something is stored for the URI but nothing
     ///   whose `VaryKey` matches; or a reason against lookup.
     package static func missing(
-        _ reason: ForwardReason, for request: RequestHead, in requestBytes: Span<UInt8>
+        _ reason: ForwardReason, for request: borrowing RequestHead, in requestBytes: Span<UInt8>
     ) -> CacheDecision {
         guard request.fields.contains(.cacheControl) else { return .forward(reason) }
         let asked = CacheDirectives(request: request.fields, in: requestBytes)
@@ -76,7 +76,7 @@ extension CacheDecision {
     ///   - now: the current second.
     ///   - options: the policy.
     package static func decide(
-        for request: RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
+        for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>, now: Int64, options: PolicyOptions
     ) -> CacheDecision {
         // A pattern, not `==`, which for an enum of another module is a call.
@@ -92,7 +92,7 @@ extension CacheDecision {
     }
 
     static func decideInFull(
-        for request: RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
+        for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>, now: Int64
     ) -> CacheDecision {
         let asked = CacheDirectives(request: request.fields, in: requestBytes)
@@ -127,7 +127,7 @@ extension CacheDecision {
     /// - Parameter request: the client's request as GET, without the fields of
     ///   `clientsOwn`: what is asked for is what is stored, not what this client lacks of it.
     package static func inBackground(
-        _ stored: StoredMetadata, storedHead: Span<UInt8>, for request: RequestHead,
+        _ stored: StoredMetadata, storedHead: Span<UInt8>, for request: borrowing RequestHead,
         in requestBytes: Span<UInt8>
     ) -> CacheDecision {
         guard stored.hasValidator else { return .forward(.stale) }

@@ -7,7 +7,7 @@ extension HitForm {
     /// Conditions and ranges apply to a 200 only; any other stored status is sent as it is
     /// (RFC 9111 §4.3.2).
     package init(
-        of stored: StoredMetadata, storedHead: Span<UInt8>, for request: RequestHead,
+        of stored: StoredMetadata, storedHead: Span<UInt8>, for request: borrowing RequestHead,
         in requestBytes: Span<UInt8>
     ) {
         let whole: HitForm = request.method == .head ? .headOnly : .full

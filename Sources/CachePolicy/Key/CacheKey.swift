@@ -90,7 +90,7 @@ package struct CacheKeyView {
     /// - Parameter scheme: the scheme the request goes out with, which may be https although the
     ///   target says http.
     package static func write(
-        _ request: RequestHead, in bytes: Span<UInt8>, scheme: Scheme,
+        _ request: borrowing RequestHead, in bytes: Span<UInt8>, scheme: Scheme,
         into memory: UnsafeMutableRawBufferPointer
     ) -> CacheKeyView? {
         let upgraded = scheme != request.scheme && !request.hasExplicitPort

@@ -22,7 +22,7 @@ extension VaryKey {
 
     /// The key that a response which nominates `names` (as `VaryKey.names` gives them) would have
     /// had as an answer to this request. nil: none that was stored, for a value is too long.
-    package init?(names: [UInt8], for request: RequestHead, in head: Span<UInt8>) {
+    package init?(names: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>) {
         guard !names.isEmpty else {
             self = .none
             return
@@ -47,7 +47,7 @@ extension VaryKey {
 
     /// Appends presence, length and value of a request field to a key that ends with its name.
     static func append(
-        valueOf name: [UInt8], for request: RequestHead, in head: Span<UInt8>,
+        valueOf name: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>,
         to key: inout [UInt8]
     ) throws(NotStoredReason) {
         var value = NormalisedValue(name: name.span, fields: request.fields, in: head)

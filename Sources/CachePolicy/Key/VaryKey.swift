@@ -37,7 +37,7 @@ package struct VaryKey: Sendable, Hashable {
     ///
     /// Of several stored responses that match, the one with the most recent Date is to be used
     /// (RFC 9111 §4.1). Allocates nothing.
-    package func matches(_ request: RequestHead, in head: Span<UInt8>) -> Bool {
+    package func matches(_ request: borrowing RequestHead, in head: Span<UInt8>) -> Bool {
         bytes.isEmpty || matchesNominated(request.fields, in: head)
     }
 
@@ -141,7 +141,7 @@ struct VaryNames {
     ///   - head: its bytes.
     ///   - options: the limits.
     func key(
-        in bytes: Span<UInt8>, for request: RequestHead, in head: Span<UInt8>,
+        in bytes: Span<UInt8>, for request: borrowing RequestHead, in head: Span<UInt8>,
         options: PolicyOptions
     ) throws(NotStoredReason) -> VaryKey {
         if isAny { throw .varyAny }

@@ -13,7 +13,7 @@ extension StoreDecision {
     ///   - options: the policy.
     package static func decide(
         on response: ResponseHead, in responseBytes: Span<UInt8>,
-        to request: RequestHead, in requestBytes: Span<UInt8>, requestTime: Int64,
+        to request: borrowing RequestHead, in requestBytes: Span<UInt8>, requestTime: Int64,
         responseTime: Int64, options: PolicyOptions
     ) -> StoreDecision {
         // What can be told without reading a field value comes first.
@@ -66,7 +66,7 @@ extension StoreDecision {
     }
 
     /// Why no response to the request is stored, whatever it is. `no-store` is not looked at.
-    private static func reasonAgainst(_ request: RequestHead) -> NotStoredReason? {
+    private static func reasonAgainst(_ request: borrowing RequestHead) -> NotStoredReason? {
         // A response to HEAD updates a stored response to GET (`HeadUpdate`); alone it is no use.
         guard case .get = request.method else { return .method }
         guard case .none = request.framing else { return .requestContent }

@@ -47,7 +47,7 @@ package struct FreshenedResponse: Sendable, Equatable {
     /// - Returns: nil when the stored head is damaged.
     package init?(
         merging stored: StoredMetadata, storedHead: Span<UInt8>, with update: ResponseHead,
-        in updateBytes: Span<UInt8>, request: RequestHead, in requestBytes: Span<UInt8>,
+        in updateBytes: Span<UInt8>, request: borrowing RequestHead, in requestBytes: Span<UInt8>,
         requestTime: Int64, responseTime: Int64, hasQuery: Bool, options: PolicyOptions
     ) {
         let incoming = ResponseFacts(update, in: updateBytes, responseTime: responseTime)

@@ -15,7 +15,8 @@ package enum Invalidation {
     ///   - bytes: the response head's bytes.
     /// - Returns: the URIs' direct keys.
     package static func keys(
-        for request: RequestHead, key: CacheKey, response: ResponseHead, in bytes: Span<UInt8>
+        for request: borrowing RequestHead, key: CacheKey, response: ResponseHead,
+        in bytes: Span<UInt8>
     ) -> [CacheKey] {
         guard !request.method.isSafe, request.method != .connect,
             (200..<400).contains(response.status)

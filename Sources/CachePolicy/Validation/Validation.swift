@@ -18,7 +18,7 @@ package struct Validation: Sendable, Equatable {
 
     init(
         of stored: StoredMetadata, storedHead: Span<UInt8>, reason: ForwardReason,
-        for request: RequestHead, in requestBytes: Span<UInt8>
+        for request: borrowing RequestHead, in requestBytes: Span<UInt8>
     ) {
         self.reason = reason
         lastModified = stored.lastModified
@@ -40,7 +40,7 @@ package struct Validation: Sendable, Equatable {
     ///   - storedHead: the stored head.
     ///   - writer: takes zero to a few lines, each with CRLF.
     package func appendFields(
-        for request: RequestHead, in requestBytes: Span<UInt8>,
+        for request: borrowing RequestHead, in requestBytes: Span<UInt8>,
         storedHead: Span<UInt8>, to writer: inout HeadWriter
     ) {
         if includesClientTags {

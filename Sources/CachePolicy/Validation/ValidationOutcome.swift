@@ -29,7 +29,7 @@ package enum ValidationOutcome: Sendable, Equatable {
     ///   - options: the policy.
     package static func of(
         _ response: ResponseHead, in responseBytes: Span<UInt8>, to validation: Validation,
-        stored: StoredMetadata, storedHead: Span<UInt8>, request: RequestHead,
+        stored: StoredMetadata, storedHead: Span<UInt8>, request: borrowing RequestHead,
         in requestBytes: Span<UInt8>, now: Int64, options: PolicyOptions
     ) -> ValidationOutcome {
         if response.status == 304 {
@@ -112,7 +112,7 @@ extension CacheHit {
     /// for validation.
     package static func inPlaceOfFailure(
         _ failure: UpstreamFailure, stored: StoredMetadata, storedHead: Span<UInt8>,
-        for request: RequestHead, in requestBytes: Span<UInt8>, now: Int64,
+        for request: borrowing RequestHead, in requestBytes: Span<UInt8>, now: Int64,
         options: PolicyOptions
     ) -> CacheHit? {
         let asked = CacheDirectives(request: request.fields, in: requestBytes)

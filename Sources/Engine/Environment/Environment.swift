@@ -129,7 +129,7 @@ package final class Environment {
         freeExchanges.popLast() ?? Exchange(environment: self)
     }
 
-    package func recycle(_ exchange: Exchange) {
+    package func recycle(_ exchange: consuming Exchange) {
         exchange.reset()
         if freeExchanges.count < Self.keptExchanges { freeExchanges.append(exchange) }
     }

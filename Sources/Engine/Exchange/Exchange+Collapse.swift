@@ -133,7 +133,7 @@ extension Exchange {
     private func lookUpAgain() {
         guard case .nothing = handle(.flightEnded), let origin else { return }
         // Under another configuration what is stored may not be used.
-        origin.policy === environment.policy ? lookUp() : forward()
+        origin.policy === environment.policy ? lookUp(at: origin) : forward()
     }
 
     /// The exchange ends, or waits no longer.

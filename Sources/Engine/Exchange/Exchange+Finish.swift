@@ -12,9 +12,9 @@ extension Exchange {
         leaveFlight()
         leaveAccount()
         uploadEnded()
-        report()
-        endRevalidation()
         let stream = client
+        report(to: stream)
+        endRevalidation()
         client = nil
         if let stream, !clientIsGone {
             stream.exchangeEnded(cut: cut)
@@ -23,26 +23,25 @@ extension Exchange {
         }
     }
 
-    private func report() {
+    private func report(to stream: (any DownstreamStream)?) {
         let now = Clock.monotonicMicroseconds()
         let duration = UInt64(max(0, now - started))
         debugEnd(duration)
-        if let ingress, ingress.isCounted {
-            let sent = client?.sentBytes ?? (total: 0, content: 0)
-            environment.metrics.recordExchange(
-                record(at: ingress, duration, contentBytes: sent.content))
-            environment.metrics.add(.clientBytesSent, sent.total + relayedBytes.toClient)
-            environment.exchangeEnded(self, durationMicroseconds: duration)
-        }
+        guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
+        let sent = stream?.sentBytes ?? (total: 0, content: 0)
+        environment.metrics.recordExchange(
+            record(at: label, duration, contentBytes: sent.content))
+        environment.metrics.add(.clientBytesSent, sent.total + relayedBytes.toClient)
+        environment.exchangeEnded(self, durationMicroseconds: duration)
     }
 
     @inline(__always)
     private func record(
-        at ingress: Ingress, _ duration: UInt64, contentBytes: UInt64
+        at listener: Int, _ duration: UInt64, contentBytes: UInt64
     ) -> ExchangeRecord {
         var record = ExchangeRecord(
             route: environment.routes.index(
-                listener: ingress.label, host: hostLabel, labels: environment.shared.labels),
+                listener: listener, host: hostLabel, labels: environment.shared.labels),
             method: MetricMethod(rawValue: request.method.rawValue) ?? .other,
             status: status, cache: cacheResult, durationMicroseconds: duration,
             requestBytes: receivedBodyBytes + relayedBytes.fromClient,

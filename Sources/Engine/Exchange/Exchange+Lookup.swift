@@ -7,8 +7,8 @@ import Notation
 // Phase 3: what the cache says.
 extension Exchange {
     /// Looks the request up; answers from memory at once, asks the disk tier, or forwards.
-    func lookUp() {
-        guard let origin else { return }
+    /// `origin` is the exchange's own, from its owner's hand.
+    func lookUp(at origin: Origin) {
         if let reason = CacheDecision.reasonAgainstLookup(of: request) {
             if !request.method.isSafe { makeKey(origin) }
             return missed(reason)
@@ -20,9 +20,9 @@ extension Exchange {
         withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
             guard let view = writeKey(origin, into: memory) else { return missed(.keyTooLong) }
             let match = store.lookup(view)
-            if let response = fitting(match) {
+            if let response = fitting(match, origin) {
                 environment.metrics.add(.cacheMemoryHits)
-                return answer(from: response, view)
+                return answer(from: response, view, origin.caching.options)
             }
             self.key = CacheKey(view)
             let onDisk = store.diskVariants(view) { names in
@@ -41,15 +41,16 @@ extension Exchange {
     /// Whether something in the request may change the response that is no part of the key.
     private func staysOutOfCache(_ origin: Origin) -> Bool {
         if let forwardedFields, forwardedFields.keepsOutOfCache(request) { return true }
-        return withRequestHead { origin.bypassFields.occur(in: request.fields, of: $0) }
+        return withRequestHead { origin.caching.bypassFields.occur(in: request.fields, of: $0) }
     }
 
     /// The stored response that may answer this request.
-    private func fitting(_ match: MemoryMatch) -> CachedResponse? {
+    @inline(__always)
+    private func fitting(_ match: MemoryMatch, _ origin: Origin) -> CachedResponse? {
         switch match {
         case .none: nil
-        case .one(let response): answers(response) ? response : nil
-        case .several(let responses): select(from: responses)
+        case .one(let response): answers(response, origin) ? response : nil
+        case .several(let responses): select(from: responses, origin)
         }
     }
 
@@ -85,17 +86,19 @@ extension Exchange {
         handle(.loaded)
         switch result {
         case .found(let responses):
-            guard let response = select(from: responses) else {
+            guard let origin, let response = select(from: responses, origin) else {
                 return missed(reason(of: responses))
             }
             environment.metrics.add(.cacheDiskHits)
-            key?.withView { answer(from: response, $0) }
+            key?.withView { answer(from: response, $0, origin.caching.options) }
         case .nothing: missed(.uriMiss)
         }
     }
 
     /// The policy of the route's cache.
-    var cacheOptions: PolicyOptions { origin?.cacheOptions ?? environment.policy.cacheOptions }
+    var cacheOptions: PolicyOptions {
+        origin?.caching.options ?? environment.policy.cacheOptions
+    }
 
     // MARK: The key
 
@@ -132,23 +135,26 @@ extension Exchange {
     // MARK: The decision
 
     /// Whether the stored response may answer this request at all: same policy, same variant.
-    private func answers(_ response: CachedResponse) -> Bool {
-        guard response.policy == origin?.fingerprint else { return false }
+    @inline(__always)
+    private func answers(_ response: CachedResponse, _ origin: Origin) -> Bool {
+        guard response.policy == origin.fingerprint else { return false }
         if response.varyKey.isEmpty { return true }
         return withRequestHead { response.varyKey.matches(request, in: $0) }
     }
 
     /// The most recent of those that match (RFC 9111 §4.1).
-    private func select(from responses: [CachedResponse]) -> CachedResponse? {
-        responses.filter { answers($0) }.max { $0.metadata.date < $1.metadata.date }
+    private func select(from responses: [CachedResponse], _ origin: Origin) -> CachedResponse? {
+        responses.filter { answers($0, origin) }.max { $0.metadata.date < $1.metadata.date }
     }
 
-    private func answer(from response: CachedResponse, _ view: CacheKeyView) {
+    private func answer(
+        from response: CachedResponse, _ view: CacheKeyView, _ options: borrowing PolicyOptions
+    ) {
         let decision = withRequestHead { bytes in
             CacheDecision.decide(
                 for: request, in: bytes, stored: response.metadata,
                 storedHead: response.head.octets,
-                now: environment.wallSeconds, options: cacheOptions)
+                now: environment.wallSeconds, options: options)
         }
         debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {

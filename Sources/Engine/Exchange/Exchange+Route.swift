@@ -6,9 +6,8 @@ import Notation
 
 // Phase 1 and 2: which origin a request is for, and whether it may be asked.
 extension Exchange {
-    /// Decides who answers.
-    package func route() {
-        guard let ingress else { return }
+    /// Decides who answers. `ingress` is the exchange's own, from its owner's hand.
+    package func route(at ingress: Ingress) {
         guard isServed else {
             let refusal = client?.refusal ?? .clientNotAllowed
             if case .clientNotAllowed = refusal {
@@ -106,7 +105,7 @@ extension Exchange {
             return reply(with: .loopDetected, closing: false)
         }
         if request.fields.contains(.maxForwards), isLastHop { return answerAsLastHop() }
-        lookUp()
+        lookUp(at: origin)
     }
 
     /// More than so many of this gateway's names in Via are a loop, not a chain.

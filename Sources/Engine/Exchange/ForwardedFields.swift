@@ -23,7 +23,7 @@ struct ForwardedFields {
     /// Whether the answer may depend on more than the cache's key tells: what an untrusted client
     /// said in a field whose trusted value is part of the key, an element of Forwarded that was
     /// believed, or a host that is not the one in the Host field.
-    func keepsOutOfCache(_ request: RequestHead) -> Bool {
+    func keepsOutOfCache(_ request: borrowing RequestHead) -> Bool {
         if request.hostConflicts { return true }
         guard forwarding.trustsSomebody else { return false }
         return isTrusted
@@ -32,7 +32,9 @@ struct ForwardedFields {
     }
 
     /// Writes the fields that the mode wants, each line with CRLF.
-    func append(for request: RequestHead, in bytes: Span<UInt8>, to writer: inout HeadWriter) {
+    func append(
+        for request: borrowing RequestHead, in bytes: Span<UInt8>, to writer: inout HeadWriter
+    ) {
         guard forwarding.mode != .none else { return }
         let host = Self.host(of: request, in: bytes)
         appendFor(request, bytes, &writer)
@@ -48,7 +50,7 @@ struct ForwardedFields {
     }
 
     /// The host that the client names: Host's value, or the target's where they differ.
-    static func host(of request: RequestHead, in bytes: Span<UInt8>) -> ByteRange {
+    static func host(of request: borrowing RequestHead, in bytes: Span<UInt8>) -> ByteRange {
         guard !request.hostConflicts, let field = request.fields.first(.host) else {
             return request.authority
         }
@@ -56,7 +58,7 @@ struct ForwardedFields {
     }
 
     /// The value that a trusted proxy sent, the last if there are several.
-    private func kept(_ id: FieldID, _ request: RequestHead) -> ByteRange? {
+    private func kept(_ id: FieldID, _ request: borrowing RequestHead) -> ByteRange? {
         guard isTrusted, request.fields.contains(id) else { return nil }
         var value: ByteRange?
         for field in request.fields where field.id == id && !field.value.isEmpty {
@@ -66,7 +68,7 @@ struct ForwardedFields {
     }
 
     private func appendKept(
-        _ id: FieldID, _ request: RequestHead, _ bytes: Span<UInt8>, own: ByteRange,
+        _ id: FieldID, _ request: borrowing RequestHead, _ bytes: Span<UInt8>, own: ByteRange,
         _ writer: inout HeadWriter
     ) {
         let value = kept(id, request) ?? own
@@ -75,7 +77,8 @@ struct ForwardedFields {
 
     /// The values that a trusted proxy sent, each with a comma behind it.
     private func appendList(
-        _ id: FieldID, _ request: RequestHead, _ bytes: Span<UInt8>, _ writer: inout HeadWriter
+        _ id: FieldID, _ request: borrowing RequestHead, _ bytes: Span<UInt8>,
+        _ writer: inout HeadWriter
     ) {
         guard isTrusted, request.fields.contains(id) else { return }
         for field in request.fields where field.id == id && !field.value.isEmpty {
@@ -85,7 +88,7 @@ struct ForwardedFields {
     }
 
     private func appendFor(
-        _ request: RequestHead, _ bytes: Span<UInt8>, _ writer: inout HeadWriter
+        _ request: borrowing RequestHead, _ bytes: Span<UInt8>, _ writer: inout HeadWriter
     ) {
         guard let peer else { return }
         writer.append("X-Forwarded-For: ")
@@ -97,7 +100,7 @@ struct ForwardedFields {
     /// `for=192.0.2.1;host="a.example:8080";proto=http`. An IPv6 address is in brackets, and
     /// quoted with them, and so is a host with its port (RFC 7239 §6, §4).
     private func appendForwarded(
-        _ request: RequestHead, _ bytes: Span<UInt8>, _ host: ByteRange,
+        _ request: borrowing RequestHead, _ bytes: Span<UInt8>, _ host: ByteRange,
         _ writer: inout HeadWriter
     ) {
         writer.append("Forwarded: ")

@@ -50,10 +50,8 @@ package final class Origin {
     let trust: TrustFingerprint
     /// What the store keeps of it.
     let fingerprint: UInt64
-    /// The cache's policy, with the route's own part of the key.
-    private(set) var cacheOptions = PolicyOptions()
-    /// The request fields that keep out of the cache.
-    private(set) var bypassFields = BypassFields([])
+    /// What the cache does with its responses.
+    private(set) var caching = Caching()
 
     var idle = ContiguousArray<UpstreamConnection>()
     let waiters = WaiterQueue()
@@ -104,6 +102,22 @@ package final class Origin {
             ? .direct : .upgraded
     }
 
+    /// What the cache does with responses of an origin. It never changes, so that it can be used
+    /// where it is instead of being copied for each request.
+    final class Caching {
+        /// The cache's policy, with the route's own part of the key.
+        let options: PolicyOptions
+        /// The request fields that keep out of the cache.
+        let bypassFields: BypassFields
+
+        init(
+            options: PolicyOptions = PolicyOptions(), bypassFields: BypassFields = BypassFields([])
+        ) {
+            self.options = options
+            self.bypassFields = bypassFields
+        }
+    }
+
     /// Goes on under another snapshot, in which nothing has changed of what its connections
     /// depend on.
     func adopt(_ policy: PolicySnapshot) {
@@ -119,11 +133,11 @@ package final class Origin {
         if let forwarding = key.forwarding, forwarding.mode != .none {
             options.fieldsOfOurs = [Array("x-forwarded-for".utf8), Array("forwarded".utf8)]
         }
-        cacheOptions = options
         let bypass = BypassFields(
             policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])
         // A reverse route's upstream gets the gateway's own.
-        bypassFields = key.isFixed ? bypass.removing(.forwarding) : bypass
+        caching = Caching(
+            options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass)
         timeouts = policy.timeouts(entryIndex: entryIndex)
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }

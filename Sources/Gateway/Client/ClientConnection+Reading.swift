@@ -45,10 +45,10 @@ extension ClientConnection {
 
     /// Parses what has been read into the exchange's request; nil when there is nothing.
     private func parseHead() throws(WireError) -> ParseProgress? {
-        guard let input, !input.isEmpty else { return nil }
-        let exchange = self.exchange ?? environment.takeExchange()
-        self.exchange = exchange
-        return try parser.parse(input.readable.octets, into: &exchange.request)
+        guard let bytes = input?.readable, bytes.count > 0 else { return nil }
+        if exchange == nil { exchange = environment.takeExchange() }
+        guard let exchange else { return nil }
+        return try parser.parse(bytes.octets, into: &exchange.request)
     }
 
     private func headIsIncomplete() {
@@ -62,10 +62,7 @@ extension ClientConnection {
     private func becomeIdle() {
         guard input?.isEmpty ?? true, !parser.isWithinHead else { return }
         Buffer.release(&input)
-        if let exchange {
-            environment.recycle(exchange)
-            self.exchange = nil
-        }
+        if let exchange = exchange.take() { environment.recycle(exchange) }
     }
 
     /// Reads once. False when nothing was read: nothing there, or the connection has changed state.
@@ -132,7 +129,7 @@ extension ClientConnection {
         handOver(headBytes: headBytes)
         // Nothing on the stack refers to the input here: when the response is sent at once, its
         // buffer goes back to the pool as it is.
-        exchange?.route()
+        exchange?.route(at: ingress)
     }
 
     private func handOver(headBytes: Int) {

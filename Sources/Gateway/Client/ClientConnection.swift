@@ -285,10 +285,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         if state == .head, transport.isSecure { _ = transport.finishSending() }
         state = .closed
         worker.releasesHead(self)
-        if let exchange {
-            self.exchange = nil
-            environment.recycle(exchange)
-        }
+        if let exchange = exchange.take() { environment.recycle(exchange) }
         input = nil
         output.discard()
         worker.loop.remove(self)

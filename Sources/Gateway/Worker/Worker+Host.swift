@@ -33,16 +33,25 @@ extension Worker: EnvironmentHost {
         let session = ingress?.session
         record.clientTLS = session?.version
         if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
-        let request = exchange.request
-        let isRead = request.length > 0
-        let texts = AccessLogTexts(
-            method: isRead ? request.methodRange : ByteRange(),
-            target: isRead ? request.target : ByteRange(),
-            userAgent: isRead
-                ? request.fields.first(.userAgent)?.value ?? ByteRange() : ByteRange(),
-            referer: isRead ? request.fields.first(.referer)?.value ?? ByteRange() : ByteRange())
+        let texts = AccessLogTexts(exchange.request)
         exchange.withRequestHead {
             log.producers[index].log(record, head: $0, texts: texts, session: session)
         }
+    }
+}
+
+extension AccessLogTexts {
+    /// What the line shows of a head; nothing of one that could not be read.
+    fileprivate init(_ request: borrowing RequestHead) {
+        guard request.length > 0 else {
+            self.init(
+                method: ByteRange(), target: ByteRange(), userAgent: ByteRange(),
+                referer: ByteRange())
+            return
+        }
+        self.init(
+            method: request.methodRange, target: request.target,
+            userAgent: request.fields.first(.userAgent)?.value ?? ByteRange(),
+            referer: request.fields.first(.referer)?.value ?? ByteRange())
     }
 }

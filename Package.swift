@@ -94,7 +94,7 @@ let package = Package(
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
-                "CacheStore", "Resolver", "Configuration",
+                "CertificateAuthority", "CacheStore", "Resolver", "Configuration",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -200,7 +200,8 @@ let package = Package(
             dependencies: [
                 "Engine", "CLinux", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
                 "Pinning", "Activity", "Metrics", "Clocks", "Threads", "EventLoop", "TLS",
-                "Resolver", "Configuration", "TestSupport", "EngineTestSupport",
+                "CertificateAuthority", "Resolver", "Configuration", "TestSupport",
+                "EngineTestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),

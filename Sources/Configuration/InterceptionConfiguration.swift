@@ -39,6 +39,22 @@ package enum InterceptMode: String, Sendable, Equatable, CaseIterable {
     case always = "true"
     /// It is not.
     case never = "false"
-    /// It is where the host has pinsets, which a tunnel would go around, and there is an authority.
+    /// It is where the host has pinsets, which a tunnel would go around, and there is an authority;
+    /// not where `tunnel` says in words what is done with one.
     case auto
+}
+
+extension ConfigurationSnapshot {
+    /// Whether CONNECT to a host is answered in its name.
+    /// - Parameter index: The entry that applies to host and port; nil for none.
+    package func intercepts(entry index: Int?) -> Bool {
+        guard interception.authority != nil else { return false }
+        guard let index else { return interception.byDefault == .always }
+        let entry = hosts.entries[index]
+        switch entry.intercept {
+        case .always: return true
+        case .never: return false
+        case .auto: return !entry.pinsets.isEmpty && entry.tunnel == .auto
+        }
+    }
 }

@@ -190,6 +190,9 @@ struct CounterFamily: Sendable {
     private static let relays = [
         CounterFamily("pinfold_tunnels_opened", "Tunnels that CONNECT opened.", .tunnelsOpened),
         CounterFamily(
+            "pinfold_tunnels_intercepted", "Tunnels whose requests the gateway serves.",
+            .tunnelsIntercepted),
+        CounterFamily(
             "pinfold_tunnel_bytes", unit: "bytes", "Bytes relayed by tunnels, by direction.",
             [
                 Series("direction=\"to_upstream\"", .tunnelBytesToUpstream),

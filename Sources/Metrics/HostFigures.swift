@@ -19,9 +19,11 @@ package enum HostGauge: Int, Sendable, CaseIterable {
 
 /// Where what lies in a worker's cells of host entries.
 enum HostLayout {
-    /// Cells of a host entry: its gauges, then the end of its latest server certificate.
-    static var cells: Int { 4 }
+    /// Cells of a host entry: its gauges, the end of its latest server certificate, and what
+    /// clients rejected.
+    static var cells: Int { 5 }
     static var notAfter: Int { 3 }
+    static var rejections: Int { 4 }
 }
 
 extension WorkerMetrics {
@@ -41,6 +43,14 @@ extension WorkerMetrics {
     package func noteCertificate(host: Int, notAfter: Int64) {
         hosts.set(UInt64(max(0, notAfter)), at: place(host: host, HostLayout.notAfter))
     }
+
+    /// Counts a client that does not accept the certificate that was issued for a host.
+    package func countRejection(host: Int) {
+        hosts.add(1, to: place(host: host, HostLayout.rejections))
+    }
+
+    /// How often clients did not accept certificates issued for hosts of an entry, from any thread.
+    package func rejections(host: Int) -> UInt64 { hosts[place(host: host, HostLayout.rejections)] }
 
     /// A gauge's value for a host entry, from any thread.
     package func value(_ gauge: HostGauge, host: Int) -> Int64 {
@@ -80,6 +90,13 @@ extension ExpositionWriter {
             sample(LabelText("host", snapshot.hosts[host]), signed: sum(.waiting, host))
         }
         writeCertificates(hosts, snapshot)
+        family(
+            "pinfold_interception_rejections", .counter,
+            help: "Clients that did not accept the certificate issued for a host, by host entry.")
+        for host in hosts {
+            let count = snapshot.workers.reduce(UInt64(0)) { $0 &+ $1.rejections(host: host) }
+            sample(LabelText("host", snapshot.hosts[host]), count)
+        }
     }
 
     private mutating func writeCertificates(_ hosts: [Int], _ snapshot: MetricsSnapshot) {

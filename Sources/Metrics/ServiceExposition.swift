@@ -11,6 +11,7 @@ extension ExpositionWriter {
             help: "Access log lines dropped because the queue was full or writing failed.")
         sample(service.accessLog.dropped)
         writeOperationalLog(service.operationalLog)
+        writeInterception(service.interception)
         writeLimits(service)
         writeStates(service)
         writeConfiguration(service)
@@ -40,6 +41,26 @@ extension ExpositionWriter {
             "pinfold_log_suppressed_lines", .counter,
             help: "Messages counted and not written because there were too many like them.")
         sample(log.suppressed)
+    }
+
+    private mutating func writeInterception(_ figures: InterceptionFigures) {
+        family(
+            "pinfold_interception_certificates", .gauge,
+            help: "Certificates issued for intercepted tunnels that are kept.")
+        sample(figures.kept)
+        family(
+            "pinfold_interception_certificates_waiting", .gauge,
+            help: "Names that wait for their certificate.")
+        sample(figures.waiting)
+        family(
+            "pinfold_interception_certificates_issued", .counter, help: "Certificates issued.")
+        sample(figures.issued)
+        family(
+            "pinfold_interception_certificate_requests", .counter,
+            help: "Handshakes that needed a certificate and did not have one issued, by result.")
+        sample(LabelText("result=\"kept\""), figures.hits)
+        sample(LabelText("result=\"shared\""), figures.coalesced)
+        sample(LabelText("result=\"failed\""), figures.failures)
     }
 
     private mutating func writeTiers(_ service: ServiceFigures) {

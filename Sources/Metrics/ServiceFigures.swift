@@ -17,6 +17,8 @@ package struct ServiceFigures: Sendable {
     package var accessLog = AccessLogFigures()
     /// Lines of the operational log.
     package var operationalLog = OperationalLogFigures()
+    /// Certificates issued for intercepted tunnels.
+    package var interception = InterceptionFigures()
     /// The activity indicator's state and transitions.
     package var activity: StateFigure?
     /// Each configured host's reachability.
@@ -125,6 +127,25 @@ package enum DiskTierState: UInt8, Sendable, CaseIterable {
         case .failed: "failed"
         }
     }
+}
+
+/// Certificates for intercepted tunnels. All but the first two count since the start.
+package struct InterceptionFigures: Sendable, Equatable {
+    /// Certificates kept now.
+    package var kept: UInt64 = 0
+    /// Names that wait for theirs now.
+    package var waiting: UInt64 = 0
+    /// Certificates issued.
+    package var issued: UInt64 = 0
+    /// Handshakes that were given a certificate that was kept.
+    package var hits: UInt64 = 0
+    /// Handshakes that shared the signature that another one waited for.
+    package var coalesced: UInt64 = 0
+    /// Handshakes that got no certificate.
+    package var failures: UInt64 = 0
+
+    /// Figures at rest, to be filled in.
+    package init() {}
 }
 
 /// What became of the access log's lines, since the start.

@@ -95,6 +95,8 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case tunnelBytesToUpstream
     case tunnelBytesToClient
     case upgrades
+    /// Tunnels that end in the gateway.
+    case tunnelsIntercepted
 
     // The cache, as the worker sees it.
     case cacheMemoryHits

@@ -129,6 +129,16 @@ struct X509View {
         self.pointer = pointer
     }
 
+    /// The certificate's DER; nil only if the library is out of memory.
+    var der: [UInt8]? {
+        let count = i2d_X509(pointer, nil)
+        guard count > 0 else { return nil }
+        return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, written in
+            var position = buffer.baseAddress
+            written = max(0, Int(i2d_X509(pointer, &position)))
+        }
+    }
+
     /// The digests of key and certificate; nil only if the library is out of memory.
     var identity: CertificateIdentity? {
         guard let key = keyDigest, let fingerprint else { return nil }

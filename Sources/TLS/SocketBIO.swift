@@ -29,9 +29,12 @@ struct SocketState {
     /// content.
     static let lateMessageLimit = 256
 
-    init(fileDescriptor: Int32, early bytes: UnsafeRawBufferPointer) {
-        self.fileDescriptor = fileDescriptor
+    init(fileDescriptor: Int32) { self.fileDescriptor = fileDescriptor }
+
+    /// Keeps a copy of bytes that were read from the socket before.
+    mutating func setEarly(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count > 0 else { return }
+        forgetEarly()
         early = .allocate(byteCount: bytes.count, alignment: 1)
         early.copyMemory(from: bytes)
     }

@@ -17,6 +17,11 @@ package final class TLSClientConnection: TLSConnection {
         SSL_get0_peer_certificate(ssl).map { X509View($0).notAfter }
     }
 
+    /// DER of the server's own certificate; nil before the handshake.
+    package var certificateDER: [UInt8]? {
+        SSL_get0_peer_certificate(ssl).flatMap { X509View($0).der }
+    }
+
     /// Prepares a connection; nothing is sent before `handshake()`.
     ///
     /// - Parameters:
@@ -35,9 +40,7 @@ package final class TLSClientConnection: TLSConnection {
         sessionKey = key
         let session = context.sessions?.take(for: key, now: now)
         offeredFacts = session?.facts
-        try super.init(
-            context: context.context, fileDescriptor: fileDescriptor,
-            early: UnsafeRawBufferPointer(start: nil, count: 0))
+        try super.init(context: context.context, fileDescriptor: fileDescriptor)
         SSL_set_connect_state(ssl)
         if let session { offer(session) }
         guard !host.isEmpty, !TLSClientConnection.isAddress(host) else { return }

@@ -38,13 +38,10 @@ package class TLSConnection {
     /// - Parameters:
     ///   - context: the library's context, which the connection keeps alive.
     ///   - fileDescriptor: the socket.
-    ///   - early: what was read from the socket before; copied.
-    init(
-        context: OpaquePointer, fileDescriptor: Int32, early: UnsafeRawBufferPointer
-    ) throws(TLSError) {
+    init(context: OpaquePointer, fileDescriptor: Int32) throws(TLSError) {
         guard let ssl = SSL_new(context) else { throw .resources(ErrorQueue.drain()) }
         let socket = UnsafeMutablePointer<SocketState>.allocate(capacity: 1)
-        socket.initialize(to: SocketState(fileDescriptor: fileDescriptor, early: early))
+        socket.initialize(to: SocketState(fileDescriptor: fileDescriptor))
         self.ssl = ssl
         self.socket = socket
         guard let bio = SocketBIO.make(socket) else { throw .resources(ErrorQueue.drain()) }
@@ -72,6 +69,11 @@ package class TLSConnection {
     }
 
     // MARK: Handshake
+
+    /// Gives it what was read from the socket before the handshake; copied. Not once it has begun.
+    package final func setEarly(_ bytes: UnsafeRawBufferPointer) {
+        socket.pointee.setEarly(bytes)
+    }
 
     /// Goes on with the handshake. A client applies its security policy inside: a refused server is
     /// sent an alert and not one byte of a request.

@@ -50,8 +50,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Engine",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-            "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "CacheStore", "Resolver",
-            "Configuration", "Logging", "RawStructuredFieldValues",
+            "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "CertificateAuthority",
+            "CacheStore", "Resolver", "Configuration", "Logging", "RawStructuredFieldValues",
         ]
     ),
     (

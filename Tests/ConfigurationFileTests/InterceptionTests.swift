@@ -139,14 +139,17 @@ struct InterceptionTests {
         #expect(errors(of: "hosts: [{ match: [a.test], intercept: yes }]").count == 1)
     }
 
-    @Test func `interception is not yet supported`() throws {
+    @Test func `a host may be intercepted where there is an authority`() throws {
         try withAuthority { folder in
-            #expect(
-                errors(of: both + "\nhosts: [{ match: [a.test], intercept: true }]", folder: folder)
-                    == [
-                        "gateway.yaml:2: hosts[0].intercept: interception is not yet supported; "
-                            + "expected false"
-                    ])
+            let snapshot = try load(
+                """
+                interception: { certificate: ca.pem, key: ca.key, default: true }
+                hosts:
+                  - { match: [a.test], intercept: true }
+                  - { match: [b.test], intercept: false }
+                """, folder: folder)
+            #expect(snapshot.hosts.entries.map(\.intercept) == [.always, .never])
+            #expect(snapshot.interception.byDefault == .always)
         }
     }
 }

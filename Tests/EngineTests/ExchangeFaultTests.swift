@@ -32,7 +32,8 @@ enum EveryFault {
         case .clientSubjectNotAllowed: .connectOnReverseRoute
         case .connectOnReverseRoute: .connectPortRefused(25)
         case .connectPortRefused: .tunnelRefused
-        case .tunnelRefused: .clearTextRefused
+        case .tunnelRefused: .interceptionImpossible(.name)
+        case .interceptionImpossible: .clearTextRefused
         case .clearTextRefused: .pinnedPortRefused
         case .pinnedPortRefused: .destinationRefused(.loopback)
         case .destinationRefused: .ownListenerRefused

@@ -1,4 +1,5 @@
 import Addressing
+import CertificateAuthority
 import EventLoop
 import HTTPCore
 
@@ -13,6 +14,7 @@ final class ScriptedStream: UpstreamStream {
     let wasReused: Bool
     var tlsVersion: UpstreamTLSVersion { .none }
     var isEventStream: Bool { false }
+    var serverCertificate: ServerCertificate? { nil }
     var requestIsSent: Bool { requestHasEnded && output.isEmpty }
 
     private let source: ScriptedUpstreams
@@ -154,6 +156,8 @@ final class ScriptedStream: UpstreamStream {
         world.note("stream given up", 0, number)
         leave()
     }
+
+    func giveBack() { cancel() }
 
     func handOver() -> (transport: Transport, leftover: Buffer?) {
         check(consumer != nil && asksForUpgrade, "handed over, and nobody asked to switch")

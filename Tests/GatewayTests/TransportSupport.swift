@@ -43,10 +43,9 @@ enum TestIdentity {
 extension Transport {
     /// A server's side, over a socket.
     static func server(_ descriptor: Int32, early: [UInt8] = []) throws -> Transport {
-        let tls = try early.withUnsafeBytes { bytes in
-            try TLSServerConnection(
-                context: TestIdentity.server, fileDescriptor: descriptor, early: bytes)
-        }
+        let tls = try TLSServerConnection(
+            context: TestIdentity.server, fileDescriptor: descriptor)
+        early.withUnsafeBytes { tls.setEarly($0) }
         return Transport(descriptor: descriptor, tls: tls)
     }
 

@@ -39,7 +39,8 @@ struct ServerTests {
 
     @Test func `early bytes are received in as many pieces as there is room for`() throws {
         let bytes = (0..<100).map { UInt8($0) }
-        var state = bytes.withUnsafeBytes { SocketState(fileDescriptor: -1, early: $0) }
+        var state = SocketState(fileDescriptor: -1)
+        bytes.withUnsafeBytes { state.setEarly($0) }
         var got: [UInt8] = []
         for capacity in [1, 60, 1, 60] {
             var buffer = [UInt8](repeating: 0, count: capacity)

@@ -41,14 +41,14 @@ extension SnapshotReader {
         if interception.byDefault == .always, let byDefault = section?["default"] {
             wanting.append(byDefault)
         }
+        guard interception.authority == nil, validation.errors.count == errorsBefore else {
+            return interception
+        }
         for field in wanting {
-            if interception.authority == nil, validation.errors.count == errorsBefore {
-                field.fail(
-                    "there is no authority to intercept with",
-                    expected: "interception.certificate and interception.key; `pinfold ca init` "
-                        + "makes them")
-            }
-            field.fail("interception is not yet supported", expected: "false")
+            field.fail(
+                "there is no authority to intercept with",
+                expected: "interception.certificate and interception.key; `pinfold ca init` "
+                    + "makes them")
         }
         return interception
     }

@@ -232,6 +232,9 @@ package protocol EnvironmentHost: AnyObject {
     func exchangeEnded(_ exchange: Exchange, durationMicroseconds: UInt64)
     /// Descriptors have run out. True: some are free again.
     func freesDescriptors() -> Bool
+    /// A tunnel ends here: its client's connection is now the host's, to speak TLS on in the name
+    /// of the tunnel's authority.
+    func takesOver(_ tunnel: InterceptedTunnel, _ handover: DownstreamHandover)
 }
 
 /// Answers requests that are for the gateway itself, not for a server.

@@ -57,6 +57,6 @@ extension Exchange {
     private var kind: ExchangeKind {
         if status == 101 { return .upgrade }
         if isEventStream { return .eventStream }
-        return request.method == .connect && status == 200 ? .tunnel : .request
+        return request.method == .connect && status == 200 && !isIntercepted ? .tunnel : .request
     }
 }

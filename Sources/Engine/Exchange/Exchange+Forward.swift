@@ -1,5 +1,6 @@
 import CachePolicy
 import Clocks
+import Configuration
 import EventLoop
 import HTTPCore
 import Notation
@@ -14,8 +15,7 @@ extension Exchange {
         environment.upstreams.acquire(origin, for: self, fresh: fresh)
         // Still waiting: the wait has a bound of its own where no connection is being made.
         if case .connecting = state.step, register() {
-            let timeouts = origin.timeouts
-            environment.loop.setDeadline(self, after: timeouts.connectMilliseconds * 2 + 1000)
+            environment.loop.setDeadline(self, after: origin.timeouts.connectionWaitMilliseconds)
         }
     }
 
@@ -176,4 +176,9 @@ extension Exchange {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
         fail(fault, .init(fault, responseStarted: responseStarted))
     }
+}
+
+extension TimeoutsConfiguration {
+    /// How long an exchange waits for a connection at most; making one has bounds of its own.
+    var connectionWaitMilliseconds: Int64 { connectMilliseconds * 2 + 1000 }
 }

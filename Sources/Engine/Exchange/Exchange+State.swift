@@ -18,8 +18,8 @@ extension Exchange {
         case .upstream(let upstream): upstream.cancel()
         case .wait: if let origin { environment.upstreams.abandon(origin, self) }
         case .opening:
-            connectOperation?.cancel()
-            connectOperation = nil
+            opening?.cancel()
+            opening = nil
         }
         if case .illegal = reaction.next { reportIllegal(event) }
         return reaction.next

@@ -13,6 +13,7 @@ extension Exchange {
             return reply(with: .connectPortRefused(request.port), closing: false)
         }
         let host = withRequestHead { $0.text(at: request.host) }.lowercasedASCII
+        if policy.interception != nil, intercepts(host, policy) { return }
         let target = policy.target(host: host, port: request.port, by: .tunnel)
         hostLabel = policy.route(entryIndex: target.entryIndex)
         if let refusal = target.refusal { return reply(with: refusal, closing: false) }
@@ -28,7 +29,7 @@ extension Exchange {
                 if case .success(let made) = result { Descriptors.close(made.descriptor) }
                 return
             }
-            connectOperation = nil
+            opening = nil
             switch result {
             case .failure(let fault):
                 environment.note(reachability, fault)
@@ -39,17 +40,24 @@ extension Exchange {
                 established(Transport(descriptor: made.descriptor), timeouts)
             }
         }
-        connectOperation = operation
+        opening = operation
         operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
     }
 
     private func established(_ transport: Transport, _ timeouts: TimeoutsConfiguration) {
         guard let client else { return Descriptors.close(transport.descriptor) }
         status = 200
+        environment.metrics.add(.tunnelsOpened)
+        relay(
+            client.handOver(after: makeTunnelHead(on: client)), transport, earlyFromUpstream: nil,
+            timeouts)
+    }
+
+    /// The head that opens a tunnel.
+    func makeTunnelHead(on client: any DownstreamStream) -> HeadDraft {
         var head = makeReplyHead(on: client, 200, "Connection established")
         head.fields.appendVia(received: .http11)
-        environment.metrics.add(.tunnelsOpened)
-        relay(client.handOver(after: head), transport, earlyFromUpstream: nil, timeouts)
+        return head
     }
 
     /// 101: the upstream has agreed to the protocol that the client asked for.
@@ -144,6 +152,14 @@ extension Exchange {
         requestHeadStart = 0
     }
 }
+
+/// What a CONNECT waits for before it is answered.
+protocol TunnelOpening: AnyObject {
+    /// Nobody waits any more: nothing is told.
+    func cancel()
+}
+
+extension ConnectOperation: TunnelOpening {}
 
 extension Span where Element == UInt8 {
     /// The members of a list of tokens, which the head's parser has found to be one.

@@ -53,7 +53,10 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     package var origin: Origin?
     package var response = ResponseHead()
     var interimCount = 0
-    var connectOperation: ConnectOperation?
+    /// What a CONNECT waits for.
+    var opening: (any TunnelOpening)?
+    /// The tunnel that was asked for ends in the gateway.
+    package var isIntercepted = false
 
     /// The index of the name of the host entry that applies (`RouteLabels`).
     package var hostLabel = RouteLabels.noHost
@@ -231,7 +234,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         interimCount = 0
         gathered = nil
         uploadWaitEnds = 0
-        connectOperation = nil
+        opening = nil
+        isIntercepted = false
         key = nil
         forwardReason = nil
         stored = nil
@@ -275,8 +279,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         case .waiting: waitTimedOut()
         case .gathering: forward()
         case .requesting, .discarding, .holding, .responding: storeWaitEnded(hasDrained: false)
-        case .connecting: connectionWaitTimedOut()
-        case .ended, .routing, .loading, .finishing, .opening, .tunnelling: break
+        case .connecting, .opening: connectionWaitTimedOut()
+        case .ended, .routing, .loading, .finishing, .tunnelling: break
         }
     }
 

@@ -18,6 +18,7 @@ package enum ExchangeFault: Error, Sendable {
     case connectOnReverseRoute
     case connectPortRefused(UInt16)
     case tunnelRefused
+    case interceptionImpossible(InterceptionObstacle)
     case clearTextRefused
     case pinnedPortRefused
     case destinationRefused(DestinationRefusal)
@@ -65,6 +66,7 @@ package enum ExchangeFault: Error, Sendable {
         case .connectOnReverseRoute: .access(.connectOnReverseRoute)
         case .connectPortRefused: .access(.connectPortRefused)
         case .tunnelRefused: .access(.tunnelRefused)
+        case .interceptionImpossible: .access(.interceptionImpossible)
         case .clearTextRefused: .access(.clearTextRefused)
         case .pinnedPortRefused: .access(.pinnedPortRefused)
         case .destinationRefused: .access(.destinationRefused)
@@ -120,6 +122,8 @@ package enum ExchangeFault: Error, Sendable {
         case .pinnedPortRefused:
             "\(reason.entry.meaning): name the pinsets there too, or a pinset of mode: none to "
                 + "exempt it"
+        case .interceptionImpossible(let obstacle):
+            "\(reason.entry.meaning): \(obstacle.rawValue)"
         case .connectPortRefused(let port): Self.explanation(connectPort: port)
         case .destinationRefused(.deniedHost):
             "the destination is refused: access.destinations.deny names its host"

@@ -63,19 +63,29 @@ package final class ClientSession: Sendable {
     package let subject: String?
     /// The same as bytes; empty for none.
     package let subjectBytes: [UInt8]
+    /// `host:port` that the client's tunnel was opened to, if this is the TLS inside one; else
+    /// empty.
+    package let tunnelBytes: [UInt8]
 
     /// These values.
-    package init(version: TLSVersion, cipherSuite: String, subject: String?) {
+    /// - Parameter tunnel: what the client's tunnel was opened to, if the connection is inside one.
+    package init(
+        version: TLSVersion, cipherSuite: String, subject: String?,
+        inTunnelTo tunnel: BoundAuthority? = nil
+    ) {
         self.version = version
         self.cipherSuite = Array(cipherSuite.utf8)
         self.subject = subject
         subjectBytes = Array((subject ?? "").utf8)
+        tunnelBytes = tunnel.map { Array("\($0)".utf8) } ?? []
     }
 
     /// Of a connection whose handshake is over.
-    package convenience init(_ connection: TLSServerConnection) {
+    package convenience init(
+        _ connection: TLSServerConnection, inTunnelTo tunnel: BoundAuthority? = nil
+    ) {
         self.init(
             version: connection.version ?? .tls12, cipherSuite: connection.cipherSuite ?? "",
-            subject: connection.clientSubject)
+            subject: connection.clientSubject, inTunnelTo: tunnel)
     }
 }

@@ -83,7 +83,7 @@ package final class Ingress {
 }
 
 /// The authority that all requests of a tunnel are for (RFC 9110 §7.4).
-package struct BoundAuthority: Equatable {
+package struct BoundAuthority: Equatable, CustomStringConvertible {
     /// Lower case, an address without brackets.
     package let host: String
     package let port: UInt16
@@ -91,6 +91,10 @@ package struct BoundAuthority: Equatable {
     package init(host: String, port: UInt16) {
         self.host = host
         self.port = port
+    }
+
+    package var description: String {
+        host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
     /// Whether an authority is this one; `port` is nil where it names none.

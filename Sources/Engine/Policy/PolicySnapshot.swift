@@ -1,6 +1,7 @@
 import Activity
 import Addressing
 import CachePolicy
+import CertificateAuthority
 import Configuration
 import HTTPCore
 import Pinning
@@ -30,6 +31,8 @@ package final class PolicySnapshot: Sendable {
     private let fingerprints: TrustFingerprints
     /// How clients of listeners speak TLS, by the listeners' names.
     private let clientTLS: [String: ClientTLS]
+    /// What tunnels are intercepted with; nil: none is.
+    let interception: InterceptionPolicy?
     /// The generation since which nothing at all has changed: clients resume the sessions that
     /// were given out since then.
     private let sessionGeneration: UInt64
@@ -38,13 +41,14 @@ package final class PolicySnapshot: Sendable {
     ///   - previous: the snapshot in force so far, whose TLS contexts, and with them the sessions,
     ///     go on if they may.
     ///   - ticketKeys: what clients' sessions are given out under; nil: none is.
+    ///   - issuer: makes the certificates for intercepted tunnels; nil: none is intercepted.
     ///   - labels: where routes get their label's index.
     ///   - reachability: finds or makes the state of a configured host.
     /// - Throws: what makes a TLS policy impossible.
     package init(
         _ configuration: ConfigurationSnapshot, generation: UInt64,
         following previous: PolicySnapshot? = nil, sessions: TLSSessionCache,
-        ticketKeys: TLSTicketKeys? = nil, labels: RouteLabels,
+        ticketKeys: TLSTicketKeys? = nil, issuer: CertificateIssuer? = nil, labels: RouteLabels,
         reachability: (String) -> HostReachability
     ) throws(TLSContextError) {
         self.generation = generation
@@ -82,6 +86,7 @@ package final class PolicySnapshot: Sendable {
         if let previous, previous.configuration == configuration {
             sessionGeneration = previous.sessionGeneration
             clientTLS = previous.clientTLS
+            interception = previous.interception
         } else {
             sessionGeneration = generation
             var made: [String: ClientTLS] = [:]
@@ -91,7 +96,19 @@ package final class PolicySnapshot: Sendable {
                     tls, scope: "\(generation)/\(listener.name)", ticketKeys: ticketKeys)
             }
             clientTLS = made
+            interception = try InterceptionPolicy(
+                configuration.interception, issuer: issuer, scope: "\(generation)/interception",
+                ticketKeys: ticketKeys)
         }
+    }
+
+    /// What tunnels to an authority are intercepted with; nil: they are not.
+    package func interception(for authority: BoundAuthority) -> InterceptionPolicy? {
+        guard let interception,
+            configuration.intercepts(
+                entry: entry(host: authority.host, port: authority.port))
+        else { return nil }
+        return interception
     }
 
     /// How clients speak TLS to a listener; nil: they speak clear text.

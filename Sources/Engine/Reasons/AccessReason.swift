@@ -7,6 +7,7 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
     case connectOnReverseRoute
     case connectPortRefused
     case tunnelRefused
+    case interceptionImpossible
     case clearTextRefused
     case pinnedPortRefused
     case destinationRefused
@@ -55,8 +56,15 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
                 "tunnel-refused", .access, 403, .requestDenied,
                 "tunnels to this host are refused by its entry of hosts, as is the default with "
                     + "pinsets, which a tunnel goes around",
-                remedy: "Ask for the host with `http://` and `upgrade: https`, or write `tunnel: "
-                    + "pass` in its entry of `hosts`.")
+                remedy: "Ask for the host with `http://` and `upgrade: https`, set up "
+                    + "`interception`, or write `tunnel: pass` in its entry of `hosts`.")
+        case .interceptionImpossible:
+            ReasonEntry(
+                "interception-impossible", .access, 403, .requestDenied,
+                "tunnels to this host are intercepted, and this one cannot be",
+                remedy: "The reply says which of the two it is. Give clients of intercepted hosts "
+                    + "a listener without `tls`; ask for hosts by names that a certificate can "
+                    + "have. Or write `intercept: false` in the host's entry.")
         case .clearTextRefused:
             ReasonEntry(
                 "clear-text-refused", .access, 403, .requestDenied,

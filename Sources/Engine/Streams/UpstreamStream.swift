@@ -1,4 +1,5 @@
 import Addressing
+import CertificateAuthority
 import EventLoop
 import HTTPCore
 
@@ -38,6 +39,8 @@ package protocol UpstreamStream: AnyObject {
     var isEventStream: Bool { get }
     /// Whether the request has been written to its end.
     var requestIsSent: Bool { get }
+    /// What the server has proved itself with; nil without TLS.
+    var serverCertificate: ServerCertificate? { get }
 
     /// Begins the request's head.
     /// - Parameters:
@@ -63,6 +66,8 @@ package protocol UpstreamStream: AnyObject {
     func resume()
     /// The consumer gives up; nothing more is told to it.
     func cancel()
+    /// The consumer sends nothing: another one may use the stream's place.
+    func giveBack()
     /// Leaves HTTP: hands over what carries the bytes, and what was read beyond the head.
     func handOver() -> (transport: Transport, leftover: Buffer?)
 }

@@ -1,6 +1,8 @@
 import Addressing
+import CertificateAuthority
 import EventLoop
 import HTTPCore
+import TLS
 
 // What a consumer sends: HTTP/1.1's request line, its fields of its own, and chunks.
 extension UpstreamConnection: UpstreamStream {
@@ -166,6 +168,28 @@ extension UpstreamConnection: UpstreamStream {
     package func cancel() {
         consumer = nil
         close()
+    }
+
+    package func giveBack() {
+        consumer = nil
+        // Later: the pool may be in the middle of handing out the places of this connection.
+        environment.loop.afterTurn { [self] in
+            guard state == .active, consumer == nil else { return }
+            guard output.isEmpty, input?.isEmpty ?? true, !responseStarted else { return close() }
+            Buffer.release(&input)
+            uses += 1
+            part = .ended
+            requestEnded = true
+            state = .idle
+            pool.returned(self, mayHaveInput: true)
+        }
+    }
+
+    package var serverCertificate: ServerCertificate? {
+        if let knownCertificate { return knownCertificate }
+        let der = (transport.tls as? TLSClientConnection)?.certificateDER
+        knownCertificate = der.flatMap { ServerCertificate(der: $0) }
+        return knownCertificate
     }
 
     package func handOver() -> (transport: Transport, leftover: Buffer?) {

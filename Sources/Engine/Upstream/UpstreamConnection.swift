@@ -1,4 +1,5 @@
 import Addressing
+import CertificateAuthority
 import Clocks
 import EventLoop
 import HTTPCore
@@ -72,6 +73,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// How many exchanges it carried before the current one.
     var uses = 0
     var handshakeStarted: Int64 = 0
+    /// The server's certificate, once somebody has asked for it.
+    var knownCertificate: ServerCertificate?
     package var idleSince: Int64 = 0
     package var placedAt: Int64?
     /// The turn of the loop in which its readiness was told last.

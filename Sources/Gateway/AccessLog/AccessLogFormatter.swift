@@ -8,9 +8,10 @@ import TLS
 /// JSON keys, in order: `time` (RFC 3339, UTC, milliseconds), `id`, `client`, `listener`, `host`,
 /// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, `request_bytes`,
 /// `response_bytes`, `cache`, and, where there is one, `forwarded` (why the server was asked),
-/// `not_stored` (why its response was not stored), `client_tls`, `client_cipher` and
-/// `client_subject` (what the client spoke, and proved to be), `upstream`, `upstream_tls`, `reason`
-/// (why the exchange was refused or failed), `user_agent`, `referer`.
+/// `not_stored` (why its response was not stored), `intercepted` (true for a CONNECT that was, and
+/// for requests in its tunnel), `tunnel` (what that was opened to), `client_tls`, `client_cipher`
+/// and `client_subject` (what the client spoke, and proved to be), `upstream`, `upstream_tls`,
+/// `reason` (why the exchange was refused or failed), `user_agent`, `referer`.
 struct AccessLogFormatter {
     private let format: AccessLogFormat
     /// Label values, already escaped for the format, and the one for indexes without a label.
@@ -124,6 +125,12 @@ struct AccessLogFormatter {
     private func appendClientJSON(
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
+        if entry.record.isIntercepted { output.append(",\"intercepted\":true") }
+        if !entry.tunnel.isEmpty {
+            output.append(",\"tunnel\":\"")
+            JSONText.append(entry.tunnel, to: &output)
+            output.append("\"")
+        }
         guard let version = entry.record.clientTLS else { return }
         output.append(",\"client_tls\":\"")
         output.append(version.label)

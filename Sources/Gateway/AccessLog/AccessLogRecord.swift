@@ -31,6 +31,8 @@ package struct AccessLogRecord: Sendable {
     package var cache: CacheResult = .none
     /// What the client spoke; nil for clear text.
     package var clientTLS: TLSVersion?
+    /// A CONNECT whose tunnel ends in the gateway, or a request in one.
+    package var isIntercepted = false
     /// What the upstream connection spoke.
     package var upstreamTLS: UpstreamTLSVersion = .none
     /// Why it was refused or failed, by the index in `AccessLogLabels.reasons`; `nil` if it was

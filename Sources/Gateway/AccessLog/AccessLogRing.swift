@@ -33,6 +33,7 @@ struct AccessLogRing: @unchecked Sendable {
         var referer: UInt32
         var cipherSuite: UInt32
         var subject: UInt32
+        var tunnel: UInt32
 
         static var skip: UInt32 { .max }
     }
@@ -114,10 +115,13 @@ struct AccessLogRing: @unchecked Sendable {
         let target = cut(texts.target, to: limits.targetBytes, of: bytes, room: &room)
         let userAgent = cut(texts.userAgent, to: limits.userAgentBytes, of: bytes, room: &room)
         let referer = cut(texts.referer, to: limits.refererBytes, of: bytes, room: &room)
-        let (cipherSuite, subject) =
-            (session?.cipherSuite.count ?? 0, session?.subjectBytes.count ?? 0)
+        let (cipherSuite, subject, tunnel) = (
+            session?.cipherSuite.count ?? 0, session?.subjectBytes.count ?? 0,
+            session?.tunnelBytes.count ?? 0
+        )
         let textCount =
             method.count + target.count + userAgent.count + referer.count + cipherSuite + subject
+            + tunnel
         let size = AccessLogRing.align(AccessLogRing.textOffset + textCount)
         guard let (place, isHalfFull) = reserve(size) else {
             increment(Cell.refused)
@@ -126,7 +130,8 @@ struct AccessLogRing: @unchecked Sendable {
         let prefix = Prefix(
             size: UInt32(size), method: UInt32(method.count), target: UInt32(target.count),
             userAgent: UInt32(userAgent.count), referer: UInt32(referer.count),
-            cipherSuite: UInt32(cipherSuite), subject: UInt32(subject))
+            cipherSuite: UInt32(cipherSuite), subject: UInt32(subject),
+            tunnel: UInt32(tunnel))
         place.storeBytes(of: prefix, as: Prefix.self)
         // Never deinitialized: a record is plain numbers.
         (place + AccessLogRing.recordOffset).initializeMemory(
@@ -140,7 +145,8 @@ struct AccessLogRing: @unchecked Sendable {
         }
         if let session {
             end = Self.copy(session.cipherSuite, to: end)
-            _ = Self.copy(session.subjectBytes, to: end)
+            end = Self.copy(session.subjectBytes, to: end)
+            _ = Self.copy(session.tunnelBytes, to: end)
         }
         increment(Cell.pushed)
         // Against the sleeper's flag: see `AccessLogCore.wakeIfSleeping`.
@@ -211,6 +217,8 @@ struct AccessLogRing: @unchecked Sendable {
         /// Of a client that speaks TLS, else empty.
         var cipherSuite: UnsafeRawBufferPointer
         var subject: UnsafeRawBufferPointer
+        /// `host:port` of the intercepted tunnel that the request came through, else empty.
+        var tunnel: UnsafeRawBufferPointer
     }
 
     /// Whether there is nothing to take.
@@ -252,6 +260,7 @@ struct AccessLogRing: @unchecked Sendable {
         return Entry(
             record: record, method: next(prefix.method), target: next(prefix.target),
             userAgent: next(prefix.userAgent), referer: next(prefix.referer),
-            cipherSuite: next(prefix.cipherSuite), subject: next(prefix.subject))
+            cipherSuite: next(prefix.cipherSuite), subject: next(prefix.subject),
+            tunnel: next(prefix.tunnel))
     }
 }

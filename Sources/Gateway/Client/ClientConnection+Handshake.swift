@@ -29,7 +29,7 @@ extension ClientConnection {
         // Others have their turn first: a handshake costs as much as many exchanges.
         budget.exhaust()
         guard let tls = transport.tls as? TLSServerConnection else { return }
-        let session = ClientSession(tls)
+        let session = ClientSession(tls, inTunnelTo: tunnel?.authority)
         secureIngress = ingress.of(session)
         worker.metrics.add(.clientHandshake(session.version, isResumed: tls.isResumed))
         guard environment.traces else { return }
@@ -49,6 +49,10 @@ extension ClientConnection {
     /// - Parameter error: nil: the handshake has taken too long.
     func handshakeFailed(_ error: TLSError?) {
         worker.metrics.add(.clientHandshakeFailure(error))
+        if let tunnel, case .alertReceived(let code, _) = error {
+            let alert = TLSAlert(code: code)
+            if alert.isAboutCertificate { worker.certificateRejected(tunnel, by: peer, alert) }
+        }
         if environment.traces {
             environment.trace(
                 "tls handshake with a client failed",

@@ -13,6 +13,7 @@ extension ClientConnection {
         while !budget.isSpent {
             switch state {
             case .closed: return
+            case .greeting: guard continueGreeting() else { return }
             case .handshaking: guard continueHandshake() else { return }
             case .head: guard readHead() else { return }
             case .exchange: guard readBody() else { return }
@@ -66,7 +67,7 @@ extension ClientConnection {
     }
 
     /// Reads once. False when nothing was read: nothing there, or the connection has changed state.
-    private func readInput() -> Bool {
+    func readInput() -> Bool {
         guard mayHaveInput else { return false }
         let buffer = roomForReading()
         switch transport.read(
@@ -119,7 +120,7 @@ extension ClientConnection {
         case .exchange:
             // The client may have finished sending and still wait for the response.
             if body != nil { abandonExchange() }
-        case .lingering: close()
+        case .greeting, .lingering: close()
         case .handshaking, .closed: return
         }
     }

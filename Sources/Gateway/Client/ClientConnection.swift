@@ -8,9 +8,11 @@ import TLS
 /// A client's HTTP/1 connection: reads request heads and bodies, writes responses, one exchange
 /// at a time; pipelined requests wait in the input.
 ///
-///     ┌─────────────┐
-///     │ handshaking │ ── failure, time-out ──► closed
-///     └─────────────┘
+///     ┌──────────┐ TLS ┌─────────────┐
+///     │ greeting │ ──► │ handshaking │ ── failure, time-out ──► closed
+///     └──────────┘     └─────────────┘
+///
+///     handshaking (greeting: in an intercepted tunnel)
 ///        │ done; without TLS it begins here
 ///        ▼     request head              response and request body complete
 ///     ┌──────┐ ────────────► ┌──────────┐ ─────────────────────────────────► (head)
@@ -28,7 +30,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     private static let lingerBytes = 1 << 20
     private static let lingerMilliseconds: Int64 = 2000
 
-    enum State { case handshaking, head, exchange, lingering, closed }
+    enum State { case greeting, handshaking, head, exchange, lingering, closed }
 
     let worker: Worker
     let environment: Environment
@@ -43,6 +45,10 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     /// TLS has failed to begin, and what the client still sends is only to be thrown away.
     var isRaw = false
     let peer: Endpoint
+    /// The intercepted tunnel that it is the inside of; nil for most.
+    let tunnel: InterceptedTunnel?
+    /// What it came in by from outside: where its tunnel did, if it is inside one.
+    var outerIngress: Ingress { tunnel?.ingress ?? ingress }
     /// What its client has open; nil on the administration's listener.
     let account: ClientAccount?
 
@@ -96,7 +102,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
 
     init(
         worker: Worker, transport: Transport, ingress: Ingress, peer: Endpoint,
-        account: ClientAccount?
+        account: ClientAccount?, tunnel: InterceptedTunnel? = nil
     ) {
         self.worker = worker
         environment = worker.environment
@@ -105,6 +111,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         self.ingress = ingress
         self.peer = peer
         self.account = account
+        self.tunnel = tunnel
         parser = RequestHeadParser(limits: worker.policy.headLimits)
     }
 
@@ -136,7 +143,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     func start() {
         worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
         noteIdle()
-        if state == .handshaking {
+        if state == .handshaking || state == .greeting {
             worker.holdsHead(self, bytes: TLSServerConnection.handshakeBytes)
         }
     }
@@ -144,7 +151,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     /// Its head, or its handshake, has taken up memory for longer than that of all others, and
     /// there is no more.
     func givesUpHead() {
-        if state == .handshaking { close() } else { refuse(.headBuffersFull) }
+        if state == .handshaking || state == .greeting { close() } else { refuse(.headBuffersFull) }
     }
 
     // MARK: Idleness
@@ -162,7 +169,8 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     var isClosed: Bool { state == .closed }
     /// Nothing of a request has arrived: it may be closed to make room for another connection.
     var isIdle: Bool {
-        state == .head && !parser.isWithinHead && input?.isEmpty ?? true || state == .handshaking
+        state == .head && !parser.isWithinHead && input?.isEmpty ?? true
+            || state == .handshaking || state == .greeting
     }
 
     /// Nothing is expected of the client for now.
@@ -193,14 +201,15 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     }
 
     private func writable() {
-        guard flush() else { return }
+        // What a tunnel begins with goes out in clear text.
+        guard state != .greeting, flush() else { return }
         exchange?.clientDrained()
     }
 
     override func deadlineReached() {
         switch state {
         case .closed: return
-        case .handshaking: handshakeFailed(nil)
+        case .greeting, .handshaking: handshakeFailed(nil)
         case .lingering: close()
         case .head:
             if parser.isWithinHead {

@@ -2,6 +2,7 @@ import Activity
 import Admin
 import CLinux
 import CacheStore
+import CertificateAuthority
 import Clocks
 import Configuration
 import ConfigurationFile
@@ -10,9 +11,7 @@ import EventLoop
 import Logging
 import Metrics
 import Resolver
-import Synchronization
 import TLS
-import Threads
 
 /// The running gateway: starts everything, takes the process's signals, reloads, and ends
 /// everything again. Belongs to the main thread.
@@ -32,6 +31,8 @@ package final class GatewayProcess {
     private let labels = RouteLabels()
     private let sessions = TLSSessionCache()
     private let ticketKeys = TLSTicketKeys(now: Clock.bootMilliseconds)
+    /// Started with the first configuration that has an authority.
+    private var issuer: CertificateIssuer?
     private var hosts: [String: HostReachability] = [:]
     private let sockets: ListenerSockets
     private let workerCount: Int
@@ -83,6 +84,7 @@ package final class GatewayProcess {
         control()
         // From here on nothing needs the main thread: another signal ends the process as it is.
         signals.restoreDefaults()
+        issuer?.close()
         shared.resolver.close()
         shared.store?.close()
         shared.accessLog?.close(withinMilliseconds: 2000)
@@ -95,16 +97,33 @@ package final class GatewayProcess {
 
     private func makePolicy(
         _ configuration: ConfigurationSnapshot, generation: UInt64
-    ) throws(TLSContextError) -> PolicySnapshot {
+    ) throws -> PolicySnapshot {
         try PolicySnapshot(
             configuration, generation: generation, following: policy, sessions: sessions,
-            ticketKeys: ticketKeys, labels: labels
+            ticketKeys: ticketKeys, issuer: issuer(for: configuration.interception), labels: labels
         ) { name in
             if let known = hosts[name] { return known }
             let made = HostReachability(host: name)
             if hosts.count < Self.hostLimit { hosts[name] = made }
             return made
         }
+    }
+
+    /// Who issues certificates; nil where nothing is intercepted.
+    private func issuer(
+        for interception: InterceptionConfiguration
+    ) throws(CertificateIssuer.StartError) -> CertificateIssuer? {
+        guard interception.authority != nil else { return nil }
+        if let issuer {
+            issuer.setMaximumCertificates(interception.maximumCertificates)
+            return issuer
+        }
+        var options = IssuerOptions()
+        options.maximumCertificates = interception.maximumCertificates
+        let made = try CertificateIssuer(options: options)
+        issuer = made
+        published.issuer.withLock { $0 = made }
+        return made
     }
 
     private func makeServices(
@@ -357,40 +376,6 @@ package final class GatewayProcess {
         logger.warning(
             "changed, and in force only after a restart",
             metadata: ["keys": "\(keys.joined(separator: ", "))"])
-    }
-}
-
-/// The worker threads that have not ended.
-private final class RunningWorkers {
-    private let alive = Alive()
-    private var threads: [Thread] = []
-
-    private final class Alive: Sendable {
-        let count = Atomic<Int>(0)
-    }
-
-    var count: Int { alive.count.load(ordering: .acquiring) }
-
-    func start(
-        name: String, _ body: @escaping @Sendable () -> Void
-    ) throws(Thread.StartError) {
-        alive.count.add(1, ordering: .relaxed)
-        let alive = alive
-        do {
-            let thread = try Thread(name: name) {
-                body()
-                alive.count.subtract(1, ordering: .releasing)
-            }
-            threads.append(thread)
-        } catch {
-            alive.count.subtract(1, ordering: .relaxed)
-            throw error
-        }
-    }
-
-    func join() {
-        for thread in threads { thread.join() }
-        threads = []
     }
 }
 

@@ -2,6 +2,7 @@ import Activity
 import Admin
 import CachePolicy
 import CacheStore
+import CertificateAuthority
 import Clocks
 import Engine
 import EventLoop
@@ -24,6 +25,8 @@ final class PublishedState: Sendable {
     }
 
     let reload = Locked(Reload())
+    /// Who issues certificates for intercepted tunnels; nil: nobody does.
+    let issuer = Locked<CertificateIssuer?>(nil)
     private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
     private let build: BuildFigures
     private let process = ProcessReader()
@@ -78,6 +81,9 @@ final class PublishedState: Sendable {
         if let store = shared?.store { Self.describe(store.statistics(), reload, &service) }
         if let log = shared?.accessLog { service.accessLog = log.figures }
         service.operationalLog = log.figures
+        if let issuer = issuer.withLock({ $0 }) {
+            service.interception = InterceptionFigures(issuer.statistics())
+        }
         service.wallSeconds = Clock.wallMilliseconds() / 1000
         service.connectionLimit = reload.connectionLimit
         service.waitingLimit = reload.waitingLimit
@@ -124,5 +130,18 @@ extension DiskFigures {
         evictedForEntries = store.diskEvictions.entries
         evictedForVariants = store.diskEvictions.variants
         restarts = store.diskRestarts
+    }
+}
+
+extension InterceptionFigures {
+    /// What the issuer says.
+    init(_ issuer: IssuerStatistics) {
+        self.init()
+        kept = UInt64(max(0, issuer.kept))
+        waiting = UInt64(max(0, issuer.waiting))
+        issued = UInt64(max(0, issuer.issued))
+        hits = UInt64(max(0, issuer.hits))
+        coalesced = UInt64(max(0, issuer.coalesced))
+        failures = UInt64(max(0, issuer.failures))
     }
 }

@@ -32,6 +32,8 @@ extension Worker: EnvironmentHost {
         record.upstreamTLS = exchange.upstreamVersion
         let session = ingress?.session
         record.clientTLS = session?.version
+        if case .bound = exchange.ingress?.role { record.isIntercepted = true }
+        if exchange.isIntercepted { record.isIntercepted = true }
         if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
         let texts = AccessLogTexts(exchange.request)
         exchange.withRequestHead {

@@ -79,6 +79,8 @@ final class Worker {
         case .roomWanted(let request): roomWanted(request)
         case .roomMade(let request): roomMade(request)
         case .descriptorsWanted: closeIdleForDescriptors()
+        case .certificateIssued(let token, let result):
+            (loop.handler(for: token) as? ClientConnection)?.certificateIssued(result)
         case .drain: drain()
         case .stop: loop.stop()
         }
@@ -192,12 +194,17 @@ final class Worker {
         startProbes()
     }
 
-    /// Who came through a listener that is gone, or now has another role, ends with its exchange.
+    /// Who came through a listener that is gone, or now has another role, ends with its exchange;
+    /// so does what is inside a tunnel that would no longer be intercepted.
     private func drainClientsOfFormerListeners() {
         for handler in loop.handlers {
             guard let client = handler as? ClientConnection else { continue }
-            let former = client.ingress
-            if !listeners.contains(where: { $0.ingress.succeeds(former) }) { client.drain() }
+            let former = client.outerIngress
+            let isIntercepted =
+                client.tunnel.map { policy.interception(for: $0.authority) != nil } ?? true
+            if !isIntercepted || !listeners.contains(where: { $0.ingress.succeeds(former) }) {
+                client.drain()
+            }
         }
     }
 

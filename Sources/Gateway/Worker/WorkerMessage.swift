@@ -1,6 +1,8 @@
 import Addressing
+import CertificateAuthority
 import Engine
 import EventLoop
+import TLS
 
 /// What a worker is told by other threads.
 package enum WorkerMessage: Sendable {
@@ -14,6 +16,8 @@ package enum WorkerMessage: Sendable {
     case roomMade(RoomRequest)
     /// Another worker has run out of descriptors: idle client connections make room.
     case descriptorsWanted
+    /// The certificate for the client's connection of the token, or why there is none.
+    case certificateIssued(Token, Result<TLSServerIdentity, IssuanceFailure>)
     /// Accept nothing more, finish what is in flight.
     case drain
     /// End now.

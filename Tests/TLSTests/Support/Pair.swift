@@ -58,10 +58,9 @@ final class Pair {
             _ = self.client.handshake()
             early = sockets.take(earlyCount)
         }
-        let (context, descriptor) = (try server ?? .make(), sockets.near)
-        self.server = try early.withUnsafeBytes { bytes in
-            try TLSServerConnection(context: context, fileDescriptor: descriptor, early: bytes)
-        }
+        self.server = try TLSServerConnection(
+            context: try server ?? .make(), fileDescriptor: sockets.near)
+        early.withUnsafeBytes { self.server.setEarly($0) }
     }
 
     /// Runs both handshakes to their ends.

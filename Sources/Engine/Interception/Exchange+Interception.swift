@@ -1,0 +1,97 @@
+import CertificateAuthority
+import EventLoop
+import HTTPCore
+
+// A CONNECT whose tunnel ends in the gateway: it is judged as a request for the host by TLS, and
+// answered once the server has been verified, so that no client is shown a good certificate in the
+// name of a bad server.
+extension Exchange {
+    /// Whether the tunnel is intercepted; then the exchange goes on by itself.
+    func intercepts(_ host: String, _ policy: PolicySnapshot) -> Bool {
+        let authority = BoundAuthority(host: host, port: request.port)
+        guard let interception = policy.interception(for: authority), environment.host != nil else {
+            return false
+        }
+        guard
+            let origin = environment.origins.origin(
+                host: host.utf8.span, port: request.port, scheme: .https, policy: policy)
+        else {
+            reply(with: .request(.malformedAuthority), closing: true)
+            return true
+        }
+        hostLabel = origin.route
+        if let refusal = origin.refusal {
+            reply(with: refusal, closing: false)
+        } else if ingress?.session != nil {
+            reply(with: .interceptionImpossible(.withinTLS), closing: false)
+        } else if let name = ReferenceIdentifier(host) {
+            guard isAdmitted() else { return true }
+            handle(.decided(.open))
+            verify(origin, authority, name, interception)
+        } else {
+            reply(with: .interceptionImpossible(.name), closing: false)
+        }
+        return true
+    }
+
+    private func verify(
+        _ origin: Origin, _ authority: BoundAuthority, _ name: ReferenceIdentifier,
+        _ interception: InterceptionPolicy
+    ) {
+        self.origin = origin
+        let verification = OriginVerification(
+            environment: environment, origin: origin, client: clientNetwork
+        ) { [weak self] result in
+            guard let self, case .opening = state.step else { return }
+            opening = nil
+            if token != .none { environment.loop.setDeadline(self, after: nil) }
+            switch result {
+            case .failure(.superseded): verifyAnew(authority, name)
+            case .failure(let fault): fail(fault)
+            case .success(let server):
+                upstreamEndpoint = server.endpoint
+                if environment.tellsOfExchanges { upstreamVersion = server.tlsVersion }
+                take(authority, name, interception, server.certificate)
+            }
+        }
+        opening = verification
+        verification.start()
+        // Still waiting: as an exchange's, the wait has a bound of its own.
+        if case .opening = state.step, opening === verification, register() {
+            environment.loop.setDeadline(self, after: origin.timeouts.connectionWaitMilliseconds)
+        }
+    }
+
+    /// A reload has come meanwhile: goes on under what is in force now.
+    private func verifyAnew(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
+        let policy = environment.policy
+        guard let interception = policy.interception(for: authority),
+            let origin = environment.origins.origin(
+                host: authority.host.utf8.span, port: authority.port, scheme: .https,
+                policy: policy)
+        else { return fail(.superseded) }
+        hostLabel = origin.route
+        if let refusal = origin.refusal { return fail(refusal) }
+        verify(origin, authority, name, interception)
+    }
+
+    /// Answers, and gives the client's connection to the host.
+    private func take(
+        _ authority: BoundAuthority, _ name: ReferenceIdentifier,
+        _ interception: InterceptionPolicy, _ server: ServerCertificate?
+    ) {
+        guard let client, let ingress, let peer, let host = environment.host else { return }
+        status = 200
+        isIntercepted = true
+        let tunnel = InterceptedTunnel(
+            authority: authority, name: name, ingress: ingress, peer: peer,
+            account: client.account, hostLabel: hostLabel, interception: interception,
+            server: server)
+        let handover = client.handOver(after: makeTunnelHead(on: client))
+        handle(.relayed)
+        self.client = nil
+        environment.metrics.add(.tunnelsIntercepted)
+        endQuietly()
+        if let handover { host.takesOver(tunnel, handover) }
+    }
+}

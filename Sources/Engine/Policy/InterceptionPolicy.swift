@@ -1,0 +1,40 @@
+import CertificateAuthority
+import Configuration
+import TLS
+
+/// What tunnels are intercepted with under one configuration.
+package final class InterceptionPolicy: Sendable {
+    package let authority: CertificateAuthority
+    package let issuer: CertificateIssuer
+    /// How clients are spoken to; each connection brings the source of its certificate.
+    package let context: TLSServerContext
+
+    /// - Parameters:
+    ///   - scope: what sessions are bound to besides the tunnel's authority.
+    ///   - ticketKeys: nil: no session is resumed.
+    /// - Returns: nil where there is no authority, or nobody to issue certificates.
+    /// - Throws: for an authority that cannot be used.
+    init?(
+        _ configuration: InterceptionConfiguration, issuer: CertificateIssuer?, scope: String,
+        ticketKeys: TLSTicketKeys?
+    ) throws(TLSContextError) {
+        guard let files = configuration.authority, let issuer else { return nil }
+        do throws(AuthorityError) {
+            authority = try CertificateAuthority(
+                certificatePEM: files.certificatePEM, keyPEM: files.keyPEM)
+        } catch {
+            throw .library("the interception authority: \(error)")
+        }
+        self.issuer = issuer
+        var settings = TLSServerSettings()
+        settings.sessionScope = scope
+        context = try TLSServerContext(settings, source: NoIdentity(), ticketKeys: ticketKeys)
+    }
+}
+
+/// In place of a source of certificates: every connection has its own.
+private final class NoIdentity: TLSIdentitySource, Sendable {
+    func identity(
+        for hello: TLSClientHello, on connection: TLSServerConnection
+    ) -> TLSIdentityAnswer { .refuse(.internalError) }
+}

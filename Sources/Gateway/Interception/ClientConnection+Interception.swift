@@ -1,0 +1,134 @@
+import Addressing
+import CertificateAuthority
+import Engine
+import EventLoop
+import TLS
+
+// The beginning of an intercepted tunnel: the 200 to CONNECT goes out, and the client's first bytes
+// say whether it speaks TLS.
+extension ClientConnection {
+    /// The first bytes of a ClientHello: a record of type handshake, of version 3.x.
+    private static let handshakeRecord: [UInt8] = [22, 3]
+
+    /// A connection whose tunnel ends here; nil: there is no memory for its TLS.
+    convenience init?(
+        worker: Worker, tunnel: InterceptedTunnel, handover: DownstreamHandover,
+        source: TunnelIdentitySource
+    ) {
+        let (outer, descriptor) = (tunnel.ingress, handover.transport.descriptor)
+        guard
+            let session = try? TLSServerConnection(
+                context: tunnel.interception.context, fileDescriptor: descriptor, source: source,
+                sessionScope: "\(tunnel.authority)")
+        else { return nil }
+        self.init(
+            worker: worker, transport: Transport(descriptor: descriptor, tls: session),
+            ingress: Ingress(
+                name: outer.name, label: outer.label, endpoint: outer.endpoint,
+                role: .bound(tunnel.authority)),
+            peer: tunnel.peer, account: tunnel.account, tunnel: tunnel)
+        state = .greeting
+        output = handover.pending
+        input = handover.leftover
+    }
+
+    /// Makes one step towards the handshake, below TLS; false when the next one needs an event.
+    func continueGreeting() -> Bool {
+        guard sendGreeting() else { return false }
+        guard let input, let beginsTLS = Self.beginsTLS(input.readable) else {
+            return readGreeting()
+        }
+        guard beginsTLS, let session = transport.tls else {
+            handshakeFailed(.notTLS)
+            return state != .closed
+        }
+        session.setEarly(input.readable)
+        Buffer.release(&self.input)
+        state = .handshaking
+        mayHaveInput = true
+        return true
+    }
+
+    /// Writes the answer to CONNECT; false: some of it is left.
+    private func sendGreeting() -> Bool {
+        switch output.flush(to: descriptor) {
+        case .drained: return true
+        case .blocked: break
+        case .turnIsOver: worker.loop.requeue(self)
+        case .failed: close()
+        }
+        return false
+    }
+
+    /// Reads once; false when nothing was read.
+    private func readGreeting() -> Bool {
+        guard mayHaveInput else { return false }
+        let buffer = worker.loop.buffers.makeRoom(in: &input)
+        switch Transport(descriptor: descriptor).read(into: buffer.writable, spending: &budget) {
+        case .bytes(let count, _):
+            buffer.end += count
+            worker.metrics.add(.clientBytesReceived, UInt64(count))
+            return true
+        case .wouldBlock, .turnIsOver: mayHaveInput = false
+        case .endOfStream, .truncated, .failed: handshakeFailed(.truncated)
+        }
+        return false
+    }
+
+    /// Whether TLS begins with these bytes; nil: more are needed.
+    private static func beginsTLS(_ bytes: UnsafeRawBufferPointer) -> Bool? {
+        let seen = bytes.prefix(handshakeRecord.count)
+        guard handshakeRecord.starts(with: seen) else { return false }
+        return seen.count == handshakeRecord.count ? true : nil
+    }
+
+    /// The issuer's answer, on the worker's thread.
+    func certificateIssued(_ result: Result<TLSServerIdentity, IssuanceFailure>) {
+        guard state == .handshaking, let tls = transport.tls as? TLSServerConnection else { return }
+        switch result {
+        case .success(let identity): tls.answer(.present(identity))
+        case .failure(let failure):
+            worker.shared.logger.warning(
+                "no certificate is issued for an intercepted tunnel",
+                metadata: [
+                    "authority": "\(tunnel.map { "\($0.authority)" } ?? "")",
+                    "reason": "\(failure)",
+                ])
+            tls.answer(.refuse(.internalError))
+        }
+        drive()
+    }
+}
+
+// What the worker does for tunnels that end here.
+extension Worker {
+    package func takesOver(_ tunnel: InterceptedTunnel, _ handover: DownstreamHandover) {
+        let source = TunnelIdentitySource(tunnel, mailbox: mailbox)
+        guard
+            let client = ClientConnection(
+                worker: self, tunnel: tunnel, handover: handover, source: source),
+            (try? loop.add(client, descriptor: client.descriptor)) != nil
+        else {
+            Descriptors.close(handover.transport.descriptor)
+            return handover.closed()
+        }
+        source.asker = client.token
+        if let account = client.account { idleClients.joined(client, of: account) }
+        client.start()
+        client.drive()
+    }
+
+    /// A client in an intercepted tunnel does not accept the certificate that it was shown.
+    func certificateRejected(_ tunnel: InterceptedTunnel, by peer: Endpoint, _ alert: TLSAlert) {
+        metrics.countRejection(host: tunnel.hostLabel)
+        shared.logger.warning(
+            """
+            a client does not accept the certificate of the interception authority; install the \
+            authority on it (`pinfold ca export`), or write intercept: false for the host
+            """,
+            metadata: [
+                "client": "\(peer.address)", "authority": "\(tunnel.authority)",
+                "alert": "\(alert.name)",
+            ])
+    }
+}

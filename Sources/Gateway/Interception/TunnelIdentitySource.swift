@@ -1,0 +1,37 @@
+import CertificateAuthority
+import Engine
+import EventLoop
+import TLS
+
+/// The certificate of one intercepted tunnel: for the host that the tunnel was opened to, whatever
+/// else the client asks for.
+final class TunnelIdentitySource: TLSIdentitySource {
+    private let tunnel: InterceptedTunnel
+    private let mailbox: Mailbox<WorkerMessage>
+    /// The tunnel's connection, once it is registered.
+    var asker = Token.none
+
+    /// - Parameter mailbox: where an answer goes that takes longer.
+    init(_ tunnel: InterceptedTunnel, mailbox: Mailbox<WorkerMessage>) {
+        self.tunnel = tunnel
+        self.mailbox = mailbox
+    }
+
+    func identity(
+        for hello: TLSClientHello, on connection: TLSServerConnection
+    ) -> TLSIdentityAnswer {
+        // A client without SNI means the host of its CONNECT: an address has none.
+        if let name = hello.serverName, ReferenceIdentifier(name) != tunnel.name {
+            return .refuse(.unrecognizedName)
+        }
+        let interception = tunnel.interception
+        let request = CertificateRequest(
+            authority: interception.authority, name: tunnel.name,
+            keyKind: hello.offersECDSA ? .ecdsaP256 : .rsa2048, server: tunnel.server)
+        if let identity = interception.issuer.cached(request) { return .present(identity) }
+        interception.issuer.issue(request) { [mailbox, asker] result in
+            mailbox.post(.certificateIssued(asker, result))
+        }
+        return .later
+    }
+}

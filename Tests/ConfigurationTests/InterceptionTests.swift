@@ -1,0 +1,58 @@
+import Configuration
+import Testing
+
+@Suite("Whether CONNECT is intercepted")
+struct InterceptionTests {
+    private func entry(
+        _ mode: InterceptMode, tunnel: TunnelMode = .auto, isPinned: Bool = false
+    ) -> HostEntry {
+        var entry = HostEntry()
+        entry.intercept = mode
+        entry.tunnel = tunnel
+        entry.pinsets = isPinned ? [0] : []
+        return entry
+    }
+
+    private func intercepts(
+        _ entry: HostEntry?, byDefault: InterceptMode = .never, hasAuthority: Bool = true
+    ) -> Bool {
+        var interception = InterceptionConfiguration()
+        interception.byDefault = byDefault
+        if hasAuthority {
+            interception.authority = InterceptionAuthority(
+                certificatePath: "/ca.pem", keyPath: "/ca.key", certificatePEM: [], keyPEM: [])
+        }
+        let snapshot = ConfigurationSnapshot(
+            workers: .fixed(1), listeners: [],
+            hosts: HostTable(entries: entry.map { [$0] } ?? []), interception: interception)
+        return snapshot.intercepts(entry: entry == nil ? nil : 0)
+    }
+
+    @Test(arguments: InterceptMode.allCases, [false, true])
+    func `it is never without an authority`(mode: InterceptMode, isPinned: Bool) {
+        #expect(!intercepts(entry(mode, isPinned: isPinned), hasAuthority: false))
+        #expect(!intercepts(nil, byDefault: mode, hasAuthority: false))
+    }
+
+    @Test func `an entry's word holds, whatever the default`() {
+        for byDefault in InterceptMode.allCases {
+            #expect(intercepts(entry(.always), byDefault: byDefault))
+            #expect(intercepts(entry(.always, tunnel: .refuse), byDefault: byDefault))
+            #expect(!intercepts(entry(.never, isPinned: true), byDefault: byDefault))
+        }
+    }
+
+    @Test func `auto is for pinned hosts of whose tunnels nothing is said`() {
+        #expect(intercepts(entry(.auto, isPinned: true)))
+        #expect(!intercepts(entry(.auto)))
+        #expect(!intercepts(entry(.auto, tunnel: .pass, isPinned: true)))
+        #expect(!intercepts(entry(.auto, tunnel: .refuse, isPinned: true)))
+        #expect(!intercepts(entry(.auto), byDefault: .always))
+    }
+
+    @Test func `hosts without an entry follow the default`() {
+        #expect(intercepts(nil, byDefault: .always))
+        #expect(!intercepts(nil, byDefault: .auto))
+        #expect(!intercepts(nil))
+    }
+}

@@ -1,0 +1,93 @@
+"""Clients of intercepted tunnels, and the authority that they trust."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import subprocess
+from pathlib import Path
+
+from .gateway import Gateway, run_pinfold
+from .wait import until
+from .wire import Wire
+
+HOST, PINNED, OTHER = "seen.test", "pinned.test", "other.test"
+WRONG_PIN = "sha256/" + "A" * 43 + "="
+
+
+class InterceptionAuthority:
+    """An authority as `pinfold ca init` makes it."""
+
+    def __init__(self, folder: Path, *arguments: str):
+        done = run_pinfold("ca", "init", *arguments, cwd=folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        self.file, self.key = folder / "ca.pem", folder / "ca.key"
+
+    @property
+    def section(self) -> dict:
+        return {"certificate": str(self.file), "key": str(self.key)}
+
+
+def curl(
+    running: Gateway, authority: InterceptionAuthority, *arguments: str, code: int = 0
+) -> str:
+    done = subprocess.run(
+        ["curl", "-q", "-sS", "--max-time", "30", "--http1.1", "--proxytunnel", "-x",
+         running.proxy_url, "--cacert", str(authority.file), *arguments],
+        capture_output=True, text=True, timeout=40)
+    assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+    return done.stdout + (done.stderr if code else "")
+
+
+class Inside:
+    """A client's TLS over memory, so that a test says which segment its bytes are in."""
+
+    def __init__(self, authority: Path, name: str | None = HOST, **settings: object):
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = ssl.create_default_context(cafile=str(authority))
+        if name is None:
+            context.check_hostname = False
+        for key, value in settings.items():
+            setattr(context, key, value)
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=name)
+        with contextlib.suppress(ssl.SSLWantReadError):
+            self.tls.do_handshake()
+
+    @property
+    def hello(self) -> bytes:
+        return self.outgoing.read()
+
+    def shake(self, wire: Wire) -> None:
+        while True:
+            try:
+                self.tls.do_handshake()
+                return wire.send(self.outgoing.read())
+            except ssl.SSLWantReadError:
+                wire.send(self.outgoing.read())
+                if not wire.buffer:
+                    assert wire._more(), "the gateway closed in the handshake"
+                self.incoming.write(wire.buffer)
+                wire.buffer = b""
+
+    def ask(self, wire: Wire, data: bytes, end: bytes) -> bytes:
+        self.tls.write(data)
+        wire.send(self.outgoing.read())
+        seen = b""
+        while end not in seen:
+            try:
+                seen += self.tls.read(65536)
+            except ssl.SSLWantReadError:
+                assert wire._more(), seen
+                self.incoming.write(wire.buffer)
+                wire.buffer = b""
+        return seen
+
+
+def connect_head(host: str, port: int) -> bytes:
+    return f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+
+
+def nobody_is_connected(running: Gateway) -> None:
+    # The one that asks is connected itself.
+    until(lambda: running.metric("pinfold_client_connections_open") == 1,
+          lambda: f"open: {running.metric('pinfold_client_connections_open')}")

@@ -45,6 +45,15 @@ struct ConfigurationOptions: ParsableArguments {
             valueName: "roots"))
     var roots: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            Answer CONNECT to these hosts in their name, to serve what is in the tunnel: a host \
+            pattern; repeatable. The authority is the configuration's, or else ca.pem and ca.key \
+            in the working folder, as `pinfold ca init` makes them.
+            """, valueName: "host"))
+    var intercept: [String] = []
+
     @Option(help: ArgumentHelp("The folder of the cache's database.", valueName: "folder"))
     var cachePath: String?
 
@@ -59,6 +68,7 @@ struct ConfigurationOptions: ParsableArguments {
         overlay.admin = admin
         overlay.allowDestination = allowDestination
         overlay.roots = roots
+        overlay.intercept = intercept
         overlay.cachePath = cachePath
         overlay.workers = workers
         return ConfigurationSource(file: config, overlay: overlay)

@@ -309,3 +309,21 @@ def test_ports_and_destinations_are_judged_as_ever(gateway, authority):
         wire, answer = running.connect(target)
         wire.close()
         assert (answer.status, answer.reason) == (403, reason)
+
+
+def test_the_command_line_intercepts_hosts(gateway, pki, authority, there):
+    running = gateway(
+        {"tls": {"roots": [str(pki.root.pem_file)]}, "interception": authority.section,
+         "hosts": [{"match": [PINNED], "intercept": False}]},
+        "--intercept", PINNED, "--intercept", HOST)
+    for host in (HOST, PINNED):
+        assert curl(running, authority, f"https://{host}:{there.port}/") == "GET "
+    assert running.metric("pinfold_tunnels_intercepted_total") == 2
+
+
+def test_the_command_line_finds_the_authority_in_the_working_folder(gateway, pki, authority, there):
+    running = gateway({"tls": {"roots": [str(pki.root.pem_file)]}}, "--intercept", HOST, start=False)
+    for file in (authority.file, authority.key):
+        shutil.copy(file, running.folder)
+    running.start()
+    assert curl(running, authority, f"https://{HOST}:{there.port}/") == "GET "

@@ -12,6 +12,10 @@ package struct CommandLineOverlay: Sendable, Equatable {
     package var allowDestination: [String] = []
     /// `--roots`: replaces `tls.roots`; `system`, or a file relative to the working folder.
     package var roots: [String] = []
+    /// `--intercept`: host patterns whose tunnels are intercepted. An entry of `hosts` with the
+    /// pattern gets `intercept: true`, or a new one comes before the others. Where no authority is
+    /// named it is the one in the working folder.
+    package var intercept: [String] = []
     /// `--cache-path`: replaces `cache.path`; relative to the working folder.
     package var cachePath: String?
     /// `--workers`: replaces `workers`.
@@ -39,6 +43,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
             let list = ConfigNode(origin: .option("--roots"), content: .sequence(values))
             Self.set(["tls", "roots"], to: list, in: &root)
         }
+        if !intercept.isEmpty { applyInterception(to: &root) }
         if let cachePath {
             Self.set(["cache", "path"], to: Self.scalar(cachePath, "--cache-path"), in: &root)
         }
@@ -89,6 +94,34 @@ package struct CommandLineOverlay: Sendable, Equatable {
         root.set("listeners", to: ConfigNode(origin: origin, content: .sequence(listeners)))
     }
 
+    private func applyInterception(to root: inout ConfigNode) {
+        let option = "--intercept"
+        var hosts: [ConfigNode]
+        switch root["hosts"]?.content {
+        case .sequence(let present)?: hosts = present
+        case .null?, nil: hosts = []
+        // Not a list: left as it is, for the checks to report.
+        case .scalar?, .mapping?: return
+        }
+        for pattern in intercept.reversed() {
+            if let known = hosts.firstIndex(where: { $0.matches(pattern) }) {
+                hosts[known].set("intercept", to: Self.scalar("true", option))
+                continue
+            }
+            var entry = Self.mapping(option, ["intercept": "true"])
+            let match = ConfigNode.Content.sequence([Self.scalar(pattern, option)])
+            entry.set("match", to: ConfigNode(origin: .option(option), content: match))
+            hosts.insert(entry, at: 0)
+        }
+        let origin = root["hosts"]?.origin ?? .option(option)
+        root.set("hosts", to: ConfigNode(origin: origin, content: .sequence(hosts)))
+        let section = root["interception"]
+        guard section?["certificate"] == nil, section?["key"] == nil else { return }
+        for (key, file) in [("certificate", "ca.pem"), ("key", "ca.key")] {
+            Self.set(["interception", key], to: Self.scalar(file, option), in: &root)
+        }
+    }
+
     private static var defaultListener: ConfigNode {
         let listener = SnapshotReader.defaultListener
         let values = KeyValuePairs(
@@ -130,5 +163,15 @@ package struct CommandLineOverlay: Sendable, Equatable {
         var child = node[key] ?? ConfigNode(origin: value.origin, content: .null)
         set(Array(path.dropFirst()), to: value, in: &child)
         node.set(key, to: child)
+    }
+}
+
+extension ConfigNode {
+    /// Whether an entry of `hosts` has a pattern, as it is written.
+    fileprivate func matches(_ pattern: String) -> Bool {
+        guard case .sequence(let patterns)? = self["match"]?.content else { return false }
+        return patterns.contains {
+            if case .scalar(pattern, _) = $0.content { true } else { false }
+        }
     }
 }

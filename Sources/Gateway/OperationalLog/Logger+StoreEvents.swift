@@ -1,0 +1,52 @@
+import CacheStore
+import Configuration
+import Logging
+
+extension Logger.Level {
+    /// The configured level.
+    init(_ level: LogConfiguration.Level) {
+        switch level {
+        case .trace: self = .trace
+        case .debug: self = .debug
+        case .info: self = .info
+        case .notice: self = .notice
+        case .warning: self = .warning
+        case .error: self = .error
+        case .critical: self = .critical
+        }
+    }
+}
+
+extension Logger {
+    /// Logs what the store has to tell an operator.
+    func log(_ event: StoreEvent) {
+        switch event {
+        case .diskReady(let entries, let bytes, let milliseconds):
+            info(
+                "cache opened",
+                metadata: [
+                    "entries": "\(entries)", "bytes": "\(bytes)", "took": "\(milliseconds)ms",
+                ])
+        case .diskOff(let reason, let detail):
+            error(
+                "the cache's disk tier is off",
+                metadata: ["reason": "\(reason.rawValue)", "detail": "\(detail)"])
+        case .setAside(let path, let detail):
+            error(
+                "a damaged cache database was set aside",
+                metadata: ["path": "\(path)", "detail": "\(detail)"])
+        case .discarded(let reason):
+            error("the cache database was begun afresh", metadata: ["reason": "\(reason.rawValue)"])
+        case .filesChanged(let detail):
+            error(
+                "the cache's files were changed by somebody else; it was begun anew",
+                metadata: ["detail": "\(detail)"])
+        case .damagedEntry(let id):
+            warning("a damaged cache entry was dropped", metadata: ["entry": "\(id)"])
+        case .removedIncomplete(let entries):
+            info("incomplete cache entries were removed", metadata: ["entries": "\(entries)"])
+        case .migrated(let from, let to):
+            notice("the cache database was migrated", metadata: ["from": "\(from)", "to": "\(to)"])
+        }
+    }
+}

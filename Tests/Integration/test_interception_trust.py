@@ -108,6 +108,16 @@ def test_another_name_than_connects_is_refused(running, origin, pki, authority, 
     nobody_is_connected(running)
 
 
+def test_a_name_with_the_port_of_connect_is_the_host(running, origin, pki, authority):
+    there = served(origin, pki.intermediate.issue(HOST))
+    target = f"{HOST}:{there.port}"
+    assert certificate_shown(running, target, authority, target, check_hostname=False)
+    wire, _ = running.connect(target)
+    with wire:
+        wire.send(Inside(authority.file, f"{HOST}:1").hello)
+        assert wire.read_to_end()[-1] == 112, "an alert: unrecognized_name"
+
+
 def s_client(running, there, authority, *arguments: str) -> str:
     done = subprocess.run(
         ["openssl", "s_client", "-proxy", "%s:%d" % running.proxy, "-connect",

@@ -20,8 +20,11 @@ final class TunnelIdentitySource: TLSIdentitySource {
     func identity(
         for hello: TLSClientHello, on connection: TLSServerConnection
     ) -> TLSIdentityAnswer {
-        // A client without SNI means the host of its CONNECT: an address has none.
-        if let name = hello.serverName, ReferenceIdentifier(name) != tunnel.name {
+        // A client without SNI means the host of its CONNECT: an address has none. Some send the
+        // port along, which can mean nothing else either.
+        if let name = hello.serverName, ReferenceIdentifier(name) != tunnel.name,
+            name != "\(tunnel.authority)"
+        {
             return .refuse(.unrecognizedName)
         }
         let interception = tunnel.interception

@@ -224,11 +224,13 @@ private final class Pause: Sendable {
         let after = mallinfo2().uordblks
         #expect(issuer.statistics().kept == 200)
         #expect(issuer.statistics().issued == 10_000)
-        #expect(after < before + (1 << 20))
+        // 0 where a sanitizer has an allocator of its own.
+        let isMeasured = before > 0
+        #expect(!isMeasured || after < before + (1 << 20))
         #expect(try issuer.cached(Fixture.request(authority, "n9999.test")) != nil)
         #expect(try issuer.cached(Fixture.request(authority, "n9799.test")) == nil)
         issuer.setMaximumCertificates(1)
         #expect(issuer.statistics().kept == 1)
-        #expect(mallinfo2().uordblks + 300_000 < after)
+        #expect(!isMeasured || mallinfo2().uordblks + 300_000 < after)
     }
 }

@@ -83,10 +83,6 @@ struct InterceptionTests {
                 "interception: { certificate: ca.pem, key: other.key }", "key",
                 "not the certificate's"
             ),
-            (
-                "interception: { certificate: ca.pem, key: open.key }", "key",
-                "may be read or written by others than its owner (mode 0640); chmod 600"
-            ),
             ("interception: { certificate: ca.pem, key: . }", "key", "is a folder"),
         ])
     func `files that make no authority are told by their key`(
@@ -98,8 +94,6 @@ struct InterceptionTests {
             }
             try write(Array(other), to: folder + "/other.key", mode: 0o600)
             try write(Array("text".utf8), to: folder + "/text", mode: 0o600)
-            let own = try Data(contentsOf: URL(fileURLWithPath: folder + "/ca.key"))
-            try write(Array(own), to: folder + "/open.key", mode: 0o640)
             let found = errors(of: text, folder: folder)
             #expect(found.count == 1)
             #expect(
@@ -123,6 +117,23 @@ struct InterceptionTests {
             for days: Int64 in [101, -41] {
                 #expect(throws: ConfigurationErrors.self) { try load(inDays: days) }
             }
+        }
+    }
+
+    @Test(arguments: [0o644, 0o640, 0o660, 0o604])
+    func `a key that others than its owner may read is warned of`(mode: Int) throws {
+        try withAuthority { folder in
+            let own = try Data(contentsOf: URL(fileURLWithPath: folder + "/ca.key"))
+            try write(Array(own), to: folder + "/open.key", mode: mode)
+            let text = "interception: { certificate: ca.pem, key: open.key }"
+            let warnings = try ConfigurationLoader(environment: testEnvironment)
+                .load(text: Array(text.utf8), name: folder + "/gateway.yaml").warnings
+            #expect(warnings.map(\.key) == ["interception.key"])
+            let octal = String(mode, radix: 8)
+            #expect(
+                warnings.first?.text.hasSuffix(
+                    "may be read or written by others than its owner (mode 0\(octal)); "
+                        + "chmod 600 makes it a secret") == true, "\(warnings)")
         }
     }
 

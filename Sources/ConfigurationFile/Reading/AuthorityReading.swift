@@ -19,13 +19,15 @@ extension CertificateAuthority {
     /// - Parameters:
     ///   - certificatePath: absolute, or relative to the working folder; the key's likewise.
     ///   - now: seconds since 1970, at which it must be valid; nil: whatever the time.
+    /// - Returns: `exposure` says that others than its owner may read the key, if they may.
     package static func read(
         certificatePath: String, keyPath: String, now: Int64?
     ) throws(AuthorityFileError) -> (
-        authority: CertificateAuthority, certificatePEM: [UInt8], keyPEM: [UInt8]
+        authority: CertificateAuthority, certificatePEM: [UInt8], keyPEM: [UInt8],
+        exposure: String?
     ) {
         let certificate: [UInt8]
-        let key: [UInt8]
+        let key: (content: [UInt8], exposure: String?)
         do {
             certificate = try Files.read(certificatePath)
         } catch {
@@ -37,9 +39,13 @@ extension CertificateAuthority {
             throw .key("\(quoted(keyPath)) \(error.text)")
         }
         do {
-            let authority = try CertificateAuthority(certificatePEM: certificate, keyPEM: key)
+            let authority = try CertificateAuthority(
+                certificatePEM: certificate, keyPEM: key.content)
             if let now { try authority.requireValid(at: now) }
-            return (authority, certificate, key)
+            return (
+                authority, certificate, key.content,
+                key.exposure.map { "\(quoted(keyPath)) \($0)" }
+            )
         } catch {
             guard error.concernsKey else {
                 throw .certificate("\(quoted(certificatePath)): \(error)")

@@ -20,16 +20,19 @@ enum Files {
         try readOnce(path, limit: limit).content
     }
 
-    /// As `read`, of a file that nobody but its owner may read or write.
-    static func readSecret(_ path: String) throws(Problem) -> [UInt8] {
+    /// As `read`, of a file that nobody but its owner ought to read or write; `exposure` says so
+    /// where others may.
+    static func readSecret(
+        _ path: String
+    ) throws(Problem) -> (content: [UInt8], exposure: String?) {
         let (content, version) = try readOnce(path, limit: maximumBytes)
-        guard version.permissions & 0o077 == 0 else {
-            let mode = String(version.permissions, radix: 8)
-            throw Problem(
-                text: "may be read or written by others than its owner (mode 0\(mode)); "
-                    + "chmod 600 makes it a secret")
-        }
-        return content
+        if version.permissions & 0o077 == 0 { return (content, nil) }
+        let mode = String(version.permissions, radix: 8)
+        return (
+            content,
+            "may be read or written by others than its owner (mode 0\(mode)); "
+                + "chmod 600 makes it a secret"
+        )
     }
 
     /// How long a file must not have changed for its content to count as complete: editors empty a

@@ -66,6 +66,7 @@ extension SnapshotReader {
                 certificatePath: certificatePath, keyPath: keyPath,
                 now: validation.environment.now)
             warnOfEnd(read.authority, certificate)
+            if let exposure = read.exposure { key?.warn(exposure) }
             return InterceptionAuthority(
                 certificatePath: certificatePath, keyPath: keyPath,
                 certificatePEM: read.certificatePEM, keyPEM: read.keyPEM)
@@ -74,7 +75,7 @@ extension SnapshotReader {
             case .certificate(let text):
                 certificate?.fail(text, expected: "an authority, as `pinfold ca init` makes them")
             case .key(let text):
-                key?.fail(text, expected: "the key of the authority, for its owner only")
+                key?.fail(text, expected: "the key of the authority")
             }
             return nil
         }

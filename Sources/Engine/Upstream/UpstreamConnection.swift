@@ -273,6 +273,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         let wasEstablished = state != .handshaking
         if environment.traces { traceEnd() }
         state = .closed
+        // Whose stream this was refers to it, too.
+        consumer = nil
         input = nil
         output.discard()
         environment.loop.remove(self)

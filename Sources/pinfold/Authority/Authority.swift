@@ -29,10 +29,11 @@ struct AuthorityPaths: ParsableArguments {
     /// What the files hold, valid now or not.
     func read() throws -> CertificateAuthority {
         do {
-            return try CertificateAuthority.read(
-                certificatePath: certificate, keyPath: key, now: nil
-            ).authority
-        } catch {
+            let read = try CertificateAuthority.read(
+                certificatePath: certificate, keyPath: key, now: nil)
+            if let exposure = read.exposure { throw Failure(exposure) }
+            return read.authority
+        } catch let error as AuthorityFileError {
             throw Failure(error.description)
         }
     }

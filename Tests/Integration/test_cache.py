@@ -676,6 +676,7 @@ def test_entries_survive_a_restart(gateway, origin):
         prime(running, url)
     assert running.stop() == 0
     running.start()
+    running.wait_for_disk()
     for url in urls:
         response = fetch(running, url)
         assert hit(response), response.get("cache-status")

@@ -81,7 +81,7 @@ def test_a_crowd_asks_the_origin_once(gateway, scripted_origin, size):
     # However busy the machine is: nobody waits in vain, and the disk takes the large response,
     # for which there is no room in memory.
     running = gateway({**ONE, "timeouts": {"collapse": "60s"}})
-    until(lambda: running.metric("pinfold_cache_disk_state", state="on"), "the disk is open")
+    running.wait_for_disk()
     with crowd(running, url) as wires:
         wait_for(running, CROWD - 1)
         there.release.set()

@@ -185,6 +185,7 @@ def test_a_long_body_damaged_at_its_start_comes_from_the_origin(gateway, origin)
     running.stop()
     damage_chunks(running, range(1))
     running.start()
+    running.wait_for_disk()
     asked = len(there.requests)
     for number in range(3):
         response = running.get(there.url(f"/{number}"))
@@ -205,6 +206,7 @@ def test_a_part_of_a_long_body_that_is_damaged_comes_from_the_origin(gateway, or
     running.stop()
     damage_chunks(running, range(20, 40))
     running.start()
+    running.wait_for_disk()
     with running.wire() as wire:
         # The start is intact, and no more is read of it than is asked for.
         response = wire.ask(request(there.url("/"), Range="bytes=0-99"))
@@ -239,6 +241,7 @@ def test_cache_files_deleted_while_running_are_noticed(gateway, origin, names):
           running.metric("pinfold_cache_disk_writes_total") >= written, "it stores again")
     running.stop()
     running.start()
+    running.wait_for_disk()
     asked = len(there.requests)
     fill(running, there)
     assert len(there.requests) < asked + 30, "what was stored since is there after a restart"

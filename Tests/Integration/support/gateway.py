@@ -260,6 +260,10 @@ class Gateway:
         self.signal(signal.SIGKILL)
         self.wait_exit()
 
+    def wait_for_disk(self) -> None:
+        """Until the cache's disk tier is open: what is on disk is a miss before that."""
+        until(lambda: self.metric("pinfold_cache_disk_state", state="on"), "the disk is open")
+
     def restart(self) -> Gateway:
         if self.process is not None and self.process.poll() is None:
             self.stop()

@@ -130,7 +130,7 @@ struct AccessLogFormatterTests {
         }
     }
 
-    @Test func `a reason beyond the table is "other"`() {
+    @Test func `a reason beyond the table is other`() {
         #expect(line(.json, LoggedRequest()) { $0.reason = 2 }.contains("\"reason\":\"other\""))
     }
 }

@@ -163,7 +163,7 @@ struct ExpositionTests {
         }
     }
 
-    @Test func `at most a hundred routes and "other" are shown`() throws {
+    @Test func `at most a hundred routes and other are shown`() throws {
         let parsed = try parse(Sample.full(routes: 130))
         let samples = try #require(parsed["pinfold_http_requests_total"]?.samples)
         let routes = Set(samples.compactMap { $0.labels["host"] })

@@ -14,7 +14,7 @@ struct LabelTableTests {
     }
 
     @Test
-    func `the last value within the capacity has its own series, the next one shares "other"`() {
+    func `the last value within the capacity has its own series, the next one shares other`() {
         var table = LabelTable((0..<99).map { "route\($0)" })
         #expect(table.index(for: "last") == 99)
         #expect(table.index(for: "beyond") == 100)
@@ -25,14 +25,14 @@ struct LabelTableTests {
         #expect(table.seriesCapacity == 101)
     }
 
-    @Test func `a value named "other" is the shared one, so that no series is there twice`() {
+    @Test func `a value named other is the shared one, so that no series is there twice`() {
         var table = LabelTable(["other", "a"])
         #expect(table.index(for: "other") == table.overflowIndex)
         #expect(table.labels == ["a"])
     }
 
     @Test(arguments: [-1, 1, 99, 100, 1000])
-    func `an index without a value reads "other"`(index: Int) {
+    func `an index without a value reads other`(index: Int) {
         #expect(LabelTable(["a"])[index] == "other")
     }
 

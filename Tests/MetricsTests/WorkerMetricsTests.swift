@@ -56,7 +56,7 @@ struct WorkerMetricsTests {
     }
 
     @Test(arguments: [3, 4, 1000, -1])
-    func `a route beyond the dimension counts as the last, "other"`(route: Int) throws {
+    func `a route beyond the dimension counts as the last, other`(route: Int) throws {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         metrics.recordExchange(exchange(route: route))
         let block = try #require(metrics.block(route: 3))
@@ -137,7 +137,7 @@ struct WorkerMetricsTests {
     }
 
     @Test(arguments: [2, 3, 99, -1])
-    func `a pinset beyond the dimension counts as the last, "other"`(pinset: Int) {
+    func `a pinset beyond the dimension counts as the last, other`(pinset: Int) {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         metrics.recordPinEvaluation(pinset: pinset, result: .noPinMatched)
         #expect(metrics.pinEvaluations(pinset: 2, result: .noPinMatched) == 1)

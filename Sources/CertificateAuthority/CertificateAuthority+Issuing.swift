@@ -15,6 +15,8 @@ extension CertificateAuthority {
     static let leewaySeconds: Int64 = 86_400
     /// How long after now it ends at the latest.
     static let lifetimeSeconds: Int64 = 30 * 86_400
+    /// How long after now it ends where the server's own end has passed.
+    static let lifetimeBehindEndSeconds: Int64 = 86_400
     /// The longest common name (RFC 5280, appendix A.1: ub-common-name).
     private static let commonNameCharacters = 64
 
@@ -57,13 +59,17 @@ extension CertificateAuthority {
         }
     }
 
-    /// Within the authority's validity, and not beyond the server's end.
+    /// Within the authority's validity, and not beyond the server's end. A server that is trusted
+    /// in spite of its end, because the configuration says so, gets a short one.
     private func leafValidity(
         now: Int64, server: ServerCertificate?
     ) throws(IssuanceFailure) -> ClosedRange<Int64> {
         do { try requireValid(at: now) } catch { throw .authority(error) }
-        let end = min(now + Self.lifetimeSeconds, validity.upperBound, server?.notAfter ?? .max)
-        guard end > now else { throw .serverExpired }
+        var end = min(now + Self.lifetimeSeconds, validity.upperBound)
+        if let server {
+            let isOver = server.notAfter <= now
+            end = min(end, isOver ? now + Self.lifetimeBehindEndSeconds : server.notAfter)
+        }
         return max(now - Self.leewaySeconds, validity.lowerBound)...end
     }
 

@@ -71,8 +71,6 @@ package enum IssuanceFailure: Error, Hashable, Sendable, CustomStringConvertible
     case outsideConstraints
     /// The authority is not valid now.
     case authority(AuthorityError)
-    /// The server's certificate is over, and the client's may not outlive it.
-    case serverExpired
     /// The library failed, in its words.
     case library(String)
 
@@ -83,7 +81,6 @@ package enum IssuanceFailure: Error, Hashable, Sendable, CustomStringConvertible
         case .outsideConstraints:
             "the interception authority's name constraints do not permit this host"
         case .authority(let error): "the interception authority: \(error)"
-        case .serverExpired: "the server's certificate has expired"
         case .library(let reason): "the TLS library failed: \(reason)"
         }
     }

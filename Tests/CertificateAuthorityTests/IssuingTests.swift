@@ -124,14 +124,18 @@ import Testing
         #expect(issued.validity.lowerBound == begin)
     }
 
-    @Test func `is refused when its time would be over`() throws {
-        let now = Fixture.now
+    @Test(arguments: [0, 1, 9] as [Int64])
+    func `is valid for a day where the server's has ended and is let pass`(days: Int64) throws {
+        let (now, day) = (Fixture.now, Fixture.day)
         let authority = try Fixture.authority(days: 10)
         let expired = try Fixture.server(
-            Fixture.Server(validity: now - 9 * Fixture.day...now - 1))
-        #expect(throws: IssuanceFailure.serverExpired) {
-            try Fixture.issue(Fixture.request(authority, "a.test", server: expired))
-        }
+            Fixture.Server(validity: now - 19 * day...now - days * day))
+        let issued = try Fixture.issue(Fixture.request(authority, "a.test", server: expired))
+        #expect(issued.validity == now - day...now + day)
+    }
+
+    @Test func `is refused when its time would be over`() throws {
+        let authority = try Fixture.authority(days: 10)
         let end = authority.validity.upperBound
         #expect(throws: IssuanceFailure.authority(.expired(notAfter: end))) {
             try Fixture.issue(Fixture.request(authority, "a.test"), now: end + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -15,9 +16,11 @@ import pytest
 from support import pki as certificates
 from support.dns import NameServer
 from support.gateway import BINARY, Gateway, merged, raise_descriptor_limit
+from support.interception import InterceptionAuthority
 from support.origin import HTTPOrigin, Origin, serving
 from support.servers import HTTPBin, Nginx
 from support.wait import SLOWDOWN
+from support.ways import NAMES, WAYS, SharedGateways, Through
 
 # The configuration on which a test's own stands: every port chosen by the system, origins on
 # loopback allowed, names answered by the test's own server.
@@ -159,17 +162,48 @@ def gateway(
 
 
 @pytest.fixture(scope="module")
-def shared_gateway(
+def module_gateways(
     tmp_path_factory: pytest.TempPathFactory, session_dns: NameServer,
     request: pytest.FixtureRequest
-) -> Iterator[Gateway]:
-    """One gateway on BASE for a module's tests that leave nothing behind in it."""
+) -> Iterator[Gateways]:
+    """As `gateway`, for those that several tests of a module share."""
     folder = tmp_path_factory.mktemp("shared")
     made = Gateways(folder, session_dns)
-    yield made({"cache": {"enabled": False}})
+    yield made
     with kept_if_failed(folder, request.node):
         made.finish()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def shared_gateway(module_gateways: Gateways) -> Gateway:
+    """One gateway on BASE for a module's tests that leave nothing behind in it."""
+    return module_gateways({"cache": {"enabled": False}})
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "through" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("ways")
+        metafunc.parametrize("through", marker.args if marker else WAYS, indirect=True)
+
+
+@pytest.fixture(scope="module")
+def shared_ways(module_gateways: Gateways, pki: PKI) -> Iterator[SharedGateways]:
+    leaf = pki.intermediate.issue(*NAMES)
+    made = SharedGateways(module_gateways, pki.interception.section, [str(pki.root.pem_file)],
+                          leaf.server_context)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def through(
+    shared_ways: SharedGateways, request: pytest.FixtureRequest
+) -> Iterator[Through]:
+    """Servers and a gateway before them, by each of the ways in turn."""
+    with contextlib.ExitStack() as stack:
+        yield Through(request.param, shared_ways, lambda: request.getfixturevalue("gateway"),
+                      lambda made: stack.enter_context(serving(made)))
 
 
 @pytest.fixture
@@ -206,6 +240,13 @@ class PKI:
 
     def self_signed(self, *names: str) -> certificates.Certificate:
         return certificates.self_signed(self.folder, *names)
+
+    @functools.cached_property
+    def interception(self) -> InterceptionAuthority:
+        """The authority that clients of intercepted tunnels trust."""
+        folder = self.folder / "interception"
+        folder.mkdir()
+        return InterceptionAuthority(folder)
 
 
 @pytest.fixture(scope="session")

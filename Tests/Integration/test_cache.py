@@ -15,7 +15,7 @@ import pytest
 from support.gateway import Gateway
 from support.origin import OriginConnection, Request, chunked, reply
 from support.wait import SANITIZER, until
-from support.wire import Closed, Response, Wire, request
+from support.wire import Closed, Response, request
 
 FRESH = "Cache-Control: max-age=600"
 
@@ -60,9 +60,9 @@ def prime(gateway: Gateway, url: str, **fields: str) -> Response:
 # Hit and miss
 
 
-def test_the_second_request_is_a_hit(gateway, origin):
-    there = origin(counting(FRESH))
-    running = gateway()
+def test_the_second_request_is_a_hit(through):
+    there = through.origin(counting(FRESH))
+    running = through.gateway()
     first = fetch(running, there.url("/x"))
     assert first.body == b"body 1"
     assert not hit(first)
@@ -76,11 +76,11 @@ def test_the_second_request_is_a_hit(gateway, origin):
     assert len(there.requests) == 1
 
 
-def test_a_hit_has_the_stored_fields_and_one_age(gateway, origin):
-    there = origin(lambda _: reply(
+def test_a_hit_has_the_stored_fields_and_one_age(through):
+    there = through.origin(lambda _: reply(
         b"x", "200 OK", FRESH, "X-Kept: yes", 'ETag: "e"', "Content-Type: text/x-mine",
         "Connection: X-Hop", "X-Hop: 1", "Age: 100", f"Date: {date(-5)}"))
-    running = gateway()
+    running = through.gateway()
     prime(running, there.url("/"))
     response = fetch(running, there.url("/"))
     assert response.get("x-kept") == "yes"
@@ -91,17 +91,19 @@ def test_a_hit_has_the_stored_fields_and_one_age(gateway, origin):
     assert 100 <= int(response.get("age")) < 130
 
 
-def test_every_response_has_a_cache_status(gateway, origin):
-    there = origin(lambda seen: reply(b"x", "200 OK", "Cache-Control: no-store"))
-    running = gateway()
+def test_every_response_has_a_cache_status(through):
+    there = through.origin(lambda seen: reply(b"x", "200 OK", "Cache-Control: no-store"))
+    running = through.gateway()
     for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"):
         assert "fwd" in send(running, there.url("/"), method).cache_status, method
     assert send(running, there.url("/"), "POST").cache_status["fwd"] in ("method", "bypass")
 
 
-def test_the_query_and_the_host_are_part_of_the_key(gateway, origin):
-    there = origin(lambda seen: reply(f"{seen.get('host')}{seen.target}".encode(), "200 OK", FRESH))
-    running = gateway()
+@pytest.mark.ways("forward", "interception")
+def test_the_query_and_the_host_are_part_of_the_key(through):
+    there = through.origin(
+        lambda seen: reply(f"{seen.get('host')}{seen.target}".encode(), "200 OK", FRESH))
+    running = through.gateway()
     urls = [f"http://{host}:{there.port}{target}" for host in ("a.test", "b.test")
             for target in ("/", "/?q=1", "/?q=2", "/p")]
     for _ in range(2):
@@ -110,9 +112,10 @@ def test_the_query_and_the_host_are_part_of_the_key(gateway, origin):
     assert len(there.requests) == len(urls)
 
 
-def test_equivalent_urls_share_an_entry(gateway, origin):
-    there = origin(counting(FRESH))
-    running = gateway()
+@pytest.mark.ways("forward", "interception")
+def test_equivalent_urls_share_an_entry(through):
+    there = through.origin(counting(FRESH))
+    running = through.gateway()
     prime(running, f"http://Same.test:{there.port}")
     assert hit(fetch(running, f"http://same.TEST:{there.port}/"))
 
@@ -136,10 +139,10 @@ NOT_STORED = {
 
 
 @pytest.mark.parametrize("name", NOT_STORED)
-def test_a_response_that_may_not_be_stored_is_not_reused(gateway, origin, name):
+def test_a_response_that_may_not_be_stored_is_not_reused(through, name):
     status, fields = NOT_STORED[name]
-    there = origin(counting(*fields, status=status))
-    running = gateway()
+    there = through.origin(counting(*fields, status=status))
+    running = through.gateway()
     assert fetch(running, there.url("/")).body == b"body 1"
     assert fetch(running, there.url("/")).body == b"body 2"
 
@@ -165,10 +168,10 @@ STORED = {
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_a_response_that_may_be_stored_is_reused(gateway, origin, name):
+def test_a_response_that_may_be_stored_is_reused(through, name):
     status, fields = STORED[name]
-    there = origin(counting(*fields, status=status))
-    running = gateway()
+    there = through.origin(counting(*fields, status=status))
+    running = through.gateway()
     prime(running, there.url("/"))
     response = fetch(running, there.url("/"))
     assert f"{response.status}" == status[:3]
@@ -179,11 +182,10 @@ def test_a_response_that_may_be_stored_is_reused(gateway, origin, name):
 @pytest.mark.parametrize(("control", "stored"), [
     ("max-age=600", False), ("public, max-age=600", True), ("s-maxage=600", True),
     ("must-revalidate, max-age=600", True)])
-def test_responses_to_authorized_requests_are_stored_only_if_shared(
-        gateway, origin, control, stored):
+def test_responses_to_authorized_requests_are_stored_only_if_shared(through, control, stored):
     """RFC 9111 §3.5."""
-    there = origin(counting(f"Cache-Control: {control}"))
-    running = gateway()
+    there = through.origin(counting(f"Cache-Control: {control}"))
+    running = through.gateway()
     fetch(running, there.url("/"), Authorization="Basic YTpi")
     second = fetch(running, there.url("/"), Authorization="Basic YTpi")
     assert hit(second) == stored
@@ -191,24 +193,25 @@ def test_responses_to_authorized_requests_are_stored_only_if_shared(
 
 
 @pytest.mark.parametrize("coding", ["length", "chunked"])
-def test_every_framing_is_stored_whole(gateway, origin, coding):
+def test_every_framing_is_stored_whole(through, coding):
     body = bytes(range(256)) * 900
     replies = {
         "length": reply(body, "200 OK", FRESH),
         "chunked": chunked([body[:1000], body[1000:]], FRESH),
     }
-    there = origin(lambda _: replies[coding])
-    running = gateway()
+    there = through.origin(lambda _: replies[coding])
+    running = through.gateway()
     response = prime(running, there.url("/"))
     assert response.body == body
     assert response.get("content-length") == str(len(body))
 
 
-def test_what_ends_with_the_connection_is_not_stored(gateway, origin):
+@pytest.mark.ways("reverse", "forward")
+def test_what_ends_with_the_connection_is_not_stored(through):
     """In clear text it cannot be told from what was cut off."""
-    there = origin(lambda _: reply(
+    there = through.origin(lambda _: reply(
         b"whole?", "200 OK", FRESH, "Connection: close", length=False))
-    running = gateway()
+    running = through.gateway()
     for _ in range(2):
         response = fetch(running, there.url("/"))
         assert response.body == b"whole?"
@@ -216,7 +219,7 @@ def test_what_ends_with_the_connection_is_not_stored(gateway, origin):
 
 
 @pytest.mark.parametrize("coding", ["length", "chunked"])
-def test_a_truncated_response_is_never_stored(gateway, scripted_origin, coding):
+def test_a_truncated_response_is_never_stored(through, coding):
     framing = {"length": b"Content-Length: 1000\r\n\r\n" + b"x" * 500,
                "chunked": b"Transfer-Encoding: chunked\r\n\r\n3e8\r\n" + b"x" * 500}[coding]
 
@@ -224,15 +227,15 @@ def test_a_truncated_response_is_never_stored(gateway, scripted_origin, coding):
         connection.read_request()
         connection.send(b"HTTP/1.1 200 OK\r\n" + FRESH.encode() + b"\r\n" + framing)
 
-    there = scripted_origin(script)
-    running = gateway()
+    there = through.scripted_origin(script)
+    running = through.gateway()
     for _ in range(3):
         with pytest.raises(Closed):
             fetch(running, there.url("/"))
     assert there.accepted == 3
 
 
-def test_a_client_that_leaves_does_not_leave_a_truncated_entry(gateway, scripted_origin):
+def test_a_client_that_leaves_does_not_leave_a_truncated_entry(through):
     body = b"0123456789" * 30_000
     go = threading.Event()
 
@@ -243,8 +246,8 @@ def test_a_client_that_leaves_does_not_leave_a_truncated_entry(gateway, scripted
             go.wait(10)
             connection.send(data[1000:])
 
-    there = scripted_origin(script)
-    running = gateway()
+    there = through.scripted_origin(script)
+    running = through.gateway()
     with running.wire() as wire:
         wire.send(request(there.url("/")))
         wire.read_head()
@@ -254,9 +257,9 @@ def test_a_client_that_leaves_does_not_leave_a_truncated_entry(gateway, scripted
 
 
 @pytest.mark.parametrize(("size", "stored"), [(100_000, True), (100_001, False)])
-def test_a_body_over_the_largest_object_is_not_stored(gateway, origin, size, stored):
-    there = origin(lambda _: reply(b"x" * size, "200 OK", FRESH))
-    running = gateway({"cache": {"maximumObject": "100000"}})
+def test_a_body_over_the_largest_object_is_not_stored(through, size, stored):
+    there = through.origin(lambda _: reply(b"x" * size, "200 OK", FRESH))
+    running = through.gateway({"cache": {"maximumObject": "100000"}})
     assert len(fetch(running, there.url("/")).body) == size
     if stored:
         prime(running, there.url("/"))
@@ -274,17 +277,20 @@ def test_a_disabled_cache_stores_nothing(gateway, origin):
     assert not (running.folder / "cache").exists() or not list((running.folder / "cache").iterdir())
 
 
-def test_a_host_may_be_excluded(gateway, origin):
-    there = origin(counting(FRESH))
-    running = gateway({"hosts": [{"match": ["never.test"], "cache": {"store": False}}]})
+@pytest.mark.ways("forward", "interception")
+def test_a_host_may_be_excluded(through):
+    there = through.origin(counting(FRESH))
+    running = through.gateway({"hosts": [{"match": ["never.test"], "cache": {"store": False}}]})
     for number in (1, 2):
         assert fetch(running, f"http://never.test:{there.port}/").body == b"body %d" % number
     prime(running, f"http://other.test:{there.port}/")
 
 
-def test_fields_may_be_part_of_the_key(gateway, origin):
-    there = origin(lambda seen: reply(seen.get("x-tenant").encode(), "200 OK", FRESH))
-    running = gateway({"hosts": [{"match": ["keyed.test"], "cache": {"key": ["X-Tenant"]}}]})
+@pytest.mark.ways("forward", "interception")
+def test_fields_may_be_part_of_the_key(through):
+    there = through.origin(lambda seen: reply(seen.get("x-tenant").encode(), "200 OK", FRESH))
+    running = through.gateway(
+        {"hosts": [{"match": ["keyed.test"], "cache": {"key": ["X-Tenant"]}}]})
     url = f"http://keyed.test:{there.port}/"
     for tenant in ("a", "b"):
         prime(running, url, X_Tenant=tenant)
@@ -296,10 +302,10 @@ def test_fields_may_be_part_of_the_key(gateway, origin):
 # Vary
 
 
-def test_vary_keeps_variants_apart(gateway, origin):
-    there = origin(lambda seen: reply(
+def test_vary_keeps_variants_apart(through):
+    there = through.origin(lambda seen: reply(
         seen.get("accept-language").encode(), "200 OK", FRESH, "Vary: Accept-Language"))
-    running = gateway()
+    running = through.gateway()
     for language in ("de", "fr", "en"):
         prime(running, there.url("/"), Accept_Language=language)
     for language in ("en", "de", "fr"):
@@ -311,18 +317,18 @@ def test_vary_keeps_variants_apart(gateway, origin):
     assert len(there.requests) == 4
 
 
-def test_a_field_that_is_missing_is_a_variant_too(gateway, origin):
-    there = origin(counting(FRESH, "Vary: X-Maybe"))
-    running = gateway()
+def test_a_field_that_is_missing_is_a_variant_too(through):
+    there = through.origin(counting(FRESH, "Vary: X-Maybe"))
+    running = through.gateway()
     prime(running, there.url("/"))
     assert not hit(fetch(running, there.url("/"), X_Maybe="1"))
     assert hit(fetch(running, there.url("/")))
 
 
-def test_vary_counts_all_fields_on_all_lines(gateway, origin):
-    there = origin(lambda seen: reply(
+def test_vary_counts_all_fields_on_all_lines(through):
+    there = through.origin(lambda seen: reply(
         f"{seen.get('x-a')}{seen.get('x-b')}".encode(), "200 OK", FRESH, "Vary: x-a", "Vary: X-B"))
-    running = gateway()
+    running = through.gateway()
     for pair in ("12", "13", "22"):
         prime(running, there.url("/"), X_A=pair[0], X_B=pair[1])
     for pair in ("22", "13", "12"):
@@ -355,9 +361,9 @@ def validating(body: bytes = b"body", *fields: str, etag: str = '"v1"', control:
     return handler
 
 
-def test_a_stale_entry_is_validated_with_its_etag(gateway, origin):
-    there = origin(validating())
-    running = gateway()
+def test_a_stale_entry_is_validated_with_its_etag(through):
+    there = through.origin(validating())
+    running = through.gateway()
     assert fetch(running, there.url("/")).body == b"body"
 
     def validated() -> Response | None:
@@ -372,7 +378,7 @@ def test_a_stale_entry_is_validated_with_its_etag(gateway, origin):
     assert response.get("x-new") == "304", "fields of the 304 replace the stored ones"
 
 
-def test_a_stale_entry_is_validated_with_its_date(gateway, origin):
+def test_a_stale_entry_is_validated_with_its_date(through):
     modified = date(-1000)
 
     def handler(seen: Request) -> bytes:
@@ -380,17 +386,17 @@ def test_a_stale_entry_is_validated_with_its_date(gateway, origin):
             return reply(b"", "304 Not Modified", FRESH, length=False)
         return reply(b"dated", "200 OK", "Cache-Control: max-age=0", f"Last-Modified: {modified}")
 
-    there = origin(handler)
-    running = gateway()
+    there = through.origin(handler)
+    running = through.gateway()
     assert fetch(running, there.url("/")).body == b"dated"
     until(lambda: fetch(running, there.url("/")).body == b"dated" and hit(
         fetch(running, there.url("/"))), "the 304 made it fresh")
     assert there.requests[-1].get("if-modified-since") == modified
 
 
-def test_a_304_makes_an_entry_fresh_again(gateway, origin):
-    there = origin(validating(control="max-age=600", etag='"fresh"'))
-    running = gateway()
+def test_a_304_makes_an_entry_fresh_again(through):
+    there = through.origin(validating(control="max-age=600", etag='"fresh"'))
+    running = through.gateway()
     prime(running, there.url("/"))
     response = fetch(running, there.url("/"), Cache_Control="no-cache")
     assert response.body == b"body"
@@ -400,15 +406,15 @@ def test_a_304_makes_an_entry_fresh_again(gateway, origin):
     assert len(there.requests) == asked
 
 
-def test_a_304_about_another_response_is_asked_again_without_conditions(gateway, origin):
+def test_a_304_about_another_response_is_asked_again_without_conditions(through):
     """RFC 9111 §4.3.3: the cache has nothing that it could be about."""
     def handler(seen: Request) -> bytes:
         if seen.get("if-none-match"):
             return reply(b"", "304 Not Modified", 'ETag: "another"', length=False)
         return reply(b"content", "200 OK", 'ETag: "this"', "Cache-Control: no-cache")
 
-    there = origin(handler)
-    running = gateway()
+    there = through.origin(handler)
+    running = through.gateway()
     for _ in range(3):
         response = fetch(running, there.url("/"))
         assert response.status == 200 and response.body == b"content"
@@ -417,7 +423,7 @@ def test_a_304_about_another_response_is_asked_again_without_conditions(gateway,
     assert running.metric("pinfold_upstream_retries_total", reason="validation_failed") == 2
 
 
-def test_a_changed_response_replaces_the_stored_one(gateway, origin):
+def test_a_changed_response_replaces_the_stored_one(through):
     version = ["1"]
 
     def handler(seen: Request) -> bytes:
@@ -426,8 +432,8 @@ def test_a_changed_response_replaces_the_stored_one(gateway, origin):
             return reply(b"", "304 Not Modified", f"ETag: {etag}", length=False)
         return reply(version[0].encode(), "200 OK", f"ETag: {etag}", "Cache-Control: no-cache")
 
-    there = origin(handler)
-    running = gateway()
+    there = through.origin(handler)
+    running = through.gateway()
     for number in ("1", "1", "2", "2", "3"):
         version[0] = number
         assert fetch(running, there.url("/")).body == number.encode()
@@ -437,11 +443,11 @@ def test_a_changed_response_replaces_the_stored_one(gateway, origin):
     ("If-None-Match", '"v1"', 304), ("If-None-Match", 'W/"v1"', 304), ("If-None-Match", "*", 304),
     ("If-None-Match", '"other", "v1"', 304), ("If-None-Match", '"other"', 200),
     ("If-Modified-Since", 0, 304), ("If-Modified-Since", -100_000, 200)])
-def test_conditional_requests_are_answered_from_the_cache(gateway, origin, field, value, status):
-    there = origin(lambda _: reply(
+def test_conditional_requests_are_answered_from_the_cache(through, field, value, status):
+    there = through.origin(lambda _: reply(
         b"body", "200 OK", FRESH, 'ETag: "v1"', f"Last-Modified: {date(-5000)}",
         "X-Kept: yes"))
-    running = gateway()
+    running = through.gateway()
     prime(running, there.url("/"))
     text = value if isinstance(value, str) else date(value)
     response = fetch(running, there.url("/"), **{field.replace("-", "_"): text})
@@ -452,16 +458,16 @@ def test_conditional_requests_are_answered_from_the_cache(gateway, origin, field
     assert len(there.requests) == 1
 
 
-def test_a_clients_own_condition_passes_when_nothing_is_stored(gateway, origin):
-    there = origin(validating(etag='"mine"', control="no-store"))
-    running = gateway()
+def test_a_clients_own_condition_passes_when_nothing_is_stored(through):
+    there = through.origin(validating(etag='"mine"', control="no-store"))
+    running = through.gateway()
     assert fetch(running, there.url("/"), If_None_Match='"mine"').status == 304
     assert there.requests[0].get("if-none-match") == '"mine"'
 
 
-def test_a_304_to_a_client_is_not_stored_as_a_response(gateway, origin):
-    there = origin(validating(etag='"mine"', control="max-age=600"))
-    running = gateway()
+def test_a_304_to_a_client_is_not_stored_as_a_response(through):
+    there = through.origin(validating(etag='"mine"', control="max-age=600"))
+    running = through.gateway()
     assert fetch(running, there.url("/"), If_None_Match='"mine"').status == 304
     response = fetch(running, there.url("/"))
     assert (response.status, response.body) == (200, b"body")
@@ -469,14 +475,14 @@ def test_a_304_to_a_client_is_not_stored_as_a_response(gateway, origin):
 
 @pytest.mark.parametrize("control", [
     "must-revalidate, max-age=1", "proxy-revalidate, max-age=1", "s-maxage=1"])
-def test_must_revalidate_forbids_stale_answers(gateway, scripted_origin, control):
+def test_must_revalidate_forbids_stale_answers(through, control):
     def script(connection: OriginConnection) -> None:
         if connection.read_request() and connection.number == 0:
             connection.send(reply(b"old", "200 OK", f"Cache-Control: {control}", "Age: 100",
                                   'ETag: "a"', "Connection: close"))
 
-    there = scripted_origin(script)
-    running = gateway()
+    there = through.scripted_origin(script)
+    running = through.gateway()
     assert fetch(running, there.url("/")).body == b"old"
     response = fetch(running, there.url("/"), Cache_Control="max-stale=1000")
     assert response.status in (502, 504), "RFC 9111 §5.2.2.2"
@@ -485,9 +491,9 @@ def test_must_revalidate_forbids_stale_answers(gateway, scripted_origin, control
 # Request directives
 
 
-def test_no_cache_asks_the_origin(gateway, origin):
-    there = origin(counting(FRESH))
-    running = gateway()
+def test_no_cache_asks_the_origin(through):
+    there = through.origin(counting(FRESH))
+    running = through.gateway()
     prime(running, there.url("/"))
     response = fetch(running, there.url("/"), Cache_Control="no-cache")
     assert response.body == b"body 2"
@@ -495,16 +501,16 @@ def test_no_cache_asks_the_origin(gateway, origin):
     assert fetch(running, there.url("/")).body == b"body 2", "and what came back is stored"
 
 
-def test_pragma_no_cache_counts_without_cache_control(gateway, origin):
-    there = origin(counting(FRESH))
-    running = gateway()
+def test_pragma_no_cache_counts_without_cache_control(through):
+    there = through.origin(counting(FRESH))
+    running = through.gateway()
     prime(running, there.url("/"))
     assert fetch(running, there.url("/"), Pragma="no-cache").body == b"body 2"
 
 
-def test_no_store_in_a_request_keeps_the_response_out(gateway, origin):
-    there = origin(counting(FRESH))
-    running = gateway()
+def test_no_store_in_a_request_keeps_the_response_out(through):
+    there = through.origin(counting(FRESH))
+    running = through.gateway()
     for number in (1, 2):
         response = fetch(running, there.url("/"), Cache_Control="no-store")
         assert response.body == b"body %d" % number
@@ -514,27 +520,27 @@ def test_no_store_in_a_request_keeps_the_response_out(gateway, origin):
 @pytest.mark.parametrize(("directive", "served"), [
     ("max-age=50", False), ("max-age=200", True), ("max-age=0", False),
     ("min-fresh=100", True), ("min-fresh=580", False)])
-def test_max_age_and_min_fresh_of_a_request_are_honoured(gateway, origin, directive, served):
-    there = origin(counting(FRESH, "Age: 100"))
-    running = gateway()
+def test_max_age_and_min_fresh_of_a_request_are_honoured(through, directive, served):
+    there = through.origin(counting(FRESH, "Age: 100"))
+    running = through.gateway()
     prime(running, there.url("/"))
     assert hit(fetch(running, there.url("/"), Cache_Control=directive)) == served
 
 
 @pytest.mark.parametrize(("directive", "served"), [
     ("max-stale", True), ("max-stale=1000", True), ("max-stale=10", False), ("", False)])
-def test_max_stale_of_a_request_is_honoured(gateway, origin, directive, served):
-    there = origin(counting("Cache-Control: max-age=60", "Age: 160", 'ETag: "s"'))
-    running = gateway()
+def test_max_stale_of_a_request_is_honoured(through, directive, served):
+    there = through.origin(counting("Cache-Control: max-age=60", "Age: 160", 'ETag: "s"'))
+    running = through.gateway()
     assert fetch(running, there.url("/")).body == b"body 1"
     fields = {"Cache_Control": directive} if directive else {}
     response = fetch(running, there.url("/"), **fields)
     assert response.body == (b"body 1" if served else b"body 2")
 
 
-def test_only_if_cached_never_asks_the_origin(gateway, origin):
-    there = origin(counting(FRESH))
-    running = gateway()
+def test_only_if_cached_never_asks_the_origin(through):
+    there = through.origin(counting(FRESH))
+    running = through.gateway()
     assert fetch(running, there.url("/"), Cache_Control="only-if-cached").status == 504
     assert there.requests == []
     prime(running, there.url("/"))
@@ -545,9 +551,9 @@ def test_only_if_cached_never_asks_the_origin(gateway, origin):
 # Methods
 
 
-def test_head_is_answered_from_a_stored_get(gateway, origin):
-    there = origin(counting(FRESH))
-    running = gateway()
+def test_head_is_answered_from_a_stored_get(through):
+    there = through.origin(counting(FRESH))
+    running = through.gateway()
     prime(running, there.url("/"))
     response = send(running, there.url("/"), "HEAD")
     assert hit(response)
@@ -555,11 +561,11 @@ def test_head_is_answered_from_a_stored_get(gateway, origin):
     assert response.body == b""
 
 
-def test_get_is_not_answered_from_a_head(gateway, origin):
-    there = origin(lambda seen: reply(
+def test_get_is_not_answered_from_a_head(through):
+    there = through.origin(lambda seen: reply(
         b"" if seen.method == "HEAD" else b"whole", "200 OK", FRESH,
         *(["Content-Length: 5"] if seen.method == "HEAD" else []), length=seen.method != "HEAD"))
-    running = gateway()
+    running = through.gateway()
     send(running, there.url("/"), "HEAD")
     response = fetch(running, there.url("/"))
     assert response.body == b"whole"
@@ -570,32 +576,33 @@ def test_get_is_not_answered_from_a_head(gateway, origin):
     ("PATCH", "303 See Other", True), ("UNKNOWN", "200 OK", True),
     ("POST", "500 Internal Server Error", False), ("DELETE", "404 Not Found", False),
     ("OPTIONS", "200 OK", False)])
-def test_unsafe_methods_invalidate(gateway, origin, method, status, invalidated):
+def test_unsafe_methods_invalidate(through, method, status, invalidated):
     def handler(seen: Request) -> bytes:
         if seen.method == "GET":
             return reply(b"%d" % len(there.requests), "200 OK", FRESH)
         return reply(b"", status, length=not status.startswith("204"))
 
-    there = origin(handler)
-    running = gateway()
+    there = through.origin(handler)
+    running = through.gateway()
     first = prime(running, there.url("/")).body
     assert f"{send(running, there.url('/'), method).status}" == status[:3]
     assert (fetch(running, there.url("/")).body != first) == invalidated
 
 
+@pytest.mark.ways("forward", "interception")
 @pytest.mark.parametrize("field", ["Location", "Content-Location"])
 @pytest.mark.parametrize(("elsewhere", "invalidated"), [(False, True), (True, False)])
 def test_invalidation_reaches_the_named_resource_of_the_same_origin(
-        gateway, origin, field, elsewhere, invalidated):
+        through, field, elsewhere, invalidated):
     """RFC 9111 §4.4."""
     def handler(seen: Request) -> bytes:
         if seen.method == "GET":
             return reply(b"%d" % len(there.requests), "200 OK", FRESH)
         host = "other.test" if seen.target == "/elsewhere" else "one.test"
-        return reply(b"", "201 Created", f"{field}: http://{host}:{there.port}/named")
+        return reply(b"", "201 Created", f"{field}: {there.scheme}://{host}:{there.port}/named")
 
-    there = origin(handler)
-    running = gateway()
+    there = through.origin(handler)
+    running = through.gateway()
     host = "other.test" if elsewhere else "one.test"
     first = prime(running, f"http://{host}:{there.port}/named").body
     path = "/elsewhere" if elsewhere else "/here"
@@ -629,7 +636,7 @@ def test_ranges_are_right_whether_cached_or_not(gateway, nginx):
 # Coalescing
 
 
-def test_simultaneous_misses_ask_the_origin_once_or_are_right_anyway(gateway, scripted_origin):
+def test_simultaneous_misses_ask_the_origin_once_or_are_right_anyway(through):
     release = threading.Event()
     asked = []
 
@@ -639,8 +646,8 @@ def test_simultaneous_misses_ask_the_origin_once_or_are_right_anyway(gateway, sc
             release.wait(10)
             connection.send(reply(b"shared" * 1000, "200 OK", FRESH))
 
-    there = scripted_origin(script)
-    running = gateway()
+    there = through.scripted_origin(script)
+    running = through.gateway()
     wires = [running.wire() for _ in range(20)]
     try:
         for wire in wires:
@@ -671,6 +678,7 @@ def test_entries_survive_a_restart(gateway, origin):
 
     there = origin(handler)
     running = gateway()
+    running.wait_for_disk()
     urls = [there.url(f"/{number}") for number in range(20)]
     for url in urls:
         prime(running, url)
@@ -779,11 +787,11 @@ def test_entries_of_an_older_policy_are_not_used(gateway, origin):
     assert fetch(running, url).status == 504
 
 
-def test_a_wire_level_hit_is_framed_for_keep_alive(gateway, origin):
-    there = origin(counting(FRESH))
-    running = gateway()
+def test_a_wire_level_hit_is_framed_for_keep_alive(through):
+    there = through.origin(counting(FRESH))
+    running = through.gateway()
     prime(running, there.url("/"))
-    with Wire(running.proxy) as wire:
+    with running.wire() as wire:
         wire.send(request(there.url("/")) * 30)
         for _ in range(30):
             assert wire.read().body == b"body 1"

@@ -74,13 +74,13 @@ class Together:
 
 
 @pytest.mark.parametrize("size", [10, 3_000_000])
-def test_a_crowd_asks_the_origin_once(gateway, scripted_origin, size):
+def test_a_crowd_asks_the_origin_once(through, size):
     body = bytes(range(250)) * (size // 250) + b"end"
     there = Held(lambda _: reply(body, "200 OK", FRESH))
-    url = scripted_origin(there).url("/")
+    url = through.scripted_origin(there).url("/")
     # However busy the machine is: nobody waits in vain, and the disk takes the large response,
     # for which there is no room in memory.
-    running = gateway({**ONE, "timeouts": {"collapse": "60s"}})
+    running = through.gateway({**ONE, "timeouts": {"collapse": "60s"}})
     running.wait_for_disk()
     with crowd(running, url) as wires:
         wait_for(running, CROWD - 1)
@@ -95,7 +95,7 @@ def test_a_crowd_asks_the_origin_once(gateway, scripted_origin, size):
     assert running.metric("pinfold_http_requests_total", cache="collapsed") == CROWD - 1
 
 
-def test_what_cannot_be_stored_is_asked_for_in_parallel(gateway, scripted_origin):
+def test_what_cannot_be_stored_is_asked_for_in_parallel(through):
     first = threading.Event()
     rest = threading.Barrier(CROWD - 1)
     later = threading.Barrier(CROWD)
@@ -113,8 +113,8 @@ def test_what_cannot_be_stored_is_asked_for_in_parallel(gateway, scripted_origin
                 later.wait(20)
             connection.send(reply(b"mine", "200 OK", "Cache-Control: no-store"))
 
-    url = scripted_origin(script).url("/")
-    running = gateway(ONE)
+    url = through.scripted_origin(script).url("/")
+    running = through.gateway()
     with crowd(running, url) as wires:
         wait_for(running, CROWD - 1)
         first.set()
@@ -127,7 +127,7 @@ def test_what_cannot_be_stored_is_asked_for_in_parallel(gateway, scripted_origin
 
 
 @pytest.mark.parametrize("departure", ["client", "origin", "truncated"])
-def test_the_next_one_leads_when_the_first_fails(gateway, scripted_origin, departure):
+def test_the_next_one_leads_when_the_first_fails(through, departure):
     first = threading.Event()
     asked = 0
 
@@ -143,8 +143,8 @@ def test_the_next_one_leads_when_the_first_fails(gateway, scripted_origin, depar
                 return
             connection.send(reply(b"whole", "200 OK", FRESH))
 
-    url = scripted_origin(script).url("/")
-    running = gateway(ONE)
+    url = through.scripted_origin(script).url("/")
+    running = through.gateway()
     leader = running.wire()
     leader.send(request(url))
     until(lambda: asked == 1, "the first one is under way")
@@ -159,10 +159,14 @@ def test_the_next_one_leads_when_the_first_fails(gateway, scripted_origin, depar
     leader.close()
     assert all(response.body == b"whole" for response in responses)
     assert asked == 2
-    assert sum("collapsed" in response.cache_status for response in responses) == CROWD - 1
+    # On a connection that was verified for a tunnel the first one is sent another time, as on any
+    # that was idle, and still leads.
+    leads = running.way == "interception" and departure == "origin"
+    collapsed = sum("collapsed" in response.cache_status for response in responses)
+    assert collapsed == CROWD - (not leads)
 
 
-def test_the_wait_is_bounded(gateway, scripted_origin):
+def test_the_wait_is_bounded(through):
     release = threading.Event()
     asked = 0
 
@@ -174,8 +178,8 @@ def test_the_wait_is_bounded(gateway, scripted_origin):
                 release.wait(30)
             connection.send(reply(b"body", "200 OK", FRESH))
 
-    url = scripted_origin(script).url("/")
-    running = gateway({**ONE, "timeouts": {"collapse": "300ms"}})
+    url = through.scripted_origin(script).url("/")
+    running = through.gateway({**ONE, "timeouts": {"collapse": "300ms"}})
     leader = running.wire()
     leader.send(request(url))
     until(lambda: asked == 1, "the first one is under way")
@@ -189,10 +193,10 @@ def test_the_wait_is_bounded(gateway, scripted_origin):
     leader.close()
 
 
-def test_collapsing_can_be_turned_off(gateway, scripted_origin):
+def test_collapsing_can_be_turned_off(through):
     there = Together(4, FRESH)
-    url = scripted_origin(there).url("/")
-    running = gateway({**ONE, "timeouts": {"collapse": "0s"}})
+    url = through.scripted_origin(there).url("/")
+    running = through.gateway({**ONE, "timeouts": {"collapse": "0s"}})
     with crowd(running, url, 4) as wires:
         assert all(wire.read().body == b"body" for wire in wires)
     assert there.asked == 4
@@ -203,11 +207,10 @@ def test_collapsing_can_be_turned_off(gateway, scripted_origin):
     ("GET", {"Pragma": "no-cache"}), ("GET", {"Authorization": "Basic eDp5"}),
     ("GET", {"Range": "bytes=0-1"}), ("GET", {"If_None_Match": '"x"'}),
     ("HEAD", {}), ("POST", {"Content_Length": "0"})])
-def test_requests_with_a_mind_of_their_own_do_not_wait(
-        gateway, scripted_origin, method, fields):
+def test_requests_with_a_mind_of_their_own_do_not_wait(through, method, fields):
     there = Together(4, FRESH)
-    url = scripted_origin(there).url("/")
-    running = gateway(ONE)
+    url = through.scripted_origin(there).url("/")
+    running = through.gateway()
     with crowd(running, url, 4, method=method, **fields) as wires:
         for wire in wires:
             assert wire.read(method).status == 200
@@ -215,11 +218,11 @@ def test_requests_with_a_mind_of_their_own_do_not_wait(
     assert waiting(running) == 0
 
 
-def test_variants_get_their_own_response(gateway, scripted_origin):
+def test_variants_get_their_own_response(through):
     there = Held(lambda seen: reply(
         seen.get("x-kind").encode(), "200 OK", FRESH, "Vary: X-Kind"))
-    url = scripted_origin(there).url("/")
-    running = gateway(ONE)
+    url = through.scripted_origin(there).url("/")
+    running = through.gateway()
     with crowd(running, url, 4, X_Kind="a") as some, crowd(running, url, 4, X_Kind="b") as others:
         wait_for(running, 7)
         there.release.set()
@@ -227,7 +230,7 @@ def test_variants_get_their_own_response(gateway, scripted_origin):
         assert all(wire.read().body == b"b" for wire in others)
 
 
-def test_a_stale_response_is_confirmed_once_for_a_crowd(gateway, scripted_origin):
+def test_a_stale_response_is_confirmed_once_for_a_crowd(through):
     def answer(seen: Request) -> bytes:
         if seen.get("if-none-match") == '"e"':
             return reply(b"", "304 Not Modified", FRESH, 'ETag: "e"', length=False)
@@ -235,8 +238,8 @@ def test_a_stale_response_is_confirmed_once_for_a_crowd(gateway, scripted_origin
 
     there = Held(answer)
     there.release.set()
-    url = scripted_origin(there).url("/")
-    running = gateway(ONE)
+    url = through.scripted_origin(there).url("/")
+    running = through.gateway()
     running.get(url)
     there.release.clear()
     with crowd(running, url) as wires:
@@ -250,7 +253,7 @@ def test_a_stale_response_is_confirmed_once_for_a_crowd(gateway, scripted_origin
     assert all(one.cache_status["fwd"] == "stale" for one in collapsed)
 
 
-def test_what_is_stale_at_once_is_not_asked_for_one_by_one(gateway, scripted_origin):
+def test_what_is_stale_at_once_is_not_asked_for_one_by_one(through):
     """Each answer is stored, and none may be used for another request without asking."""
     rounds = threading.Barrier(CROWD - 1)
     asked = 0
@@ -266,8 +269,8 @@ def test_what_is_stale_at_once_is_not_asked_for_one_by_one(gateway, scripted_ori
                 rounds.wait(20)
             connection.send(reply(b"body", "200 OK", "Cache-Control: max-age=0", 'ETag: "e"'))
 
-    url = scripted_origin(script).url("/")
-    running = gateway(ONE)
+    url = through.scripted_origin(script).url("/")
+    running = through.gateway()
     with crowd(running, url) as wires:
         wait_for(running, CROWD - 1)
         first.set()
@@ -275,10 +278,10 @@ def test_what_is_stale_at_once_is_not_asked_for_one_by_one(gateway, scripted_ori
     assert asked == CROWD
 
 
-def test_who_waits_may_leave(gateway, scripted_origin):
+def test_who_waits_may_leave(through):
     there = Held(lambda _: reply(b"body", "200 OK", FRESH))
-    url = scripted_origin(there).url("/")
-    running = gateway(ONE)
+    url = through.scripted_origin(there).url("/")
+    running = through.gateway()
     with crowd(running, url) as wires:
         wait_for(running, CROWD - 1)
         for wire in wires[1::2]:
@@ -290,11 +293,11 @@ def test_who_waits_may_leave(gateway, scripted_origin):
     assert len(there.asked) == 1
 
 
-def test_connections_go_on_after_a_wait(gateway, scripted_origin):
+def test_connections_go_on_after_a_wait(through):
     """A keep-alive connection serves its next request, pipelined ones included."""
     there = Held(lambda seen: reply(seen.target.encode(), "200 OK", FRESH))
-    origin = scripted_origin(there)
-    running = gateway(ONE)
+    origin = through.scripted_origin(there)
+    running = through.gateway()
     wires = [running.wire() for _ in range(3)]
     for wire in wires:
         wire.send(b"".join(

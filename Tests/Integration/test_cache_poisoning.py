@@ -29,15 +29,16 @@ def told(seen: Request) -> bytes:
     return reply(("said:" + "".join(values)).encode(), "200 OK", FRESH)
 
 
-def ask(gateway: Gateway, url: str, *fields: str, listener: str = "proxy") -> Response:
+def ask(gateway: Gateway, url: str, *fields: str) -> Response:
     host = url.split("//", 1)[-1].split("/", 1)[0]
     lines = [f"GET {url} HTTP/1.1", f"Host: {host}", *fields, "Connection: close"]
-    return gateway.ask("\r\n".join(lines) + "\r\n\r\n", listener=listener)
+    return gateway.ask("\r\n".join(lines) + "\r\n\r\n")
 
 
-def test_a_request_with_such_a_field_neither_gives_nor_takes(gateway, origin):
-    there = origin(told)
-    running = gateway()
+@pytest.mark.ways("forward", "interception")
+def test_a_request_with_such_a_field_neither_gives_nor_takes(through):
+    there = through.origin(told)
+    running = through.gateway()
     for name in BYPASSING:
         url = there.url(f"/{name}")
         poison = ask(running, url, f"{name}: evil")
@@ -79,7 +80,7 @@ def test_the_list_is_the_operators_and_changes_with_a_reload(gateway, origin):
     assert hit(ask(running, there.url(), "x-mine: 1"))
 
 
-def test_an_answer_to_a_cookie_gets_no_guess_of_freshness(gateway, origin):
+def test_an_answer_to_a_cookie_gets_no_guess_of_freshness(through):
     calls = 0
 
     def handler(seen: Request) -> bytes:
@@ -88,8 +89,8 @@ def test_an_answer_to_a_cookie_gets_no_guess_of_freshness(gateway, origin):
         return reply(seen.get("cookie").encode() or b"nobody", "200 OK",
                      "Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT")
 
-    there = origin(handler)
-    running = gateway()
+    there = through.origin(handler)
+    running = through.gateway()
     mine = ask(running, there.url(), "Cookie: me")
     assert mine.body == b"me"
     assert mine.cache_status["detail"] == "request-cookie"
@@ -99,7 +100,7 @@ def test_an_answer_to_a_cookie_gets_no_guess_of_freshness(gateway, origin):
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "414 URI Too Long", "501 Not Implemented",
                                     "401 Unauthorized", "431 Too Large", "422 Unprocessable"])
-def test_a_refusal_of_one_request_is_not_stored(gateway, origin, status):
+def test_a_refusal_of_one_request_is_not_stored(through, status):
     calls = 0
 
     def handler(_: Request) -> bytes:
@@ -108,8 +109,8 @@ def test_a_refusal_of_one_request_is_not_stored(gateway, origin, status):
         return reply(b"no" if calls == 1 else b"yes", status if calls == 1 else "200 OK",
                      "Cache-Control: public, max-age=600")
 
-    there = origin(handler)
-    running = gateway()
+    there = through.origin(handler)
+    running = through.gateway()
     refused = ask(running, there.url())
     assert refused.body == b"no"
     assert refused.cache_status["detail"] == "this-request-only"

@@ -1,7 +1,8 @@
 """The TLS of origins: verified, pinned, and nothing sent to the wrong one.
 
 Each failure is shown for every way by which a clear-text request becomes TLS: a host with
-`upgrade: https`, an absolute-form `https://` target, and a reverse listener with an https upstream.
+`upgrade: https`, an absolute-form `https://` target, a reverse listener with an https upstream; and
+for requests in an intercepted tunnel.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ import ssl
 
 import pytest
 from support.gateway import Gateway
+from support.interception import InterceptionAuthority, ask_inside
 from support.origin import HTTPOrigin, reply
 from support.pki import Certificate
 from support.wait import until
 from support.wire import Response, request
 
 HOST = "api.pinned.test"
-WAYS = ["upgrade", "https target", "reverse"]
+WAYS = ["upgrade", "https target", "reverse", "interception"]
+# Where one gateway is asked in clear text and through a tunnel.
+BOTH = ["interception", "upgrade"]
 EMPTY_PIN = "sha256/" + "A" * 43 + "="
 
 
-def configuration(way: str, port: int, entry: dict, pinset: dict | None) -> dict:
-    """One host with `entry` and, if given, one pinset."""
+def configuration(
+    way: str, port: int, entry: dict, pinset: dict | None,
+    authority: InterceptionAuthority | None = None
+) -> dict:
+    """One host with `entry` and, if given, one pinset; intercepted, if there is an authority."""
     host = {"match": [HOST], **entry}
     if way == "upgrade":
         host["upgrade"] = "https"
@@ -37,17 +44,22 @@ def configuration(way: str, port: int, entry: dict, pinset: dict | None) -> dict
         listeners.append({"name": "back", "address": "127.0.0.1:0", "kind": "reverse",
                           "upstream": f"https://{HOST}:{port}"})
     config["listeners"] = listeners
+    if authority is not None:
+        host["intercept"] = True
+        config["interception"] = authority.section
     return config
 
 
 def ask(running: Gateway, way: str, port: int, path: str = "/", **fields: str) -> Response:
-    """A request with a body that must not leak."""
-    target = {"upgrade": f"http://{HOST}:{port}{path}", "https target": f"https://{HOST}:{port}{path}",
-              "reverse": path}[way]
+    """A request with a body that must not leak. The answer may be that to CONNECT."""
+    target = {"upgrade": f"http://{HOST}:{port}{path}",
+              "https target": f"https://{HOST}:{port}{path}"}.get(way, path)
     listener = "back" if way == "reverse" else "proxy"
     data = request(target, host=f"{HOST}:{port}", method="POST", body=b"SECRET BODY",
                    Authorization="SECRET FIELD", Accept="application/json", Connection="close",
                    **fields)
+    if way == "interception":
+        return ask_inside(running, HOST, port, data)
     return running.ask(data, listener)
 
 
@@ -81,7 +93,8 @@ class TestFailures:
         chosen = None
         if pins is not None:
             chosen = {"mode": "publicKey", "pins": pins, **pinset}
-        running = gateway(configuration(way, there.port, entry, chosen))
+        authority = pki.interception if way == "interception" else None
+        running = gateway(configuration(way, there.port, entry, chosen, authority))
         if not words:
             response = ask(running, way, there.port)
             assert response.status == 200, response
@@ -202,12 +215,13 @@ def test_a_pin_of_each_kind_passes_its_server_alone(gateway, origin, pki, kind, 
     running = gateway(configuration(
         "upgrade", there.port,
         {"tls": {"roots": [str(pki.root.pem_file), str(pki.other_root.pem_file)]}},
-        {"mode": mode, "pins": pins}))
-    if genuine:
-        response = ask(running, "upgrade", there.port)
-        assert response.status == 200, response
-    else:
-        check_failure(running, there, "upgrade", "pin", "trust", "chain", "issuer")
+        {"mode": mode, "pins": pins}, pki.interception))
+    for way in BOTH:
+        if genuine:
+            response = ask(running, way, there.port)
+            assert response.status == 200, response
+        else:
+            check_failure(running, there, way, "pin", "trust", "chain", "issuer")
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -227,8 +241,20 @@ def policy_case(gateway, origin, pki, leaf, pinset, roots=None):
     there = serve(origin, leaf)
     running = gateway(configuration(
         "upgrade", there.port,
-        {"tls": {"roots": [str(one.pem_file) for one in (roots or [pki.root])]}}, pinset))
+        {"tls": {"roots": [str(one.pem_file) for one in (roots or [pki.root])]}}, pinset,
+        pki.interception))
     return running, there
+
+
+def passes(running: Gateway, there: HTTPOrigin) -> None:
+    for way in BOTH:
+        response = ask(running, way, there.port)
+        assert (response.status, response.body) == (200, b"genuine:SECRET BODY"), way
+
+
+def fails(running: Gateway, there: HTTPOrigin, *words: str) -> None:
+    for way in BOTH:
+        check_failure(running, there, way, *words)
 
 
 @pytest.mark.parametrize("what", ["self-signed", "expired", "untrusted"])
@@ -238,30 +264,30 @@ def test_invalid_certificates_pass_when_allowed_and_pinned(gateway, origin, pki,
             "untrusted": lambda: pki.rogue_root.issue(HOST)}[what]()
     running, there = policy_case(gateway, origin, pki, leaf, {
         "mode": "publicKey", "pins": [leaf.pin], "allowInvalidCertificates": True})
-    assert ask(running, "upgrade", there.port).status == 200
+    passes(running, there)
 
 
 def test_another_host_name_passes_when_names_are_not_validated(gateway, origin, pki):
     leaf = pki.intermediate.issue("elsewhere.test")
     running, there = policy_case(gateway, origin, pki, leaf, {
         "mode": "publicKey", "pins": [leaf.pin], "validatesDomainName": False})
-    assert ask(running, "upgrade", there.port).status == 200
+    passes(running, there)
 
 
 def test_names_not_validated_still_need_a_pin_that_matches(gateway, origin, pki):
     leaf = pki.intermediate.issue("elsewhere.test")
     running, there = policy_case(gateway, origin, pki, leaf, {
         "mode": "publicKey", "pins": [EMPTY_PIN], "validatesDomainName": False})
-    check_failure(running, there, "upgrade", "pin")
+    fails(running, there, "pin")
 
 
 def test_mode_none_verifies_the_chain(gateway, origin, pki):
     leaf = pki.intermediate.issue(HOST)
     running, there = policy_case(gateway, origin, pki, leaf, {"mode": "none"})
-    assert ask(running, "upgrade", there.port).status == 200
+    passes(running, there)
     rogue = pki.rogue_root.issue(HOST)
     running, there = policy_case(gateway, origin, pki, rogue, {"mode": "none"})
-    check_failure(running, there, "upgrade", "trust", "issuer", "root", "chain")
+    fails(running, there, "trust", "issuer", "root", "chain")
 
 
 @pytest.mark.parametrize(("second", "status"), [("right", 200), ("wrong", 502)])
@@ -273,10 +299,38 @@ def test_every_pinset_must_pass(gateway, origin, pki, second, status):
                    "tls": {"roots": [str(pki.root.pem_file)]}}],
         "pinsets": {"one": {"mode": "publicKey", "pins": [leaf.pin]},
                     "two": {"mode": "publicKey",
-                            "pins": [pki.root.pin if second == "right" else EMPTY_PIN]}}})
-    assert ask(running, "upgrade", there.port).status == status
+                            "pins": [pki.root.pin if second == "right" else EMPTY_PIN]}},
+        "interception": pki.interception.section})
+    for way in BOTH:
+        assert ask(running, way, there.port).status == status, way
     if status == 502:
         assert there.application_bytes == b""
+
+
+CROSS_SIGNED = {
+    # Who is trusted, what the server sends behind its certificate, whose key is pinned.
+    "the intermediate by either root": ("other", "cross", "intermediate", True),
+    "the root that the server leads to": ("other", "cross", "other", True),
+    "a root that is trusted and not led to": ("both", "cross", "root", False),
+    "a root that is sent and not led to": ("other", "root", "root", False),
+}
+
+
+@pytest.mark.parametrize("case", CROSS_SIGNED)
+def test_pins_are_compared_with_the_chain_that_was_verified(gateway, origin, pki, case):
+    """Of an intermediate with certificates by two roots, one leads to the root that is trusted."""
+    trusted, sent, pinned, right = CROSS_SIGNED[case]
+    cross = pki.intermediate.cross_signed(pki.other_root)
+    leaf = pki.intermediate.issue(HOST)
+    leaf.chain = [cross] if sent == "cross" else [cross, pki.root.certificate]
+    pin = {"intermediate": pki.intermediate, "other": pki.other_root, "root": pki.root}[pinned].pin
+    running, there = policy_case(
+        gateway, origin, pki, leaf, {"mode": "publicKey", "pins": [pin]},
+        [pki.other_root, pki.root] if trusted == "both" else [pki.other_root])
+    if right:
+        passes(running, there)
+    else:
+        fails(running, there, "tls-no-pin-matches")
 
 
 @pytest.mark.parametrize(("pattern", "host", "applies"), [
@@ -468,9 +522,10 @@ def test_servers_below_the_minimum_version_are_refused(
     there = serve(origin, leaf, minimum=min(offered, ssl.TLSVersion.TLSv1_1), maximum=offered)
     running = gateway(configuration(
         "upgrade", there.port,
-        {"tls": {"minimum": minimum, "roots": [str(pki.root.pem_file)]}}, None))
-    response = ask(running, "upgrade", there.port)
-    assert response.status == (200 if passes else 502)
+        {"tls": {"minimum": minimum, "roots": [str(pki.root.pem_file)]}}, None,
+        pki.interception))
+    for way in BOTH:
+        assert ask(running, way, there.port).status == (200 if passes else 502), way
     assert there.connections == [] or passes
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import ssl
 import subprocess
 from pathlib import Path
 
 from .gateway import Gateway, run_pinfold
 from .wait import until
-from .wire import Wire
+from .wire import Response, Wire
 
 HOST, PINNED, OTHER = "seen.test", "pinned.test", "other.test"
 WRONG_PIN = "sha256/" + "A" * 43 + "="
@@ -81,6 +82,36 @@ class Inside:
                 self.incoming.write(wire.buffer)
                 wire.buffer = b""
         return seen
+
+
+@functools.cache
+def _trusting(authority: str) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=authority)
+
+
+def inside(
+    running: Gateway, host: str, port: int, **options: float
+) -> tuple[Wire, Response | None]:
+    """A connection inside an intercepted tunnel, by the authority of the gateway's file; or the
+    answer to CONNECT with which there is none."""
+    wire, answer = running.connect(f"{host}:{port}", **options)
+    if answer.status != 200:
+        wire.close()
+        return wire, answer
+    try:
+        context = _trusting(running.config["interception"]["certificate"])
+        made = context.wrap_socket(wire.socket, server_hostname=host)
+    except BaseException:
+        wire.close()
+        raise
+    return Wire(("", 0), sock=made, **options), None
+
+
+def ask_inside(running: Gateway, host: str, port: int, data: bytes) -> Response:
+    """The answer to a request inside a tunnel of its own, or to CONNECT if that is refused."""
+    wire, refused = inside(running, host, port)
+    with wire:
+        return refused or wire.ask(data)
 
 
 def connect_head(host: str, port: int) -> bytes:

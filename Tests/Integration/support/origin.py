@@ -82,7 +82,7 @@ Handler = Callable[[Request], "bytes | None"]
 class Origin:
     """A listening origin; every connection runs `script` in a thread of its own.
 
-    With a `tls` context the handshake comes first; `handshakes` counts those that completed, and
+    It listens at a port of its own, or at `listener`. With a `tls` context the handshake comes first; `handshakes` counts those that completed, and
     `application_bytes` is all that clients sent inside TLS, over all connections.
     """
 
@@ -92,11 +92,13 @@ class Origin:
         tls: ssl.SSLContext | None = None,
         host: str = "127.0.0.1",
         backlog: int = 512,
+        listener: socket.socket | None = None,
     ):
         self.script = script
         self.tls = tls
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.listener = socket.create_server((host, 0), family=family, backlog=backlog)
+        self.listener = listener or socket.create_server(
+            (host, 0), family=family, backlog=backlog)
         self.address: Address = self.listener.getsockname()[:2]
         self.port = self.address[1]
         self.connections: list[OriginConnection] = []

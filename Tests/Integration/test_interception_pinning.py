@@ -1,0 +1,223 @@
+"""Servers that an intercepted tunnel must not reach: told of at CONNECT before the client has been
+greeted, and inside a tunnel that is open when the server changes."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from support.interception import WRONG_PIN, ask_inside, curl, inside
+from support.origin import reply
+from support.wait import until
+from support.wire import request
+def old_versions(pki, host):
+    return pki.intermediate.issue(host).server_context(
+        minimum=ssl.TLSVersion.TLSv1_1, maximum=ssl.TLSVersion.TLSv1_1)
+
+
+def without_chain(pki, host):
+    leaf = pki.intermediate.issue(host)
+    leaf.chain.clear()
+    return leaf
+
+
+def with_genuine_appended(authority, pki, host):
+    genuine = pki.intermediate.issue(host)
+    own = [authority.certificate] if authority is pki.rogue_root else []
+    return authority.issue(
+        host, append=[*own, genuine.certificate, pki.intermediate.certificate])
+
+
+# What the server has, and the reason with which it is refused. The host is pinned to the key of the
+# intermediate, and two roots are trusted.
+FAULTS = {
+    "another key": ("tls-no-pin-matches", lambda pki, host: pki.other_root.issue(host)),
+    "another name": ("tls-host-mismatch", lambda pki, host: pki.intermediate.issue("else.test")),
+    "expired": ("tls-certificate-expired",
+                lambda pki, host: pki.intermediate.issue(host, days=(-9, -2))),
+    "not yet valid": ("tls-certificate-not-yet-valid",
+                      lambda pki, host: pki.intermediate.issue(host, days=(2, 9))),
+    "self-signed": ("tls-self-signed", lambda pki, host: pki.self_signed(host)),
+    "a root that is not trusted": (
+        "tls-untrusted-root",
+        lambda pki, host: pki.rogue_root.issue(host, append=[pki.rogue_root.certificate])),
+    "no intermediate": ("tls-incomplete-chain", without_chain),
+    "a rogue chain and the genuine one": (
+        "tls-untrusted-root", lambda pki, host: with_genuine_appended(pki.rogue_root, pki, host)),
+    "another chain and the genuine one": (
+        "tls-no-pin-matches", lambda pki, host: with_genuine_appended(pki.other_root, pki, host)),
+    "for clients only": (
+        "tls-wrong-purpose",
+        lambda pki, host: pki.intermediate.issue(host, usage=ExtendedKeyUsageOID.CLIENT_AUTH)),
+    "an old version": ("tls-version-refused", old_versions),
+}
+PROXY_STATUS = {"tls-version-refused": "tls_protocol_error"}
+
+
+def context(made) -> ssl.SSLContext:
+    return made if isinstance(made, ssl.SSLContext) else made.server_context()
+
+
+def host_of(case: str, kind: str) -> str:
+    return case.replace(" ", "-") + f".{kind}.test"
+
+
+@pytest.fixture(scope="module")
+def running(module_gateways, pki):
+    return module_gateways({
+        "workers": 1, "interception": pki.interception.section,
+        "tls": {"roots": [str(one.pem_file) for one in (pki.root, pki.other_root)]},
+        "hosts": [
+            {"match": ["**.first.test", "**.later.test"], "pinsets": ["right"]},
+            {"match": ["**.apart.test"], "pinsets": ["right", "wrong"]},
+            {"match": ["exact.entries.test"], "pinsets": ["wrong"]},
+            {"match": ["**.entries.test"], "pinsets": ["right"]}],
+        "pinsets": {"right": {"mode": "publicKey", "pins": [pki.intermediate.pin]},
+                    "wrong": {"mode": "publicKey", "pins": [WRONG_PIN]}}})
+
+
+def answer(seen):
+    return reply(b"genuine:" + seen.body, "200 OK", "Cache-Control: no-store")
+
+
+def secret(there, host: str) -> bytes:
+    return request("/path?q", host=f"{host}:{there.port}", method="POST", body=b"SECRET",
+                   Authorization="SECRET")
+
+
+def refusals(running, reason: str) -> float:
+    try:
+        return running.metric("pinfold_http_request_failures_total", reason=reason)
+    except AssertionError:  # none yet
+        return 0
+
+
+def lines_of(running, there, host: str, count: int) -> list[dict]:
+    """The lines of the access log about tunnels to it and what is in them."""
+    target = f"{host}:{there.port}"
+
+    def found() -> list[dict]:
+        lines = [one for one in running.access_lines()
+                 if target in (one.get("tunnel"), one["target"])]
+        return lines if len(lines) >= count else []
+
+    return until(found, f"{count} lines in the access log")
+
+
+def nothing_came(there) -> None:
+    until(lambda: there.accepted == len(there.handshake_failures)
+          + sum(one.finished.is_set() for one in there.connections), "the origin is closed on")
+    assert there.application_bytes == b""
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_server_that_is_refused_is_told_of_at_connect(running, origin, pki, case):
+    reason, make = FAULTS[case]
+    host = host_of(case, "first")
+    there = origin(answer, tls=context(make(pki, host)))
+    before = refusals(running, reason)
+    intercepted = running.metric("pinfold_tunnels_intercepted_total")
+    refused = ask_inside(running, host, there.port, secret(there, host))
+    assert (refused.status, refused.reason) == (502, reason)
+    assert refused.proxy_status["error"] == PROXY_STATUS.get(reason, "tls_certificate_error")
+    assert refused.body.startswith(f"502 {reason}\n".encode())
+    assert refused.get("connection") == "close"
+    nothing_came(there)
+    [line] = lines_of(running, there, host, 1)
+    assert (line["method"], line["status"], line["reason"]) == ("CONNECT", 502, reason)
+    assert "intercepted" not in line
+    assert refusals(running, reason) == before + 1
+    assert running.metric("pinfold_tunnels_intercepted_total") == intercepted
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_server_that_changes_is_judged_again_inside_an_open_tunnel(running, origin, pki, case):
+    """The client has been greeted: it is answered within the tunnel, which stays open."""
+    reason, make = FAULTS[case]
+    host = host_of(case, "later")
+    genuine, changed = pki.intermediate.issue(host).server_context(), context(make(pki, host))
+    there = origin(lambda seen: reply(b"genuine", "200 OK", "Cache-Control: no-store",
+                                      "Connection: close"), tls=genuine)
+    data = request("/", host=f"{host}:{there.port}", Authorization="SECRET")
+    wire, refused = inside(running, host, there.port)
+    assert refused is None
+    with wire:
+        assert wire.ask(data).body == b"genuine"
+        there.wait_finished(1)
+        before, received = refusals(running, reason), there.application_bytes
+        there.tls = changed
+        response = wire.ask(data)
+        assert response.status == 502
+        assert response.proxy_status["error"] == PROXY_STATUS.get(reason, "tls_certificate_error")
+        assert response.body.startswith(f"502 {reason}\n".encode())
+        until(lambda: there.accepted == len(there.handshake_failures)
+              + sum(one.finished.is_set() for one in there.connections), "it is closed on")
+        assert there.application_bytes == received, "nothing is sent to it"
+        assert refusals(running, reason) == before + 1
+        there.tls = genuine
+        assert wire.ask(data).body == b"genuine"
+    lines = lines_of(running, there, host, 4)
+    assert [(one["method"], one["status"], one.get("reason")) for one in lines] == [
+        ("CONNECT", 200, None), ("GET", 200, None), ("GET", 502, reason), ("GET", 200, None)]
+    assert all(one["intercepted"] is True for one in lines)
+
+
+def test_curl_is_told_at_connect_and_inside(running, origin, pki):
+    host = "curl.later.test"
+    genuine = pki.intermediate.issue(host).server_context()
+    there = origin(lambda _: None, tls=genuine)
+
+    def change(_):
+        there.tls = pki.other_root.issue(host).server_context()
+        return reply(b"genuine\n", "200 OK", "Cache-Control: no-store", "Connection: close")
+
+    there.handler = change
+    url = f"https://{host}:{there.port}/"
+    said = curl(running, pki.interception, url, url, "-w", "%{http_connect} %{http_code}\n")
+    first, second = said.split("200 200\n")
+    assert first == "genuine\n"
+    assert second.startswith("502 tls-no-pin-matches\n") and WRONG_PIN not in second
+    assert pki.intermediate.pin in second and pki.other_root.pin in second, "both sides"
+    # The same connection: there was one CONNECT.
+    assert second.endswith("200 502\n") or second.endswith("000 502\n")
+    lines = lines_of(running, there, host, 3)
+    assert [one["method"] for one in lines] == ["CONNECT", "GET", "GET"]
+    refused = curl(running, pki.interception, url, code=56)
+    assert "CONNECT tunnel failed, response 502" in refused
+    assert len(there.requests) == 1
+
+
+@pytest.mark.parametrize("host, passes", [
+    ("a.first.test", True), ("a.apart.test", False), ("exact.entries.test", False),
+    ("other.entries.test", True)])
+def test_the_pinsets_of_the_entry_that_applies_must_all_pass(running, origin, pki, host, passes):
+    there = origin(answer, tls=pki.intermediate.issue(host).server_context())
+    response = ask_inside(running, host, there.port, secret(there, host))
+    if passes:
+        assert (response.status, response.body) == (200, b"genuine:SECRET")
+    else:
+        assert (response.status, response.reason) == (502, "tls-no-pin-matches")
+        nothing_came(there)
+
+
+def test_entries_for_ports_are_judged_by_the_port_of_connect(gateway, origin, pki):
+    host = "ports.test"
+    there = [origin(answer, tls=pki.intermediate.issue(host).server_context()) for _ in range(4)]
+    right, wrong, exempt, unnamed = there
+    running = gateway({
+        "tls": {"roots": [str(pki.root.pem_file)]}, "interception": pki.interception.section,
+        "hosts": [
+            {"match": [f"{host}:{right.port}"], "pinsets": ["right"]},
+            {"match": [f"{host}:{wrong.port}"], "pinsets": ["wrong"]},
+            {"match": [f"{host}:{exempt.port}"], "pinsets": ["exempt"]},
+            {"match": ["**.test"], "intercept": True}],
+        "pinsets": {"right": {"mode": "publicKey", "pins": [pki.intermediate.pin]},
+                    "wrong": {"mode": "publicKey", "pins": [WRONG_PIN]},
+                    "exempt": {"mode": "none"}}})
+    answers = [ask_inside(running, host, one.port, secret(one, host)) for one in there]
+    assert [(one.status, one.reason) for one in answers] == [
+        (200, "OK"), (502, "tls-no-pin-matches"), (200, "OK"), (403, "pinned-port-refused")]
+    for one in (wrong, unnamed):
+        nothing_came(one)
+    assert unnamed.accepted == 0

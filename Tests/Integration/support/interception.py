@@ -100,7 +100,7 @@ def inside(
         return wire, answer
     try:
         context = _trusting(running.config["interception"]["certificate"])
-        made = context.wrap_socket(wire.socket, server_hostname=host)
+        made = context.wrap_socket(wire.socket, server_hostname=host.rstrip("."))
     except BaseException:
         wire.close()
         raise

@@ -21,6 +21,10 @@ struct SocketState {
     var isOverTurn = false
     /// Handshake messages after the handshake.
     var lateMessages = 0
+    /// A server looks at its client's first messages; nil once there is nothing to look at.
+    var gauge: ClientHelloGauge?
+    /// Whether the client announced a longer one than is taken.
+    private(set) var isHelloTooLong = false
 
     /// Receives of one operation: more than a full buffer of content needs.
     static let receivesPerOperation = 8
@@ -52,6 +56,18 @@ struct SocketState {
     mutating func forgetEarly() {
         early.deallocate()
         early = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    }
+
+    /// Whether the library may be given these bytes.
+    mutating func admits(_ bytes: UnsafeMutablePointer<CChar>?, count: Int) -> Bool {
+        guard gauge != nil else { return !isHelloTooLong }
+        guard gauge?.admits(UnsafeRawBufferPointer(start: bytes, count: count)) == true else {
+            gauge = nil
+            isHelloTooLong = true
+            return false
+        }
+        if gauge?.isWatching == false { gauge = nil }
+        return true
     }
 
     var hasTooManyMessages: Bool { lateMessages > Self.lateMessageLimit }
@@ -111,15 +127,16 @@ enum SocketBIO {
             socket.pointee.receivesLeft -= 1
             if !socket.pointee.early.isEmpty {
                 socket.pointee.isDrained = false
-                count?.pointee = socket.pointee.takeEarly(into: bytes, capacity: capacity)
-                return 1
+                let taken = socket.pointee.takeEarly(into: bytes, capacity: capacity)
+                count?.pointee = taken
+                return socket.pointee.admits(bytes, count: taken) ? 1 : -1
             }
             while true {
                 let received = pinfold_receive(socket.pointee.fileDescriptor, bytes, capacity)
                 if received > 0 {
                     socket.pointee.isDrained = received < capacity
                     count?.pointee = received
-                    return 1
+                    return socket.pointee.admits(bytes, count: received) ? 1 : -1
                 }
                 socket.pointee.isDrained = true
                 switch Int32(truncatingIfNeeded: -received) {

@@ -8,6 +8,9 @@ package struct TLSClientHello: Hashable, Sendable {
     /// The name in SNI (RFC 6066 §3), in lower case, without a final dot; nil for none, and for one
     /// that is not of the characters of host names.
     package var serverName: String?
+    /// Whether there is a name in SNI that no host can have: no ``serverName``, but not as if the
+    /// client meant none.
+    package var namesNoHost: Bool
     /// The versions offered that are known here, the oldest first.
     package var versions: [TLSVersion]
     /// Whether a certificate with an ECDSA key on P-256 can be used.
@@ -16,10 +19,12 @@ package struct TLSClientHello: Hashable, Sendable {
     package var applicationProtocols: [String]?
 
     package init(
-        serverName: String? = nil, versions: [TLSVersion] = [.tls12, .tls13],
+        serverName: String? = nil, namesNoHost: Bool = false,
+        versions: [TLSVersion] = [.tls12, .tls13],
         offersECDSA: Bool = true, applicationProtocols: [String]? = nil
     ) {
         self.serverName = serverName
+        self.namesNoHost = namesNoHost
         self.versions = versions
         self.offersECDSA = offersECDSA
         self.applicationProtocols = applicationProtocols
@@ -32,8 +37,10 @@ extension TLSClientHello {
     /// Reads what the library has received; only within its callback for the message.
     init(_ ssl: OpaquePointer) {
         let versions = Self.versions(ssl)
+        let name = Self.nameBytes(ssl)
+        let host = name.flatMap(Self.hostName)
         self.init(
-            serverName: Self.serverName(ssl), versions: versions,
+            serverName: host, namesNoHost: name != nil && host == nil, versions: versions,
             offersECDSA: Self.offersECDSA(ssl, isTLS13: versions.contains(.tls13)),
             applicationProtocols: Self.applicationProtocols(ssl))
     }
@@ -48,25 +55,28 @@ extension TLSClientHello {
         return read(&reader)
     }
 
-    private static func serverName(_ ssl: OpaquePointer) -> String? {
+    /// The name in SNI as it is; nil for none, and for what the library will not take.
+    private static func nameBytes(_ ssl: OpaquePointer) -> [UInt8]? {
         withExtension(TLSEXT_TYPE_server_name, of: ssl) { reader in
-            guard var list = reader.vector16(), list.next8() == UInt8(TLSEXT_NAMETYPE_host_name),
-                let name = list.vector16()
+            guard var list = reader.vector16(), list.next8() == UInt8(TLSEXT_NAMETYPE_host_name)
             else { return nil }
-            var bytes = name.rest.map(ASCII.lowercased)
-            if bytes.last == UInt8(ascii: "."), bytes.count > 1 { bytes.removeLast() }
-            guard (1...253).contains(bytes.count), bytes.allSatisfy(isOfHostName) else {
-                return nil
-            }
-            return String(decoding: bytes, as: UTF8.self)
+            return list.vector16().map { Array($0.rest) }
         }
+    }
+
+    private static func hostName(_ name: [UInt8]) -> String? {
+        var bytes = name.map(ASCII.lowercased)
+        if bytes.last == UInt8(ascii: "."), bytes.count > 1 { bytes.removeLast() }
+        guard (1...253).contains(bytes.count), bytes.allSatisfy(isOfHostName) else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     /// Letters, digits, `-`, `.`, `_`, and what an IPv6 address has besides.
     private static func isOfHostName(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: ":"):
+            UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: ":"),
+            UInt8(ascii: "["), UInt8(ascii: "]"):
             true
         default: false
         }

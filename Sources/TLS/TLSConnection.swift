@@ -112,6 +112,10 @@ package class TLSConnection {
         } else if socket.pointee.hasTooManyMessages {
             ERR_clear_error()
             error = .tooManyMessages
+        } else if socket.pointee.isHelloTooLong {
+            ERR_clear_error()
+            error = .protocolViolation(
+                "a ClientHello of more than \(ClientHelloGauge.maximumBytes) bytes")
         } else if code == SSL_ERROR_SSL {
             error = .fromQueue()
         } else if code == SSL_ERROR_ZERO_RETURN || socket.pointee.isAtEnd {

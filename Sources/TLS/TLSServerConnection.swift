@@ -45,6 +45,7 @@ package final class TLSServerConnection: TLSConnection {
         SSL_set_accept_state(ssl)
         // A record's worth, until the client has shown that it means it.
         SSL_set_default_read_buffer_len(ssl, 0)
+        socket.pointee.gauge = ClientHelloGauge()
     }
 
     /// About what a connection takes up while its handshake is half done.
@@ -52,6 +53,7 @@ package final class TLSServerConnection: TLSConnection {
 
     override func objection() -> TLSError? {
         SSL_set_default_read_buffer_len(ssl, LibraryContext.receiveBytes)
+        socket.pointee.gauge = nil
         return nil
     }
 
@@ -94,13 +96,16 @@ package final class TLSServerConnection: TLSConnection {
         switch identity {
         case .unasked:
             let hello = TLSClientHello(ssl)
+            socket.pointee.gauge?.endsAtCipherChange = !hello.versions.contains(.tls13)
             // The source may answer through `answer(_:)` before it returns.
             identity = .awaited(hello)
             let answer = (source ?? context.source).identity(for: hello, on: self)
             self.answer(answer)
         case .awaited: break
         case .answered(_, let hello):
-            guard TLSClientHello(ssl).serverName == hello.serverName else {
+            let second = TLSClientHello(ssl)
+            guard second.serverName == hello.serverName, second.namesNoHost == hello.namesNoHost
+            else {
                 alert?.pointee = Int32(TLSAlert.illegalParameter.code)
                 finding = .identityRefused(.illegalParameter)
                 return SSL_CLIENT_HELLO_ERROR

@@ -20,6 +20,7 @@ final class TunnelIdentitySource: TLSIdentitySource {
     func identity(
         for hello: TLSClientHello, on connection: TLSServerConnection
     ) -> TLSIdentityAnswer {
+        if hello.namesNoHost { return .refuse(.unrecognizedName) }
         // A client without SNI means the host of its CONNECT: an address has none. Some send the
         // port along, which can mean nothing else either.
         if let name = hello.serverName, ReferenceIdentifier(name) != tunnel.name,

@@ -109,14 +109,16 @@ class Authority(Certificate):
         key: ec.EllipticCurvePrivateKey | None = None,
         authority: bool = False,
         usage: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.SERVER_AUTH,
+        subject: x509.Name | None = None,
     ) -> Certificate:
         """A leaf for `names` (host names or addresses), valid from `days[0]` to `days[1]` counted
-        from today. `append` are certificates that the server sends besides its own chain."""
+        from today; its subject is the first name if there is none. `append` are certificates
+        that the server sends besides its own chain."""
         chain = [] if self._is_root else [self.certificate, *self.chain]
         chain += append or []
         return make(
             self.folder, names, issuer=self, days=days, chain=chain, key=key,
-            authority=authority, usage=usage)
+            authority=authority, usage=usage, subject=subject)
 
     def intermediate(self, name: str) -> Authority:
         made = self.issue(name, authority=True, usage=None)
@@ -154,12 +156,13 @@ def make(
     key: ec.EllipticCurvePrivateKey | None = None,
     authority: bool = False,
     usage: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.SERVER_AUTH,
+    subject: x509.Name | None = None,
 ) -> Certificate:
     global _count
     _count += 1
     now = datetime.now(timezone.utc)
     key = key or ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+    subject = subject or x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     public = key.public_key()
     signer = issuer.key if issuer else key
     builder = (
@@ -193,5 +196,5 @@ def make(
     if usage:
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
     certificate = builder.sign(signer, hashes.SHA256())
-    label = "".join(c if c.isalnum() else "-" for c in names[0])
+    label = "".join(c if c.isalnum() else "-" for c in names[0][:64])
     return Certificate(certificate, key, chain or [], folder, f"{_count}-{label}")

@@ -18,15 +18,23 @@ build_packages=(
 # What the tests need besides: origins, clients and checkers.
 # shellcheck disable=SC2034 # the same
 test_packages=(
+    chromium
     git
+    libnss3-tools
     nginx
+    node-undici
     procps
     prometheus
     python3
     python3-venv
     shellcheck
     util-linux
+    wget
 )
+# Clients for the tests in languages whose tools may well come from elsewhere.
+command -v go >/dev/null || test_packages+=(golang-go)
+command -v javac >/dev/null || test_packages+=(default-jdk-headless)
+command -v node >/dev/null || test_packages+=(nodejs)
 
 # say TEXT...: a line of progress, on standard error so that output can be piped.
 say() {

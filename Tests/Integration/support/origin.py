@@ -29,10 +29,13 @@ class Request(Message):
 class OriginConnection(Wire):
     """One connection, from the origin's side. `received` is all that arrived, decrypted."""
 
+    # Whether bodies that a client announces with Expect are asked for.
+    continues = False
+
     def __init__(self, sock: socket.socket, number: int):
         super().__init__(("", 0), sock=sock)
         self.number = number
-        self.received = b""
+        self.received = bytearray()
         self.finished = threading.Event()
 
     def _more(self) -> bool:
@@ -59,6 +62,8 @@ class OriginConnection(Wire):
         request = self.read_request_head()
         if request is None:
             return None
+        if self.continues and request.get("expect").lower() == "100-continue":
+            self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         if request.get("transfer-encoding").lower() == "chunked":
             while True:
                 size = int(self.read_until(b"\r\n")[:-2].split(b";")[0], 16)
@@ -135,6 +140,8 @@ class Origin:
 
     def _serve(self, sock: socket.socket) -> None:
         sock.settimeout(60)
+        # As servers do: a small answer does not wait for the acknowledgement of what came before.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.tls is not None:
             try:
                 sock = self.tls.wrap_socket(sock, server_side=True)
@@ -180,13 +187,16 @@ class Origin:
 
 class HTTPOrigin(Origin):
     """An origin that answers request by request; `handler` returns the reply's bytes, or None to
-    have the connection closed. `requests` holds what arrived, in order."""
+    have the connection closed. `requests` holds what arrived, in order. One that `continues` asks
+    for bodies that are announced with `Expect: 100-continue`."""
 
-    def __init__(self, handler: Handler, **options: object):
+    def __init__(self, handler: Handler, continues: bool = False, **options: object):
         self.handler = handler
+        self.continues = continues
         super().__init__(self._converse, **options)  # type: ignore[arg-type]
 
     def _converse(self, connection: OriginConnection) -> None:
+        connection.continues = self.continues
         while (request := connection.read_request()) is not None:
             with self._lock:
                 self.requests.append(request)

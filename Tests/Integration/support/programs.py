@@ -1,0 +1,198 @@
+"""Programs that speak HTTP in every language of `clients/`, each told of its proxy and of the
+authority that it trusts as its users tell it.
+
+One takes the base of its URLs, a file, and steps `GET:/path` or `PUT:/path`, the latter with the
+file as its content. It asks for them one after another, and says the status of each answer, its
+length and its SHA-256. When an answer does not come it says why, and fails."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .wait import SLOWDOWN
+
+SOURCES = Path(__file__).resolve().parents[1] / "clients"
+
+# (status, length, SHA-256)
+Answer = tuple[int, int, str]
+
+
+def answer(body: bytes, status: int = 200) -> Answer:
+    return status, len(body), hashlib.sha256(body).hexdigest()
+
+
+@dataclass
+class Told:
+    """What a program is told."""
+
+    folder: Path
+    proxy: str
+    # The PEM file of the authority that it trusts; nil: the system's.
+    authority: Path | None = None
+
+
+@dataclass
+class Done:
+    code: int
+    answers: list[Answer]
+    said: str
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """The environment without what says anything of proxies or trust."""
+    names = ("CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "JAVA_TOOL_OPTIONS", "NODE_EXTRA_CA_CERTS",
+             "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE")
+    kept = {key: value for key, value in os.environ.items()
+            if not key.lower().endswith("_proxy") and key not in names}
+    return kept | more
+
+
+def _run(told: Told, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=told.folder, env=clean_environment(**env), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=30 * SLOWDOWN)
+
+
+Program = Callable[[Told, str, Path, list[str]], Done]
+
+
+def _steps(command: Callable[[Told], tuple[list[str], dict[str, str]]]) -> Program:
+    """A program of `clients/`."""
+
+    def run(told: Told, base: str, file: Path, steps: list[str]) -> Done:
+        words, env = command(told)
+        done = _run(told, *words, base, str(file), *steps, **env)
+        answers = []
+        for line in done.stdout.splitlines():
+            status, length, digest = line.split()
+            answers.append((int(status), int(length), digest))
+        return Done(done.returncode, answers, done.stderr)
+
+    return run
+
+
+def _python(kind: str, variable: str) -> Program:
+    def command(told: Told) -> tuple[list[str], dict[str, str]]:
+        env = {"HTTPS_PROXY": told.proxy}
+        if told.authority:
+            env[variable] = str(told.authority)
+        return [sys.executable, str(SOURCES / "client.py"), kind], env
+
+    return _steps(command)
+
+
+def _node(kind: str) -> Program:
+    def command(told: Told) -> tuple[list[str], dict[str, str]]:
+        # Debian's folder of modules; a node from elsewhere does not look there by itself.
+        env = {"HTTPS_PROXY": told.proxy, "NODE_PATH": "/usr/share/nodejs"}
+        if told.authority:
+            env["NODE_EXTRA_CA_CERTS"] = str(told.authority)
+        return ["node", str(SOURCES / "client.js"), kind], env
+
+    return _steps(command)
+
+
+# For a program of Java's that has ended before it would be worth optimizing.
+_QUICK = "-XX:TieredStopAtLevel=1"
+
+
+class Toolchains:
+    """Builds the programs that need it, once for all the processes of a run, in `folder`."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def _built(self, name: str, *command: str, **env: str) -> Path:
+        """What `command` makes at the path that it is given for `{}`; from the second time on it
+        is there."""
+        target = self.folder / name
+        with (self.folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                unfinished = self.folder / f"{name}.unfinished"
+                words = [word.format(unfinished) for word in command]
+                subprocess.run(words, check=True, timeout=90 * SLOWDOWN,
+                               env=clean_environment(**env))
+                unfinished.rename(target)
+        return target
+
+    def java(self, told: Told) -> tuple[list[str], dict[str, str]]:
+        classes = self._built("java-client", "javac", f"-J{_QUICK}", "-d", "{}",
+                              str(SOURCES / "Client.java"))
+        host, _, port = told.proxy.rpartition("/")[2].rpartition(":")
+        words = ["java", _QUICK, f"-Dhttps.proxyHost={host}", f"-Dhttps.proxyPort={port}"]
+        if told.authority:
+            store = told.folder / "trusted.p12"
+            done = _run(told, "keytool", f"-J{_QUICK}", "-importcert", "-noprompt", "-keystore",
+                        str(store), "-storepass", "changeit", "-alias", "pinfold", "-file",
+                        str(told.authority))
+            assert done.returncode == 0, done.stdout + done.stderr
+            words += [f"-Djavax.net.ssl.trustStore={store}",
+                      "-Djavax.net.ssl.trustStorePassword=changeit"]
+        return [*words, "-cp", str(classes), "Client"], {}
+
+    def go(self, told: Told) -> tuple[list[str], dict[str, str]]:
+        program = self._built("go-client", "go", "build", "-o", "{}", str(SOURCES / "client.go"),
+                              GOCACHE=str(self.folder / "go-cache"), GO111MODULE="off",
+                              GOTOOLCHAIN="local")
+        env = {"HTTPS_PROXY": told.proxy}
+        if told.authority:
+            env["SSL_CERT_FILE"] = str(told.authority)
+        return [str(program)], env
+
+    @property
+    def programs(self) -> dict[str, Program]:
+        return {
+            "curl": curl, "wget": wget,
+            "requests": _python("requests", "REQUESTS_CA_BUNDLE"),
+            "httpx": _python("httpx", "SSL_CERT_FILE"),
+            "httpx-async": _python("httpx-async", "SSL_CERT_FILE"),
+            "node-https": _node("https"), "node-undici": _node("undici"),
+            "java": _steps(self.java), "go": _steps(self.go),
+        }
+
+
+def curl(told: Told, base: str, file: Path, steps: list[str]) -> Done:
+    words, files = ["curl", "-q", "-sS", "--max-time", "20"], []
+    for number, step in enumerate(steps):
+        method, _, path = step.partition(":")
+        files.append(told.folder / f"curl-{number}")
+        words += ["--next", "-sS", "--fail"] if number else ["--fail"]
+        words += ["-w", "%{http_code}\n", "-o", str(files[-1])]
+        if told.authority:
+            words += ["--cacert", str(told.authority), "--proxy-cacert", str(told.authority)]
+        words += ["-T", str(file)] if method == "PUT" else []
+        words.append(base + path)
+    done = _run(told, *words, HTTPS_PROXY=told.proxy)
+    if done.returncode:
+        return Done(done.returncode, [], done.stderr)
+    answers = [answer(made.read_bytes(), int(status))
+               for status, made in zip(done.stdout.split(), files)]
+    return Done(0, answers, done.stderr)
+
+
+def wget(told: Told, base: str, file: Path, steps: list[str]) -> Done:
+    """One process asks for what follows upon each other with one method."""
+    trusted = [f"--ca-certificate={told.authority}"] if told.authority else []
+    found = Done(0, [], "")
+    target = told.folder / "wget"
+    for method, group in itertools.groupby(steps, lambda step: step.partition(":")[0]):
+        paths = [step.partition(":")[2] for step in group]
+        body = ["--method=PUT", f"--body-file={file}"] if method == "PUT" else []
+        done = _run(told, "wget", "--no-config", "-nv", "--no-hsts", "--tries=1", "--timeout=20",
+                    "-x", "-nH", "-P", str(target), "--content-on-error", *trusted, *body,
+                    *[base + path for path in paths], https_proxy=told.proxy)
+        found.said += done.stderr
+        if done.returncode:
+            found.code = done.returncode
+            break
+        found.answers += [answer((target / path[1:]).read_bytes()) for path in paths]
+    return found

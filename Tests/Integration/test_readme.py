@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +54,7 @@ def test_a_configuration_checks_as_printed_without_a_warning(
     (tmp_path / "devices-ca.pem").write_bytes(authority_file.read_bytes())
     proxy = pki.root.issue("proxy.example.com", days=(-1, 90))
     (tmp_path / "proxy.pem").write_bytes(proxy.chain_file().read_bytes())
-    (tmp_path / "proxy.key").write_bytes(proxy.key_file.read_bytes())
+    shutil.copy(proxy.key_file, tmp_path / "proxy.key")
     file = tmp_path / "pinfold.yaml"
     file.write_text(text)
     checked = subprocess.run(

@@ -145,8 +145,10 @@ def test_check_tells_what_is_wrong_with_a_certificate(workspace, pki):
 def test_check_warns_of_what_will_not_do_for_long(workspace, pki):
     late = pki.root.issue(NAME, days=(-10, -1))
     soon = pki.root.issue(NAME, days=(-10, 10))
-    leaf = pki.root.issue(NAME, days=(-1, 90))
+    leaf, exposed = (pki.root.issue(NAME, days=(-1, 90)) for _ in range(2))
+    exposed.key_file.chmod(0o644)
     for keys, said in [
+        (tls_of(exposed), "listeners[0].tls.key: "),
         (tls_of(late), "has expired"), (tls_of(soon), "expires in "),
         (tls_of(leaf, minimum="1.0"), "RFC 8996"),
         (tls_of(leaf, ocsp=str(staple(workspace, leaf, pki.root, (-5, -1)))), "has expired"),

@@ -152,9 +152,14 @@ struct Field {
     }
 
     /// The content of a file whose absolute path is known.
-    func contents(ofFile path: String) -> [UInt8]? {
+    /// - Parameter isKey: it is warned of where more than its owner and group may read it, which
+    ///   is how systems let services share the keys of their certificates.
+    func contents(ofFile path: String, isKey: Bool = false) -> [UInt8]? {
         do {
-            return try Files.read(path)
+            guard isKey else { return try Files.read(path) }
+            let (content, exposure) = try Files.readSecret(path, isForGroup: true)
+            if let exposure { warn("\(quoted(path)) \(exposure)") }
+            return content
         } catch {
             fail("\(quoted(path)) \(error.text)", expected: "a readable file")
             return nil

@@ -22,16 +22,17 @@ enum Files {
 
     /// As `read`, of a file that nobody but its owner ought to read or write; `exposure` says so
     /// where others may.
+    /// - Parameter isForGroup: its group may read it, too.
     static func readSecret(
-        _ path: String
+        _ path: String, isForGroup: Bool = false
     ) throws(Problem) -> (content: [UInt8], exposure: String?) {
         let (content, version) = try readOnce(path, limit: maximumBytes)
-        if version.permissions & 0o077 == 0 { return (content, nil) }
+        if version.permissions & (isForGroup ? 0o037 : 0o077) == 0 { return (content, nil) }
         let mode = String(version.permissions, radix: 8)
         return (
             content,
-            "may be read or written by others than its owner (mode 0\(mode)); "
-                + "chmod 600 makes it a secret"
+            "may be read or written by others than its owner\(isForGroup ? " and group" : "") "
+                + "(mode 0\(mode)); chmod \(isForGroup ? 640 : 600) makes it a secret"
         )
     }
 

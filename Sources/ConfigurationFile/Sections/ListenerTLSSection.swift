@@ -99,7 +99,7 @@ extension SnapshotReader {
         guard let certificate = section.required("certificate", expected: expected),
             let key = section.required("key", expected: expected)
         else { return [] }
-        let (chains, keys) = (files(certificate), files(key))
+        let (chains, keys) = (files(certificate), files(key, areKeys: true))
         let staples = section["ocsp"].map { files($0, mayBeNone: true) }
         guard (1...Self.maximumCertificates).contains(chains.count) else {
             certificate.fail(
@@ -131,14 +131,14 @@ extension SnapshotReader {
 
     /// The files of a path or a list of paths, those that cannot be read as nil.
     private func files(
-        _ field: Field, mayBeNone: Bool = false
+        _ field: Field, mayBeNone: Bool = false, areKeys: Bool = false
     ) -> [(path: String?, contents: [UInt8]?)] {
         var fields = [field]
         if case .sequence = field.node.content { fields = field.boundedList(of: "files") ?? [] }
         return fields.map { element in
             if mayBeNone, case .scalar("none", _) = element.node.content { return (nil, nil) }
             guard let path = element.filePath() else { return (nil, nil) }
-            return (path, element.contents(ofFile: path))
+            return (path, element.contents(ofFile: path, isKey: areKeys))
         }
     }
 

@@ -53,9 +53,10 @@ class Certificate:
         """Hexadecimal SHA-256 of the certificate."""
         return hashlib.sha256(self.der).hexdigest()
 
-    def _write(self, suffix: str, data: bytes) -> Path:
+    def _write(self, suffix: str, data: bytes, mode: int = 0o644) -> Path:
         path = self.folder / f"{self.name}{suffix}"
         if not path.exists():
+            path.touch(mode)
             path.write_bytes(data)
         return path
 
@@ -71,7 +72,7 @@ class Certificate:
     def key_file(self) -> Path:
         data = self.key.private_bytes(
             PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        return self._write(".key", data)
+        return self._write(".key", data, 0o600)
 
     def chain_file(self) -> Path:
         data = self.pem + b"".join(one.public_bytes(PEM) for one in self.chain)

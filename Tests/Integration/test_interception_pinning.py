@@ -3,14 +3,18 @@ greeted, and inside a tunnel that is open when the server changes."""
 
 from __future__ import annotations
 
+import copy
 import ssl
+import threading
 
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from support.interception import WRONG_PIN, ask_inside, curl, inside
-from support.origin import reply
+from support.interception import (
+    WRONG_PIN, ask_inside, connect_head, curl, inside, nobody_is_connected)
+from support.origin import OriginConnection, reply
+from support.secure import reload
 from support.wait import until
-from support.wire import request
+from support.wire import Wire, request
 def old_versions(pki, host):
     return pki.intermediate.issue(host).server_context(
         minimum=ssl.TLSVersion.TLSv1_1, maximum=ssl.TLSVersion.TLSv1_1)
@@ -221,3 +225,65 @@ def test_entries_for_ports_are_judged_by_the_port_of_connect(gateway, origin, pk
     for one in (wrong, unnamed):
         nothing_came(one)
     assert unnamed.accepted == 0
+
+
+class Stalled:
+    """A server whose handshake begins when a test lets it."""
+
+    def __init__(self, tls: ssl.SSLContext):
+        self.tls = tls
+        self.goes_on = threading.Event()
+        self.requests: list[bytes] = []
+
+    def __call__(self, connection: OriginConnection) -> None:
+        self.goes_on.wait(20)
+        raw = connection.socket
+        with self.tls.wrap_socket(raw, server_side=True) as connection.socket:
+            while (seen := connection.read_request()) is not None:
+                self.requests.append(seen.head)
+                connection.send(reply(b"here", "200 OK", "Cache-Control: no-store"))
+
+
+@pytest.mark.parametrize(("change", "expected"), [
+    ({}, (200, "OK")), ({"timeouts": {"idle": "50s"}}, (200, "OK")),
+    ({"pinsets": ["right"]}, (200, "OK")),
+    ({"pinsets": ["wrong"]}, (502, "tls-no-pin-matches")),
+    ({"deny": True}, (403, "destination-refused")), ({"intercept": False}, (502, "superseded"))],
+    ids=["nothing", "what is not of trust", "a pin that matches", "one that does not",
+         "the host is denied", "no interception"])
+def test_a_reload_while_the_server_is_verified_has_it_judged_by_what_is_in_force(
+        gateway, scripted_origin, pki, change, expected):
+    host = "stalled.test"
+    server = Stalled(pki.intermediate.issue(host).server_context())
+    there = scripted_origin(server)
+    config = {
+        "workers": 1, "tls": {"roots": [str(pki.root.pem_file)]},
+        "interception": pki.interception.section,
+        "hosts": [{"match": [host], "intercept": True}],
+        "pinsets": {"right": {"mode": "publicKey", "pins": [pki.intermediate.pin]},
+                    "wrong": {"mode": "publicKey", "pins": [WRONG_PIN]}}}
+    running = gateway(config)
+    with running.wire() as wire:
+        wire.send(connect_head(host, there.port))
+        until(lambda: there.accepted == 1, "the server is being verified")
+        changed = copy.deepcopy(running.config)
+        changed["hosts"][0] |= {key: value for key, value in change.items()
+                                if key in ("pinsets", "intercept")}
+        if "timeouts" in change:
+            changed["timeouts"] = change["timeouts"]
+        if "deny" in change:
+            changed["access"]["destinations"]["deny"] = [host]
+        reload(running, changed)
+        server.goes_on.set()
+        answer = wire.read_head()
+        status, reason = expected
+        assert answer.status == status
+        if status == 200:
+            context = ssl.create_default_context(cafile=str(pki.interception.file))
+            with context.wrap_socket(wire.socket, server_hostname=host) as tls:
+                inner = Wire(("", 0), sock=tls)
+                assert inner.ask(request("/", host=f"{host}:{there.port}")).body == b"here"
+        else:
+            assert answer.reason == reason
+            assert server.requests == []
+    nobody_is_connected(running)

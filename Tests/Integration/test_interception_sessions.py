@@ -6,11 +6,16 @@ from __future__ import annotations
 import re
 import ssl
 import subprocess
+import threading
 
 import pytest
-from support.interception import HOST, OTHER, WRONG_PIN, InterceptionAuthority, ask_inside
-from support.origin import reply
+from support.handshakes import STEPS, stopped
+from support.interception import (
+    HOST, OTHER, WRONG_PIN, Inside, InterceptionAuthority, ask_inside, connect_head,
+    nobody_is_connected)
+from support.origin import OriginConnection, reply
 from support.secure import reload
+from support.wait import until
 from support.wire import request
 
 WRONG = {"wrong": {"mode": "publicKey", "pins": [WRONG_PIN]}}
@@ -127,3 +132,77 @@ def test_a_kept_connection_to_a_server_does_not_answer_for_a_tightened_policy(
     answer = ask_inside(running, HOST, there.port, asked)
     assert (answer.status, answer.reason) == (502, reason)
     assert len(there.requests) == 1
+
+
+class TestMeanwhile:
+    """A reload in the middle of what is being judged, and of handshakes."""
+
+    @pytest.fixture
+    def slow(self, scripted_origin, pki):
+        """A server that shakes hands when it is told to."""
+        context = pki.intermediate.issue(HOST).server_context()
+
+        def shake(connection: OriginConnection) -> None:
+            assert there.goes_on.wait(20)
+            secure = context.wrap_socket(connection.socket, server_side=True)
+            connection.socket = secure
+            while connection.read_request() is not None:
+                connection.send(reply(b"here", "200 OK", "Cache-Control: no-store"))
+
+        there = scripted_origin(shake)
+        there.goes_on = threading.Event()
+        return there
+
+    @pytest.mark.parametrize("how, status, reason", [
+        ("pins", 502, "tls-no-pin-matches"), ("roots", 502, "tls-incomplete-chain"),
+        ("denied", 403, "destination-refused"), ("refused", 502, "superseded")])
+    def test_a_server_is_not_taken_for_verified_under_what_was_in_force_before(
+            self, running, slow, pki, how, status, reason):
+        with running.wire() as wire:
+            wire.send(connect_head(HOST, slow.port))
+            until(lambda: slow.accepted, "the server is being verified")
+            reload(running, tightened(running.config, pki, how))
+            slow.goes_on.set()
+            answer = wire.read_final("CONNECT")
+            assert (answer.status, answer.reason) == (status, reason)
+        nobody_is_connected(running)
+
+    def test_a_client_that_leaves_while_the_server_is_verified_leaves_nothing(
+            self, running, slow):
+        descriptors = running.descriptors
+        for _ in range(5):
+            accepted = slow.accepted
+            wire = running.wire()
+            wire.send(connect_head(HOST, slow.port))
+            until(lambda: slow.accepted > accepted, "the server is being verified")
+            wire.reset()
+        nobody_is_connected(running)
+        slow.goes_on.set()
+        until(lambda: running.descriptors
+              <= descriptors + running.metric("pinfold_upstream_connections_open"),
+              "descriptors are as before")
+        assert running.metric("pinfold_tunnels_intercepted_total") == 0
+
+    def test_half_done_handshakes_end_where_a_host_is_no_longer_intercepted(
+            self, running, there, pki):
+        wires = [stopped(running, there.port, Inside(pki.interception.file), step)
+                 for step in STEPS]
+        reload(running, running.config | {"hosts": [{"match": [HOST], "intercept": False}]})
+        for wire in wires:
+            with wire:
+                wire.read_to_end()
+        nobody_is_connected(running)
+
+    @pytest.mark.parametrize("step", ["after CONNECT", "in its first message"])
+    def test_a_handshake_that_outlives_a_reload_brings_the_requests_under_it(
+            self, running, there, pki, step):
+        inside = Inside(pki.interception.file)
+        hello = inside.hello
+        inside.outgoing.write(hello)
+        with stopped(running, there.port, inside, step) as wire:
+            reload(running, tightened(running.config, pki, "pins"))
+            wire.send(hello[{"after CONNECT": 0}.get(step, 100):])
+            inside.shake(wire)
+            data = request("/", host=f"{HOST}:{there.port}")
+            assert inside.ask(wire, data, b"tls-no-pin-matches").startswith(b"HTTP/1.1 502 ")
+        assert there.requests == []

@@ -60,6 +60,10 @@ static inline int pinfold_SSL_set_host_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }
 
+static inline int pinfold_SSL_set_max_send_fragment(SSL *ssl, long bytes) {
+    return (int)SSL_set_max_send_fragment(ssl, bytes);
+}
+
 static inline int pinfold_SSL_set_min_proto_version(SSL *ssl, int version) {
     return (int)SSL_set_min_proto_version(ssl, version);
 }
@@ -167,6 +171,11 @@ static inline unsigned long pinfold_error_reason(unsigned long code) {
 
 static inline unsigned long pinfold_error_library(unsigned long code) {
     return (unsigned long)ERR_GET_LIB(code);
+}
+
+// Queues an error again that was taken from the queue.
+static inline void pinfold_ERR_raise(unsigned long code) {
+    ERR_raise(ERR_GET_LIB(code), ERR_GET_REASON(code));
 }
 
 // The socket calls of the BIO: the count, or the negated errno, read before anything can change it.

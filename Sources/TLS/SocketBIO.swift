@@ -1,9 +1,9 @@
 import COpenSSL
 
-/// What a connection's BIO knows of its socket.
+/// What a connection's BIO knows of what carries its bytes: the socket, or a session over it.
 struct SocketState {
     let fileDescriptor: Int32
-    /// Bytes that were read from the socket before the connection was made: they are received
+    /// Bytes that were received before the connection was made: they are received
     /// first. Empty when there are none left.
     private(set) var early = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     /// How many of them were received.
@@ -19,6 +19,8 @@ struct SocketState {
     var receivesLeft = 0
     /// Whether that was what ended the operation, and not an empty socket.
     var isOverTurn = false
+    /// Whether a short receive may be taken as proof that the socket is empty.
+    private(set) var trustsShortReceive = false
     /// Handshake messages after the handshake.
     var lateMessages = 0
     /// A server looks at its client's first messages; nil once there is nothing to look at.
@@ -72,7 +74,8 @@ struct SocketState {
 
     var hasTooManyMessages: Bool { lateMessages > Self.lateMessageLimit }
 
-    mutating func beginOperation() {
+    mutating func beginOperation(trustsShortReceive: Bool = false) {
+        self.trustsShortReceive = trustsShortReceive
         receivesLeft = Self.receivesPerOperation
         isOverTurn = false
     }
@@ -111,26 +114,36 @@ enum SocketBIO {
         BIO_get_data(bio)?.assumingMemoryBound(to: SocketState.self)
     }
 
+    /// What a receive begins with, whatever carries the bytes: its result if they need not be
+    /// asked for, or must not be.
+    @inline(__always)
+    static func begin(
+        _ socket: UnsafeMutablePointer<SocketState>, _ bio: OpaquePointer?,
+        _ bytes: UnsafeMutablePointer<CChar>?, _ capacity: Int,
+        _ count: UnsafeMutablePointer<Int>?
+    ) -> Int32? {
+        pinfold_BIO_clear_retry_flags(bio)
+        guard !socket.pointee.hasTooManyMessages else { return -1 }
+        guard socket.pointee.receivesLeft > 0 else {
+            socket.pointee.isDrained = false
+            socket.pointee.isOverTurn = true
+            pinfold_BIO_set_retry_read(bio)
+            return -1
+        }
+        socket.pointee.receivesLeft -= 1
+        guard !socket.pointee.early.isEmpty else { return nil }
+        socket.pointee.isDrained = false
+        let taken = socket.pointee.takeEarly(into: bytes, capacity: capacity)
+        count?.pointee = taken
+        return socket.pointee.admits(bytes, count: taken) ? 1 : -1
+    }
+
     private static let receive:
         @convention(c) (
             OpaquePointer?, UnsafeMutablePointer<CChar>?, Int, UnsafeMutablePointer<Int>?
         ) -> Int32 = { bio, bytes, capacity, count in
             guard let socket = state(bio) else { return -1 }
-            pinfold_BIO_clear_retry_flags(bio)
-            guard !socket.pointee.hasTooManyMessages else { return -1 }
-            guard socket.pointee.receivesLeft > 0 else {
-                socket.pointee.isDrained = false
-                socket.pointee.isOverTurn = true
-                pinfold_BIO_set_retry_read(bio)
-                return -1
-            }
-            socket.pointee.receivesLeft -= 1
-            if !socket.pointee.early.isEmpty {
-                socket.pointee.isDrained = false
-                let taken = socket.pointee.takeEarly(into: bytes, capacity: capacity)
-                count?.pointee = taken
-                return socket.pointee.admits(bytes, count: taken) ? 1 : -1
-            }
+            if let status = begin(socket, bio, bytes, capacity, count) { return status }
             while true {
                 let received = pinfold_receive(socket.pointee.fileDescriptor, bytes, capacity)
                 if received > 0 {
@@ -184,11 +197,16 @@ enum SocketBIO {
         @convention(c) (
             OpaquePointer?, Int32, Int, UnsafeMutableRawPointer?
         ) -> Int = { bio, command, _, _ in
-            switch command {
-            case BIO_CTRL_EOF: state(bio)?.pointee.isAtEnd == true ? 1 : 0
-            // Nothing is buffered here, so there is nothing to do.
-            case BIO_CTRL_FLUSH: 1
-            default: 0
-            }
+            answer(command, isAtEnd: state(bio)?.pointee.isAtEnd == true)
         }
+
+    /// What the library wants to know of a BIO, whatever carries the bytes.
+    static func answer(_ command: Int32, isAtEnd: Bool) -> Int {
+        switch command {
+        case BIO_CTRL_EOF: isAtEnd ? 1 : 0
+        // Nothing is buffered here, so there is nothing to do.
+        case BIO_CTRL_FLUSH: 1
+        default: 0
+        }
+    }
 }

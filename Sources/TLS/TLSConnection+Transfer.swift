@@ -26,7 +26,7 @@ extension TLSConnection {
         recordsOfLastRead = 0
         guard let start = buffer.baseAddress else { return .bytes(0, drained: false) }
         var filled = 0
-        socket.pointee.beginOperation()
+        socket.pointee.beginOperation(trustsShortReceive: trustsShortReceive)
         while filled < buffer.count, recordsOfLastRead < Self.recordsPerRead {
             ErrorQueue.clear()
             var count = 0
@@ -99,10 +99,16 @@ extension TLSConnection {
     package var hasPending: Bool { SSL_has_pending(ssl) == 1 }
 
     /// Tells the peer that no more bytes will come (close_notify), without waiting for its
-    /// answer. A connection that is broken or not open has nothing to say.
+    /// answer. A connection that is broken or not open has nothing to say. The session that carries
+    /// it ends with it.
     ///
     /// - Returns: false if the socket is full: call again at the next writable edge, or leave it.
     package final func shutdown() -> Bool {
+        guard endSession() else { return false }
+        return outer?.shutdown() ?? true
+    }
+
+    private func endSession() -> Bool {
         guard isOpen, !isBroken, !isShutDown else { return true }
         ErrorQueue.clear()
         let status = SSL_shutdown(ssl)

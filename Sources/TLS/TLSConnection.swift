@@ -1,8 +1,8 @@
 import COpenSSL
 
 /// One TLS connection over a connected, non-blocking socket, which stays the caller's to close,
-/// after the connection is gone. What both sides have in common; ``TLSClientConnection`` and
-/// ``TLSServerConnection`` are the sides.
+/// after the connection is gone; or over a session that is over such a socket. What both sides have
+/// in common; ``TLSClientConnection`` and ``TLSServerConnection`` are the sides.
 ///
 /// Belongs to one thread at a time. Made for edge-triggered polling: every operation goes on until
 /// it is done, the socket says EAGAIN, or it has done as much as one call does, and its result says
@@ -12,6 +12,9 @@ import COpenSSL
 package class TLSConnection {
     final let ssl: OpaquePointer
     final let socket: UnsafeMutablePointer<SocketState>
+    /// The session that carries this one's bytes, and is used by nobody else; nil: the socket does.
+    /// Then whatever is said here of the socket is said of what lies below that session.
+    package final let outer: TLSConnection?
 
     /// Why the connection is broken; nil while it is not.
     package private(set) final var failure: TLSError? {
@@ -38,14 +41,20 @@ package class TLSConnection {
     /// - Parameters:
     ///   - context: the library's context, which the connection keeps alive.
     ///   - fileDescriptor: the socket.
-    init(context: OpaquePointer, fileDescriptor: Int32) throws(TLSError) {
+    ///   - outer: the session over it that carries this one; its handshake is over.
+    init(
+        context: OpaquePointer, fileDescriptor: Int32, outer: TLSConnection? = nil
+    ) throws(TLSError) {
         guard let ssl = SSL_new(context) else { throw .resources(ErrorQueue.drain()) }
         let socket = UnsafeMutablePointer<SocketState>.allocate(capacity: 1)
         socket.initialize(to: SocketState(fileDescriptor: fileDescriptor))
         self.ssl = ssl
         self.socket = socket
-        guard let bio = SocketBIO.make(socket) else { throw .resources(ErrorQueue.drain()) }
+        self.outer = outer
+        let made = outer == nil ? SocketBIO.make(socket) : SessionBIO.make(for: self)
+        guard let bio = made else { throw .resources(ErrorQueue.drain()) }
         SSL_set_bio(ssl, bio, bio)
+        if outer != nil { _ = pinfold_SSL_set_max_send_fragment(ssl, Self.innerRecordBytes) }
         _ = pinfold_SSL_set_app_data(ssl, Unmanaged.passUnretained(self).toOpaque())
     }
 
@@ -68,9 +77,12 @@ package class TLSConnection {
         }
     }
 
+    /// Content of an inner session's record at most: the record is content of one of the outer's.
+    private static let innerRecordBytes = 16 * 1024 - 128
+
     // MARK: Handshake
 
-    /// Gives it what was read from the socket before the handshake; copied. Not once it has begun.
+    /// Gives it what was received before the handshake; copied. Not once it has begun.
     package final func setEarly(_ bytes: UnsafeRawBufferPointer) {
         socket.pointee.setEarly(bytes)
     }
@@ -127,6 +139,16 @@ package class TLSConnection {
         }
         failure = error
         return error
+    }
+
+    /// Notes why the session that carries this one is broken, unless this one has failed before. An
+    /// alert in it is not one to this session, whose peer just went without ending it.
+    final func noteFailureOfOuter() {
+        guard finding == nil else { return }
+        switch outer?.failure {
+        case .alertReceived, nil: finding = .truncated
+        case let failure?: finding = failure
+        }
     }
 
     /// Counts a handshake message.

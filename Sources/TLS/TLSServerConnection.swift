@@ -31,17 +31,19 @@ package final class TLSServerConnection: TLSConnection {
     /// - Parameters:
     ///   - context: the settings and the source of certificates in force.
     ///   - fileDescriptor: the socket.
+    ///   - outer: the session over it that carries this one, open and read by nobody else; nil: the
+    ///     socket itself does.
     ///   - source: who is asked for a certificate in place of the context's source.
     ///   - sessionScope: what its sessions are for besides what the context says, such as the
     ///     authority that a tunnel was opened to.
     package init(
-        context: TLSServerContext, fileDescriptor: Int32,
+        context: TLSServerContext, fileDescriptor: Int32, outer: TLSConnection? = nil,
         source: (any TLSIdentitySource)? = nil, sessionScope: String = ""
     ) throws(TLSError) {
         self.context = context
         self.source = source
         self.sessionScope = sessionScope
-        try super.init(context: context.context, fileDescriptor: fileDescriptor)
+        try super.init(context: context.context, fileDescriptor: fileDescriptor, outer: outer)
         SSL_set_accept_state(ssl)
         // A record's worth, until the client has shown that it means it.
         SSL_set_default_read_buffer_len(ssl, 0)

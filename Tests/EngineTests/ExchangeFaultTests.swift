@@ -32,7 +32,7 @@ enum EveryFault {
         case .clientSubjectNotAllowed: .connectOnReverseRoute
         case .connectOnReverseRoute: .connectPortRefused(25)
         case .connectPortRefused: .tunnelRefused
-        case .tunnelRefused: .interceptionImpossible(.name)
+        case .tunnelRefused: .interceptionImpossible
         case .interceptionImpossible: .clearTextRefused
         case .clearTextRefused: .pinnedPortRefused
         case .pinnedPortRefused: .destinationRefused(.loopback)

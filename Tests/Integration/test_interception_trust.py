@@ -13,7 +13,7 @@ from cryptography import x509
 from support.interception import (
     HOST, OTHER, PINNED, WRONG_PIN, Inside, InterceptionAuthority, curl, nobody_is_connected)
 from support.origin import reply
-from support.secure import forward, reload, secure_wire, tls_of
+from support.secure import reload
 from support.wait import until
 from support.wire import request
 
@@ -168,17 +168,6 @@ def test_what_the_authority_may_not_name_is_not_served(
     running.wait_log("name constraints")
     assert running.metric(
         "pinfold_interception_certificate_requests_total", result="failed") == 1
-
-
-def test_a_tunnel_within_tls_is_refused(gateway, origin, pki, authority):
-    running = gateway({
-        "tls": {"roots": [str(pki.root.pem_file)]},
-        "listeners": [forward(tls_of(pki.root.issue("proxy.test")))],
-        "interception": authority.section | {"default": True}})
-    with secure_wire(running, pki.root) as wire:
-        wire.send(f"CONNECT {HOST}:443 HTTP/1.1\r\nHost: {HOST}:443\r\n\r\n")
-        answer = wire.read_head()
-        assert (answer.status, answer.reason) == (403, "interception-impossible")
 
 
 def test_a_host_that_no_certificate_can_name_is_refused(running):

@@ -18,7 +18,7 @@ package enum ExchangeFault: Error, Sendable {
     case connectOnReverseRoute
     case connectPortRefused(UInt16)
     case tunnelRefused
-    case interceptionImpossible(InterceptionObstacle)
+    case interceptionImpossible
     case clearTextRefused
     case pinnedPortRefused
     case destinationRefused(DestinationRefusal)
@@ -122,8 +122,6 @@ package enum ExchangeFault: Error, Sendable {
         case .pinnedPortRefused:
             "\(reason.entry.meaning): name the pinsets there too, or a pinset of mode: none to "
                 + "exempt it"
-        case .interceptionImpossible(let obstacle):
-            "\(reason.entry.meaning): \(obstacle.rawValue)"
         case .connectPortRefused(let port): Self.explanation(connectPort: port)
         case .destinationRefused(.deniedHost):
             "the destination is refused: access.destinations.deny names its host"

@@ -81,11 +81,13 @@ package final class ClientSession: Sendable {
     }
 
     /// Of a connection whose handshake is over.
+    /// - Parameter outer: of the connection that the tunnel is in: its client is the same.
     package convenience init(
-        _ connection: TLSServerConnection, inTunnelTo tunnel: BoundAuthority? = nil
+        _ connection: TLSServerConnection, inTunnelTo tunnel: BoundAuthority? = nil,
+        around outer: ClientSession? = nil
     ) {
         self.init(
             version: connection.version ?? .tls12, cipherSuite: connection.cipherSuite ?? "",
-            subject: connection.clientSubject, inTunnelTo: tunnel)
+            subject: connection.clientSubject ?? outer?.subject, inTunnelTo: tunnel)
     }
 }

@@ -22,14 +22,12 @@ extension Exchange {
         hostLabel = origin.route
         if let refusal = origin.refusal {
             reply(with: refusal, closing: false)
-        } else if ingress?.session != nil {
-            reply(with: .interceptionImpossible(.withinTLS), closing: false)
         } else if let name = ReferenceIdentifier(host) {
             guard isAdmitted() else { return true }
             handle(.decided(.open))
             verify(origin, authority, name, interception)
         } else {
-            reply(with: .interceptionImpossible(.name), closing: false)
+            reply(with: .interceptionImpossible, closing: false)
         }
         return true
     }

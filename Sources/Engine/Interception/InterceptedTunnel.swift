@@ -33,9 +33,3 @@ package final class InterceptedTunnel {
         self.server = server
     }
 }
-
-/// Why a tunnel that would be intercepted cannot be.
-package enum InterceptionObstacle: String, Sendable {
-    case withinTLS = "the client speaks TLS to its listener, and TLS within TLS is not supported"
-    case name = "no certificate can have the name of its host"
-}

@@ -61,10 +61,9 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
         case .interceptionImpossible:
             ReasonEntry(
                 "interception-impossible", .access, 403, .requestDenied,
-                "tunnels to this host are intercepted, and this one cannot be",
-                remedy: "The reply says which of the two it is. Give clients of intercepted hosts "
-                    + "a listener without `tls`; ask for hosts by names that a certificate can "
-                    + "have. Or write `intercept: false` in the host's entry.")
+                "tunnels to this host are intercepted, and no certificate can have its name",
+                remedy: "Ask for the host by a name that a certificate can have, or write "
+                    + "`intercept: false` in its entry of `hosts`.")
         case .clearTextRefused:
             ReasonEntry(
                 "clear-text-refused", .access, 403, .requestDenied,

@@ -1,8 +1,8 @@
 import EventLoop
 import TLS
 
-/// What moves the bytes of one connection, to a client or to a server: the socket itself, or a TLS
-/// session over it, in either role.
+/// What moves the bytes of one connection, to a client or to a server: the socket itself, a TLS
+/// session over it, in either role, or a session inside such a session.
 ///
 /// Reads say whether the socket was seen empty: after that the next edge will come, and before
 /// that reading must go on. The descriptor is the owner's to register and to close.
@@ -32,6 +32,9 @@ package struct Transport {
         self.descriptor = descriptor
         self.tls = tls
     }
+
+    /// What the session's own bytes go through: the socket, or the session around this one.
+    package var carrier: Transport { Transport(descriptor: descriptor, tls: tls?.outer) }
 
     /// Whether what is sent is encrypted.
     package var isSecure: Bool { tls != nil }

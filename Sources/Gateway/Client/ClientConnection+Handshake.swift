@@ -29,7 +29,8 @@ extension ClientConnection {
         // Others have their turn first: a handshake costs as much as many exchanges.
         budget.exhaust()
         guard let tls = transport.tls as? TLSServerConnection else { return }
-        let session = ClientSession(tls, inTunnelTo: tunnel?.authority)
+        let session = ClientSession(
+            tls, inTunnelTo: tunnel?.authority, around: tunnel?.ingress.session)
         secureIngress = ingress.of(session)
         worker.metrics.add(.clientHandshake(session.version, isResumed: tls.isResumed))
         guard environment.traces else { return }
@@ -71,7 +72,7 @@ extension ClientConnection {
 
     /// Ends the sending direction, as soon as the socket takes what TLS has to say for it.
     func finishSending() {
-        guard !hasFinishedSending, isRaw || transport.finishSending() else { return }
+        guard !hasFinishedSending, transport.finishSending() else { return }
         hasFinishedSending = true
         if transport.isSecure { Sockets.shutdownWrite(descriptor) }
     }

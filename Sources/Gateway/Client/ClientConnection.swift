@@ -130,7 +130,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     }
 
     private var hasServedSubject: Bool {
-        guard let former = ingress.tls else { return true }
+        guard let former = outerIngress.tls else { return true }
         let tls = worker.policy.clientTLS(ofListener: ingress.name) ?? former
         return tls.configuration.serves(subject: secureIngress?.session?.subject)
     }
@@ -201,7 +201,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     }
 
     private func writable() {
-        // What a tunnel begins with goes out in clear text.
+        // What a tunnel begins with goes out below its TLS.
         guard state != .greeting, flush() else { return }
         exchange?.clientDrained()
     }

@@ -15,14 +15,14 @@ extension ClientConnection {
         worker: Worker, tunnel: InterceptedTunnel, handover: DownstreamHandover,
         source: TunnelIdentitySource
     ) {
-        let (outer, descriptor) = (tunnel.ingress, handover.transport.descriptor)
+        let (outer, carrier) = (tunnel.ingress, handover.transport)
         guard
             let session = try? TLSServerConnection(
-                context: tunnel.interception.context, fileDescriptor: descriptor, source: source,
-                sessionScope: "\(tunnel.authority)")
+                context: tunnel.interception.context, fileDescriptor: carrier.descriptor,
+                outer: carrier.tls, source: source, sessionScope: "\(tunnel.authority)")
         else { return nil }
         self.init(
-            worker: worker, transport: Transport(descriptor: descriptor, tls: session),
+            worker: worker, transport: Transport(descriptor: carrier.descriptor, tls: session),
             ingress: Ingress(
                 name: outer.name, label: outer.label, endpoint: outer.endpoint,
                 role: .bound(tunnel.authority)),
@@ -32,7 +32,8 @@ extension ClientConnection {
         input = handover.leftover
     }
 
-    /// Makes one step towards the handshake, below TLS; false when the next one needs an event.
+    /// Makes one step towards the handshake, below the tunnel's TLS; false when the next one needs
+    /// an event.
     func continueGreeting() -> Bool {
         guard sendGreeting() else { return false }
         guard let input, let beginsTLS = Self.beginsTLS(input.readable) else {
@@ -51,7 +52,7 @@ extension ClientConnection {
 
     /// Writes the answer to CONNECT; false: some of it is left.
     private func sendGreeting() -> Bool {
-        switch output.flush(to: descriptor) {
+        switch transport.carrier.flush(&output, on: worker.loop, spending: &budget) {
         case .drained: return true
         case .blocked: break
         case .turnIsOver: worker.loop.requeue(self)
@@ -64,12 +65,17 @@ extension ClientConnection {
     private func readGreeting() -> Bool {
         guard mayHaveInput else { return false }
         let buffer = worker.loop.buffers.makeRoom(in: &input)
-        switch Transport(descriptor: descriptor).read(into: buffer.writable, spending: &budget) {
+        switch transport.carrier.read(into: buffer.writable, spending: &budget) {
         case .bytes(let count, _):
             buffer.end += count
             worker.metrics.add(.clientBytesReceived, UInt64(count))
             return true
-        case .wouldBlock, .turnIsOver: mayHaveInput = false
+        case .wouldBlock(let wantsWrite):
+            mayHaveInput = false
+            readWantsWrite = wantsWrite
+        case .turnIsOver:
+            budget.exhaust()
+            return true
         case .endOfStream, .truncated, .failed: handshakeFailed(.truncated)
         }
         return false

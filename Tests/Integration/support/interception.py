@@ -114,6 +114,45 @@ def ask_inside(running: Gateway, host: str, port: int, data: bytes) -> Response:
         return refused or wire.ask(data)
 
 
+class InnerWire(Wire):
+    """A client's connection inside a tunnel: its bytes go through TLS over another wire, which may
+    speak TLS itself."""
+
+    def __init__(self, outer: Wire, inside: Inside):
+        self.outer, self.inside, self.buffer = outer, inside, b""
+        self.ended_well = False
+
+    def shake(self) -> InnerWire:
+        self.inside.shake(self.outer)
+        return self
+
+    def close(self) -> None:
+        self.outer.close()
+
+    def reset(self) -> None:
+        self.outer.reset()
+
+    def send(self, data: bytes | str) -> None:
+        self.inside.tls.write(data.encode("latin-1") if isinstance(data, str) else data)
+        self.outer.send(self.inside.outgoing.read())
+
+    def _more(self) -> bool:
+        while True:
+            try:
+                data = self.inside.tls.read(1 << 16)
+                self.ended_well = not data
+                self.buffer += data
+                return bool(data)
+            except ssl.SSLWantReadError:
+                if not self.outer.buffer and not self.outer._more():
+                    return False
+                self.inside.incoming.write(self.outer.buffer)
+                self.outer.buffer = b""
+            except ssl.SSLZeroReturnError:
+                self.ended_well = True
+                return False
+
+
 def connect_head(host: str, port: int) -> bytes:
     return f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
 

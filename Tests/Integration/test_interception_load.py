@@ -24,7 +24,7 @@ def there(origin, pki):
 @pytest.fixture
 def running(gateway, pki):
     return gateway({
-        "tls": {"roots": [str(pki.root.pem_file)]},
+        "tls": {"roots": [str(pki.root.pem_file)]}, "cache": {"enabled": False},
         "interception": pki.interception.section | {
             "default": True, "maximumCertificates": KEPT},
         "limits": {"connections": CONNECTIONS}})

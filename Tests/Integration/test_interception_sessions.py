@@ -32,7 +32,7 @@ def there(origin, pki):
 @pytest.fixture
 def running(gateway, pki):
     return gateway({
-        "workers": 1, "tls": {"roots": [str(pki.root.pem_file)]},
+        "workers": 1, "tls": {"roots": [str(pki.root.pem_file)]}, "cache": {"enabled": False},
         "interception": pki.interception.section,
         "hosts": [{"match": [HOST], "intercept": True}, {"match": [OTHER]}]})
 

@@ -14,6 +14,7 @@ from support.handshakes import (
     with_extensions)
 from support.interception import HOST, Inside, ask_inside, connect_head, nobody_is_connected
 from support.origin import HTTPOrigin, reply, serving
+from support.secure import NAME, forward, secure_wire, tls_of
 from support.wait import until
 from support.wire import Wire, request
 
@@ -31,7 +32,8 @@ def there(pki):
 @pytest.fixture(scope="module")
 def config(pki):
     # Without a cache, whose files are opened some time after the start.
-    return {"tls": {"roots": [str(pki.root.pem_file)]}, "cache": {"enabled": False},
+    return {"listeners": [forward(None), forward(tls_of(pki.root.issue(NAME)), "secure")],
+            "tls": {"roots": [str(pki.root.pem_file)]}, "cache": {"enabled": False},
             "interception": pki.interception.section | {"default": True}}
 
 
@@ -49,6 +51,22 @@ def hasty(module_gateways, config):
 @pytest.fixture
 def inside(pki):
     return Inside(pki.interception.file)
+
+
+@pytest.fixture(params=["over TCP", "over TLS"])
+def wire(request, pki):
+    """wire(gateway): a client's connection to the proxy, in which its tunnel's TLS is the only one
+    or an inner one."""
+    if request.param == "over TCP":
+        return lambda running: running.wire()
+    return lambda running: secure_wire(running, pki.root, "secure")
+
+
+def ends(wire: Wire) -> bytes:
+    """What comes before the end. That of an outer session may be an alert, or none."""
+    with contextlib.suppress(ssl.SSLError):
+        wire.read_to_end()
+    return wire.buffer
 
 
 def serves(running, there) -> None:
@@ -76,14 +94,14 @@ def leaving_nothing(running, there):
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=["1.2", "1.3"])
-def test_a_client_that_stalls_at_any_step_is_given_up(hasty, there, pki, version):
+def test_a_client_that_stalls_at_any_step_is_given_up(hasty, there, pki, wire, version):
     with leaving_nothing(hasty, there):
         timeouts = hasty.metric("pinfold_client_tls_failures_total", reason="timeout")
-        wires = [stopped(hasty, there.port, Inside(pki.interception.file, **version), step)
-                 for step in STEPS]
-        for wire in wires:
-            with wire:
-                wire.read_to_end()
+        made = [stopped(hasty, there.port, Inside(pki.interception.file, **version), step,
+                        wire(hasty)) for step in STEPS]
+        for one in made:
+            with one:
+                ends(one)
         # The last one has shaken hands.
         assert hasty.metric("pinfold_client_tls_failures_total", reason="timeout") \
             == timeouts + len(STEPS) - 1
@@ -91,11 +109,13 @@ def test_a_client_that_stalls_at_any_step_is_given_up(hasty, there, pki, version
 
 @pytest.mark.parametrize("version", VERSIONS, ids=["1.2", "1.3"])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_client_that_ends_its_side_at_any_step_is_let_go(running, there, inside, step, version):
+def test_a_client_that_ends_its_side_at_any_step_is_let_go(
+        running, there, pki, wire, step, version):
+    inside = Inside(pki.interception.file, **version)
     with leaving_nothing(running, there):
-        with stopped(running, there.port, inside, step) as wire:
-            wire.half_close()
-            wire.read_to_end()
+        with stopped(running, there.port, inside, step, wire(running)) as one:
+            one.half_close()
+            ends(one)
 
 
 @pytest.mark.parametrize("size", [1, 3, 50])
@@ -142,13 +162,13 @@ STRAYS = {
 
 
 @pytest.mark.parametrize("name", STRAYS)
-def test_what_is_no_handshake_is_ended_at_once(running, there, name):
+def test_what_is_no_handshake_is_ended_at_once(running, there, wire, name):
     with leaving_nothing(running, there):
         failures = running.metrics()
-        with tunnel(running, there.port) as wire:
+        with tunnel(running, there.port, wire(running)) as one:
             with contextlib.suppress(ConnectionError):
-                wire.send(STRAYS[name])
-            assert b"HTTP" not in wire.read_to_end()
+                one.send(STRAYS[name])
+            assert b"HTTP" not in ends(one)
         found = [label for label, value in running.metrics().items()
                  if label.startswith("pinfold_client_tls_failures_total") and "timeout" not in label
                  and value > failures[label]]

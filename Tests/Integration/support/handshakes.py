@@ -46,17 +46,19 @@ def with_extensions(message: bytes, count: int, size: int = 0) -> bytes:
     return message[:1] + len(body).to_bytes(3, "big") + body
 
 
-def tunnel(running: Gateway, port: int) -> Wire:
+def tunnel(running: Gateway, port: int, wire: Wire | None = None) -> Wire:
     """An open tunnel, in which nothing has been said."""
-    wire = running.wire()
+    wire = wire or running.wire()
     wire.send(connect_head(HOST, port))
     assert wire.read_head().status == 200
     return wire
 
 
-def stopped(running: Gateway, port: int, inside: Inside, step: str) -> Wire:
+def stopped(
+    running: Gateway, port: int, inside: Inside, step: str, wire: Wire | None = None
+) -> Wire:
     """A client in a tunnel that has got as far as `step`."""
-    wire = tunnel(running, port)
+    wire = tunnel(running, port, wire)
     hello = inside.hello
     if step == "after CONNECT":
         return wire

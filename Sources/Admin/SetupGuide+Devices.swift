@@ -75,13 +75,14 @@ extension SetupGuide {
 
     private var chrome: Section {
         Section(
-            title: "Chrome",
+            title: "Chrome, Chromium",
             note: fingerprint == nil
                 ? ""
-                : "On Windows and macOS it trusts what the system trusts; the second line is for "
-                    + "Linux (package libnss3-tools).",
-            lines: ["google-chrome --proxy-pac-url=\(pac)"]
+                : "On Windows and macOS it trusts what the system trusts; the lines after the "
+                    + "first are for Linux (package libnss3-tools).",
+            lines: ["google-chrome --proxy-pac-url=\(pac)    # or chromium"]
                 + ifTrusted(
+                    "mkdir -p $HOME/.pki/nssdb",
                     "certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n pinfold -i pinfold-ca.pem"))
     }
 }

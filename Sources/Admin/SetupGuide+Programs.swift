@@ -1,7 +1,7 @@
 extension SetupGuide {
     /// Programs and languages.
     var programs: [Section] {
-        [curl, requests, httpx, node, java, go, git, apt, pip, npm, docker, systemd]
+        [curl, wget, requests, httpx, node, java, go, git, apt, pip, npm, docker, systemd]
     }
 
     private var curl: Section {
@@ -10,6 +10,16 @@ extension SetupGuide {
             lines: [
                 "curl --proxy \(proxyURL)"
                     + (fingerprint == nil ? "" : " --cacert pinfold-bundle.pem")
+                    + " http://example.com/"
+            ])
+    }
+
+    private var wget: Section {
+        Section(
+            title: "wget",
+            lines: [
+                "wget -e http_proxy=\(proxyURL) -e https_proxy=\(proxyURL)"
+                    + (fingerprint == nil ? "" : " --ca-certificate=pinfold-bundle.pem")
                     + " http://example.com/"
             ])
     }

@@ -88,8 +88,8 @@ struct SetupTests {
     }
 
     private static let clients = [
-        "curl", "requests", "httpx", "Node", "Java", "Go", "git", "apt", "pip", "npm", "Docker",
-        "systemd", "iOS", "Android", "Windows", "macOS", "Firefox", "Chrome",
+        "curl", "wget", "requests", "httpx", "Node", "Java", "Go", "git", "apt", "pip", "npm",
+        "Docker", "systemd", "iOS", "Android", "Windows", "macOS", "Firefox", "Chrome",
     ]
 
     @Test(arguments: clients)

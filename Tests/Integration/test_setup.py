@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import signal
 import subprocess
@@ -75,7 +77,6 @@ def test_without_an_authority_the_certificate_is_not_found_and_the_rest_is_there
     assert b"ca.pem" not in running.admin_get("/setup").body
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 @pytest.mark.parametrize(("host", "direct"), [
     ("example.com", False), ("intranet", False), ("10.0.0.1", False), ("localhost", True),
     ("a.localhost", True), ("127.0.0.1", True), ("::1", True), ("notlocalhost", False),
@@ -131,9 +132,33 @@ def test_the_lines_for_the_certificate_and_for_curl_do_what_they_say(
     assert done.stdout.endswith("by the gateway")
 
 
+def test_the_lines_for_chrome_have_it_trust_the_certificate(trusted, authority, tmp_path):
+    """On a machine where it has not run yet."""
+    lines = section(trusted.admin_get("/setup").body.decode(), "Chrome")
+    lines = [line for line in lines if "--proxy-pac-url" not in line]
+    shutil.copy(authority["certificate"], tmp_path / "pinfold-ca.pem")
+    done = subprocess.run(
+        ["sh", "-ec", "\n".join([*lines, "certutil -d sql:$HOME/.pki/nssdb -L"])], cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)}, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^pinfold\s+C,,", done.stdout, re.M), done.stdout
+
+
+def test_the_lines_for_wget_do_what_they_say(trusted, authority, origin, tmp_path):
+    server = origin(lambda _: reply(b"by the gateway"))
+    (line,) = section(trusted.admin_get("/setup").body.decode(), "wget")
+    line = line.replace("http://example.com/", server.url("/"))
+    shutil.copy(authority["certificate"], tmp_path / "pinfold-bundle.pem")
+    done = subprocess.run(["sh", "-ec", line + " -qO-"], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (0, "by the gateway"), done.stderr
+    assert "via" in server.requests[0]
+
+
 @pytest.mark.parametrize("title", [
     "A shell, and most programs started from it", "Python: requests", "Go", "git", "pip", "npm",
-    "Docker", "Linux", "macOS", "Chrome", "Java", "Node", "apt"])
+    "Docker", "Linux", "macOS", "Chrome", "wget", "Java", "Node", "apt"])
 def test_the_lines_for_a_shell_are_a_shell_s(trusted, title):
     lines = section(trusted.admin_get("/setup").body.decode(), title)
     assert lines

@@ -186,7 +186,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "ResolverTests",
-            dependencies: ["Resolver", "CLinux", "Addressing", "Clocks", "Locking"],
+            dependencies: ["Resolver", "CLinux", "Addressing", "Clocks", "Locking", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfigurationFileTests",

@@ -1,4 +1,5 @@
 import COpenSSL
+import TLS
 
 /// A parsed certificate, owned. Immutable; used by any number of threads at once.
 final class Certificate: @unchecked Sendable {
@@ -9,19 +10,7 @@ final class Certificate: @unchecked Sendable {
 
     /// Reads DER; nil for anything else, and for bytes behind it.
     convenience init?(der: [UInt8]) {
-        let parsed = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
-            var position = buffer.baseAddress
-            guard let certificate = d2i_X509(nil, &position, buffer.count) else { return nil }
-            guard position == buffer.baseAddress.map({ $0 + buffer.count }) else {
-                X509_free(certificate)
-                return nil
-            }
-            return certificate
-        }
-        guard let parsed else {
-            ERR_clear_error()
-            return nil
-        }
+        guard let parsed = parseCertificate(der: der) else { return nil }
         self.init(owning: parsed)
     }
 

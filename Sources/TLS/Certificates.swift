@@ -63,24 +63,28 @@ extension SHA256Digest {
     }
 }
 
+/// Reads the DER of one certificate, for the caller to free; nil for anything else, and for bytes
+/// behind it.
+package func parseCertificate(der: [UInt8]) -> OpaquePointer? {
+    let parsed = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+        var position = buffer.baseAddress
+        guard let certificate = d2i_X509(nil, &position, buffer.count) else { return nil }
+        guard position == buffer.baseAddress.map({ $0 + buffer.count }) else {
+            X509_free(certificate)
+            return nil
+        }
+        return certificate
+    }
+    if parsed == nil { ERR_clear_error() }
+    return parsed
+}
+
 /// One parsed certificate, owned.
 struct Certificate: ~Copyable {
     let pointer: OpaquePointer
 
     init(der: [UInt8]) throws(CertificateError) {
-        let parsed = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
-            var position = buffer.baseAddress
-            guard let certificate = d2i_X509(nil, &position, buffer.count) else { return nil }
-            guard position == buffer.baseAddress.map({ $0 + buffer.count }) else {
-                X509_free(certificate)
-                return nil
-            }
-            return certificate
-        }
-        guard let parsed else {
-            ERR_clear_error()
-            throw .notACertificate
-        }
+        guard let parsed = parseCertificate(der: der) else { throw .notACertificate }
         pointer = parsed
     }
 

@@ -34,6 +34,10 @@ struct TestNameTests {
                 "@Test func aPinIsCompared() {",
                 "a test's name is a sentence between backticks"
             ),
+            (
+                "@Test func `the name \"a\" is compared`() {",
+                "XML reports break on such a character"
+            ),
             ("@Test func `pins`() {", "one word is no sentence"),
             ("@Test func ` `() {", "one word is no sentence"),
             ("@Test func `A pin is compared`() {", "a sentence goes on from its suite's title"),

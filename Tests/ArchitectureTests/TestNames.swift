@@ -78,6 +78,9 @@ struct TestDeclaration: Equatable {
         guard words.count > 1, let first = words.first, let last = words.last else {
             return "one word is no sentence"
         }
+        if name.contains(where: "\"&<>".contains) {
+            return "XML reports break on such a character"
+        }
         if first.lowercased().hasPrefix("test") { return "that it is a test need not be said" }
         if beginnings.contains(first) { return "a sentence goes on from its suite's title" }
         if last.hasSuffix(".") { return "a sentence in a list ends without a full stop" }

@@ -2,6 +2,7 @@ import CLinux
 import CachePolicy
 import Foundation
 import Locking
+import TestSupport
 import Testing
 
 @testable import CacheStore

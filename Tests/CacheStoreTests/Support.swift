@@ -11,21 +11,8 @@ import Testing
 
 @testable import CacheStore
 
-/// A folder of its own for a test, removed after it.
-final class TemporaryFolder: Sendable {
-    let path: String
-    init() {
-        let base = FileManager.default.temporaryDirectory.path
-        path = base + "/cachestore-\(UUID().uuidString)"
-        try? FileManager.default.createDirectory(
-            atPath: path, withIntermediateDirectories: true)
-    }
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    var database: String { path + "/cache.sqlite" }
-    var names: [String] {
-        ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
-    }
+extension TemporaryFolder {
+    var database: String { file("cache.sqlite") }
 }
 
 /// Collects what a store tells an operator.

@@ -1,4 +1,5 @@
 import CachePolicy
+import TestSupport
 import Testing
 
 @testable import CacheStore

@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import TestSupport
 
 @testable import ConfigurationFile
 
@@ -52,11 +53,8 @@ func errors(
 
 /// A folder that is removed when the body is done.
 func withTemporaryFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
-    let folder = FileManager.default.temporaryDirectory
-        .appendingPathComponent("pinfold-configuration-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    return try body(folder)
+    let folder = TemporaryFolder()
+    return try withExtendedLifetime(folder) { try body(folder.path) }
 }
 
 /// Writes a file of the folder.

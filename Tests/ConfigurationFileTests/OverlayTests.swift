@@ -43,14 +43,15 @@ struct OverlayTests {
         #expect(replaced.listeners.map(\.name) == ["reverse", "reverse-2"])
     }
 
-    @Test func `--intercept takes the file's authority, or the one in the working folder`() {
+    @Test func `--intercept takes the file's authority, or the one of the state folder`() {
         let options = overlay { $0.intercept = ["a.test", "**.b.test"] }
         let authority = "interception: { certificate: x.pem, key: x.key }"
         let text = "hosts: [{ match: [c.test, a.test], intercept: false }]"
         for text in [text, text + "\n" + authority] {
             // The files are not there: that is all there is to say of it.
             let found = errors(of: text, overlay: options)
-            let named = text.contains("x.pem") ? "x.pem" : "ca.pem"
+            let state = "/home/someone/.local/state/pinfold"
+            let named = text.contains("x.pem") ? "x.pem" : state + "/ca.pem"
             #expect(found.count == 1, "\(found)")
             #expect(found.first?.contains("interception.certificate: ") == true, "\(found)")
             #expect(found.first?.contains(named) == true, "\(found)")

@@ -2,6 +2,7 @@ import Addressing
 import Foundation
 import HTTPCore
 import Metrics
+import TestSupport
 import Testing
 
 @testable import Engine
@@ -49,20 +50,7 @@ extension AccessLogProducer {
     }
 }
 
-/// A folder that is removed with everything in it.
-final class TemporaryFolder: Sendable {
-    let path: String
-
-    init() throws {
-        path = NSTemporaryDirectory() + "pinfold-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(
-            atPath: path, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    func file(_ name: String) -> String { path + "/" + name }
-
+extension TemporaryFolder {
     func lines(_ name: String) -> [String] {
         // Not by `FileManager`, which leaks a page for an empty file.
         guard let data = try? FileHandle(forReadingAtPath: file(name))?.readToEnd() else {

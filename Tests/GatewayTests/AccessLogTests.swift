@@ -2,6 +2,7 @@ import CLinux
 import Foundation
 import Locking
 import Metrics
+import TestSupport
 import Testing
 
 @testable import Engine
@@ -32,7 +33,7 @@ struct AccessLogTests {
     }
 
     @Test func `lines of a worker are written in order, and closing writes what is left`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let log = try open(folder.file("a.log"))
         for number in 0..<500 { log.producers[0].log(LoggedRequest.record(UInt64(number))) }
         let isComplete = log.close(withinMilliseconds: 10_000)
@@ -46,7 +47,7 @@ struct AccessLogTests {
 
     @Test
     func `a line is written without anything after it, however long the log was idle`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let log = try open(folder.file("a.log"))
         for number in 1...20 {
             log.producers[0].log(LoggedRequest.record(UInt64(number)))
@@ -59,7 +60,7 @@ struct AccessLogTests {
     }
 
     @Test func `an existing file is appended to`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try "before\n".write(toFile: folder.file("a.log"), atomically: false, encoding: .utf8)
         let log = try open(folder.file("a.log"), format: .combined)
         log.producers[0].log(LoggedRequest.record())
@@ -71,7 +72,7 @@ struct AccessLogTests {
     }
 
     @Test func `the file is not for others to read`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let log = try open(folder.file("a.log"))
         log.close(withinMilliseconds: 10_000)
         let attributes = try FileManager.default.attributesOfItem(atPath: folder.file("a.log"))
@@ -80,7 +81,7 @@ struct AccessLogTests {
     }
 
     @Test func `several workers' lines all arrive, each worker's in order`() async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var limits = Self.quick
         limits.queueBytes = 1 << 22
         let log = try open(folder.file("a.log"), workers: 3, limits: limits)
@@ -105,7 +106,7 @@ struct AccessLogTests {
     }
 
     @Test func `after a rename and reopen, a line logged later is in the new file`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let log = try open(folder.file("a.log"))
         for generation in 0..<20 {
             log.producers[0].log(LoggedRequest.record(UInt64(generation)))
@@ -126,7 +127,7 @@ struct AccessLogTests {
     }
 
     @Test func `a reload can change the path, the format and the names`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let log = try open(folder.file("a.log"))
         log.producers[0].log(LoggedRequest.record())
         eventually("the line is written") { log.figures.written == 1 }
@@ -143,7 +144,7 @@ struct AccessLogTests {
     }
 
     @Test func `a file that cannot be opened is an error at the start`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = folder.file("missing/a.log")
         #expect(throws: AccessLogError.open(path: path, code: ENOENT)) {
             _ = try open(path)
@@ -154,7 +155,7 @@ struct AccessLogTests {
     }
 
     @Test func `a reopen that fails is reported, and the old file stays in use`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let events = Locked<[AccessLogEvent]>([])
         let log = try open(folder.file("a.log")) { event in
             events.withLock { $0.append(event) }
@@ -169,7 +170,7 @@ struct AccessLogTests {
     }
 
     @Test func `a full disk drops and counts, is reported once, and recovers`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let events = Locked<[AccessLogEvent]>([])
         let log = try open("/dev/full") { event in events.withLock { $0.append(event) } }
         for number in 1...3 {
@@ -198,7 +199,7 @@ struct AccessLogTests {
                 return name.map { String(decoding: $0, as: UTF8.self) } == descriptor + "\n"
             }
         }
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let log = try open(folder.file("a.log"))
         eventually("the thread is there") { hasThread("access-log") }
         log.close(withinMilliseconds: 10_000)
@@ -206,7 +207,7 @@ struct AccessLogTests {
 
     @Test
     func `closing twice is harmless, and an owner that forgets to close loses no thread`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let log = try open(folder.file("a.log"))
         #expect(log.close(withinMilliseconds: 10_000))
         #expect(!log.close(withinMilliseconds: 10_000))
@@ -222,7 +223,7 @@ struct AccessLogPipeTests {
         let reader: Int32
 
         init() throws {
-            folder = try TemporaryFolder()
+            folder = TemporaryFolder()
             let path = folder.file("pipe")
             try #require(mkfifo(path, 0o600) == 0)
             reader = open_with_mode(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
@@ -265,7 +266,7 @@ struct AccessLogPipeTests {
     }
 
     @Test func `a pipe that nobody has opened is an error, not a hang`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try #require(mkfifo(folder.file("pipe"), 0o600) == 0)
         let path = folder.file("pipe")
         #expect(throws: AccessLogError.open(path: path, code: ENXIO)) {
@@ -338,7 +339,7 @@ struct AccessLogPipeTests {
     }
 
     @Test func `a reader that goes away is an error that drops lines, not a signal`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = folder.file("pipe")
         try #require(mkfifo(path, 0o600) == 0)
         let reader = open_with_mode(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)

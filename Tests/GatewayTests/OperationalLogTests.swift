@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
 @testable import Engine
@@ -42,7 +43,7 @@ struct OperationalLogTests {
     }
 
     @Test func `a thousand of the same are a few lines and a number`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = folder.path + "/log"
         let log = OperationalLog(level: .info, path: path)
         try log.start()
@@ -65,7 +66,7 @@ struct OperationalLogTests {
     }
 
     @Test func `the level holds for all loggers, and debugging is not limited`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = folder.path + "/log"
         let log = OperationalLog(level: .info, path: path)
         try log.start()
@@ -80,7 +81,7 @@ struct OperationalLogTests {
     }
 
     @Test func `nothing waits for a pipe that nobody reads, and lines are dropped`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = folder.path + "/pipe"
         #expect(mkfifo(path, 0o600) == 0)
         let reader = open(path, O_RDONLY | O_NONBLOCK)
@@ -98,7 +99,7 @@ struct OperationalLogTests {
     }
 
     @Test func `after a stall the log says how many lines were lost`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = folder.path + "/log"
         let log = OperationalLog(level: .debug, path: path)
         let logger = log.logger(label: "pinfold")

@@ -58,6 +58,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(120 * min(SLOWDOWN, 5)))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory) -> Iterator[None]:
+    """What a gateway or command keeps where no folder is named is not in the user's own home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 # Whether a test, or one of a module's, has failed by now.
 FAILED = pytest.StashKey[bool]()
 

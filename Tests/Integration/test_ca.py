@@ -17,12 +17,15 @@ from support.gateway import run_pinfold
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    return tmp_path
+    """The working folder, where the authority goes too, unless files are named."""
+    folder = tmp_path / "pinfold"
+    folder.mkdir()
+    return folder
 
 
 def ca(folder: Path, *arguments: str, code: int = 0) -> str:
     """What a command says, on whichever stream."""
-    done = run_pinfold("ca", *arguments, cwd=folder)
+    done = run_pinfold("ca", *arguments, cwd=folder, XDG_STATE_HOME=str(folder.parent))
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -70,7 +73,7 @@ def test_init_makes_an_authority_and_a_key_for_its_owner_alone(folder):
     assert constraints.critical
     assert constraints.value.ca
     assert fingerprint(made) in said
-    assert "interception: { certificate: ca.pem, key: ca.key }" in said
+    assert f"interception: {{ certificate: {folder}/ca.pem, key: {folder}/ca.key }}" in said
 
 
 def test_the_key_is_secret_under_any_mask(folder):
@@ -82,7 +85,7 @@ def test_the_key_is_secret_under_any_mask(folder):
 def run_pinfold_with_mask(folder: Path, mask: int) -> subprocess.CompletedProcess[str]:
     before = os.umask(mask)
     try:
-        return run_pinfold("ca", "init", cwd=folder)
+        return run_pinfold("ca", "init", XDG_STATE_HOME=str(folder.parent))
     finally:
         os.umask(before)
 
@@ -117,7 +120,7 @@ def test_init_limited_to_names_excludes_every_address(folder):
     ["--permit", "a.test,excluded;DNS:b.test"],
 ])
 def test_init_refuses_what_makes_no_authority(folder, arguments):
-    done = run_pinfold("ca", "init", *arguments, cwd=folder)
+    done = run_pinfold("ca", "init", *arguments, XDG_STATE_HOME=str(folder.parent))
     assert done.returncode != 0
     assert list(folder.iterdir()) == []
 
@@ -242,3 +245,17 @@ def test_init_makes_nothing_for_a_configuration_without_interception(folder):
     assert "names no interception.certificate" in ca(folder, "init", "--config", "c.yaml", code=1)
     assert [one.name for one in folder.iterdir()] == ["c.yaml"]
     ca(folder, "init", "--config", "none.yaml", code=1)
+
+
+def test_init_makes_what_run_intercepts_with(folder):
+    (folder / "c.yaml").write_text("workers: 1\n")
+    state = folder / "state"
+    for _ in range(2):
+        done = run_pinfold("ca", "init", "--if-missing", "--config", "c.yaml", "--intercept",
+                           "a.test", cwd=folder, XDG_STATE_HOME=str(state))
+        assert done.returncode == 0, done.stderr
+    assert mode(state / "pinfold") == 0o700
+    done = run_pinfold("check", "--config", "c.yaml", "--intercept", "a.test", cwd=folder,
+                       XDG_STATE_HOME=str(state))
+    assert done.returncode == 0, done.stderr
+    assert f"certificate: \"{state}/pinfold/ca.pem\"" in done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import threading
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 import requests
 import websockets.sync.client
 import websockets.sync.server
-from support.gateway import free_port
+from support.gateway import BINARY, free_port
 from support.interception import (
     HOST, OTHER, PINNED, WRONG_PIN, Inside, InterceptionAuthority, connect_head, curl,
     nobody_is_connected)
@@ -52,7 +53,7 @@ def there(origin, pki):
     def answer(seen):
         return reply(seen.method.encode() + b" " + seen.body, "200 OK", "Cache-Control: no-store")
 
-    leaf = pki.intermediate.issue(HOST, PINNED, OTHER)
+    leaf = pki.intermediate.issue(HOST, PINNED, OTHER, "127.0.0.1")
     return origin(answer, tls=leaf.server_context())
 
 
@@ -321,9 +322,36 @@ def test_the_command_line_intercepts_hosts(gateway, pki, authority, there):
     assert running.metric("pinfold_tunnels_intercepted_total") == 2
 
 
-def test_the_command_line_finds_the_authority_in_the_working_folder(gateway, pki, authority, there):
+def test_the_command_line_takes_the_authority_of_the_state_folder(
+        gateway, pki, authority, there, monkeypatch):
     running = gateway({"tls": {"roots": [str(pki.root.pem_file)]}}, "--intercept", HOST, start=False)
+    state = running.folder / "state"
+    (state / "pinfold").mkdir(parents=True)
     for file in (authority.file, authority.key):
-        shutil.copy(file, running.folder)
+        shutil.copy(file, state / "pinfold")
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
     running.start()
     assert curl(running, authority, f"https://{HOST}:{there.port}/") == "GET "
+
+
+def test_one_command_makes_an_authority_and_intercepts_with_it(workspace, pki, there):
+    state, script = workspace / "state", Path(__file__).parents[2] / "deploy/run"
+    proxy = f"127.0.0.1:{free_port()}"
+    (workspace / "c.yaml").write_text("access: { connectPorts: any }")
+    with (workspace / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [script, "--config", workspace / "c.yaml", "--intercept", "127.0.0.1", "--listen", proxy,
+             "--admin", "127.0.0.1:0", "--roots", pki.root.pem_file, "--workers", "1",
+             "--allow-destination", "127.0.0.0/8"],
+            stdout=said, stderr=said, stdin=subprocess.DEVNULL,
+            env=os.environ | {"XDG_STATE_HOME": str(state), "PINFOLD_BINARY": str(BINARY)})
+    try:
+        until(lambda: "listener=forward" in (workspace / "said").read_text(), "listening")
+        done = subprocess.run(
+            ["curl", "-sS", "--proxy", f"http://{proxy}", "--cacert", state / "pinfold/ca.pem",
+             f"https://127.0.0.1:{there.port}/"], capture_output=True, text=True, timeout=30)
+        assert done.stdout == "GET ", done.stderr + (workspace / "said").read_text()
+        assert (state / "pinfold/ca.key").stat().st_mode & 0o077 == 0
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0

@@ -23,7 +23,7 @@ from support.wire import Response, ask
 def authority(tmp_path) -> dict[str, str]:
     folder = tmp_path / "authority"
     folder.mkdir()
-    done = run_pinfold("ca", "init", cwd=folder)
+    done = run_pinfold("ca", "init", "--certificate", "ca.pem", "--key", "ca.key", cwd=folder)
     assert done.returncode == 0, done.stderr
     return {"certificate": str(folder / "ca.pem"), "key": str(folder / "ca.key")}
 
@@ -56,7 +56,8 @@ def test_the_certificate_is_served_and_never_the_key(trusted, authority):
 
 def test_after_a_rotation_and_a_reload_the_new_certificate_alone_is_served(trusted, authority):
     before = certificate(authority["certificate"])
-    done = run_pinfold("ca", "rotate", cwd=Path(authority["key"]).parent)
+    done = run_pinfold(
+        "ca", "rotate", "--certificate", authority["certificate"], "--key", authority["key"])
     assert done.returncode == 0, done.stderr
     assert x509.load_pem_x509_certificate(trusted.admin_get("/ca.pem").body) == before
     trusted.signal(signal.SIGHUP)

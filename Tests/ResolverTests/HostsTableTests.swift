@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import TestSupport
 import Testing
 
 @testable import Resolver
@@ -86,7 +87,7 @@ struct WatchedFileTests {
 
     @Test
     func `a change is seen once: content, another file in its place, removal, return`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = folder.path + "/hosts"
         var file = WatchedFile(path: path)
         expect(&file, changed: false)
@@ -108,7 +109,7 @@ struct WatchedFileTests {
 
     @Test
     func `a file is read up to the limit and one byte, so that more is seen to be there`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write("12345", to: "hosts")
         let file = WatchedFile(path: folder.path + "/hosts")
         #expect(file.read(maximumBytes: 5).count == 5)

@@ -2,6 +2,7 @@ import Addressing
 import CLinux
 import Locking
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Resolver
@@ -38,7 +39,7 @@ struct ResolverFixture {
         change: (inout ResolverOptions) -> Void = { _ in }
     ) throws {
         self.kept = kept
-        folder = try TemporaryFolder()
+        folder = TemporaryFolder()
         try folder.write(hosts, to: "hosts")
         var options = ResolverOptions()
         options.servers = servers

@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import TestSupport
 import Testing
 
 @testable import Resolver
@@ -287,7 +288,7 @@ import Testing
 
     @Test func `search domains are not tried, not even for names without a dot`() async throws {
         let server = try DNSServer { $0.answer(code: 3, authority: [Self.soa]) }
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write(
             "search corp.example\noptions ndots:5\nnameserver 127.0.0.1\n",
             to: "resolv.conf")
@@ -306,7 +307,7 @@ import Testing
         let second = try DNSServer(host: 2, port: first.endpoint.port) {
             $0.address(v4: "192.0.2.1", v6: "2001:db8::1")
         }
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write("nameserver 127.0.0.1\n", to: "resolv.conf")
         let fixture = try ResolverFixture(servers: .file(path: folder.path + "/resolv.conf")) {
             $0.filePort = first.endpoint.port

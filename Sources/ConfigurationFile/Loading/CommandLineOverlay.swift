@@ -14,7 +14,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
     package var roots: [String] = []
     /// `--intercept`: host patterns whose tunnels are intercepted. An entry of `hosts` with the
     /// pattern gets `intercept: true`, or a new one comes before the others. Where no authority is
-    /// named it is the one in the working folder.
+    /// named it is the one that `pinfold ca init` makes.
     package var intercept: [String] = []
     /// `--cache-path`: replaces `cache.path`; relative to the working folder.
     package var cachePath: String?
@@ -43,7 +43,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
             let list = ConfigNode(origin: .option("--roots"), content: .sequence(values))
             Self.set(["tls", "roots"], to: list, in: &root)
         }
-        if !intercept.isEmpty { applyInterception(to: &root) }
+        if !intercept.isEmpty { applyInterception(to: &root, validation.environment) }
         if let cachePath {
             Self.set(["cache", "path"], to: Self.scalar(cachePath, "--cache-path"), in: &root)
         }
@@ -94,7 +94,9 @@ package struct CommandLineOverlay: Sendable, Equatable {
         root.set("listeners", to: ConfigNode(origin: origin, content: .sequence(listeners)))
     }
 
-    private func applyInterception(to root: inout ConfigNode) {
+    private func applyInterception(
+        to root: inout ConfigNode, _ environment: ConfigurationEnvironment
+    ) {
         let option = "--intercept"
         var hosts: [ConfigNode]
         switch root["hosts"]?.content {
@@ -117,7 +119,8 @@ package struct CommandLineOverlay: Sendable, Equatable {
         root.set("hosts", to: ConfigNode(origin: origin, content: .sequence(hosts)))
         let section = root["interception"]
         guard section?["certificate"] == nil, section?["key"] == nil else { return }
-        for (key, file) in [("certificate", "ca.pem"), ("key", "ca.key")] {
+        let authority = environment.defaultAuthority
+        for (key, file) in [("certificate", authority.certificate), ("key", authority.key)] {
             Self.set(["interception", key], to: Self.scalar(file, option), in: &root)
         }
     }

@@ -118,6 +118,23 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     /// The time at which certificates must be valid, in seconds since 1970.
     package var now = Clock.coarseWallSeconds()
 
+    /// Where the gateway keeps what no file gives another place: `pinfold` in the state folder of
+    /// the XDG base directory specification, which is `XDG_STATE_HOME` if that is an absolute path,
+    /// else `~/.local/state`; nil without a home.
+    package var dataFolder: String? {
+        if let stateFolder, stateFolder.hasPrefix("/") {
+            return Files.absolute("pinfold", in: stateFolder)
+        }
+        return homeFolder.map { Files.absolute(".local/state/pinfold", in: $0) }
+    }
+
+    /// The files of the authority that is meant where none is named: in the data folder or, without
+    /// one, in the working folder.
+    package var defaultAuthority: (certificate: String, key: String) {
+        let folder = dataFolder ?? workingFolder
+        return (Files.absolute("ca.pem", in: folder), Files.absolute("ca.key", in: folder))
+    }
+
     /// The given surroundings.
     package init(
         homeFolder: String?, stateFolder: String?, workingFolder: String, onlineCores: Int

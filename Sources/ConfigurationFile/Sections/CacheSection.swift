@@ -58,16 +58,8 @@ extension SnapshotReader {
             "\(quoted(cache.path)) \(problem): the cache keeps nothing on disk")
     }
 
-    /// The state folder of the XDG base directory specification: `XDG_STATE_HOME` if it is an
-    /// absolute path, else `~/.local/state`.
     private func defaultCachePath(_ section: Section?) -> String {
-        let environment = validation.environment
-        if let state = environment.stateFolder, state.hasPrefix("/") {
-            return Files.absolute("pinfold", in: state)
-        }
-        if let home = environment.homeFolder {
-            return Files.absolute(".local/state/pinfold", in: home)
-        }
+        if let folder = validation.environment.dataFolder { return folder }
         if section?["path"] == nil {
             validation.report(
                 section?.field.node.origin ?? .builtIn, "cache.path",

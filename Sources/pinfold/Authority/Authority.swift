@@ -18,13 +18,13 @@ struct Authority: ParsableCommand {
         ])
 }
 
-/// The authority's files.
+/// The authority's files: those of `pinfold run --intercept`, if no others are named.
 struct AuthorityPaths: ParsableArguments {
     @Option(help: ArgumentHelp("The file of its certificate.", valueName: "file"))
-    var certificate = "ca.pem"
+    var certificate = ConfigurationEnvironment.ofProcess().defaultAuthority.certificate
 
     @Option(help: ArgumentHelp("The file of its private key.", valueName: "file"))
-    var key = "ca.key"
+    var key = ConfigurationEnvironment.ofProcess().defaultAuthority.key
 
     /// What the files hold, valid now or not.
     func read() throws -> CertificateAuthority {

@@ -15,7 +15,7 @@ struct AuthorityExport: ParsableCommand {
     }
 
     @Option(help: ArgumentHelp("The file of the authority's certificate.", valueName: "file"))
-    var certificate = "ca.pem"
+    var certificate = ConfigurationEnvironment.ofProcess().defaultAuthority.certificate
 
     @Option(help: "pem, or der, which some devices ask for.")
     var format = Format.pem

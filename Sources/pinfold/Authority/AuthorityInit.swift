@@ -24,6 +24,12 @@ struct AuthorityInit: ParsableCommand {
             "Make the files that this configuration names under interception.", valueName: "file"))
     var config: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "As for `pinfold run`, whose authority this makes; which hosts does not matter here.",
+            valueName: "host"))
+    var intercept: [String] = []
+
     @Flag(help: "Do nothing where both files are there, or the configuration names none.")
     var ifMissing = false
 
@@ -42,6 +48,7 @@ struct AuthorityInit: ParsableCommand {
         do {
             let made = try CertificateAuthority.make(
                 options.profile(byDefault: .ec, limits: limits))
+            for path in [paths.key, paths.certificate] { try NewFiles.makeFolder(of: path) }
             try files.write(made.keyPEM, to: paths.key, mode: NewFiles.secret)
             try files.write(made.certificatePEM, to: paths.certificate, mode: NewFiles.open)
         } catch {
@@ -65,6 +72,7 @@ struct AuthorityInit: ParsableCommand {
         } catch {
             throw Failure(error.description)
         }
+        if !intercept.isEmpty { return paths }
         if ifMissing { return nil }
         throw Failure("\(config): names no interception.certificate and interception.key")
     }

@@ -9,6 +9,15 @@ struct NewFiles {
 
     private var made: [String] = []
 
+    /// Makes the folder that a file is to be in, and its parents, for their owner alone.
+    static func makeFolder(of path: String) throws(FileFailure) {
+        var folder = path.hasPrefix("/") ? "/" : ""
+        for part in path.split(separator: "/").dropLast() {
+            folder += part + "/"
+            if mkdir(folder, 0o700) != 0, !exists(folder) { throw FileFailure(folder) }
+        }
+    }
+
     /// Makes a file with this content and stores it durably.
     ///
     /// - Throws: for a path at which there is something already.

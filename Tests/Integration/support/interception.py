@@ -20,9 +20,10 @@ class InterceptionAuthority:
     """An authority as `pinfold ca init` makes it."""
 
     def __init__(self, folder: Path, *arguments: str):
-        done = run_pinfold("ca", "init", *arguments, cwd=folder)
-        assert done.returncode == 0, done.stdout + done.stderr
         self.file, self.key = folder / "ca.pem", folder / "ca.key"
+        done = run_pinfold("ca", "init", *arguments, "--certificate", str(self.file),
+                           "--key", str(self.key))
+        assert done.returncode == 0, done.stdout + done.stderr
 
     @property
     def section(self) -> dict:

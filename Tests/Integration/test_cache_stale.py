@@ -137,7 +137,9 @@ def test_an_origin_that_fails_in_the_background_is_not_asked_at_every_hit(throug
     for _ in range(20):
         assert fetch(running, there.url("/")).body == b"old"
     seconds = time.monotonic() - began
-    assert asked <= 3 + seconds
+    # On a connection that was verified for a tunnel each is sent another time, as on any idle one.
+    times = 2 if running.way == "interception" else 1
+    assert asked <= 1 + times * (2 + seconds)
     running.wait_log("upstream-closed")
 
 

@@ -144,7 +144,7 @@ package class TLSConnection {
     /// Notes why the session that carries this one is broken, unless this one has failed before. An
     /// alert in it is not one to this session, whose peer just went without ending it.
     final func noteFailureOfOuter() {
-        guard finding == nil else { return }
+        guard finding == nil, ERR_peek_error() == 0 else { return }
         switch outer?.failure {
         case .alertReceived, nil: finding = .truncated
         case let failure?: finding = failure

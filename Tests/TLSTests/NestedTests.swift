@@ -229,6 +229,28 @@ struct NestedTests {
         #expect(all.bytes.count > 4)
     }
 
+    @Test func `goes, and the outer one with it`() throws {
+        weak var inner: TLSServerConnection?
+        weak var outer: TLSServerConnection?
+        do {
+            let pair = try NestedPair()
+            #expect(pair.handshake() == .complete)
+            (inner, outer) = (pair.server, pair.outer.server)
+            #expect(inner != nil && outer != nil)
+        }
+        #expect(inner == nil)
+        #expect(outer == nil)
+    }
+
+    @Test func `keeps its own reason when its alert finds the outer one broken`() throws {
+        let pair = try NestedPair(innerVersion: .tls12, innerMinimum: .tls13)
+        _ = SSL_do_handshake(pair.client)
+        let hello = pair.takeOutput()
+        #expect(pair.outer.client.write(hello) == .bytes(hello.count))
+        pair.outer.sockets.closeFar()
+        #expect(pair.server.handshake() == .failed(.versionRefused))
+    }
+
     /// The error is in the library's queue while its alert goes out through the outer session.
     @Test func `is refused with the alert, and its reason is kept`() throws {
         let pair = try NestedPair(innerVersion: .tls12, innerMinimum: .tls13)

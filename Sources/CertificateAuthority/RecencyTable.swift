@@ -2,7 +2,7 @@
 ///
 /// The order of use is a list through the slots of an array, so that every operation takes the same
 /// time however many values there are.
-struct RecencyTable<Key: Hashable, Value> {
+package struct RecencyTable<Key: Hashable, Value> {
     private struct Slot {
         let key: Key
         var value: Value
@@ -21,12 +21,14 @@ struct RecencyTable<Key: Hashable, Value> {
     /// At least one.
     private(set) var limit: Int
 
-    init(limit: Int) { self.limit = max(1, limit) }
+    /// An empty table of so many values, at least one.
+    package init(limit: Int) { self.limit = max(1, limit) }
 
-    var count: Int { indices.count }
+    /// How many values there are.
+    package var count: Int { indices.count }
 
     /// The value of a key, which is the most recently used one now.
-    mutating func use(_ key: Key) -> Value? {
+    package mutating func use(_ key: Key) -> Value? {
         guard let index = indices[key], let value = slots[index]?.value else { return nil }
         unlink(index)
         linkAsNewest(index)
@@ -34,7 +36,7 @@ struct RecencyTable<Key: Hashable, Value> {
     }
 
     /// Sets the value of a key, which is the most recently used one now.
-    mutating func set(_ value: Value, for key: Key) {
+    package mutating func set(_ value: Value, for key: Key) {
         remove(key)
         while count >= limit { removeOldest() }
         let slot = Slot(key: key, value: value, older: Self.none, newer: Self.none)
@@ -50,7 +52,8 @@ struct RecencyTable<Key: Hashable, Value> {
         linkAsNewest(index)
     }
 
-    mutating func remove(_ key: Key) {
+    /// Removes the value of a key, if there is one.
+    package mutating func remove(_ key: Key) {
         guard let index = indices.removeValue(forKey: key) else { return }
         unlink(index)
         slots[index] = nil

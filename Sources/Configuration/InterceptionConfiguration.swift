@@ -6,8 +6,29 @@ package struct InterceptionConfiguration: Sendable, Equatable {
     package var byDefault = InterceptMode.never
     /// Certificates that are kept at most.
     package var maximumCertificates = 10_000
+    /// The oldest version that is spoken with clients inside tunnels.
+    package var minimum = ListenerTLS.Minimum.tls12
+    /// When clients that reject the authority's certificates are no longer shown them.
+    package var rejections = RejectionRules()
 
     /// No interception.
+    package init() {}
+}
+
+/// How many rejections in a row, without a request in between, make the gateway stop intercepting
+/// tunnels from one client to one host, and for how long.
+package struct RejectionRules: Sendable, Equatable {
+    /// Alerts that say that the certificate will not do; 0: however many.
+    package var alerts = 3
+    /// Connections that the client ended after its handshake began and before any request; 0:
+    /// however many.
+    package var closes = 12
+    /// Within what time they count.
+    package var windowMilliseconds: Int64 = 600_000
+    /// For how long the client is not shown a certificate for the host.
+    package var periodMilliseconds: Int64 = 3_600_000
+
+    /// The defaults.
     package init() {}
 }
 
@@ -56,5 +77,12 @@ extension ConfigurationSnapshot {
         case .never: return false
         case .auto: return !entry.pinsets.isEmpty && entry.tunnel == .auto
         }
+    }
+
+    /// Whether what is not TLS in intercepted tunnels to a host is relayed: where its entry says in
+    /// words that tunnels are.
+    /// - Parameter index: The entry that applies to host and port; nil for none.
+    package func passesClearText(entry index: Int?) -> Bool {
+        index.map { hosts.entries[$0].tunnel == .pass } ?? false
     }
 }

@@ -93,6 +93,7 @@ struct CounterFamily: Sendable {
                 Series("reason=\"alert\"", .clientHandshakesAlert),
                 Series("reason=\"certificate\"", .clientHandshakesCertificateRefused),
                 Series("reason=\"name\"", .clientHandshakesNameRefused),
+                Series("reason=\"server\"", .clientHandshakesServerRefused),
                 Series("reason=\"timeout\"", .clientHandshakesTimeout),
                 Series("reason=\"closed\"", .clientHandshakesClosed),
                 Series("reason=\"protocol_error\"", .clientHandshakesProtocolError),
@@ -192,6 +193,14 @@ struct CounterFamily: Sendable {
         CounterFamily(
             "pinfold_tunnels_intercepted", "Tunnels whose requests the gateway serves.",
             .tunnelsIntercepted),
+        CounterFamily(
+            "pinfold_interception_passed",
+            "Tunnels to intercepted hosts that were relayed all the same, by cause.",
+            [
+                Series("cause=\"not_tls\"", .tunnelsPassedNotTLS),
+                Series("cause=\"server_first\"", .tunnelsPassedServerFirst),
+                Series("cause=\"rejected\"", .tunnelsPassedRejected),
+            ]),
         CounterFamily(
             "pinfold_tunnel_bytes", unit: "bytes", "Bytes relayed by tunnels, by direction.",
             [

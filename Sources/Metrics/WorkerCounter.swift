@@ -33,6 +33,7 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case clientHandshakesTLS13Resumed
     /// Handshakes of clients that failed: clear text, for example a proxy's request.
     case clientHandshakesNotTLS
+    case clientHandshakesServerRefused
     case clientHandshakesVersionRefused
     /// The client does not accept the gateway's certificate.
     case clientHandshakesUntrusted
@@ -97,6 +98,10 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case upgrades
     /// Tunnels that end in the gateway.
     case tunnelsIntercepted
+    /// Tunnels to hosts that are intercepted, relayed all the same.
+    case tunnelsPassedNotTLS
+    case tunnelsPassedServerFirst
+    case tunnelsPassedRejected
 
     // The cache, as the worker sees it.
     case cacheMemoryHits

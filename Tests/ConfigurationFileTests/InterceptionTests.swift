@@ -41,6 +41,8 @@ struct InterceptionTests {
                   key: ca.key
                   default: auto
                   maximumCertificates: 5
+                  minimum: "1.3"
+                  rejections: { alerts: 4, closes: 0, window: 2m, period: 1d }
                 hosts:
                   - { match: [a.test], intercept: false }
                   - { match: [b.test], intercept: auto }
@@ -55,6 +57,11 @@ struct InterceptionTests {
             #expect(authority.certificatePEM == Array(pem))
             #expect(interception.byDefault == .auto)
             #expect(interception.maximumCertificates == 5)
+            #expect(interception.minimum == .tls13)
+            #expect(interception.rejections.alerts == 4)
+            #expect(interception.rejections.closes == 0)
+            #expect(interception.rejections.windowMilliseconds == 120_000)
+            #expect(interception.rejections.periodMilliseconds == 86_400_000)
             #expect(snapshot.hosts.entries.map(\.intercept) == [.never, .auto, .auto])
             let printed = snapshot.effectiveYAML()
             #expect(try load(printed, folder: "/elsewhere") == snapshot)
@@ -161,6 +168,46 @@ struct InterceptionTests {
                 """, folder: folder)
             #expect(snapshot.hosts.entries.map(\.intercept) == [.always, .never])
             #expect(snapshot.interception.byDefault == .always)
+        }
+    }
+
+    @Test(arguments: [("1.0", true), ("1.1", true), ("1.2", false), ("1.3", false)])
+    func `a minimum that is broken is warned of`(minimum: String, isWarnedOf: Bool) throws {
+        let found = try warnings(of: "interception: { minimum: \"\(minimum)\" }")
+        #expect(found.contains { $0.contains("interception.minimum") } == isWarnedOf, "\(found)")
+    }
+
+    @Test(
+        arguments: [
+            ("minimum: 1.4", "minimum"), ("rejections: { alerts: -1 }", "rejections.alerts"),
+            ("rejections: { closes: 1001 }", "rejections.closes"),
+            ("rejections: { window: 0s }", "rejections.window"),
+            ("rejections: { period: 31d }", "rejections.period"),
+            ("rejections: { limit: 1 }", "rejections.limit"),
+        ])
+    func `what cannot be meant is refused`(text: String, key: String) {
+        let found = errors(of: "interception: { \(text) }")
+        #expect(found.count == 1)
+        #expect(found.first?.contains("interception.\(key): ") == true, "\(found)")
+    }
+
+    @Test(arguments: [
+        ("true", "what is not TLS, and tunnels of clients that keep rejecting"),
+        ("false", "tunnels go around"), ("auto", "tunnels go around"),
+    ])
+    func `what a pinned host lets by is warned of`(intercept: String, text: String) throws {
+        try withAuthority { folder in
+            let warnings = try ConfigurationLoader(environment: testEnvironment).load(
+                text: Array(
+                    """
+                    \(both)
+                    hosts:
+                      - { match: [a.test], intercept: \(intercept), tunnel: pass, pinsets: [p] }
+                    pinsets: { p: { mode: none } }
+                    """.utf8), name: folder + "/gateway.yaml"
+            ).warnings
+            #expect(warnings.map(\.key) == ["hosts[0].tunnel"])
+            #expect(warnings.first?.text.hasPrefix(text) == true, "\(warnings)")
         }
     }
 }

@@ -50,6 +50,19 @@ struct InterceptionTests {
         #expect(!intercepts(entry(.auto), byDefault: .always))
     }
 
+    @Test(
+        arguments: [(TunnelMode.pass, true), (.auto, false), (.refuse, false)],
+        [false, true])
+    func `what is not TLS passes by the entry's word alone`(
+        tunnel: (mode: TunnelMode, passes: Bool), isPinned: Bool
+    ) {
+        let entries = [entry(.always, tunnel: tunnel.mode, isPinned: isPinned)]
+        let snapshot = ConfigurationSnapshot(
+            workers: .fixed(1), listeners: [], hosts: HostTable(entries: entries))
+        #expect(snapshot.passesClearText(entry: 0) == tunnel.passes)
+        #expect(!snapshot.passesClearText(entry: nil))
+    }
+
     @Test func `hosts without an entry follow the default`() {
         #expect(intercepts(nil, byDefault: .always))
         #expect(!intercepts(nil, byDefault: .auto))

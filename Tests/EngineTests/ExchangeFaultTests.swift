@@ -33,7 +33,8 @@ enum EveryFault {
         case .connectOnReverseRoute: .connectPortRefused(25)
         case .connectPortRefused: .tunnelRefused
         case .tunnelRefused: .interceptionImpossible
-        case .interceptionImpossible: .clearTextRefused
+        case .interceptionImpossible: .interceptionRejected
+        case .interceptionRejected: .clearTextRefused
         case .clearTextRefused: .pinnedPortRefused
         case .pinnedPortRefused: .destinationRefused(.loopback)
         case .destinationRefused: .ownListenerRefused

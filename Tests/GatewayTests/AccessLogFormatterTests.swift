@@ -55,6 +55,14 @@ struct AccessLogFormatterTests {
                 """)
     }
 
+    @Test(
+        arguments: zip(InterceptionPass.allCases, ["not_tls", "server_first", "rejected"]))
+    func `a tunnel that was not intercepted says why`(pass: InterceptionPass, word: String) {
+        let request = LoggedRequest(method: "CONNECT", target: "h:443")
+        let text = line(.json, request) { $0.interceptionPass = pass }
+        #expect(text.contains(",\"passed\":\"\(word)\""))
+    }
+
     @Test func `a JSON line is whole even if next to nothing is known`() {
         let request = LoggedRequest(method: "", target: "")
         let text = line(.json, request) { record in

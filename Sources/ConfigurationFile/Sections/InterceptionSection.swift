@@ -16,7 +16,22 @@ extension InterceptionConfiguration {
                 "key", byDefault: "none", readSection: { _, _, _ in },
                 text: { $0.authority.map { YAMLText.quoted($0.keyPath) } }),
             .choice("default", \.byDefault),
+            .clientMinimum("minimum", \.minimum),
             .integer("maximumCertificates", \.maximumCertificates, in: 1...1_000_000),
+            ConfigurationKey("rejections", \.rejections, table: RejectionRules.table),
+        ])
+    }
+}
+
+/// `interception.rejections`.
+extension RejectionRules {
+    fileprivate static var table: KeyTable<Self> {
+        let day: Int64 = 86_400_000
+        return KeyTable(keys: [
+            .integer("alerts", \.alerts, in: 0...1_000),
+            .integer("closes", \.closes, in: 0...1_000),
+            .milliseconds("window", \.windowMilliseconds, in: 1...day),
+            .milliseconds("period", \.periodMilliseconds, in: 1...30 * day),
         ])
     }
 }

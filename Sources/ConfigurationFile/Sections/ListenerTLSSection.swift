@@ -23,18 +23,7 @@ extension ListenerTLS {
                     let hasStaple = tls.certificates.contains { $0.staplePath != nil }
                     return hasStaple ? paths(tls.certificates.map { $0.staplePath ?? "none" }) : nil
                 }),
-            ConfigurationKey(
-                "minimum", \.minimum,
-                reading: { _, field in
-                    let minimum = field.choice(Minimum.self)
-                    if let minimum, minimum == .tls10 || minimum == .tls11 {
-                        field.warn(
-                            "TLS \(minimum.rawValue) is broken (RFC 8996): whoever is between "
-                                + "client and gateway may read along; write \"1.2\" unless a "
-                                + "client speaks nothing newer")
-                    }
-                    return minimum
-                }, text: { YAMLText.quoted($0.rawValue) }),
+            .clientMinimum("minimum", \.minimum),
             ConfigurationKey(
                 "clientRoots", \.clientRoots,
                 reading: { reader, field in
@@ -63,6 +52,26 @@ extension ListenerTLS {
     private static func paths(_ paths: [String]) -> String {
         let texts = paths.map { $0 == "none" ? $0 : YAMLText.quoted($0) }
         return texts.count == 1 ? texts[0] : "[\(texts.joined(separator: ", "))]"
+    }
+}
+
+extension ConfigurationKey {
+    /// The oldest version that clients are spoken to with; one that is broken is warned of.
+    static func clientMinimum(
+        _ name: String, _ place: WritableKeyPath<Values, ListenerTLS.Minimum>
+    ) -> Self {
+        Self(
+            name, place,
+            reading: { _, field in
+                let minimum = field.choice(ListenerTLS.Minimum.self)
+                if let minimum, minimum == .tls10 || minimum == .tls11 {
+                    field.warn(
+                        "TLS \(minimum.rawValue) is broken (RFC 8996): whoever is between client "
+                            + "and gateway may read along; write \"1.2\" unless a client speaks "
+                            + "nothing newer")
+                }
+                return minimum
+            }, text: { YAMLText.quoted($0.rawValue) })
     }
 }
 

@@ -67,7 +67,11 @@ extension SnapshotReader {
                     "requests in clear text go around the pinsets of this entry")
             }
             if entry.tunnel == .pass, !entry.pinsets.isEmpty {
-                element.key("tunnel")?.warn("tunnels go around the pinsets of this entry")
+                let what =
+                    snapshot.intercepts(entry: index)
+                    ? "what is not TLS, and tunnels of clients that keep rejecting the "
+                        + "interception's certificates," : "tunnels"
+                element.key("tunnel")?.warn("\(what) go around the pinsets of this entry")
             }
             if entry.pinsets.isEmpty { warnOfPinsElsewhere(hosts, element, index) }
             // Who says anything of it has thought of it.

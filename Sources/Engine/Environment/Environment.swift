@@ -187,6 +187,7 @@ package final class Environment {
         for handler in loop.handlers {
             (handler as? UpstreamConnection)?.close()
             (handler as? ConnectOperation)?.cancel()
+            (handler as? UndecidedTunnel)?.close(nil)
         }
         for origin in origins.removeAll() { pool?.closeIdle(origin, .draining) }
     }

@@ -48,6 +48,7 @@ extension Exchange {
         guard let client else { return Descriptors.close(transport.descriptor) }
         status = 200
         environment.metrics.add(.tunnelsOpened)
+        if let interceptionPass { environment.metrics.add(.tunnelPassed(for: interceptionPass)) }
         relay(
             client.handOver(after: makeTunnelHead(on: client)), transport, earlyFromUpstream: nil,
             timeouts)
@@ -114,6 +115,14 @@ extension Exchange {
         }
         client = nil
         keepOnlyTheHead()
+        join(handover, transport, earlyFromUpstream: earlyFromUpstream, timeouts)
+    }
+
+    /// Relays between the two until both have ended, and the exchange with them.
+    func join(
+        _ handover: DownstreamHandover, _ transport: Transport, earlyFromUpstream: Buffer? = nil,
+        _ timeouts: TimeoutsConfiguration
+    ) {
         environment.metrics.adjust(.tunnelsOpen, by: 1)
         // Counted when it was read, before there was a relay.
         let early = UInt64(handover.leftover?.count ?? 0)
@@ -144,7 +153,7 @@ extension Exchange {
     }
 
     /// A tunnel may be open for days: of the request it keeps what the log will say.
-    private func keepOnlyTheHead() {
+    func keepOnlyTheHead() {
         let head = environment.loop.buffers.take(bytes: max(1, request.length))
         head.writable.copyMemory(from: requestHead)
         head.end = request.length

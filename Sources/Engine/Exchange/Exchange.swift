@@ -57,6 +57,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var opening: (any TunnelOpening)?
     /// The tunnel that was asked for ends in the gateway.
     package var isIntercepted = false
+    /// Why the tunnel is relayed although its host is intercepted; nil for all others.
+    package var interceptionPass: InterceptionPass?
 
     /// The index of the name of the host entry that applies (`RouteLabels`).
     package var hostLabel = RouteLabels.noHost
@@ -236,6 +238,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         uploadWaitEnds = 0
         opening = nil
         isIntercepted = false
+        interceptionPass = nil
         key = nil
         forwardReason = nil
         stored = nil

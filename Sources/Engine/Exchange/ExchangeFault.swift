@@ -19,6 +19,7 @@ package enum ExchangeFault: Error, Sendable {
     case connectPortRefused(UInt16)
     case tunnelRefused
     case interceptionImpossible
+    case interceptionRejected
     case clearTextRefused
     case pinnedPortRefused
     case destinationRefused(DestinationRefusal)
@@ -67,6 +68,7 @@ package enum ExchangeFault: Error, Sendable {
         case .connectPortRefused: .access(.connectPortRefused)
         case .tunnelRefused: .access(.tunnelRefused)
         case .interceptionImpossible: .access(.interceptionImpossible)
+        case .interceptionRejected: .access(.interceptionRejected)
         case .clearTextRefused: .access(.clearTextRefused)
         case .pinnedPortRefused: .access(.pinnedPortRefused)
         case .destinationRefused: .access(.destinationRefused)

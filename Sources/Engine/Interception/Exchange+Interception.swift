@@ -20,12 +20,30 @@ extension Exchange {
             return true
         }
         hostLabel = origin.route
+        if isGivenUp(authority, interception) {
+            guard let refusal = refusalOfRelay(authority, policy) else {
+                interceptionPass = .rejected
+                return false
+            }
+            reply(with: refusal, closing: false)
+            return true
+        }
         if let refusal = origin.refusal {
             reply(with: refusal, closing: false)
         } else if let name = ReferenceIdentifier(host) {
+            let mayPass = policy.configuration.passesClearText(entry: origin.entryIndex)
+            let tunnel = mayPass ? policy.target(host: host, port: request.port, by: .tunnel) : nil
+            if let refusal = tunnel?.refusal {
+                reply(with: refusal, closing: false)
+                return true
+            }
             guard isAdmitted() else { return true }
             handle(.decided(.open))
-            verify(origin, authority, name, interception)
+            if mayPass {
+                answerUndecided(authority, name)
+            } else {
+                verify(origin, authority, name, interception)
+            }
         } else {
             reply(with: .interceptionImpossible, closing: false)
         }
@@ -78,18 +96,24 @@ extension Exchange {
         _ authority: BoundAuthority, _ name: ReferenceIdentifier,
         _ interception: InterceptionPolicy, _ server: ServerCertificate?
     ) {
-        guard let client, let ingress, let peer, let host = environment.host else { return }
+        guard let client, let ingress, let peer else { return }
         status = 200
-        isIntercepted = true
         let tunnel = InterceptedTunnel(
             authority: authority, name: name, ingress: ingress, peer: peer,
             account: client.account, hostLabel: hostLabel, interception: interception,
-            server: server)
+            server: .verified(server))
         let handover = client.handOver(after: makeTunnelHead(on: client))
         handle(.relayed)
         self.client = nil
+        give(handover, to: tunnel)
+    }
+
+    /// Ends as a CONNECT whose tunnel goes on in the host's hands.
+    func give(_ handover: DownstreamHandover?, to tunnel: InterceptedTunnel) {
+        let host = environment.host
+        isIntercepted = true
         environment.metrics.add(.tunnelsIntercepted)
         endQuietly()
-        if let handover { host.takesOver(tunnel, handover) }
+        if let handover { host?.takesOver(tunnel, handover) }
     }
 }

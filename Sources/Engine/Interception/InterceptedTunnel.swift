@@ -15,13 +15,13 @@ package final class InterceptedTunnel {
     package let hostLabel: Int
     /// What the client's TLS is spoken with.
     package let interception: InterceptionPolicy
-    /// What the server has proved itself with to the gateway.
-    package let server: ServerCertificate?
+    /// What came of verifying the server.
+    package let server: TunnelServer
 
     init(
         authority: BoundAuthority, name: ReferenceIdentifier, ingress: Ingress, peer: Endpoint,
         account: ClientAccount?, hostLabel: Int, interception: InterceptionPolicy,
-        server: ServerCertificate?
+        server: TunnelServer
     ) {
         self.authority = authority
         self.name = name
@@ -32,4 +32,13 @@ package final class InterceptedTunnel {
         self.interception = interception
         self.server = server
     }
+}
+
+/// What came of verifying the server of a tunnel.
+package enum TunnelServer {
+    /// It is who it is to be, and has proved so with this certificate.
+    case verified(ServerCertificate?)
+    /// It is not, or cannot be reached: the client, which has been answered before that was known,
+    /// is shown no certificate.
+    case refused
 }

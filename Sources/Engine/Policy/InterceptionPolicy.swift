@@ -8,6 +8,8 @@ package final class InterceptionPolicy: Sendable {
     package let issuer: CertificateIssuer
     /// How clients are spoken to; each connection brings the source of its certificate.
     package let context: TLSServerContext
+    /// Which clients do not accept what they are shown.
+    package let rejections: RejectionLedger
 
     /// - Parameters:
     ///   - scope: what sessions are bound to besides the tunnel's authority.
@@ -26,9 +28,16 @@ package final class InterceptionPolicy: Sendable {
             throw .library("the interception authority: \(error)")
         }
         self.issuer = issuer
+        rejections = RejectionLedger(configuration.rejections)
         var settings = TLSServerSettings()
         settings.sessionScope = scope
+        settings.minimumVersion = TLSVersion(text: configuration.minimum.rawValue) ?? .tls12
         context = try TLSServerContext(settings, source: NoIdentity(), ticketKeys: ticketKeys)
+    }
+
+    /// Whether what goes on in tunnels that were opened under another policy may go on under this.
+    package func admits(tunnelsOf other: InterceptionPolicy) -> Bool {
+        context.settings.minimumVersion == other.context.settings.minimumVersion
     }
 }
 

@@ -9,9 +9,10 @@ import TLS
 /// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, `request_bytes`,
 /// `response_bytes`, `cache`, and, where there is one, `forwarded` (why the server was asked),
 /// `not_stored` (why its response was not stored), `intercepted` (true for a CONNECT that was, and
-/// for requests in its tunnel), `tunnel` (what that was opened to), `client_tls`, `client_cipher`
-/// and `client_subject` (what the client spoke, and proved to be), `upstream`, `upstream_tls`,
-/// `reason` (why the exchange was refused or failed), `user_agent`, `referer`.
+/// for requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed),
+/// `tunnel` (what a request's tunnel was opened to), `client_tls`, `client_cipher` and
+/// `client_subject` (what the client spoke, and proved to be), `upstream`, `upstream_tls`, `reason`
+/// (why the exchange was refused or failed), `user_agent`, `referer`.
 struct AccessLogFormatter {
     private let format: AccessLogFormat
     /// Label values, already escaped for the format, and the one for indexes without a label.
@@ -126,6 +127,11 @@ struct AccessLogFormatter {
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         if entry.record.isIntercepted { output.append(",\"intercepted\":true") }
+        if let pass = entry.record.interceptionPass {
+            output.append(",\"passed\":\"")
+            output.append(pass.label)
+            output.append("\"")
+        }
         if !entry.tunnel.isEmpty {
             output.append(",\"tunnel\":\"")
             JSONText.append(entry.tunnel, to: &output)

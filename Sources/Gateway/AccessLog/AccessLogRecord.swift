@@ -33,6 +33,8 @@ package struct AccessLogRecord: Sendable {
     package var clientTLS: TLSVersion?
     /// A CONNECT whose tunnel ends in the gateway, or a request in one.
     package var isIntercepted = false
+    /// Why a tunnel to an intercepted host was relayed all the same; nil for all others.
+    package var interceptionPass: InterceptionPass?
     /// What the upstream connection spoke.
     package var upstreamTLS: UpstreamTLSVersion = .none
     /// Why it was refused or failed, by the index in `AccessLogLabels.reasons`; `nil` if it was

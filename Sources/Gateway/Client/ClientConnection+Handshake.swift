@@ -50,10 +50,7 @@ extension ClientConnection {
     /// - Parameter error: nil: the handshake has taken too long.
     func handshakeFailed(_ error: TLSError?) {
         worker.metrics.add(.clientHandshakeFailure(error))
-        if let tunnel, case .alertReceived(let code, _) = error {
-            let alert = TLSAlert(code: code)
-            if alert.isAboutCertificate { worker.certificateRejected(tunnel, by: peer, alert) }
-        }
+        if isUntried { handshakeEndedUntried(error) }
         if environment.traces {
             environment.trace(
                 "tls handshake with a client failed",
@@ -107,6 +104,7 @@ extension WorkerCounter {
         case .notTLS: .clientHandshakesNotTLS
         case .versionRefused: .clientHandshakesVersionRefused
         case .clientCertificate: .clientHandshakesCertificateRefused
+        case .identityRefused(.handshakeFailure): .clientHandshakesServerRefused
         case .identityRefused: .clientHandshakesNameRefused
         case .alertReceived(let code, _):
             TLSAlert(code: code).isAboutCertificate
@@ -120,5 +118,5 @@ extension WorkerCounter {
 
 extension TLSAlert {
     /// Whether it says that the receiver's certificate will not do (RFC 8446 §6.2).
-    fileprivate var isAboutCertificate: Bool { (42...46).contains(code) || code == 48 }
+    var isAboutCertificate: Bool { (42...46).contains(code) || code == 48 }
 }

@@ -86,9 +86,11 @@ extension ClientConnection {
             budget.exhaust()
             return true
         case .endOfStream:
+            if isUntried { endedUntried() }
             inputEnded()
             return false
         case .truncated, .failed:
+            if isUntried { endedUntried() }
             mayHaveInput = false
             state == .exchange ? abandonExchange() : close()
             return false
@@ -141,6 +143,7 @@ extension ClientConnection {
         state = .exchange
         headIsTimed = false
         worker.releasesHead(self)
+        if isUntried { certificateAccepted() }
         forgetResponse()
         worker.loop.setDeadline(self, after: nil)
         switch exchange.request.framing {

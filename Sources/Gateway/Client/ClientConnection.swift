@@ -47,6 +47,9 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     let peer: Endpoint
     /// The intercepted tunnel that it is the inside of; nil for most.
     let tunnel: InterceptedTunnel?
+    /// It is the inside of a tunnel in which nothing has been requested yet: whether its client
+    /// accepts the certificate is not known.
+    var isUntried: Bool
     /// What it came in by from outside: where its tunnel did, if it is inside one.
     var outerIngress: Ingress { tunnel?.ingress ?? ingress }
     /// What its client has open; nil on the administration's listener.
@@ -112,6 +115,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         self.peer = peer
         self.account = account
         self.tunnel = tunnel
+        isUntried = tunnel != nil
         parser = RequestHeadParser(limits: worker.policy.headLimits)
     }
 

@@ -7,9 +7,6 @@ import TLS
 // The beginning of an intercepted tunnel: the 200 to CONNECT goes out, and the client's first bytes
 // say whether it speaks TLS.
 extension ClientConnection {
-    /// The first bytes of a ClientHello: a record of type handshake, of version 3.x.
-    private static let handshakeRecord: [UInt8] = [22, 3]
-
     /// A connection whose tunnel ends here; nil: there is no memory for its TLS.
     convenience init?(
         worker: Worker, tunnel: InterceptedTunnel, handover: DownstreamHandover,
@@ -36,10 +33,9 @@ extension ClientConnection {
     /// an event.
     func continueGreeting() -> Bool {
         guard sendGreeting() else { return false }
-        guard let input, let beginsTLS = Self.beginsTLS(input.readable) else {
-            return readGreeting()
-        }
-        guard beginsTLS, let session = transport.tls else {
+        let firstBytes = FirstBytes(input?.readable)
+        guard let input, firstBytes != .unknown else { return readGreeting() }
+        guard firstBytes == .tls, let session = transport.tls else {
             handshakeFailed(.notTLS)
             return state != .closed
         }
@@ -81,13 +77,6 @@ extension ClientConnection {
         return false
     }
 
-    /// Whether TLS begins with these bytes; nil: more are needed.
-    private static func beginsTLS(_ bytes: UnsafeRawBufferPointer) -> Bool? {
-        let seen = bytes.prefix(handshakeRecord.count)
-        guard handshakeRecord.starts(with: seen) else { return false }
-        return seen.count == handshakeRecord.count ? true : nil
-    }
-
     /// The issuer's answer, on the worker's thread.
     func certificateIssued(_ result: Result<TLSServerIdentity, IssuanceFailure>) {
         guard state == .handshaking, let tls = transport.tls as? TLSServerConnection else { return }
@@ -122,19 +111,5 @@ extension Worker {
         if let account = client.account { idleClients.joined(client, of: account) }
         client.start()
         client.drive()
-    }
-
-    /// A client in an intercepted tunnel does not accept the certificate that it was shown.
-    func certificateRejected(_ tunnel: InterceptedTunnel, by peer: Endpoint, _ alert: TLSAlert) {
-        metrics.countRejection(host: tunnel.hostLabel)
-        shared.logger.warning(
-            """
-            a client does not accept the certificate of the interception authority; install the \
-            authority on it (`pinfold ca export`), or write intercept: false for the host
-            """,
-            metadata: [
-                "client": "\(peer.address)", "authority": "\(tunnel.authority)",
-                "alert": "\(alert.name)",
-            ])
     }
 }

@@ -21,6 +21,9 @@ final class TunnelIdentitySource: TLSIdentitySource {
         for hello: TLSClientHello, on connection: TLSServerConnection
     ) -> TLSIdentityAnswer {
         if hello.namesNoHost { return .refuse(.unrecognizedName) }
+        guard case .verified(let server) = tunnel.server else {
+            return .refuse(.handshakeFailure)
+        }
         // A client without SNI means the host of its CONNECT: an address has none. Some send the
         // port along, which can mean nothing else either.
         if let name = hello.serverName, ReferenceIdentifier(name) != tunnel.name,
@@ -31,7 +34,7 @@ final class TunnelIdentitySource: TLSIdentitySource {
         let interception = tunnel.interception
         let request = CertificateRequest(
             authority: interception.authority, name: tunnel.name,
-            keyKind: hello.offersECDSA ? .ecdsaP256 : .rsa2048, server: tunnel.server)
+            keyKind: hello.offersECDSA ? .ecdsaP256 : .rsa2048, server: server)
         if let identity = interception.issuer.cached(request) { return .present(identity) }
         interception.issuer.issue(request) { [mailbox, asker] result in
             mailbox.post(.certificateIssued(asker, result))

@@ -34,6 +34,7 @@ extension Worker: EnvironmentHost {
         record.clientTLS = session?.version
         if case .bound = exchange.ingress?.role { record.isIntercepted = true }
         if exchange.isIntercepted { record.isIntercepted = true }
+        record.interceptionPass = exchange.interceptionPass
         if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
         let texts = AccessLogTexts(exchange.request)
         exchange.withRequestHead {

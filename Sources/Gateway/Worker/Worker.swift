@@ -201,7 +201,10 @@ final class Worker {
             guard let client = handler as? ClientConnection else { continue }
             let former = client.outerIngress
             let isIntercepted =
-                client.tunnel.map { policy.interception(for: $0.authority) != nil } ?? true
+                client.tunnel.map { tunnel in
+                    policy.interception(for: tunnel.authority)?
+                        .admits(tunnelsOf: tunnel.interception) ?? false
+                } ?? true
             if !isIntercepted || !listeners.contains(where: { $0.ingress.succeeds(former) }) {
                 client.drain()
             }

@@ -1,0 +1,81 @@
+import CertificateAuthority
+import EventLoop
+import Metrics
+
+// A CONNECT to a host that is intercepted, whose tunnel may be relayed all the same.
+extension Exchange {
+    /// Whether this client is not shown a certificate for the host, for it keeps rejecting them.
+    func isGivenUp(_ authority: BoundAuthority, _ interception: InterceptionPolicy) -> Bool {
+        guard let clientNetwork else { return false }
+        return interception.rejections.isGivenUp(
+            clientNetwork, host: authority.host, at: environment.loop.monotonicNow)
+    }
+
+    /// Why the tunnel of such a client must not be relayed either; nil: it may be.
+    func refusalOfRelay(
+        _ authority: BoundAuthority, _ policy: PolicySnapshot
+    ) -> ExchangeFault? {
+        switch policy.target(host: authority.host, port: authority.port, by: .tunnel).refusal {
+        case nil: nil
+        case .tunnelRefused, .pinnedPortRefused: .interceptionRejected
+        case let refusal?: refusal
+        }
+    }
+
+    /// Answers before it is known whether the client speaks TLS: a server that does not must not be
+    /// asked to.
+    func answerUndecided(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
+        guard let client, let ingress, let peer else { return }
+        let (account, network) = (client.account, clientNetwork)
+        status = 200
+        let handover = client.handOver(after: makeTunnelHead(on: client))
+        handle(.relayed)
+        self.client = nil
+        guard let handover else { return endQuietly() }
+        keepOnlyTheHead()
+        let tunnel = { [self] (interception: InterceptionPolicy, server: TunnelServer) in
+            InterceptedTunnel(
+                authority: authority, name: name, ingress: ingress, peer: peer, account: account,
+                hostLabel: hostLabel, interception: interception, server: server)
+        }
+        let undecided = UndecidedTunnel(
+            environment: environment, authority: authority, client: network, handover: handover
+        ) { [self] outcome in
+            switch outcome {
+            case .intercepted(let handover, let interception, let server):
+                upstreamEndpoint = server.endpoint
+                if environment.tellsOfExchanges { upstreamVersion = server.tlsVersion }
+                give(handover, to: tunnel(interception, .verified(server.certificate)))
+            case .refused(let handover, let interception, let fault):
+                note(fault)
+                give(handover, to: tunnel(interception, .refused))
+            case .passed(let handover, let transport, let endpoint, let timeouts, let pass):
+                interceptionPass = pass
+                upstreamEndpoint = endpoint
+                environment.metrics.add(.tunnelsOpened)
+                environment.metrics.add(.tunnelPassed(for: pass))
+                join(handover, transport, timeouts)
+            case .ended(let fault):
+                if let fault { note(fault) }
+                endQuietly()
+            }
+        }
+        undecided.start()
+    }
+
+    /// What goes wrong after the answer is told to the logs and the metrics.
+    private func note(_ fault: ExchangeFault) {
+        self.fault = fault
+        environment.log(fault, of: self)
+    }
+}
+
+extension WorkerCounter {
+    static func tunnelPassed(for pass: InterceptionPass) -> Self {
+        switch pass {
+        case .notTLS: .tunnelsPassedNotTLS
+        case .serverFirst: .tunnelsPassedServerFirst
+        case .rejected: .tunnelsPassedRejected
+        }
+    }
+}

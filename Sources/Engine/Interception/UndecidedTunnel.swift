@@ -1,0 +1,362 @@
+import Addressing
+import Configuration
+import EventLoop
+
+/// A tunnel that may be passed although its host is intercepted: it has been answered, and who
+/// speaks first, and how, says what becomes of it.
+///
+///                   ┌───────────┐ the client: TLS    ┌───────────┐
+///     200 to CONNECT│ listening │ ─────────────────► │ verifying │ ──► intercepted
+///                   └───────────┘                    └───────────┘
+///      nobody for a while │  │ the client: other bytes
+///     (the server is now   │  ▼
+///      connected, too)     │ ┌─────────┐
+///       the server speaks  └►│ joining │ ──► passed
+///                            └─────────┘
+///
+/// The server is left alone until it is known what is to be spoken to it: one that speaks no TLS
+/// would take a handshake for an attack.
+final class UndecidedTunnel: EventHandler {
+    /// How it goes on.
+    enum Outcome {
+        /// The server is who it is to be.
+        case intercepted(DownstreamHandover, InterceptionPolicy, OriginVerification.Server)
+        /// The client speaks TLS, and the server must not be shown in a certificate.
+        case refused(DownstreamHandover, InterceptionPolicy, ExchangeFault)
+        /// What both sides say is relayed.
+        case passed(
+            DownstreamHandover, to: Transport, Endpoint, TimeoutsConfiguration, InterceptionPass)
+        /// It is over, and closed.
+        case ended(ExchangeFault?)
+    }
+
+    private enum Step { case listening, verifying, joining, over }
+
+    /// The server's connection while the client is silent.
+    private final class Server: EventHandler {
+        let descriptor: Int32
+        let endpoint: Endpoint
+        private unowned let tunnel: UndecidedTunnel
+
+        init(_ descriptor: Int32, _ endpoint: Endpoint, of tunnel: UndecidedTunnel) {
+            self.descriptor = descriptor
+            self.endpoint = endpoint
+            self.tunnel = tunnel
+        }
+
+        override func ready(_ readiness: Readiness) {
+            let hasEnded = !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed])
+            if readiness.mayRead || hasEnded { tunnel.serverSpoke() }
+        }
+    }
+
+    /// After how long without a word from the client the server is connected to, which may be the
+    /// one that speaks first. In milliseconds; a client that speaks TLS later is still intercepted.
+    static let silenceMilliseconds: Int64 = 500
+
+    private let environment: Environment
+    private let authority: BoundAuthority
+    private let clientNetwork: IPNetwork?
+    private let handover: DownstreamHandover
+    private var ended: ((Outcome) -> Void)?
+    private var step = Step.listening
+    private var input: Buffer?
+    private var output: OutputQueue
+    private var budget = TurnBudget()
+    private var mayRead = true
+    private var readWantsWrite = false
+    /// When a client that says nothing is given up, in the loop's milliseconds.
+    private var givesUpAt: Int64 = 0
+    private var opening: (any TunnelOpening)?
+    private var server: Server?
+    private var isConnecting = false
+    /// Under which configuration the server is reached in clear.
+    private var timeouts: TimeoutsConfiguration
+
+    /// - Parameters:
+    ///   - handover: the client's connection, with the answer to CONNECT queued.
+    ///   - ended: called once.
+    init(
+        environment: Environment, authority: BoundAuthority, client: IPNetwork?,
+        handover: DownstreamHandover, ended: @escaping (Outcome) -> Void
+    ) {
+        self.environment = environment
+        self.authority = authority
+        clientNetwork = client
+        self.handover = handover
+        self.ended = ended
+        input = handover.leftover
+        output = handover.pending
+        timeouts = environment.policy.timeouts
+    }
+
+    private var descriptor: Int32 { handover.transport.descriptor }
+
+    /// Begins; the loop keeps it until it has ended.
+    func start() {
+        do throws(Errno) {
+            try environment.loop.add(self, descriptor: descriptor)
+        } catch {
+            return close(.connectFailed(error))
+        }
+        let time = environment.policy.timeouts.headMilliseconds
+        givesUpAt = environment.loop.now + time
+        environment.loop.setDeadline(self, after: min(time, Self.silenceMilliseconds))
+        environment.loop.afterTurn { [self] in proceed() }
+    }
+
+    // MARK: Events
+
+    override func ready(_ readiness: Readiness) {
+        if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayRead = true }
+        if !readiness.isDisjoint(with: [.hungUp, .failed]) { return close(nil) }
+        proceed()
+    }
+
+    override func continueWork() { proceed() }
+
+    override func deadlineReached() {
+        switch step {
+        case .over: return
+        case .verifying:
+            environment.metrics.add(.poolWaitTimeouts)
+            refuse(.poolWaitTimeout)
+        // The connect operation has a deadline of its own.
+        case .joining: return
+        case .listening:
+            let left = givesUpAt - environment.loop.now
+            guard left > 0 else {
+                environment.metrics.add(.clientHandshakesTimeout)
+                return close(nil)
+            }
+            environment.loop.setDeadline(self, after: left)
+            connect()
+        }
+    }
+
+    /// Writes the answer, and reads until it is known what the client speaks.
+    private func proceed() {
+        guard step == .listening else { return }
+        budget.renew(environment.loop)
+        switch handover.transport.flush(&output, on: environment.loop, spending: &budget) {
+        case .drained: break
+        case .blocked: return
+        case .turnIsOver: return environment.loop.requeue(self)
+        case .failed: return close(nil)
+        }
+        while step == .listening {
+            switch FirstBytes(input?.readable) {
+            case .unknown: guard read() else { return }
+            case .tls: verify()
+            case .other:
+                step = .joining
+                connect()
+            }
+        }
+    }
+
+    /// Reads once; false when nothing was read.
+    private func read() -> Bool {
+        guard mayRead else { return false }
+        let buffer = environment.loop.buffers.makeRoom(in: &input)
+        switch handover.transport.read(into: buffer.writable, spending: &budget) {
+        case .bytes(let count, _):
+            buffer.end += count
+            environment.metrics.add(.clientBytesReceived, UInt64(count))
+            return true
+        case .wouldBlock(let wantsWrite):
+            mayRead = false
+            readWantsWrite = wantsWrite
+        case .turnIsOver: environment.loop.requeue(self)
+        case .endOfStream, .truncated, .failed: close(nil)
+        }
+        return false
+    }
+
+    // MARK: TLS
+
+    private func verify() {
+        dropServer()
+        step = .verifying
+        let policy = environment.policy
+        guard let interception = policy.interception(for: authority),
+            let origin = environment.origins.origin(
+                host: authority.host.utf8.span, port: authority.port, scheme: .https,
+                policy: policy)
+        else { return close(.superseded) }
+        if let refusal = origin.refusal { return refuse(refusal) }
+        let verification = OriginVerification(
+            environment: environment, origin: origin, client: clientNetwork
+        ) { [weak self] result in
+            guard let self, step == .verifying else { return }
+            opening = nil
+            switch result {
+            case .success(let server): end(.intercepted(release(), interception, server))
+            // A reload has come meanwhile.
+            case .failure(.superseded): verify()
+            case .failure(let fault): refuse(fault)
+            }
+        }
+        opening = verification
+        environment.loop.setDeadline(self, after: origin.timeouts.connectionWaitMilliseconds)
+        verification.start()
+    }
+
+    /// Has the client be told by an alert, for it has its 200.
+    private func refuse(_ fault: ExchangeFault) {
+        guard let interception = environment.policy.interception(for: authority) else {
+            return close(fault)
+        }
+        opening?.cancel()
+        opening = nil
+        end(.refused(release(), interception, fault))
+    }
+
+    // MARK: Anything else
+
+    /// Connects to the server in clear, under the rules of a tunnel as they are now.
+    private func connect() {
+        if let server { return pass(to: server, .notTLS) }
+        guard !isConnecting else { return }
+        let policy = environment.policy
+        guard policy.mayPass(authority) else { return close(.tunnelRefused) }
+        let target = policy.target(host: authority.host, port: authority.port, by: .tunnel)
+        if let refusal = target.refusal { return close(refusal) }
+        isConnecting = true
+        timeouts = policy.timeouts(entryIndex: target.entryIndex)
+        let reachability = policy.reachability(host: authority.host, port: authority.port)
+        let operation = ConnectOperation(
+            environment: environment, host: authority.host, port: authority.port,
+            client: clientNetwork, rules: policy.destinationRules, hostMatch: target.match
+        ) { [weak self] result in
+            guard let self, step == .listening || step == .joining else {
+                if case .success(let made) = result { Descriptors.close(made.descriptor) }
+                return
+            }
+            opening = nil
+            switch result {
+            case .success(let made):
+                environment.note(reachability, nil)
+                connected(made.descriptor, made.endpoint)
+            case .failure(let fault):
+                environment.note(reachability, fault)
+                close(fault)
+            }
+        }
+        opening = operation
+        operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
+    }
+
+    private func connected(_ descriptor: Int32, _ endpoint: Endpoint) {
+        let made = Server(descriptor, endpoint, of: self)
+        if step == .joining { return pass(to: made, .notTLS) }
+        do throws(Errno) {
+            try environment.loop.add(made, descriptor: descriptor)
+            server = made
+        } catch {
+            Descriptors.close(descriptor)
+            close(.connectFailed(error))
+        }
+    }
+
+    private func serverSpoke() {
+        guard step == .listening, let server else { return }
+        pass(to: server, .serverFirst)
+    }
+
+    private func pass(to server: Server, _ pass: InterceptionPass) {
+        if server.token != .none {
+            environment.loop.remove(server, keepingOpen: server.descriptor)
+        }
+        self.server = nil
+        let timeouts = timeouts
+        end(
+            .passed(
+                release(), to: Transport(descriptor: server.descriptor), server.endpoint, timeouts,
+                pass))
+    }
+
+    // MARK: The end
+
+    /// The client's connection, for another owner.
+    private func release() -> DownstreamHandover {
+        environment.loop.remove(self, keepingOpen: descriptor)
+        return DownstreamHandover(
+            transport: handover.transport, leftover: input, pending: output,
+            closed: handover.closed)
+    }
+
+    private func dropServer() {
+        // A completion of what is cancelled does not come.
+        opening?.cancel()
+        opening = nil
+        isConnecting = false
+        guard let server else { return }
+        self.server = nil
+        environment.loop.remove(server)
+        Descriptors.close(server.descriptor)
+    }
+
+    /// Closes both connections.
+    func close(_ fault: ExchangeFault?) {
+        guard step != .over else { return }
+        dropServer()
+        environment.loop.remove(self)
+        Descriptors.close(descriptor)
+        output.discard()
+        handover.closed()
+        end(.ended(fault))
+    }
+
+    private func end(_ outcome: Outcome) {
+        step = .over
+        input = nil
+        let ended = ended
+        self.ended = nil
+        ended?(outcome)
+    }
+}
+
+/// Why a tunnel to a host that is intercepted was passed.
+package enum InterceptionPass: UInt8, Sendable, CaseIterable {
+    /// The client spoke first, and something else than TLS.
+    case notTLS
+    /// The server spoke first.
+    case serverFirst
+    /// The client keeps rejecting the certificates that it is shown.
+    case rejected
+
+    /// As the access log has it.
+    package var label: StaticString {
+        switch self {
+        case .notTLS: "not_tls"
+        case .serverFirst: "server_first"
+        case .rejected: "rejected"
+        }
+    }
+}
+
+/// What a client's first bytes say that it speaks.
+package enum FirstBytes: Equatable {
+    /// More of them are needed.
+    case unknown
+    case tls
+    case other
+
+    /// A record of type handshake, of version 3.x: what a ClientHello is sent in (RFC 8446 §5.1).
+    private static let handshakeRecord: [UInt8] = [22, 3]
+
+    /// - Parameter bytes: what has arrived so far; nil for nothing.
+    package init(_ bytes: UnsafeRawBufferPointer?) {
+        let seen = bytes?.prefix(Self.handshakeRecord.count)
+        guard let seen, seen.count > 0 else {
+            self = .unknown
+            return
+        }
+        guard Self.handshakeRecord.starts(with: seen) else {
+            self = .other
+            return
+        }
+        self = seen.count == Self.handshakeRecord.count ? .tls : .unknown
+    }
+}

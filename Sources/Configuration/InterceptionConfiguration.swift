@@ -16,7 +16,7 @@ package struct InterceptionConfiguration: Sendable, Equatable {
 }
 
 /// How many rejections in a row, without a request in between, make the gateway stop intercepting
-/// tunnels from one client to one host, and for how long.
+/// tunnels from one client to one host, and for how long, where the host's entry lets tunnels pass.
 package struct RejectionRules: Sendable, Equatable {
     /// Alerts that say that the certificate will not do; 0: however many.
     package var alerts = 3
@@ -79,8 +79,8 @@ extension ConfigurationSnapshot {
         }
     }
 
-    /// Whether what is not TLS in intercepted tunnels to a host is relayed: where its entry says in
-    /// words that tunnels are.
+    /// Whether of intercepted tunnels to a host those are relayed that are not TLS, or of clients
+    /// that keep rejecting the certificate: where its entry says in words that tunnels are.
     /// - Parameter index: The entry that applies to host and port; nil for none.
     package func passesClearText(entry index: Int?) -> Bool {
         index.map { hosts.entries[$0].tunnel == .pass } ?? false

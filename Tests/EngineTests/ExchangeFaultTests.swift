@@ -33,8 +33,7 @@ enum EveryFault {
         case .connectOnReverseRoute: .connectPortRefused(25)
         case .connectPortRefused: .tunnelRefused
         case .tunnelRefused: .interceptionImpossible
-        case .interceptionImpossible: .interceptionRejected
-        case .interceptionRejected: .clearTextRefused
+        case .interceptionImpossible: .clearTextRefused
         case .clearTextRefused: .pinnedPortRefused
         case .pinnedPortRefused: .destinationRefused(.loopback)
         case .destinationRefused: .ownListenerRefused

@@ -19,7 +19,6 @@ package enum ExchangeFault: Error, Sendable {
     case connectPortRefused(UInt16)
     case tunnelRefused
     case interceptionImpossible
-    case interceptionRejected
     case clearTextRefused
     case pinnedPortRefused
     case destinationRefused(DestinationRefusal)
@@ -68,7 +67,6 @@ package enum ExchangeFault: Error, Sendable {
         case .connectPortRefused: .access(.connectPortRefused)
         case .tunnelRefused: .access(.tunnelRefused)
         case .interceptionImpossible: .access(.interceptionImpossible)
-        case .interceptionRejected: .access(.interceptionRejected)
         case .clearTextRefused: .access(.clearTextRefused)
         case .pinnedPortRefused: .access(.pinnedPortRefused)
         case .destinationRefused: .access(.destinationRefused)

@@ -20,13 +20,9 @@ extension Exchange {
             return true
         }
         hostLabel = origin.route
-        if isGivenUp(authority, interception) {
-            guard let refusal = refusalOfRelay(authority, policy) else {
-                interceptionPass = .rejected
-                return false
-            }
-            reply(with: refusal, closing: false)
-            return true
+        if policy.mayPass(authority), isGivenUp(authority, interception) {
+            interceptionPass = .rejected
+            return false
         }
         if let refusal = origin.refusal {
             reply(with: refusal, closing: false)

@@ -11,17 +11,6 @@ extension Exchange {
             clientNetwork, host: authority.host, at: environment.loop.monotonicNow)
     }
 
-    /// Why the tunnel of such a client must not be relayed either; nil: it may be.
-    func refusalOfRelay(
-        _ authority: BoundAuthority, _ policy: PolicySnapshot
-    ) -> ExchangeFault? {
-        switch policy.target(host: authority.host, port: authority.port, by: .tunnel).refusal {
-        case nil: nil
-        case .tunnelRefused, .pinnedPortRefused: .interceptionRejected
-        case let refusal?: refusal
-        }
-    }
-
     /// Answers before it is known whether the client speaks TLS: a server that does not must not be
     /// asked to.
     func answerUndecided(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {

@@ -111,17 +111,12 @@ package final class PolicySnapshot: Sendable {
         return interception
     }
 
-    /// Whether what is not TLS in a tunnel to an authority is relayed: where tunnels to it are not
-    /// intercepted, or only as far as they are TLS.
-    func mayPass(_ authority: BoundAuthority) -> Bool {
+    /// Whether tunnels to an authority may be relayed: where they are not intercepted, or its entry
+    /// says so in words of what is not TLS, and of clients that keep rejecting the certificate.
+    package func mayPass(_ authority: BoundAuthority) -> Bool {
         let entry = entry(host: authority.host, port: authority.port)
         return !configuration.intercepts(entry: entry)
             || configuration.passesClearText(entry: entry)
-    }
-
-    /// Whether a tunnel to an authority would be relayed if it were not intercepted.
-    package func allowsTunnels(to authority: BoundAuthority) -> Bool {
-        target(host: authority.host, port: authority.port, by: .tunnel).refusal == nil
     }
 
     /// How clients speak TLS to a listener; nil: they speak clear text.

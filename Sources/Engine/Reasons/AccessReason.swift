@@ -8,7 +8,6 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
     case connectPortRefused
     case tunnelRefused
     case interceptionImpossible
-    case interceptionRejected
     case clearTextRefused
     case pinnedPortRefused
     case destinationRefused
@@ -65,14 +64,6 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
                 "tunnels to this host are intercepted, and no certificate can have its name",
                 remedy: "Ask for the host by a name that a certificate can have, or write "
                     + "`intercept: false` in its entry of `hosts`.")
-        case .interceptionRejected:
-            ReasonEntry(
-                "interception-rejected", .access, 403, .requestDenied,
-                "this client keeps rejecting the certificates that it is shown in tunnels to this "
-                    + "host, and the host may not be reached by a tunnel that is not intercepted",
-                remedy: "Install the authority on the client (`pinfold ca export`). For an app "
-                    + "that accepts no certificate but the server's own, write `tunnel: pass` in "
-                    + "the host's entry, which lets it go around pinsets.")
         case .clearTextRefused:
             ReasonEntry(
                 "clear-text-refused", .access, 403, .requestDenied,

@@ -3,7 +3,8 @@ import Engine
 import TLS
 
 // Whether the clients of intercepted tunnels accept the certificates that they are shown. Those
-// that keep rejecting them are no longer intercepted, for a while.
+// that keep rejecting them are no longer intercepted, for a while, where the host's entry says that
+// tunnels pass.
 extension ClientConnection {
     /// A request has come through the tunnel.
     func certificateAccepted() {
@@ -59,18 +60,15 @@ extension Worker {
 
     /// Counts a rejection, and says so if the client is given up for it.
     fileprivate func counts(_ sign: RejectionSign, of tunnel: InterceptedTunnel) {
-        guard let client = tunnel.account?.network,
+        guard policy.mayPass(tunnel.authority), let client = tunnel.account?.network,
             tunnel.interception.rejections.note(
                 sign, by: client, host: tunnel.authority.host, at: loop.monotonicNow)
         else { return }
-        let outcome =
-            policy.allowsTunnels(to: tunnel.authority)
-            ? "its tunnels to this host are relayed unseen" : "its tunnels to this host are refused"
         shared.logger.warning(
             """
-            a client keeps rejecting the certificates of the interception authority: \(outcome), \
-            for interception.rejections.period; install the authority on it (`pinfold ca \
-            export`), or write intercept: false for the host
+            a client keeps rejecting the certificates of the interception authority: its tunnels \
+            to this host are relayed unseen for interception.rejections.period; install the \
+            authority on it (`pinfold ca export`), or write intercept: false for the host
             """,
             metadata: [
                 "client": "\(client)", "authority": "\(tunnel.authority)",

@@ -12,9 +12,8 @@ package struct CommandLineOverlay: Sendable, Equatable {
     package var allowDestination: [String] = []
     /// `--roots`: replaces `tls.roots`; `system`, or a file relative to the working folder.
     package var roots: [String] = []
-    /// `--intercept`: host patterns whose tunnels are intercepted. An entry of `hosts` with the
-    /// pattern gets `intercept: true`, or a new one comes before the others. Where no authority is
-    /// named it is the one that `pinfold ca init` makes.
+    /// `--intercept`: host patterns whose tunnels are intercepted, pinsets and all else of their
+    /// entries as they are. Where no authority is named it is the one that `pinfold ca init` makes.
     package var intercept: [String] = []
     /// `--cache-path`: replaces `cache.path`; relative to the working folder.
     package var cachePath: String?
@@ -94,37 +93,6 @@ package struct CommandLineOverlay: Sendable, Equatable {
         root.set("listeners", to: ConfigNode(origin: origin, content: .sequence(listeners)))
     }
 
-    private func applyInterception(
-        to root: inout ConfigNode, _ environment: ConfigurationEnvironment
-    ) {
-        let option = "--intercept"
-        var hosts: [ConfigNode]
-        switch root["hosts"]?.content {
-        case .sequence(let present)?: hosts = present
-        case .null?, nil: hosts = []
-        // Not a list: left as it is, for the checks to report.
-        case .scalar?, .mapping?: return
-        }
-        for pattern in intercept.reversed() {
-            if let known = hosts.firstIndex(where: { $0.matches(pattern) }) {
-                hosts[known].set("intercept", to: Self.scalar("true", option))
-                continue
-            }
-            var entry = Self.mapping(option, ["intercept": "true"])
-            let match = ConfigNode.Content.sequence([Self.scalar(pattern, option)])
-            entry.set("match", to: ConfigNode(origin: .option(option), content: match))
-            hosts.insert(entry, at: 0)
-        }
-        let origin = root["hosts"]?.origin ?? .option(option)
-        root.set("hosts", to: ConfigNode(origin: origin, content: .sequence(hosts)))
-        let section = root["interception"]
-        guard section?["certificate"] == nil, section?["key"] == nil else { return }
-        let authority = environment.defaultAuthority
-        for (key, file) in [("certificate", authority.certificate), ("key", authority.key)] {
-            Self.set(["interception", key], to: Self.scalar(file, option), in: &root)
-        }
-    }
-
     private static var defaultListener: ConfigNode {
         let listener = SnapshotReader.defaultListener
         let values = KeyValuePairs(
@@ -132,11 +100,11 @@ package struct CommandLineOverlay: Sendable, Equatable {
         return mapping(origin: .builtIn, values)
     }
 
-    private static func scalar(_ text: String, _ option: String) -> ConfigNode {
+    static func scalar(_ text: String, _ option: String) -> ConfigNode {
         ConfigNode(origin: .option(option), content: .scalar(text, isPlain: true))
     }
 
-    private static func mapping(
+    static func mapping(
         _ option: String, _ values: KeyValuePairs<String, String>
     ) -> ConfigNode {
         mapping(origin: .option(option), values)
@@ -158,7 +126,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
     }
 
     /// Replaces the value at a path, making the mappings on the way that are not there.
-    private static func set(_ path: [String], to value: ConfigNode, in node: inout ConfigNode) {
+    static func set(_ path: [String], to value: ConfigNode, in node: inout ConfigNode) {
         guard let key = path.first else {
             node = value
             return
@@ -166,15 +134,5 @@ package struct CommandLineOverlay: Sendable, Equatable {
         var child = node[key] ?? ConfigNode(origin: value.origin, content: .null)
         set(Array(path.dropFirst()), to: value, in: &child)
         node.set(key, to: child)
-    }
-}
-
-extension ConfigNode {
-    /// Whether an entry of `hosts` has a pattern, as it is written.
-    fileprivate func matches(_ pattern: String) -> Bool {
-        guard case .sequence(let patterns)? = self["match"]?.content else { return false }
-        return patterns.contains {
-            if case .scalar(pattern, _) = $0.content { true } else { false }
-        }
     }
 }

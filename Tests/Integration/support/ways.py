@@ -62,6 +62,8 @@ class SharedGateways:
         self.gateways: dict[str, Gateway] = {}
         # To which the reverse routes lead, one for each server of a test.
         self.sockets: list[socket.socket] = []
+        # Of the servers that there were: what a gateway has stored is under their ports.
+        self._ports: set[int] = set()
 
     def prepare(self, way: str) -> None:
         """Before each test: one gateway leads to all of its servers."""
@@ -72,6 +74,17 @@ class SharedGateways:
                         for _ in range(ROUTES)]
         self.gateways["reverse"] = self.start(self.reverse(
             [one.getsockname()[1] for one in self.sockets]))
+
+    def listener(self, way: str) -> socket.socket:
+        """For a server, at a port that no other has had."""
+        while True:
+            made = (self.sockets.pop() if way == "reverse"
+                    else socket.create_server(("127.0.0.1", 0), backlog=512))
+            port = made.getsockname()[1]
+            if port not in self._ports:
+                self._ports.add(port)
+                return made
+            made.close()
 
     def gateway(self, way: str) -> Gateway:
         if way not in self.gateways:
@@ -120,9 +133,8 @@ class Through:
         options: dict = {"scheme": "https" if tls else "http"}
         if tls:
             options["tls"] = self._shared.context()
-        if self.way == "reverse":
-            options["listener"] = self._shared.sockets.pop()
-            self._ports.append(options["listener"].getsockname()[1])
+        options["listener"] = self._shared.listener(self.way)
+        self._ports.append(options["listener"].getsockname()[1])
         return options
 
     def gateway(self, config: dict | None = None) -> Client:

@@ -93,6 +93,14 @@ extension TLSClientHello {
         return TLSVersion.allCases.filter { $0 != .tls13 && $0.number <= newest }
     }
 
+    /// Whether the client resumes sessions of TLS 1.3 with a new key exchange, as is done here: to
+    /// others tickets are of no use (RFC 8446 §4.2.9). Only within the callback, too.
+    static func takesTickets(_ ssl: OpaquePointer) -> Bool {
+        let withKeyExchange: UInt8 = 1
+        let modes = withExtension(TLSEXT_TYPE_psk_kex_modes, of: ssl) { $0.vector8() }
+        return modes?.rest.contains(withKeyExchange) ?? false
+    }
+
     private static func applicationProtocols(_ ssl: OpaquePointer) -> [String]? {
         withExtension(TLSEXT_TYPE_application_layer_protocol_negotiation, of: ssl) { reader in
             guard var list = reader.vector16() else { return nil }

@@ -98,6 +98,7 @@ package final class TLSServerConnection: TLSConnection {
         switch identity {
         case .unasked:
             let hello = TLSClientHello(ssl)
+            if !TLSClientHello.takesTickets(ssl) { SSL_set_num_tickets(ssl, 0) }
             socket.pointee.gauge?.endsAtCipherChange = !hello.versions.contains(.tls13)
             // The source may answer through `answer(_:)` before it returns.
             identity = .awaited(hello)

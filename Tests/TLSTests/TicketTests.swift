@@ -66,6 +66,23 @@ struct TicketTests {
 
     static let versions = [TLS1_2_VERSION, TLS1_3_VERSION]
 
+    @Test(arguments: [[0, 0x2D], [0xFA, 0xFA]] as [[UInt8]])
+    func `tickets are for clients that can use them`(type: [UInt8]) throws {
+        let sockets = SocketPair()
+        let client = LibraryClient(descriptor: sockets.far, version: TLS1_3_VERSION)
+        #expect(SSL_connect(client.ssl) == -1)
+        var hello = sockets.take(16_384)
+        // The modes of resumption (RFC 8446 §4.2.9), or an extension that nobody knows instead.
+        let modes: [UInt8] = [0, 0x2D, 0, 2, 1, 1]
+        let place = try #require(hello.indices.first { hello[$0...].starts(with: modes) })
+        hello.replaceSubrange(place..<place + 2, with: type)
+        let server = try TLSServerConnection(
+            context: Self.context(Self.keys(TestClock())), fileDescriptor: sockets.near)
+        hello.withUnsafeBytes { server.setEarly($0) }
+        #expect(server.handshake() == .wantRead)
+        #expect(SSL_get_num_tickets(server.ssl) == (type == [0, 0x2D] ? 2 : 0))
+    }
+
     @Test(arguments: versions)
     func `a session is resumed, through any context with the same keys`(version: Int32) throws {
         let keys = Self.keys(TestClock())

@@ -10,7 +10,8 @@ struct SocketState {
     private var earlyTaken = 0
     /// The errno of the last receive or send that failed for good.
     var errorNumber: Int32 = 0
-    /// Whether the last receive got fewer bytes than it had room for: the socket was empty then.
+    /// Whether the last receive of this operation got fewer bytes than it had room for: the socket
+    /// was empty then.
     var isDrained = false
     /// Whether the peer has closed its side.
     var isAtEnd = false
@@ -78,6 +79,8 @@ struct SocketState {
         self.trustsShortReceive = trustsShortReceive
         receivesLeft = Self.receivesPerOperation
         isOverTurn = false
+        // What an earlier operation saw is over: bytes may have come since, and been reported.
+        isDrained = false
     }
 }
 

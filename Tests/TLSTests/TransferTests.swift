@@ -195,4 +195,30 @@ struct TransferTests {
         }
         #expect(server.records().allSatisfy { !$0.isEstablished })
     }
+
+    /// The poller's edge for the late bytes has come before the records that were read earlier are
+    /// taken: were the socket called empty then, nobody would look at it again.
+    @Test(arguments: [65, 100, 128, 129])
+    func `an empty socket is one that was seen empty by this very read`(records: Int) throws {
+        let pair = try Pair()
+        #expect(pair.opens())
+        for _ in 0..<records { #expect(pair.client.write("a") == .bytes(1)) }
+        var buffer = [UInt8](repeating: 0, count: 1000)
+        func read() -> TLSReadResult {
+            buffer.withUnsafeMutableBytes { pair.server.read(into: $0, trustsShortReceive: true) }
+        }
+        #expect(read() == .bytes(64, drained: false))
+        var bytes = 64
+        for _ in 0..<70 { #expect(pair.client.write("b") == .bytes(1)) }
+        reading: while true {
+            switch read() {
+            case .bytes(let count, let drained):
+                bytes += count
+                if drained { break reading }
+            case .turnIsOver: continue
+            default: break reading
+            }
+        }
+        #expect(bytes == records + 70)
+    }
 }

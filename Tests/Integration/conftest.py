@@ -263,6 +263,11 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> PKI:
 
 
 @pytest.fixture(scope="session")
+def authority(pki: PKI) -> InterceptionAuthority:
+    return pki.interception
+
+
+@pytest.fixture(scope="session")
 def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
     folder = tmp_path_factory.mktemp("nginx")
     server = Nginx(folder)

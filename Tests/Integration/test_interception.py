@@ -15,8 +15,7 @@ import websockets.sync.client
 import websockets.sync.server
 from support.gateway import BINARY, free_port
 from support.interception import (
-    HOST, OTHER, PINNED, WRONG_PIN, Inside, InterceptionAuthority, connect_head, curl,
-    nobody_is_connected)
+    HOST, OTHER, PINNED, WRONG_PIN, Inside, connect_head, curl, nobody_is_connected)
 from support.origin import reply
 from support.servers import Server
 from support.wait import until
@@ -30,11 +29,6 @@ def no_proxy_variables(monkeypatch):
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory) -> InterceptionAuthority:
-    return InterceptionAuthority(tmp_path_factory.mktemp("interception"))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import base64
 
 import pytest
 from support.chromium import Chromium
-from support.interception import HOST, OTHER, InterceptionAuthority
+from support.interception import HOST, OTHER
 from support.origin import HTTPOrigin, reply
 from support.secure import NAME, forward, tls_of
 from support.wait import until
@@ -50,11 +50,6 @@ def part(target: str) -> bytes:
             "style": ("text/css", f":root {{ --style-{number}: used; }}".encode()),
         }[what]
     return reply(body, "200 OK", f"Content-Type: {kind}", "Cache-Control: max-age=600")
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory) -> InterceptionAuthority:
-    return InterceptionAuthority(tmp_path_factory.mktemp("interception"))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from support.interception import HOST, OTHER, InterceptionAuthority, nobody_is_connected
+from support.interception import HOST, OTHER, nobody_is_connected
 from support.origin import HTTPOrigin, reply
 from support.programs import Done, Program, Told, Toolchains, answer
 
@@ -27,11 +27,6 @@ ERRORS = {
     "java": (r"Tunnel failed, got: 502", r"PKIX path building failed", False),
     "go": (r"tls-host-mismatch", r"certificate signed by unknown authority", True),
 }
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory) -> InterceptionAuthority:
-    return InterceptionAuthority(tmp_path_factory.mktemp("interception"))
 
 
 @pytest.fixture(scope="session")

@@ -13,18 +13,13 @@ import websockets.sync.client
 import websockets.sync.server
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.interception import (
-    HOST, OTHER, Inside, InnerWire, InterceptionAuthority, connect_head, nobody_is_connected)
+    HOST, OTHER, Inside, InnerWire, connect_head, nobody_is_connected)
 from support.origin import chunked, reply
 from support.secure import NAME, client_context, curl, forward, reload, secure_wire, tls_of
 from support.wait import until
 from support.wire import request
 
 LONG = os.urandom(3 << 20)
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory) -> InterceptionAuthority:
-    return InterceptionAuthority(tmp_path_factory.mktemp("interception"))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import socket
-import ssl
 import subprocess
 import threading
 from contextlib import contextmanager
@@ -13,19 +12,13 @@ from contextlib import contextmanager
 import pytest
 from support.gateway import run_pinfold
 from support.interception import (
-    HOST, OTHER, WRONG_PIN, Inside, InterceptionAuthority, connect_head, curl,
-    nobody_is_connected)
+    HOST, OTHER, WRONG_PIN, Inside, connect_head, curl, nobody_is_connected)
 from support.origin import reply
 from support.secure import reload
 from support.wait import until
 from support.wire import request
 
 PASS = {"match": [HOST], "intercept": True, "tunnel": "pass"}
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory) -> InterceptionAuthority:
-    return InterceptionAuthority(tmp_path_factory.mktemp("interception"))
 
 
 @pytest.fixture

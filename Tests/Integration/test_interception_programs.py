@@ -12,15 +12,10 @@ import pytest
 import websockets.sync.server
 from support.chromium import Chromium
 from support.git import git, git_http_backend, make_repository
-from support.interception import HOST, OTHER, InterceptionAuthority, curl, nobody_is_connected
+from support.interception import HOST, OTHER, curl, nobody_is_connected
 from support.origin import OriginConnection, reply
 from support.programs import Told, Toolchains, answer, clean_environment
 from support.secure import forward, tls_of
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory) -> InterceptionAuthority:
-    return InterceptionAuthority(tmp_path_factory.mktemp("interception"))
 
 
 @pytest.fixture

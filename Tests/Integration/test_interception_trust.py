@@ -18,11 +18,6 @@ from support.wait import until
 from support.wire import request
 
 
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory) -> InterceptionAuthority:
-    return InterceptionAuthority(tmp_path_factory.mktemp("interception"))
-
-
 @pytest.fixture
 def running(gateway, pki, authority):
     return gateway({

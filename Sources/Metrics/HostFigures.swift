@@ -92,7 +92,7 @@ extension ExpositionWriter {
         writeCertificates(hosts, snapshot)
         family(
             "pinfold_interception_rejections", .counter,
-            help: "Clients that did not accept the certificate issued for a host, by host entry.")
+            help: "TLS alerts of clients that refused the certificate issued for a host, by entry.")
         for host in hosts {
             let count = snapshot.workers.reduce(UInt64(0)) { $0 &+ $1.rejections(host: host) }
             sample(LabelText("host", snapshot.hosts[host]), count)

@@ -27,7 +27,7 @@ struct ClientHelloGauge {
     /// Whether there is still something to look at.
     private(set) var isWatching = true
     /// Whether what follows ChangeCipherSpec is encrypted: not in TLS 1.3, where it says nothing.
-    var endsAtCipherChange = true
+    var endsAtCipherChange = false
 
     /// Takes the next bytes of the stream; false once a ClientHello is longer than is taken.
     mutating func admits(_ bytes: UnsafeRawBufferPointer) -> Bool {

@@ -50,7 +50,8 @@ struct ConfigurationOptions: ParsableArguments {
             """
             Answer CONNECT to these hosts in their name, to serve what is in the tunnel: a host \
             pattern; repeatable. The authority is the configuration's, or else ca.pem and ca.key \
-            in the working folder, as `pinfold ca init` makes them.
+            in $XDG_STATE_HOME/pinfold (or ~/.local/state/pinfold), where `pinfold ca init` puts \
+            them.
             """, valueName: "host"))
     var intercept: [String] = []
 

@@ -1,7 +1,4 @@
-import CertificateAuthority
-import Clocks
 import Configuration
-import Foundation
 import Testing
 
 @testable import ConfigurationFile
@@ -9,23 +6,6 @@ import Testing
 @Suite("The option --intercept")
 struct InterceptOptionTests {
     private let both = "interception: { certificate: ca.pem, key: ca.key }"
-
-    /// A folder with an authority in `ca.pem` and `ca.key`.
-    private func withAuthority<Result>(_ body: (String) throws -> Result) throws -> Result {
-        let now = Clock.coarseWallSeconds()
-        let files = try CertificateAuthority.make(
-            AuthorityProfile(
-                key: .ecdsaP256, commonName: "Test CA", validity: now - 60...now + 365 * 86_400))
-        return try withTemporaryFolder { folder in
-            for (name, content) in [("ca.pem", files.certificatePEM), ("ca.key", files.keyPEM)] {
-                let path = "\(folder)/\(name)"
-                try Data(content).write(to: URL(fileURLWithPath: path))
-                try FileManager.default.setAttributes(
-                    [.posixPermissions: 0o600], ofItemAtPath: path)
-            }
-            return try body(folder)
-        }
-    }
 
     /// Entries with `p` where they have pinsets and `!` where they are intercepted in words.
     private func entries(_ hosts: String, intercepting patterns: [String]) throws -> [String] {
@@ -88,6 +68,24 @@ struct InterceptOptionTests {
         hosts: String, patterns: [String], expected: [String]
     ) throws {
         #expect(try entries(hosts, intercepting: patterns) == expected)
+    }
+
+    @Test(
+        arguments: [
+            ("*.example.test:443", "api.example.test"), ("*.a.test", "**.x.a.test"),
+        ])
+    func `--intercept reports an entry that has some of its hosts and others`(
+        entry: String, pattern: String
+    ) throws {
+        try withAuthority { folder in
+            var overlay = CommandLineOverlay()
+            overlay.intercept = [pattern]
+            let found = errors(
+                of: both + "\nhosts: [{ match: [\"\(entry)\"] }]", folder: folder,
+                overlay: overlay)
+            #expect(found.count == 1, "\(found)")
+            #expect(found.first?.contains("neither contains the other") == true, "\(found)")
+        }
     }
 
     @Test func `--intercept reports a pattern that is none once`() throws {

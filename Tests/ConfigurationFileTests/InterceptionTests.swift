@@ -2,36 +2,33 @@ import CertificateAuthority
 import Clocks
 import Configuration
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ConfigurationFile
 
 @Suite("Interception")
 struct InterceptionTests {
-    private static let day: Int64 = 86_400
+    private let both = "interception: { certificate: ca.pem, key: ca.key }"
 
-    /// A folder with an authority in `ca.pem` and `ca.key`.
-    private func withAuthority<Result>(
-        days: Int64 = 365, _ body: (String) throws -> Result
-    ) throws -> Result {
-        let now = Clock.coarseWallSeconds()
-        let files = try CertificateAuthority.make(
-            AuthorityProfile(
-                key: .ecdsaP256, commonName: "Test CA",
-                validity: now - 40 * Self.day...now + days * Self.day))
-        return try withTemporaryFolder { folder in
-            try write(files.certificatePEM, to: folder + "/ca.pem", mode: 0o644)
-            try write(files.keyPEM, to: folder + "/ca.key", mode: 0o600)
-            return try body(folder)
+    /// CONNECT reaches them: that it does not is warned of only where it is true.
+    @Test func `pinned hosts that are intercepted need no upgrade`() throws {
+        let pinned = """
+            pinsets: { some: { mode: publicKey, pins: [\(SampleCertificate.keyPin)] } }
+            hosts: [{ match: [a.test], pinsets: [some] }]
+
+            """
+        try withAuthority { folder in
+            func isWarnedOf(_ text: String) throws -> Bool {
+                try warnings(of: text, folder: folder + "/").contains {
+                    $0.contains("no upgrade")
+                }
+            }
+            let without = try isWarnedOf(pinned)
+            let with = try isWarnedOf(pinned + both)
+            #expect(without && !with)
         }
     }
-
-    private func write(_ bytes: [UInt8], to path: String, mode: Int) throws {
-        try Data(bytes).write(to: URL(fileURLWithPath: path))
-        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
-    }
-
-    private let both = "interception: { certificate: ca.pem, key: ca.key }"
 
     @Test func `the authority's files are read with the configuration`() throws {
         try withAuthority { folder in
@@ -113,7 +110,7 @@ struct InterceptionTests {
         try withAuthority(days: 100) { folder in
             var environment = testEnvironment
             func load(inDays days: Int64) throws -> LoadedConfiguration {
-                environment.now = Clock.coarseWallSeconds() + days * Self.day
+                environment.now = Clock.coarseWallSeconds() + days * 86_400
                 return try ConfigurationLoader(environment: environment)
                     .load(text: Array(both.utf8), name: folder + "/gateway.yaml")
             }

@@ -19,10 +19,10 @@ func load(
 
 /// The warnings about a text that loads, each as its line would read without the folder.
 func warnings(
-    of text: String, overlay: CommandLineOverlay = CommandLineOverlay()
+    of text: String, folder: String = "", overlay: CommandLineOverlay = CommandLineOverlay()
 ) throws -> [String] {
     try ConfigurationLoader(environment: testEnvironment)
-        .load(text: Array(text.utf8), name: "gateway.yaml", overlay: overlay)
+        .load(text: Array(text.utf8), name: folder + "gateway.yaml", overlay: overlay)
         .warnings.map(\.description)
 }
 

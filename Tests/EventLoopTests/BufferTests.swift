@@ -56,6 +56,7 @@ struct BufferTests {
 
     @Test func `room is made in the buffer that is there before a larger one is taken`() {
         let pool = BufferPool()
+        defer { pool.close() }
         var buffer: Buffer?
         let first = pool.makeRoom(in: &buffer)
         #expect(buffer === first && first.capacity == BufferPool.smallBytes)

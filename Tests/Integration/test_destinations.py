@@ -4,6 +4,7 @@ import signal
 import socket
 
 import pytest
+from support.gateway import free_port
 from support.origin import reply
 from support.wire import request
 
@@ -69,8 +70,10 @@ def test_a_name_that_resolves_to_such_an_address_is_refused(gateway, dns, origin
 
 def test_every_resolved_address_is_checked(gateway, dns, origin):
     """One allowed address among forbidden ones is used; the forbidden ones never are."""
-    there = origin(lambda _: reply(b"allowed"))
-    with socket.create_server(("127.0.0.2", there.port)) as forbidden:
+    # A port that is free at both addresses.
+    port = free_port()
+    there = origin(lambda _: reply(b"allowed"), listener=socket.create_server(("127.0.0.1", port)))
+    with socket.create_server(("127.0.0.2", port)) as forbidden:
         forbidden.settimeout(0)
         dns.set("mixed.example", "127.0.0.2", "127.0.0.1", "10.0.0.1")
         running = gateway({"access": {"destinations": {"allow": ["127.0.0.1/32"]}}})

@@ -206,6 +206,19 @@ class TestWhatIsNotTLS:
         assert running.metric("pinfold_interception_passed_total", cause="not_tls") == 0
         assert there.requests == []
 
+    def test_a_reload_that_takes_the_word_back_holds_for_tunnels_that_wait(
+            self, configured, authority):
+        with clear() as server:
+            running = configured(PASS)
+            wire, answer = running.connect(f"{HOST}:{server.port}")
+            with wire:
+                assert answer.status == 200
+                until(lambda: server.seen, "the server is connected, for it may speak first")
+                reload(running, running.config | {"hosts": [{"match": [HOST], "intercept": True}]})
+                wire.send(b"EHLO\r\n")
+                assert not wire._more(), "the tunnel is closed"
+            assert server.seen == [b""]
+
     def test_nobody_speaks(self, gateway, authority):
         running = gateway({
             "timeouts": {"head": "900ms"}, "interception": authority.section, "hosts": [PASS]})

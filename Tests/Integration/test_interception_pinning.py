@@ -244,6 +244,28 @@ class Stalled:
                 connection.send(reply(b"here", "200 OK", "Cache-Control: no-store"))
 
 
+def test_a_reload_while_the_server_is_verified_changes_what_clients_are_spoken_to_with(
+        gateway, scripted_origin, pki):
+    host = "stalled.test"
+    server = Stalled(pki.intermediate.issue(host).server_context())
+    there = scripted_origin(server)
+    running = gateway({
+        "workers": 1, "tls": {"roots": [str(pki.root.pem_file)]},
+        "interception": pki.interception.section,
+        "hosts": [{"match": [host], "intercept": True}]})
+    with running.wire() as wire:
+        wire.send(connect_head(host, there.port))
+        until(lambda: there.accepted == 1, "the server is being verified")
+        reload(running, running.config | {
+            "interception": pki.interception.section | {"minimum": "1.3"}})
+        server.goes_on.set()
+        assert wire.read_head().status == 200
+        context = ssl.create_default_context(cafile=str(pki.interception.file))
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises(ssl.SSLError, match="protocol version"):
+            context.wrap_socket(wire.socket, server_hostname=host)
+
+
 @pytest.mark.parametrize(("change", "expected"), [
     ({}, (200, "OK")), ({"timeouts": {"idle": "50s"}}, (200, "OK")),
     ({"pinsets": ["right"]}, (200, "OK")),

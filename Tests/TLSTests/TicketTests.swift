@@ -32,21 +32,28 @@ struct TicketTests {
             ticketKeys: keys)
     }
 
+    /// A session of the library's, owned.
+    private final class Session {
+        let pointer: OpaquePointer?
+        init(of client: LibraryClient) { pointer = SSL_get1_session(client.ssl) }
+        deinit { SSL_SESSION_free(pointer) }
+    }
+
     /// One connection of a client to a server; the session that it was given.
     private struct Visit {
         var isResumed: Bool
-        var session: OpaquePointer?
+        var session: Session
         var subject: String?
     }
 
     private static func visit(
-        _ server: TLSServerContext, version: Int32, session: OpaquePointer? = nil,
+        _ server: TLSServerContext, version: Int32, session: Session? = nil,
         name: String = "service.test", scope: String = "", as person: TestCertificate? = nil
     ) throws -> Visit {
         let sockets = SocketPair()
         let client = LibraryClient(descriptor: sockets.far, version: version)
         _ = pinfold_SSL_set_host_name(client.ssl, name)
-        if let session { SSL_set_session(client.ssl, session) }
+        if let session { SSL_set_session(client.ssl, session.pointer) }
         if let person {
             #expect(SSL_use_cert_and_key(client.ssl, person.x509, person.key, nil, 1) == 1)
         }
@@ -58,8 +65,7 @@ struct TicketTests {
         #expect(SSL_read(client.ssl, &byte, 1) == 1)
         let reused = pinfold_SSL_session_reused(client.ssl) == 1
         #expect(connection.isResumed == reused)
-        // As long as the test lasts.
-        let given = SSL_get1_session(client.ssl)
+        let given = Session(of: client)
         SSL_shutdown(client.ssl)
         return Visit(isResumed: reused, session: given, subject: connection.clientSubject)
     }

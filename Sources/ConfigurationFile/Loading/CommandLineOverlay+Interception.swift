@@ -5,10 +5,7 @@ import Pinning
 extension CommandLineOverlay {
     private static let option = "--intercept"
 
-    /// - Parameter environment: where the authority is that nobody names.
-    func applyInterception(
-        to root: inout ConfigNode, _ environment: ConfigurationEnvironment
-    ) {
+    func applyInterception(to root: inout ConfigNode, validation: Validation) {
         var hosts: [ConfigNode]
         switch root["hosts"]?.content {
         case .sequence(let present)?: hosts = present
@@ -16,12 +13,12 @@ extension CommandLineOverlay {
         // Not a list: left as it is, for the checks to report.
         case .scalar?, .mapping?: return
         }
-        for text in intercept { hosts = Self.intercepting(text, hosts) }
+        for text in intercept { hosts = Self.intercepting(text, hosts, validation) }
         let origin = root["hosts"]?.origin ?? .option(Self.option)
         root.set("hosts", to: ConfigNode(origin: origin, content: .sequence(hosts)))
         let section = root["interception"]
         guard section?["certificate"] == nil, section?["key"] == nil else { return }
-        let authority = environment.defaultAuthority
+        let authority = validation.environment.defaultAuthority
         for (key, file) in [("certificate", authority.certificate), ("key", authority.key)] {
             Self.set(["interception", key], to: Self.scalar(file, Self.option), in: &root)
         }
@@ -29,8 +26,11 @@ extension CommandLineOverlay {
 
     /// The entries with all hosts of a pattern intercepted: entries for these hosts alone say so
     /// themselves, of others a copy comes before them, and those that no entry has get one of their
-    /// own at the end.
-    private static func intercepting(_ text: String, _ hosts: [ConfigNode]) -> [ConfigNode] {
+    /// own at the end. Where an entry has some of the hosts, but neither pattern has the other,
+    /// what is meant cannot be said by patterns: that is an error.
+    private static func intercepting(
+        _ text: String, _ hosts: [ConfigNode], _ validation: Validation
+    ) -> [ConfigNode] {
         let written = scalar(text, option)
         var result: [ConfigNode] = []
         // One that is none is left for the checks to report.
@@ -44,6 +44,14 @@ extension CommandLineOverlay {
             }
             let within = patterns.filter { $0.pattern.map(wanted.covers) ?? false }
             let rest = patterns.filter { !($0.pattern.map(wanted.covers) ?? false) }
+            for case let other? in rest.map(\.pattern)
+            where other.overlaps(wanted) && !other.covers(wanted) {
+                validation.report(
+                    .option(option), "",
+                    "\(quoted(text)) overlaps \(quoted("\(other)")) of "
+                        + "hosts[\(index)], and neither contains the other",
+                    expected: "intercept: true in that entry, or a pattern within it")
+            }
             let isBeyond = rest.contains { $0.pattern?.covers(wanted) ?? false }
             if rest.isEmpty, !within.isEmpty {
                 result.append(entry.intercepting(within))
@@ -64,6 +72,11 @@ extension CommandLineOverlay {
 }
 
 extension HostPattern {
+    /// Whether some host at some port is matched by both.
+    fileprivate func overlaps(_ other: HostPattern) -> Bool {
+        sharesNames(with: other) && (port == nil || other.port == nil || port == other.port)
+    }
+
     /// Whether it matches all that another one does.
     fileprivate func covers(_ other: HostPattern) -> Bool {
         var coverage = PatternCoverage<Void>()

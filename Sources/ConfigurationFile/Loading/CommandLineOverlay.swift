@@ -42,7 +42,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
             let list = ConfigNode(origin: .option("--roots"), content: .sequence(values))
             Self.set(["tls", "roots"], to: list, in: &root)
         }
-        if !intercept.isEmpty { applyInterception(to: &root, validation.environment) }
+        if !intercept.isEmpty { applyInterception(to: &root, validation: validation) }
         if let cachePath {
             Self.set(["cache", "path"], to: Self.scalar(cachePath, "--cache-path"), in: &root)
         }

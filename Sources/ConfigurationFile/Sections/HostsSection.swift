@@ -32,7 +32,10 @@ extension HostEntry {
                     read: { reader, field, entry in
                         entry.tunnel = field.flatMap { reader.tunnel($0) } ?? entry.tunnel
                     },
-                    text: { $0.tunnel.rawValue + ($0.tunnel == .auto ? $0.noteOfAuto : "") }),
+                    text: {
+                        let note = $0.noteOfAuto("refuse, unless intercepted")
+                        return $0.tunnel.rawValue + ($0.tunnel == .auto ? note : "")
+                    }),
                 ConfigurationKey(
                     "intercept", \.intercept, reading: { $1.choice() }, text: { $0.rawValue }),
                 ConfigurationKey(
@@ -40,7 +43,10 @@ extension HostEntry {
                     read: { _, field, entry in
                         entry.clearText = field?.choice() ?? entry.clearText
                     },
-                    text: { $0.clearText.rawValue + ($0.clearText == .auto ? $0.noteOfAuto : "") }),
+                    text: {
+                        $0.clearText.rawValue
+                            + ($0.clearText == .auto ? $0.noteOfAuto("refuse") : "")
+                    }),
                 ConfigurationKey(
                     "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets) },
                     text: { YAMLText.list($0.map { pinsets[$0] }) }),
@@ -67,7 +73,9 @@ extension HostEntry {
     }
 
     /// What is printed beside `auto`.
-    private var noteOfAuto: String { pinsets.isEmpty ? "" : "  # refuse: the entry has pinsets" }
+    private func noteOfAuto(_ meaning: String) -> String {
+        pinsets.isEmpty ? "" : "  # \(meaning): the entry has pinsets"
+    }
 
     /// `request.timeout` is the older name of `timeouts.firstByte`, as which it is printed.
     private static var request: KeyTable<HostTimeouts> {

@@ -75,7 +75,8 @@ extension SnapshotReader {
             }
             if entry.pinsets.isEmpty { warnOfPinsElsewhere(hosts, element, index) }
             // Who says anything of it has thought of it.
-            guard !entry.pinsets.isEmpty, !upstreams.contains(where: { $0.entry == index }),
+            guard !entry.pinsets.isEmpty, !snapshot.intercepts(entry: index),
+                !upstreams.contains(where: { $0.entry == index }),
                 ["upgrade", "tunnel", "clearText"].allSatisfy({ element.key($0) == nil })
             else { continue }
             element.warn(

@@ -38,7 +38,7 @@ extension Exchange {
             if mayPass {
                 answerUndecided(authority, name)
             } else {
-                verify(origin, authority, name, interception)
+                verify(origin, authority, name)
             }
         } else {
             reply(with: .interceptionImpossible, closing: false)
@@ -47,8 +47,7 @@ extension Exchange {
     }
 
     private func verify(
-        _ origin: Origin, _ authority: BoundAuthority, _ name: ReferenceIdentifier,
-        _ interception: InterceptionPolicy
+        _ origin: Origin, _ authority: BoundAuthority, _ name: ReferenceIdentifier
     ) {
         self.origin = origin
         let verification = OriginVerification(
@@ -61,6 +60,10 @@ extension Exchange {
             case .failure(.superseded): verifyAnew(authority, name)
             case .failure(let fault): fail(fault)
             case .success(let server):
+                // What the client is shown may have changed, without a change to trust.
+                guard let interception = environment.policy.interception(for: authority) else {
+                    return fail(.superseded)
+                }
                 upstreamEndpoint = server.endpoint
                 if environment.tellsOfExchanges { upstreamVersion = server.tlsVersion }
                 take(authority, name, interception, server.certificate)
@@ -77,14 +80,14 @@ extension Exchange {
     /// A reload has come meanwhile: goes on under what is in force now.
     private func verifyAnew(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
         let policy = environment.policy
-        guard let interception = policy.interception(for: authority),
+        guard policy.interception(for: authority) != nil,
             let origin = environment.origins.origin(
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)
         else { return fail(.superseded) }
         hostLabel = origin.route
         if let refusal = origin.refusal { return fail(refusal) }
-        verify(origin, authority, name, interception)
+        verify(origin, authority, name)
     }
 
     /// Answers, and gives the client's connection to the host.

@@ -36,12 +36,18 @@ final class UndecidedTunnel: EventHandler {
     private final class Server: EventHandler {
         let descriptor: Int32
         let endpoint: Endpoint
+        /// Under which rules it was connected.
+        let trustGeneration: UInt64
         private unowned let tunnel: UndecidedTunnel
 
-        init(_ descriptor: Int32, _ endpoint: Endpoint, of tunnel: UndecidedTunnel) {
+        init(
+            _ descriptor: Int32, _ endpoint: Endpoint, of tunnel: UndecidedTunnel,
+            under trustGeneration: UInt64
+        ) {
             self.descriptor = descriptor
             self.endpoint = endpoint
             self.tunnel = tunnel
+            self.trustGeneration = trustGeneration
         }
 
         override func ready(_ readiness: Readiness) {
@@ -179,7 +185,7 @@ final class UndecidedTunnel: EventHandler {
         dropServer()
         step = .verifying
         let policy = environment.policy
-        guard let interception = policy.interception(for: authority),
+        guard policy.interception(for: authority) != nil,
             let origin = environment.origins.origin(
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)
@@ -191,7 +197,12 @@ final class UndecidedTunnel: EventHandler {
             guard let self, step == .verifying else { return }
             opening = nil
             switch result {
-            case .success(let server): end(.intercepted(release(), interception, server))
+            case .success(let server):
+                // What the client is shown may have changed, without a change to trust.
+                guard let interception = environment.policy.interception(for: authority) else {
+                    return close(.superseded)
+                }
+                end(.intercepted(release(), interception, server))
             // A reload has come meanwhile.
             case .failure(.superseded): verify()
             case .failure(let fault): refuse(fault)
@@ -216,13 +227,18 @@ final class UndecidedTunnel: EventHandler {
 
     /// Connects to the server in clear, under the rules of a tunnel as they are now.
     private func connect() {
-        if let server { return pass(to: server, .notTLS) }
-        guard !isConnecting else { return }
         let policy = environment.policy
+        // A reload may have come since the answer, and since the server was connected.
         guard policy.mayPass(authority) else { return close(.tunnelRefused) }
         let target = policy.target(host: authority.host, port: authority.port, by: .tunnel)
         if let refusal = target.refusal { return close(refusal) }
+        if let server, server.trustGeneration == policy.trustGeneration {
+            return pass(to: server, step == .joining ? .notTLS : .serverFirst)
+        }
+        if server != nil { dropServer() }
+        guard !isConnecting else { return }
         isConnecting = true
+        let trustGeneration = policy.trustGeneration
         timeouts = policy.timeouts(entryIndex: target.entryIndex)
         let reachability = policy.reachability(host: authority.host, port: authority.port)
         let operation = ConnectOperation(
@@ -237,7 +253,9 @@ final class UndecidedTunnel: EventHandler {
             switch result {
             case .success(let made):
                 environment.note(reachability, nil)
-                connected(made.descriptor, made.endpoint)
+                connected(
+                    Server(
+                        made.descriptor, made.endpoint, of: self, under: trustGeneration))
             case .failure(let fault):
                 environment.note(reachability, fault)
                 close(fault)
@@ -247,21 +265,21 @@ final class UndecidedTunnel: EventHandler {
         operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
     }
 
-    private func connected(_ descriptor: Int32, _ endpoint: Endpoint) {
-        let made = Server(descriptor, endpoint, of: self)
-        if step == .joining { return pass(to: made, .notTLS) }
+    private func connected(_ made: Server) {
+        isConnecting = false
         do throws(Errno) {
-            try environment.loop.add(made, descriptor: descriptor)
-            server = made
+            try environment.loop.add(made, descriptor: made.descriptor)
         } catch {
-            Descriptors.close(descriptor)
-            close(.connectFailed(error))
+            Descriptors.close(made.descriptor)
+            return close(.connectFailed(error))
         }
+        server = made
+        if step == .joining { connect() }
     }
 
     private func serverSpoke() {
-        guard step == .listening, let server else { return }
-        pass(to: server, .serverFirst)
+        guard step == .listening, server != nil else { return }
+        connect()
     }
 
     private func pass(to server: Server, _ pass: InterceptionPass) {

@@ -80,6 +80,8 @@ extension ClientConnection {
     /// The issuer's answer, on the worker's thread.
     func certificateIssued(_ result: Result<TLSServerIdentity, IssuanceFailure>) {
         guard state == .handshaking, let tls = transport.tls as? TLSServerConnection else { return }
+        // Who has left by now will not have seen the certificate.
+        if peerFinished { isUntried = false }
         switch result {
         case .success(let identity): tls.answer(.present(identity))
         case .failure(let failure):

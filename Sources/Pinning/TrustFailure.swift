@@ -23,6 +23,10 @@ package enum ChainFailure: Error, Hashable, Sendable {
     case weakCryptography(subject: String)
     /// A CA on the chain may not issue for these names, or at this depth.
     case constraintViolated(subject: String)
+    /// What stands at this position of the chain, from 1, is no certificate.
+    case malformed(position: Int)
+    /// There is no certificate to judge.
+    case noCertificate
     /// Another of the library's reasons: its code (X509_V_ERR_…) and text.
     case other(code: Int32, text: String)
 
@@ -39,6 +43,8 @@ package enum ChainFailure: Error, Hashable, Sendable {
         case .wrongPurpose: "wrong-purpose"
         case .weakCryptography: "weak-cryptography"
         case .constraintViolated: "constraint-violated"
+        case .malformed: "malformed-certificate"
+        case .noCertificate: "no-certificate"
         case .other: "invalid-chain"
         }
     }
@@ -48,7 +54,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
         switch self {
         case .selfSigned, .untrustedRoot, .incompleteChain: true
         case .hostMismatch, .expired, .notYetValid, .badSignature, .wrongPurpose,
-            .weakCryptography, .constraintViolated, .other:
+            .weakCryptography, .constraintViolated, .malformed, .noCertificate, .other:
             false
         }
     }
@@ -83,6 +89,10 @@ extension ChainFailure: CustomStringConvertible {
             return "the certificate of \(subject) has a key or signature that is too weak"
         case .constraintViolated(let subject):
             return "the certificate of \(subject) breaks a constraint of its issuer"
+        case .malformed(let position):
+            return "certificate \(position) of the chain cannot be read: it is no X.509 in DER"
+        case .noCertificate:
+            return "there is no certificate in the chain"
         case .other(let code, let text):
             return "the chain is not valid: \(text) (\(code))"
         }

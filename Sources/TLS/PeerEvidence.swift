@@ -2,8 +2,8 @@ import Addressing
 import COpenSSL
 import Pinning
 
-/// What a server presented in a handshake, for the policy to judge. Lives inside one call of the
-/// verification callback.
+/// What a server presented, for the policy to judge. Lives inside one call of the verification
+/// callback, or of `TrustJudge.judge`.
 struct PeerEvidence: TrustEvidence {
     private struct Evaluation {
         var host: String?
@@ -13,20 +13,26 @@ struct PeerEvidence: TrustEvidence {
     let leaf: CertificateIdentity
     private let certificate: OpaquePointer
     private let sent: OpaquePointer?
-    private let context: TLSClientContext
+    private let judge: TrustJudge
+    private let time: Int64?
     /// Evaluations under the configured roots, which several pinsets ask for alike.
     private var evaluations: [Evaluation] = []
 
     /// - Parameters:
     ///   - certificate: the leaf.
     ///   - sent: the certificates of the server's message; nil if none.
+    ///   - judge: what the policy is applied by.
+    ///   - time: when the certificates must be valid, in seconds since 1970; nil is now.
     /// Nil only if the library is out of memory.
-    init?(certificate: OpaquePointer, sent: OpaquePointer?, context: TLSClientContext) {
+    init?(
+        certificate: OpaquePointer, sent: OpaquePointer?, judge: TrustJudge, time: Int64? = nil
+    ) {
         guard let leaf = X509View(certificate).identity else { return nil }
         self.leaf = leaf
         self.certificate = certificate
         self.sent = sent
-        self.context = context
+        self.judge = judge
+        self.time = time
     }
 
     mutating func evaluateChain(
@@ -50,11 +56,11 @@ struct PeerEvidence: TrustEvidence {
         if let known = evaluations.first(where: { $0.host == host }) {
             result = known.result
         } else {
-            result = build(store: context.roots.store, trusted: nil, host: host)
+            result = build(store: judge.roots.store, trusted: nil, host: host)
             evaluations.append(Evaluation(host: host, result: result))
         }
         guard case .failure(let failure) = result, let pinset,
-            let anchors = context.pinsets[pinset].anchors
+            let anchors = judge.pinsets[pinset].anchors
         else { return result }
         let second = build(store: nil, trusted: anchors, host: host)
         // The failure that says more: a chain that reached an anchor and then broke a rule.
@@ -67,7 +73,7 @@ struct PeerEvidence: TrustEvidence {
     /// The pinned certificates: those given whole, and those that the server sent, or that complete
     /// its chain, with a pinned fingerprint.
     private mutating func pinnedCertificates(_ pinset: Int) -> CertificateStack? {
-        let certificates = context.pinsets[pinset]
+        let certificates = judge.pinsets[pinset]
         guard !certificates.fingerprints.isEmpty else { return certificates.pinned }
         guard let stack = CertificateStack() else { return nil }
         for index in 0..<certificates.pinned.count {
@@ -110,8 +116,8 @@ struct PeerEvidence: TrustEvidence {
         if let host, !PeerEvidence.require(host, parameters) {
             return .failure(.hostMismatch(host: host, names: X509View(certificate).names))
         }
-        X509_VERIFY_PARAM_set_auth_level(
-            parameters, SSL_CTX_get_security_level(context.context))
+        X509_VERIFY_PARAM_set_auth_level(parameters, judge.securityLevel)
+        if let time { X509_VERIFY_PARAM_set_time(parameters, time_t(time)) }
         X509_VERIFY_PARAM_set_flags(
             parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST))
         if let trusted { X509_STORE_CTX_set0_trusted_stack(building, trusted.pointer) }
@@ -218,6 +224,7 @@ extension ChainFailure {
         case .wrongPurpose: X509_V_ERR_INVALID_PURPOSE
         case .weakCryptography: X509_V_ERR_EE_KEY_TOO_SMALL
         case .constraintViolated: X509_V_ERR_PERMITTED_VIOLATION
+        case .malformed, .noCertificate: X509_V_ERR_APPLICATION_VERIFICATION
         case .other(let code, _): code
         }
     }

@@ -1,6 +1,5 @@
 import Addressing
 import COpenSSL
-import Notation
 import Pinning
 
 /// The client's side of a TLS connection: judges the server, and resumes sessions.
@@ -34,7 +33,7 @@ package final class TLSClientConnection: TLSConnection {
     package init(
         context: TLSClientContext, fileDescriptor: Int32, host: String, port: UInt16, now: Int64
     ) throws(TLSError) {
-        let host = TLSClientConnection.normalised(host)
+        let host = TrustJudge.normalised(host)
         let key = TLSSessionCache.Key(context: context.identity, host: host, port: port)
         self.context = context
         sessionKey = key
@@ -67,15 +66,6 @@ package final class TLSClientConnection: TLSConnection {
         return facts == nil ? .unauthenticated : nil
     }
 
-    private static func normalised(_ host: String) -> String {
-        var bytes = host.utf8.map(ASCII.lowercased)
-        if bytes.first == UInt8(ascii: "["), bytes.last == UInt8(ascii: "]") {
-            bytes = Array(bytes.dropFirst().dropLast())
-        }
-        if bytes.count > 1, bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
-        return String(decoding: bytes, as: UTF8.self)
-    }
-
     private static func isAddress(_ host: String) -> Bool {
         let bytes = Array(host.utf8)
         return IPAddress(literal: bytes.span) != nil
@@ -90,12 +80,12 @@ extension TLSClientConnection {
         guard let certificate = X509_STORE_CTX_get0_cert(storeContext),
             var evidence = PeerEvidence(
                 certificate: certificate,
-                sent: X509_STORE_CTX_get0_untrusted(storeContext), context: context)
+                sent: X509_STORE_CTX_get0_untrusted(storeContext), judge: context.judge)
         else {
             X509_STORE_CTX_set_error(storeContext, X509_V_ERR_OUT_OF_MEM)
             return false
         }
-        switch context.policy.evaluate(&evidence, host: sessionKey.host) {
+        switch context.judge.policy.evaluate(&evidence, host: sessionKey.host) {
         case .trusted(let found):
             facts = found
             X509_STORE_CTX_set_error(storeContext, X509_V_OK)

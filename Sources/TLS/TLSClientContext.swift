@@ -22,10 +22,7 @@ package final class TLSClientContext: @unchecked Sendable {
     package let identity: UInt64
     package let settings: TLSClientSettings
     let context: OpaquePointer
-    let roots: TrustRoots
-    let policy: ResolvedSecurityPolicy
-    /// The certificates of each pinset, in the policy's order.
-    let pinsets: [PinsetCertificates]
+    let judge: TrustJudge
     let sessions: TLSSessionCache?
 
     /// - Parameters:
@@ -42,15 +39,16 @@ package final class TLSClientContext: @unchecked Sendable {
         for pinset in settings.policy.pinsets {
             if let problem = pinset.problem { throw .pinset(name: pinset.name, problem) }
         }
-        var certificates: [PinsetCertificates] = []
-        for pinset in settings.policy.pinsets {
-            certificates.append(try PinsetCertificates(pinset))
+        let context = try TLSClientContext.makeContext(settings)
+        do throws(TLSContextError) {
+            judge = try TrustJudge(
+                settings.policy, roots: roots, securityLevel: SSL_CTX_get_security_level(context))
+        } catch {
+            SSL_CTX_free(context)
+            throw error
         }
-        policy = try TLSClientContext.resolve(settings.policy)
-        context = try TLSClientContext.makeContext(settings)
-        pinsets = certificates
+        self.context = context
         self.settings = settings
-        self.roots = roots
         self.sessions = sessions
         identity = TLSClientContext.identities.wrappingAdd(1, ordering: .relaxed).newValue
         guard sessions != nil else { return }
@@ -65,28 +63,6 @@ package final class TLSClientContext: @unchecked Sendable {
     deinit {
         sessions?.removeSessions(ofContext: identity)
         SSL_CTX_free(context)
-    }
-
-    private static func resolve(
-        _ policy: SecurityPolicy
-    ) throws(TLSContextError) -> ResolvedSecurityPolicy {
-        try ResolvedSecurityPolicy(policy) { (pin, index) throws(TLSContextError) in
-            do throws(CertificateError) {
-                switch pin {
-                case .keyDigest(let digest):
-                    return PinDigests(key: digest)
-                case .certificateFingerprint(let digest):
-                    return PinDigests(certificate: digest)
-                case .publicKey(let der):
-                    return PinDigests(key: try CertificateInspection.keyDigest(publicKey: der))
-                case .certificate(let der):
-                    let identity = try CertificateInspection(certificate: der).identity
-                    return PinDigests(key: identity.key, certificate: identity.fingerprint)
-                }
-            } catch {
-                throw .pin(pinset: policy.pinsets[index].name, error)
-            }
-        }
     }
 
     private static func makeContext(

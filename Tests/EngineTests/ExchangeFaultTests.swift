@@ -80,7 +80,7 @@ enum EveryFault {
         .untrustedRoot(subject: "CN=r"), .incompleteChain(subject: "CN=a", issuer: "CN=i"),
         .badSignature(subject: "CN=a"), .wrongPurpose(subject: "CN=a"),
         .weakCryptography(subject: "CN=a"), .constraintViolated(subject: "CN=a"),
-        .other(code: 1, text: "text"),
+        .malformed(position: 2), .noCertificate, .other(code: 1, text: "text"),
     ]
 
     static let tlsErrors: [TLSError] =

@@ -80,7 +80,8 @@ struct PinsetProblemTests {
             .untrustedRoot(subject: "s"), .incompleteChain(subject: "s", issuer: "i"),
             .badSignature(subject: "s"), .wrongPurpose(subject: "s"),
             .weakCryptography(subject: "s"),
-            .constraintViolated(subject: "s"), .other(code: 1, text: "t"),
+            .constraintViolated(subject: "s"), .malformed(position: 1), .noCertificate,
+            .other(code: 1, text: "t"),
         ]
         let reasons =
             chain.map { TrustFailure.Reason.chain($0) } + [

@@ -17,6 +17,8 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
     case wrongPurpose
     case weakCryptography
     case constraintViolated
+    case malformedCertificate
+    case noCertificate
     case invalidChain
 
     /// The reason of a failure.
@@ -35,6 +37,8 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
         case .chain(.wrongPurpose): self = .wrongPurpose
         case .chain(.weakCryptography): self = .weakCryptography
         case .chain(.constraintViolated): self = .constraintViolated
+        case .chain(.malformed): self = .malformedCertificate
+        case .chain(.noCertificate): self = .noCertificate
         case .chain(.other): self = .invalidChain
         }
     }
@@ -96,6 +100,15 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
             Self.entry(
                 "tls-constraint-violated", "a certificate breaks a constraint of its issuer",
                 "An authority of the chain may not issue for this name: get another one.")
+        case .malformedCertificate:
+            Self.entry(
+                "tls-malformed-certificate",
+                "what the server sent in a certificate's place is none",
+                "Look at what the server is configured to send; the reply says at which position.")
+        case .noCertificate:
+            Self.entry(
+                "tls-no-certificate", "the server sent no certificate",
+                "Configure the server with its certificate and the intermediate ones.")
         case .invalidChain:
             Self.entry(
                 "tls-invalid-chain", "the server's chain is not valid",

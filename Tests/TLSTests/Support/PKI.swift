@@ -205,6 +205,14 @@ enum PKI {
     static let shortLived = TestCertificate(
         Profile(name: "Short", alternativeNames: names, validUntil: 600), issuer: root)
 
+    /// The time when a certificate that was made now, as all here, is valid for an hour already.
+    static var now: Int64 {
+        guard let inspection = try? CertificateInspection(certificate: direct.der) else {
+            fatalError("not a certificate")
+        }
+        return inspection.notBefore + 3600
+    }
+
     static func roots(_ certificates: TestCertificate...) -> TrustRoots {
         let contents = certificates.flatMap(\.pem)
         let sources: [RootSource] =

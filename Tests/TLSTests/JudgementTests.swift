@@ -1,0 +1,106 @@
+import Pinning
+import TLS
+import Testing
+
+@Suite("A verdict without a connection")
+struct JudgementTests {
+    private static let now = PKI.now
+
+    private func token(_ verdict: TrustVerdict) -> String? {
+        guard case .refused(let failure) = verdict else { return nil }
+        return failure.token
+    }
+
+    private func judge(
+        _ chain: TestCertificate..., host: String? = "service.test", at time: Int64? = nil,
+        roots: TrustRoots = PKI.roots(PKI.root), pinsets: [Pinset] = []
+    ) throws -> TrustVerdict {
+        try TLSClientContext.make(pinsets, roots: roots).judge(
+            chain: chain.map(\.der), host: host, at: time)
+    }
+
+    @Test(
+        arguments: [
+            TrustTests.chains, TrustTests.keys, TrustTests.invalid, TrustTests.certificates,
+            TrustTests.several,
+        ])
+    func `it is that of a connection to the same server`(_ examples: [TrustCase]) throws {
+        #expect(!examples.isEmpty)
+        for example in examples {
+            let context = try TLSClientContext.make(example.pinsets, roots: example.roots)
+            let verdict = context.judge(chain: example.chain.map(\.der), host: example.host)
+            #expect(token(verdict) == example.refusal, "\(example.testDescription)")
+            if case .refused(let failure) = verdict {
+                #expect(failure.pinset == example.pinset, "\(example.testDescription)")
+            }
+        }
+    }
+
+    @Test func `without a host no name is checked, whatever the policy says`() throws {
+        #expect(token(try judge(PKI.otherName, host: nil)) == nil)
+        #expect(token(try judge(PKI.commonNameOnly, host: nil)) == nil)
+        let pins = [pinset(.publicKey, PKI.otherName.pins(.key))]
+        #expect(token(try judge(PKI.otherName, host: nil, pinsets: pins)) == nil)
+        // Invalid certificates, without pins, and no name to prove.
+        let lax = [pinset(.none, allowInvalid: true, validatesName: false)]
+        #expect(token(try judge(PKI.selfSigned, host: nil, pinsets: lax)) == nil)
+    }
+
+    @Test func `certificates are valid at the time that is asked about`() throws {
+        #expect(token(try judge(PKI.direct, at: Self.now)) == nil)
+        #expect(token(try judge(PKI.direct, at: Self.now - 7200)) == "certificate-not-yet-valid")
+        #expect(token(try judge(PKI.direct, at: Self.now + 90_000)) == "certificate-expired")
+        #expect(token(try judge(PKI.direct, at: 0)) == "certificate-not-yet-valid")
+        #expect(token(try judge(PKI.early, at: Self.now + 5000)) == nil)
+        #expect(token(try judge(PKI.expired)) == "certificate-expired")
+    }
+
+    @Test func `it says when the first certificate of the chain expires`() throws {
+        guard case .trusted(let facts) = try judge(PKI.shortLived) else {
+            Issue.record("not trusted")
+            return
+        }
+        let expected = try CertificateInspection(certificate: PKI.shortLived.der).notAfter
+        #expect(facts.expires == expected)
+    }
+
+    @Test func `what is no certificate is told by its position`() throws {
+        let context = try TLSClientContext.make()
+        let leaf = PKI.leaf.der
+        let cases: [([[UInt8]], ChainFailure)] = [
+            ([], .noCertificate),
+            ([[]], .malformed(position: 1)),
+            ([[0]], .malformed(position: 1)),
+            ([leaf + [0]], .malformed(position: 1)),
+            ([leaf.dropLast()], .malformed(position: 1)),
+            ([leaf, PKI.leaf.publicKey], .malformed(position: 2)),
+            (
+                [leaf, PKI.intermediate.der, Array(repeating: 0x30, count: 100)],
+                .malformed(position: 3)
+            ),
+        ]
+        for (chain, failure) in cases {
+            #expect(
+                context.judge(chain: chain, host: "service.test")
+                    == .refused(TrustFailure(.chain(failure))))
+        }
+    }
+
+    @Test func `a certificate cut off anywhere is none`() throws {
+        let context = try TLSClientContext.make()
+        let leaf = PKI.direct.der
+        for count in 0..<leaf.count {
+            #expect(
+                context.judge(chain: [Array(leaf.prefix(count))], host: "service.test")
+                    == .refused(TrustFailure(.chain(.malformed(position: 1)))))
+        }
+        #expect(token(context.judge(chain: [leaf], host: "service.test")) == nil)
+    }
+
+    @Test func `a chain of a hundred certificates is judged`() throws {
+        let context = try TLSClientContext.make()
+        let others = Array(repeating: PKI.rogueRoot.der, count: 98)
+        let chain = [PKI.leaf.der] + others + [PKI.intermediate.der]
+        #expect(token(context.judge(chain: chain, host: "service.test")) == nil)
+    }
+}

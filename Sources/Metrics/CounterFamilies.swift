@@ -119,7 +119,10 @@ struct CounterFamily: Sendable {
             .upstreamConnectionsReused),
         CounterFamily(
             "pinfold_upstream_connections_outdated",
-            "Idle upstream connections closed because the policy they were made under is gone.",
+            """
+            Upstream connections closed because the policy they were made under is gone or the \
+            verdict on their server no longer holds.
+            """,
             .upstreamConnectionsOutdated),
         CounterFamily(
             "pinfold_upstream_connect_failures",

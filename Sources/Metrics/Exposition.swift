@@ -21,7 +21,7 @@ extension ExpositionWriter {
         writeStreams(routes)
         writeCacheBytes(routes)
         writeReasons(routes, snapshot)
-        writePinEvaluations(snapshot)
+        writePinsets(snapshot)
     }
 
     private mutating func writeStreams(_ routes: [RouteSeries]) {
@@ -92,27 +92,6 @@ extension ExpositionWriter {
                 var labels = route.labels
                 labels.append("reason", reason)
                 sample(labels, count)
-            }
-        }
-    }
-
-    private mutating func writePinEvaluations(_ snapshot: MetricsSnapshot) {
-        family(
-            "pinfold_pin_evaluations", .counter,
-            help: "Judgements of servers by pinsets, by pinset and result.")
-        let table = snapshot.pinsets
-        for pinset in Array(table.labels.indices) + [table.overflowIndex] {
-            for result in PinResult.allCases {
-                let total = snapshot.workers.reduce(UInt64(0)) { sum, worker in
-                    pinset < worker.dimensions.pinsets
-                        ? sum &+ worker.pinEvaluations(pinset: pinset, result: result) : sum
-                }
-                // Configured pinsets are listed from the start, so that the first mismatch is a
-                // change.
-                guard total > 0 || pinset != table.overflowIndex else { continue }
-                var labels = LabelText("pinset", table[pinset])
-                labels.append("result", result.label)
-                sample(labels, total)
             }
         }
     }

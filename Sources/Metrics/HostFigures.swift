@@ -19,11 +19,12 @@ package enum HostGauge: Int, Sendable, CaseIterable {
 
 /// Where what lies in a worker's cells of host entries.
 enum HostLayout {
-    /// Cells of a host entry: its gauges, the end of its latest server certificate, and what
-    /// clients rejected.
-    static var cells: Int { 5 }
+    /// Cells of a host entry: its gauges, the end of its latest server certificate, what clients
+    /// rejected, and the end of the latest verified chain.
+    static var cells: Int { 6 }
     static var notAfter: Int { 3 }
     static var rejections: Int { 4 }
+    static var chain: Int { 5 }
 }
 
 extension WorkerMetrics {
@@ -44,6 +45,12 @@ extension WorkerMetrics {
         hosts.set(UInt64(max(0, notAfter)), at: place(host: host, HostLayout.notAfter))
     }
 
+    /// Notes when the first certificate ends of the chain that a server of a host entry was
+    /// verified by, in seconds since 1970.
+    package func noteChain(host: Int, notAfter: Int64) {
+        hosts.set(UInt64(max(0, notAfter)), at: place(host: host, HostLayout.chain))
+    }
+
     /// Counts a client that does not accept the certificate that was issued for a host.
     package func countRejection(host: Int) {
         hosts.add(1, to: place(host: host, HostLayout.rejections))
@@ -59,8 +66,14 @@ extension WorkerMetrics {
 
     /// When the latest certificate ends, in seconds since 1970; nil: none was seen. From any
     /// thread.
-    package func certificateEnd(host: Int) -> Int64? {
-        let end = hosts[place(host: host, HostLayout.notAfter)]
+    package func certificateEnd(host: Int) -> Int64? { end(host, HostLayout.notAfter) }
+
+    /// When the first certificate of the latest verified chain ends, in seconds since 1970; nil:
+    /// none was verified. From any thread.
+    package func chainEnd(host: Int) -> Int64? { end(host, HostLayout.chain) }
+
+    private func end(_ host: Int, _ cell: Int) -> Int64? {
+        let end = hosts[place(host: host, cell)]
         return end > 0 ? Int64(end) : nil
     }
 }
@@ -104,9 +117,20 @@ extension ExpositionWriter {
             "pinfold_host_certificate_expiry_seconds", .gauge,
             help: "Time left for the latest certificate that a server of a host entry presented.",
             unit: "seconds")
+        writeEnds(hosts, snapshot) { $0.certificateEnd(host: $1) }
+        family(
+            "pinfold_host_chain_expiry_seconds", .gauge,
+            help: "Time left for the latest chain that a server of a host entry was verified by.",
+            unit: "seconds")
+        writeEnds(hosts, snapshot) { $0.chainEnd(host: $1) }
+    }
+
+    private mutating func writeEnds(
+        _ hosts: [Int], _ snapshot: MetricsSnapshot, _ end: (WorkerMetrics, Int) -> Int64?
+    ) {
         for host in hosts {
             // Of several workers' the one that ends last is the latest.
-            let ends = snapshot.workers.compactMap { $0.certificateEnd(host: host) }
+            let ends = snapshot.workers.compactMap { end($0, host) }
             guard let end = ends.max() else { continue }
             sample(
                 LabelText("host", snapshot.hosts[host]), signed: end - snapshot.service.wallSeconds)

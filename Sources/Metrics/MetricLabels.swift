@@ -96,9 +96,13 @@ package enum PinResult: UInt8, Sendable, CaseIterable {
     case hostNameMismatch
     /// The pinset itself cannot pass: a pinned mode without pins, or a contradictory policy.
     case policyRefused
+    /// No pin matched, which the pinset only reports: the server passed.
+    case reported
+    /// The pinset's time is over, and it refuses.
+    case expired
 
     /// The label value: `passed`, `no_pin_matched`, `untrusted_chain`, `host_name_mismatch`,
-    /// `policy_refused`.
+    /// `policy_refused`, `reported`, `expired`.
     package var label: StaticString {
         switch self {
         case .passed: "passed"
@@ -106,6 +110,8 @@ package enum PinResult: UInt8, Sendable, CaseIterable {
         case .untrustedChain: "untrusted_chain"
         case .hostNameMismatch: "host_name_mismatch"
         case .policyRefused: "policy_refused"
+        case .reported: "reported"
+        case .expired: "expired"
         }
     }
 }

@@ -20,8 +20,16 @@ enum PlainLayout {
     /// Cells per pinset: room for every `PinResult`.
     static var pinResults: Int { 8 }
 
+    /// Where a pinset's matches are counted, by the pin.
+    static func pins(ofPinset index: Int, _ dimensions: MetricsDimensions) -> Int {
+        pinset(dimensions.pinsets, dimensions) + index * pins
+    }
+
+    /// Pins of a pinset that are told apart, the shared last one included.
+    static var pins: Int { 16 }
+
     static func count(_ dimensions: MetricsDimensions) -> Int {
-        pinset(dimensions.pinsets, dimensions)
+        pins(ofPinset: dimensions.pinsets, dimensions)
     }
 }
 

@@ -23,6 +23,8 @@ package struct ServiceFigures: Sendable {
     package var activity: StateFigure?
     /// Each configured host's reachability.
     package var reachability: [LabelledState] = []
+    /// The pinsets of the configuration in force.
+    package var pinsets: [PinsetFigures] = []
     /// The number of the configuration in force: 1 at the start, one more by each reload.
     package var configurationGeneration: UInt64 = 1
     /// Whether the latest reload was taken over; `true` before the first.
@@ -40,6 +42,32 @@ package struct ServiceFigures: Sendable {
 
     /// Figures at rest, to be filled in.
     package init() {}
+}
+
+/// A pinset of the configuration in force.
+package struct PinsetFigures: Sendable, Equatable {
+    /// Its label.
+    package var label: String
+    /// How many pins it has.
+    package var pins: Int
+    /// Whether a server that no pin matches is refused.
+    package var isEnforced: Bool
+    /// When its time is over, in seconds since 1970; nil: never.
+    package var expires: Int64?
+    /// Whether its pins are only reported once its time is over.
+    package var isReportedAfter: Bool
+
+    /// A pinset of these figures.
+    package init(
+        label: String, pins: Int, isEnforced: Bool = true, expires: Int64? = nil,
+        isReportedAfter: Bool = false
+    ) {
+        self.label = label
+        self.pins = pins
+        self.isEnforced = isEnforced
+        self.expires = expires
+        self.isReportedAfter = isReportedAfter
+    }
 }
 
 /// One tier of the cache.

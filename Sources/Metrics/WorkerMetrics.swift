@@ -162,6 +162,18 @@ package final class WorkerMetrics: Sendable {
         plain.add(1, to: PlainLayout.pinset(index, dimensions) + Int(result.rawValue))
     }
 
+    /// Counts that a server's chain has a pin, by the indexes of the pinset's label and of the pin
+    /// in the pinset; pins from the sixteenth on count together.
+    package func recordPinMatch(pinset: Int, pin: Int) {
+        let last = dimensions.pinsets - 1
+        let index = pinset >= 0 && pinset < last ? pinset : last
+        plain.add(1, to: pinCell(pinset: index, pin: pin))
+    }
+
+    private func pinCell(pinset: Int, pin: Int) -> Int {
+        PlainLayout.pins(ofPinset: pinset, dimensions) + min(max(0, pin), PlainLayout.pins - 1)
+    }
+
     // MARK: Reading, from any thread
 
     /// A counter's value.
@@ -177,6 +189,11 @@ package final class WorkerMetrics: Sendable {
     /// How many verdicts a pinset gave.
     package func pinEvaluations(pinset: Int, result: PinResult) -> UInt64 {
         plain[PlainLayout.pinset(pinset, dimensions) + Int(result.rawValue)]
+    }
+
+    /// How often a server's chain had a pin.
+    package func pinMatches(pinset: Int, pin: Int) -> UInt64 {
+        plain[pinCell(pinset: pinset, pin: pin)]
     }
 
     /// Adds a histogram's cells to `totals`.

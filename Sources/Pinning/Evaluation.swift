@@ -4,8 +4,9 @@ extension ResolvedSecurityPolicy {
     /// - Parameters:
     ///   - evidence: what the server presented.
     ///   - host: the name or address that was asked for; nil when there is none to check.
+    ///   - now: the time by which pinsets expire, in seconds since 1970.
     package func evaluate<Evidence: TrustEvidence>(
-        _ evidence: inout Evidence, host: String?
+        _ evidence: inout Evidence, host: String?, now: Int64
     ) -> TrustVerdict {
         guard !entries.isEmpty else {
             switch evidence.evaluateChain(anchors: .roots(pinset: nil), host: host) {
@@ -16,8 +17,11 @@ extension ResolvedSecurityPolicy {
         var facts = TrustFacts()
         for (index, entry) in entries.enumerated() {
             do throws(EntryFailure) {
-                let expires = try entry.evaluate(&evidence, index: index, host: host)
-                facts.expires = earlier(facts.expires, expires)
+                let finding = try entry.judge(&evidence, index: index, host: host, now: now)
+                facts.chainExpires = earlier(facts.chainExpires, finding.expires)
+                facts.expires = earlier(
+                    facts.expires, earlier(finding.expires, entry.pinset.ends))
+                facts.outcomes.append(finding.outcome)
             } catch {
                 return .refused(
                     TrustFailure(
@@ -31,6 +35,21 @@ extension ResolvedSecurityPolicy {
 /// Why one pinset refuses.
 struct EntryFailure: Error {
     var reason: TrustFailure.Reason
+
+    /// Whether a pinset without pins might let the server pass.
+    var isOfPins: Bool {
+        switch reason {
+        case .noPinMatches, .chain: true
+        case .pinsetWithoutPins, .invalidPolicy, .pinsetExpired: false
+        }
+    }
+}
+
+/// What one pinset finds about a server that it lets pass.
+struct EntryFinding {
+    /// When the verified chains expire, in seconds since 1970; nil without any.
+    var expires: Int64?
+    var outcome: PinsetOutcome
 }
 
 /// The earlier of two times, where nil is none.
@@ -41,10 +60,33 @@ private func earlier(_ left: Int64?, _ right: Int64?) -> Int64? {
 }
 
 extension ResolvedSecurityPolicy.Entry {
-    /// The steps of `SecurityPolicy` for one pinset. Returns when the verified chains expire.
-    func evaluate<Evidence: TrustEvidence>(
+    /// Judges by the pinset as it is at a time. A server that a report-only pinset would refuse
+    /// passes only as it would without the pinset: by a valid chain that names the host.
+    func judge<Evidence: TrustEvidence>(
+        _ evidence: inout Evidence, index: Int, host: String?, now: Int64
+    ) throws(EntryFailure) -> EntryFinding {
+        if let ends = pinset.ends, pinset.refusesAll(at: now) {
+            throw EntryFailure(reason: .pinsetExpired(at: ends))
+        }
+        do {
+            return try evaluate(&evidence, index: index, host: host)
+        } catch {
+            guard pinset.isReportOnly(at: now), error.isOfPins else { throw error }
+            switch evidence.evaluateChain(anchors: .roots(pinset: index), host: host) {
+            case .success(let chain):
+                let failure = TrustFailure(
+                    error.reason, pinsetIndex: index, pinset: pinset.name)
+                return EntryFinding(expires: chain.expires, outcome: .reported(failure))
+            case .failure(let failure):
+                throw EntryFailure(reason: .chain(failure))
+            }
+        }
+    }
+
+    /// The steps of `SecurityPolicy` for one pinset.
+    private func evaluate<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?
-    ) throws(EntryFailure) -> Int64? {
+    ) throws(EntryFailure) -> EntryFinding {
         if host != nil, pinset.allowInvalidCertificates, pinset.validatesDomainName,
             pinset.mode == .none || pins.isEmpty
         {
@@ -61,33 +103,33 @@ extension ResolvedSecurityPolicy.Entry {
         if pinset.mode != .none, pins.isEmpty { throw EntryFailure(reason: .pinsetWithoutPins) }
         switch pinset.mode {
         case .none:
-            return chain?.expires
+            return EntryFinding(expires: chain?.expires, outcome: .passed(PinMatches()))
         case .publicKey:
             let candidates = chain?.certificates ?? [evidence.leaf]
-            guard
-                candidates.contains(where: { identity in
-                    pins.contains { $0.matchesKey(of: identity) }
-                })
-            else { throw noPinMatches(candidates) }
-            return chain?.expires
+            let matches = matches { pin in candidates.contains { pin.matchesKey(of: $0) } }
+            guard !matches.isEmpty else { throw noPinMatches(candidates) }
+            return EntryFinding(expires: chain?.expires, outcome: .passed(matches))
         case .certificate:
             let pinned = try pinnedChain(&evidence, index: index, host: name, first: chain)
-            return earlier(chain?.expires, pinned.expires)
+            return EntryFinding(
+                expires: earlier(chain?.expires, pinned.chain.expires),
+                outcome: .passed(pinned.matches))
         }
+    }
+
+    private func matches(_ isMatch: (PinDigests) -> Bool) -> PinMatches {
+        PinMatches(pins.indices.filter { isMatch(pins[$0]) })
     }
 
     /// Evaluates the chain with the pinned certificates as its only anchors.
     private func pinnedChain<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?, first: VerifiedChain?
-    ) throws(EntryFailure) -> VerifiedChain {
+    ) throws(EntryFailure) -> (chain: VerifiedChain, matches: PinMatches) {
         switch evidence.evaluateChain(anchors: .pins(pinset: index), host: host) {
         case .success(let chain):
-            guard
-                chain.certificates.contains(where: { identity in
-                    pins.contains { $0.matches(identity) }
-                })
-            else { throw noPinMatches(chain.certificates) }
-            return chain
+            let matches = matches { pin in chain.certificates.contains { pin.matches($0) } }
+            guard !matches.isEmpty else { throw noPinMatches(chain.certificates) }
+            return (chain, matches)
         case .failure(let failure) where failure.isMissingAnchor:
             // That no pin ends the chain is what a mismatch looks like in this mode.
             throw noPinMatches(first?.certificates ?? [evidence.leaf])

@@ -43,6 +43,13 @@ package struct Pinset: Hashable, Sendable {
     /// The DER of certificates that are trust anchors for this pinset beside the configured roots
     /// (a private CA), so that its chain can be verified without allowing invalid ones.
     package var anchors: [[UInt8]]
+    /// Whether a server that no pin matches is refused; false: that is only reported, and the
+    /// server passes if its chain is valid and names the host.
+    package var isEnforced = true
+    /// When its time is over, in seconds since 1970; nil: never.
+    package var expires: Int64?
+    /// What becomes of it then, if it is enforced.
+    package var afterExpiry = PinsetExpiry.refuse
 
     package init(
         name: String, mode: PinningMode = .none, pins: [Pin] = [],

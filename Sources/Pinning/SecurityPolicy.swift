@@ -13,6 +13,10 @@
 ///    must be a pinned one; with `allowInvalidCertificates` there is no verified chain, and only
 ///    the leaf's key counts, which the handshake proves.
 ///
+/// Before that, a pinset whose time is over refuses, unless it then only reports. Where a pinset
+/// only reports and these steps refuse, the chain must be valid under the trust anchors and name
+/// the host: what would be asked without the pinset.
+///
 /// Where AFNetworking compares every certificate that a server sent, this compares the verified
 /// chain: else anyone could append the genuine certificate to a chain of their own.
 package struct SecurityPolicy: Hashable, Sendable {

@@ -49,12 +49,27 @@ package protocol TrustEvidence {
 
 /// What was found about a trusted server.
 package struct TrustFacts: Hashable, Sendable {
-    /// When the first certificate of the verified chains expires, in seconds since 1970; nil when
-    /// the policy asked for no valid chain. Nothing may be resumed later than that.
+    /// How long the verdict holds, in seconds since 1970: until the first certificate of the
+    /// verified chains expires, or the first pinset that then refuses; nil when the policy asked
+    /// for neither. No session is resumed and no connection used again later than that.
     package var expires: Int64?
+    /// When the first certificate of the verified chains expires, in seconds since 1970; nil when
+    /// the policy asked for no valid chain.
+    package var chainExpires: Int64?
+    /// What each pinset of the policy found, in their order.
+    package var outcomes: [PinsetOutcome]
 
-    package init(expires: Int64? = nil) {
+    package init(expires: Int64? = nil, outcomes: [PinsetOutcome] = []) {
         self.expires = expires
+        chainExpires = expires
+        self.outcomes = outcomes
+    }
+
+    /// Whether a pinset would have refused the server if it were enforced.
+    package var isReported: Bool {
+        outcomes.contains {
+            if case .reported = $0 { true } else { false }
+        }
     }
 }
 

@@ -111,6 +111,8 @@ package struct TrustFailure: Error, Hashable, Sendable {
         case pinsetWithoutPins
         /// Invalid certificates are allowed, yet a host name is to be proved without pins.
         case invalidPolicy
+        /// The pinset's time was over at `at`, in seconds since 1970.
+        case pinsetExpired(at: Int64)
     }
 
     package var reason: Reason
@@ -131,6 +133,7 @@ package struct TrustFailure: Error, Hashable, Sendable {
         case .noPinMatches: "no-pin-matches"
         case .pinsetWithoutPins: "pinset-without-pins"
         case .invalidPolicy: "invalid-policy"
+        case .pinsetExpired: "pinset-expired"
         }
     }
 }
@@ -165,6 +168,8 @@ extension TrustFailure: CustomStringConvertible {
             text = "the mode needs pins and there are none"
         case .invalidPolicy:
             text = "invalid certificates are allowed without pins, so no host name can be proved"
+        case .pinsetExpired(let at):
+            text = "the pinset expired at \(CivilDate.text(secondsSince1970: at))"
         }
         return pinset.map { "pinset \($0): \(text)" } ?? text
     }

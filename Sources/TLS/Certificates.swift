@@ -17,12 +17,16 @@ package enum CertificateError: Error, Hashable, Sendable, CustomStringConvertibl
 /// What a certificate says, for `pinfold pin` and for pins.
 package struct CertificateInspection: Hashable, Sendable {
     package var identity: CertificateIdentity
+    /// The issuer, for people: printable ASCII.
+    package var issuer: String
     /// DNS names and addresses of the subject alternative names, at most 16.
     package var names: [String]
     /// Seconds since 1970.
     package var notBefore: Int64
     /// Seconds since 1970.
     package var notAfter: Int64
+    /// Whether it may be an issuer's (basic constraint cA, or a root of X.509 version 1).
+    package var isAuthority: Bool
 
     /// Examines the DER of one certificate; bytes after it are refused.
     package init(certificate der: [UInt8]) throws(CertificateError) {
@@ -30,9 +34,11 @@ package struct CertificateInspection: Hashable, Sendable {
         let pointer = certificate.pointer
         guard let identity = X509View(pointer).identity else { throw .notACertificate }
         self.identity = identity
+        issuer = X509View(pointer).issuer
         names = X509View(pointer).names.map(\.text)
         notBefore = X509View(pointer).notBefore
         notAfter = X509View(pointer).notAfter
+        isAuthority = X509_check_ca(pointer) != 0
     }
 
     /// The SHA-256 of a SubjectPublicKeyInfo that is given as DER.

@@ -1,5 +1,6 @@
 import Addressing
 import COpenSSL
+import Clocks
 import Pinning
 
 /// The client's side of a TLS connection: judges the server, and resumes sessions.
@@ -20,6 +21,10 @@ package final class TLSClientConnection: TLSConnection {
     package var certificateDER: [UInt8]? {
         SSL_get0_peer_certificate(ssl).flatMap { X509View($0).der }
     }
+
+    /// DER of the certificates that the server sent, the leaf first, whatever they are worth; empty
+    /// unless the context's settings keep them.
+    package private(set) var presented: [[UInt8]] = []
 
     /// Prepares a connection; nothing is sent before `handshake()`.
     ///
@@ -75,6 +80,20 @@ package final class TLSClientConnection: TLSConnection {
 // MARK: - Judgement
 
 extension TLSClientConnection {
+    /// Certificates of a server that are kept at most.
+    private static let presentedAtMost = 100
+
+    private func keepPresented(_ storeContext: OpaquePointer, _ leaf: OpaquePointer) {
+        presented = X509View(leaf).der.map { [$0] } ?? []
+        let sent = X509_STORE_CTX_get0_untrusted(storeContext)
+        for index in 0..<min(pinfold_sk_X509_num(sent), Int32(Self.presentedAtMost)) {
+            guard let der = pinfold_sk_X509_value(sent, index).flatMap({ X509View($0).der })
+            else { continue }
+            // The library's list begins with the leaf.
+            if index > 0 || der != presented.first { presented.append(der) }
+        }
+    }
+
     /// Applies the policy to the certificates that the server sent. Called by the library.
     func judge(_ storeContext: OpaquePointer) -> Bool {
         guard let certificate = X509_STORE_CTX_get0_cert(storeContext),
@@ -85,7 +104,9 @@ extension TLSClientConnection {
             X509_STORE_CTX_set_error(storeContext, X509_V_ERR_OUT_OF_MEM)
             return false
         }
-        switch context.judge.policy.evaluate(&evidence, host: sessionKey.host) {
+        if context.settings.keepsPresented { keepPresented(storeContext, certificate) }
+        let now = Clock.coarseWallSeconds()
+        switch context.judge.policy.evaluate(&evidence, host: sessionKey.host, now: now) {
         case .trusted(let found):
             facts = found
             X509_STORE_CTX_set_error(storeContext, X509_V_OK)
@@ -103,7 +124,7 @@ extension TrustFailure {
     var alertCode: Int32 {
         switch reason {
         case .chain(let failure): failure.alertCode
-        case .noPinMatches, .pinsetWithoutPins, .invalidPolicy:
+        case .noPinMatches, .pinsetWithoutPins, .invalidPolicy, .pinsetExpired:
             X509_V_ERR_APPLICATION_VERIFICATION
         }
     }

@@ -8,6 +8,9 @@ package struct TLSClientSettings: Hashable, Sendable {
     package var policy = SecurityPolicy()
     /// What is offered by ALPN, most wanted first; empty offers nothing.
     package var applicationProtocols = ["http/1.1"]
+    /// Whether connections keep the certificates that their server sent, also those of a server
+    /// that is refused; to look at, not for traffic.
+    package var keepsPresented = false
 
     package init() {}
 }

@@ -1,5 +1,6 @@
 import Addressing
 import COpenSSL
+import Clocks
 import Notation
 import Pinning
 
@@ -69,7 +70,8 @@ package final class TrustJudge: Sendable {
     ///   - chain: what a server presents, the leaf first.
     ///   - host: the name or address that was asked for, in any case, with or without a final dot
     ///     or brackets; nil checks no name.
-    ///   - time: when the certificates must be valid, in seconds since 1970; nil is now.
+    ///   - time: when the certificates must be valid and the pinsets not expired, in seconds since
+    ///     1970; nil is now.
     package func judge(
         _ chain: PresentedChain, host: String?, at time: Int64? = nil
     ) -> TrustVerdict {
@@ -77,7 +79,21 @@ package final class TrustJudge: Sendable {
             var evidence = PeerEvidence(
                 certificate: leaf, sent: chain.certificates.pointer, judge: self, time: time)
         else { return .refused(TrustFailure(.chain(.outOfMemory))) }
-        return policy.evaluate(&evidence, host: host.map(TrustJudge.normalised))
+        return policy.evaluate(
+            &evidence, host: host.map(TrustJudge.normalised),
+            now: time ?? Clock.coarseWallSeconds())
+    }
+
+    /// The chain from the leaf to one of the trust anchors, whatever the pinsets and the name say;
+    /// nil: there is none that is valid.
+    ///
+    /// - Parameter time: when the certificates must be valid, in seconds since 1970; nil is now.
+    package func verifiedChain(of chain: PresentedChain, at time: Int64? = nil) -> VerifiedChain? {
+        guard let leaf = chain.certificates[0],
+            var evidence = PeerEvidence(
+                certificate: leaf, sent: chain.certificates.pointer, judge: self, time: time)
+        else { return nil }
+        return try? evidence.evaluateChain(anchors: .roots(pinset: nil), host: nil).get()
     }
 
     /// A host in lower case, without brackets and without the final dot.

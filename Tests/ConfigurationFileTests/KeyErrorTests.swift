@@ -200,8 +200,6 @@ struct KeyErrorTests {
             "hosts:\n  - match: [a]\n    request: { cachePolicy: useProtocol }",
             "3: hosts[0].request.cachePolicy"
         ),
-        ("pinsets:\n  a:\n    mode: none\n    enforce: true", "4: pinsets.a.enforce"),
-        ("pinsets:\n  a:\n    mode: none\n    expires: 2027-06-01", "4: pinsets.a.expires"),
         ("pinsets:\n  a:\n    mode: none\n    reportTo: https://a", "4: pinsets.a.reportTo"),
     ])
     func `keys of later capabilities are rejected even with harmless values`(

@@ -92,6 +92,7 @@ enum EveryFault {
                         chain: [ChainPin(pin: "sha256/BBBB=", subject: "CN=\"é\"")]),
                     pinsetIndex: 0, pinset: "payments")),
             .trust(TrustFailure(.pinsetWithoutPins)), .trust(TrustFailure(.invalidPolicy)),
+            .trust(TrustFailure(.pinsetExpired(at: 0), pinsetIndex: 0, pinset: "payments")),
             .alertReceived(code: 40, name: "handshake_failure"), .versionRefused, .notTLS,
             .truncated, .transport(errorNumber: 104), .protocolViolation("bad record"),
             .tooManyMessages, .unauthenticated, .resources("no memory"),

@@ -72,12 +72,32 @@ struct PolicyFingerprintTests {
         #expect(policy.fingerprint(entryIndex: 0, isFixed: false) != ofAll)
     }
 
+    @Test func `only what loosens a pinset in its life counts`() throws {
+        func fingerprint(_ keys: String) throws -> TrustFingerprint {
+            let text = """
+                hosts: [{ match: [a.test], upgrade: https, pinsets: [p] }]
+                pinsets: { p: { mode: none\(keys) } }
+                """
+            return try testPolicy(text).fingerprint(entryIndex: 0, isFixed: false)
+        }
+        let enforced = try fingerprint("")
+        #expect(try fingerprint(", expires: 2999-01-01") == enforced)
+        #expect(try fingerprint(", expires: 2999-01-01, afterExpiry: refuse") == enforced)
+        #expect(try fingerprint(", afterExpiry: report") == enforced)
+        let reporting = try fingerprint(", enforce: false")
+        #expect(reporting != enforced)
+        #expect(try fingerprint(", enforce: false, expires: 2999-01-01") == reporting)
+        let later = try fingerprint(", expires: 2999-01-01, afterExpiry: report")
+        #expect(later != enforced && later != reporting)
+        #expect(try fingerprint(", expires: 2999-01-02, afterExpiry: report") != later)
+    }
+
     @Test func `a fingerprint is the same in every process`() throws {
         // Stored responses are used by it after a restart: it must not come from a seeded hash.
         var configuration = try testConfiguration()
         configuration.tls = UpstreamTLS(minimum: .tls12, roots: [.system])
         func number(_ value: UInt8) -> [UInt8] { [0, 0, 0, 0, 0, 0, 0, value] }
-        var form = Array("pinfold trust 2".utf8)
+        var form = Array("pinfold trust 3".utf8)
         // A reverse listener's upstream: no rules of access.
         form.append(0)
         form += number(3) + Array("1.2".utf8)

@@ -181,7 +181,7 @@ struct WorkerMetricsTests {
         #expect(Set(MetricMethod.allCases.map { "\($0.label)" }).count == 10)
         #expect(Set(CodeClass.allCases.map { "\($0.label)" }).count == 6)
         #expect(Set(CacheResult.allCases.map { "\($0.label)" }).count == 8)
-        #expect(Set(PinResult.allCases.map { "\($0.label)" }).count == 5)
+        #expect(Set(PinResult.allCases.map { "\($0.label)" }).count == 7)
         #expect(Set(DiskTierState.allCases.map { "\($0.label)" }).count == 4)
     }
 

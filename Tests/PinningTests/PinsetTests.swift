@@ -20,14 +20,16 @@ struct SeveralPinsetsTests {
         }
         #expect(resolved.pinsetNames == pinsets.map(\.name))
         var evidence = ScriptedEvidence(leaf: Sample.leaf, answers: answers)
-        return resolved.evaluate(&evidence, host: "h")
+        return resolved.evaluate(&evidence, host: "h", now: 0)
     }
 
     @Test func `all must pass, and the earliest expiry counts`() {
-        #expect(
-            verdict([first, second], expires: [500, 400]) == .trusted(TrustFacts(expires: 400)))
-        #expect(
-            verdict([first, second], expires: [300, 400]) == .trusted(TrustFacts(expires: 300)))
+        let outcomes = [PinsetOutcome.passed(PinMatches([0])), .passed(PinMatches([0]))]
+        for (expires, earliest) in [([500, 400], 400), ([300, 400], 300)] as [([Int64], Int64)] {
+            #expect(
+                verdict([first, second], expires: expires)
+                    == .trusted(TrustFacts(expires: earliest, outcomes: outcomes)))
+        }
     }
 
     @Test(arguments: 0...2)
@@ -86,6 +88,7 @@ struct PinsetProblemTests {
         let reasons =
             chain.map { TrustFailure.Reason.chain($0) } + [
                 .noPinMatches(expected: [], chain: []), .pinsetWithoutPins, .invalidPolicy,
+                .pinsetExpired(at: 0),
             ]
         let failures = reasons.map { TrustFailure($0) }
         #expect(Set(failures.map(\.token)).count == reasons.count)

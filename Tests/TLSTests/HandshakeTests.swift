@@ -160,7 +160,9 @@ struct HandshakeTests {
         do {
             let client = try TestClient(.make([lenient]), port: server.port)
             #expect(client.handshake() == nil)
-            #expect(client.connection.facts == TrustFacts(expires: nil))
+            #expect(
+                client.connection.facts
+                    == TrustFacts(expires: nil, outcomes: [.passed(PinMatches([0]))]))
             #expect(client.exchange() == "hello")
         }
         #expect(server.records().count == 2)

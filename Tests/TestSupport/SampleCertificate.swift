@@ -17,7 +17,22 @@ package enum SampleCertificate {
         -----END CERTIFICATE-----
 
         """
-    /// Its public key.
+    /// A certificate that is no authority's.
+    package static let serverPEM = """
+        -----BEGIN CERTIFICATE-----
+        MIIBjjCCATSgAwIBAgIUXXAjCLMlxWewCADXGcKNGzZX0YYwCgYIKoZIzj0EAwIw
+        HTEbMBkGA1UEAwwSc2VydmVyLmV4YW1wbGUuY29tMCAXDTI2MTEyMjA4MzUyMVoY
+        DzIxMjYxMDI5MDgzNTIxWjAdMRswGQYDVQQDDBJzZXJ2ZXIuZXhhbXBsZS5jb20w
+        WTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASVJ/fQ9RP3kQDDw/nYiug4/RnfiMbD
+        HCpXJ2BI+DQAgFHvLbOydmWTt2Tg+aD5Bcp7fEZw8adrglD+Qqj4WDsTo1AwTjAd
+        BgNVHQ4EFgQU+uTYbnWUjZr4Dk9Uf4HKlsSz/6YwHwYDVR0jBBgwFoAU+uTYbnWU
+        jZr4Dk9Uf4HKlsSz/6YwDAYDVR0TAQH/BAIwADAKBggqhkjOPQQDAgNIADBFAiEA
+        /ag6cvOVnn1zCqdOHbai0VGqRh+Edto0rG2C/K/8uhQCIEAZlxiG1uPkscukUDQa
+        tIT4u6j/IYLB9ZypKlF1EEYj
+        -----END CERTIFICATE-----
+
+        """
+    /// The public key of the first.
     package static let publicKeyPEM = """
         -----BEGIN PUBLIC KEY-----
         MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEHoyTbkdZSYi7zwEaCjau9bRM2dWg

@@ -59,7 +59,24 @@ extension PinsetEntry {
                         }
                     },
                     text: { YAMLText.list($0.anchorPaths) }),
-            ], later: ["enforce", "expires", "reportTo"])
+                .boolean("enforce", \.pinset.isEnforced),
+                ConfigurationKey(
+                    "expires", \.pinset.expires, byDefault: "none",
+                    reading: { .some($0.time($1)) },
+                    text: { $0.map(SnapshotReader.text(time:)) }),
+                ConfigurationKey(
+                    "afterExpiry", byDefault: PinsetExpiry.refuse.rawValue,
+                    read: { _, field, entry in
+                        entry.pinset.afterExpiry = field?.choice() ?? entry.pinset.afterExpiry
+                    },
+                    text: { entry in
+                        let pinset = entry.pinset
+                        // Where it has no effect it is printed only if it was written.
+                        let isOfUse = pinset.expires != nil && pinset.isEnforced
+                        return isOfUse || pinset.afterExpiry == .report
+                            ? pinset.afterExpiry.rawValue : nil
+                    }),
+            ], later: ["reportTo"])
     }
 }
 
@@ -112,6 +129,8 @@ extension SnapshotReader {
             case .hostNameWithoutPins: key = "allowInvalidCertificates"
             }
             (section?[key] ?? field).fail(problem.problem, expected: "")
+        } else if validation.errors.count == errorsBefore, let section {
+            warn(of: entry, section)
         }
         return entry
     }

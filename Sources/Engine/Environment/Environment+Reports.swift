@@ -30,13 +30,44 @@ extension Environment {
             ])
     }
 
-    /// Counts a handshake's pin evaluations: all passed, or one did not.
-    package func countPins(_ origin: Origin, failure: TrustFailure?) {
-        for (position, pinset) in origin.policy.pinsets(entryIndex: origin.entryIndex).enumerated()
-        {
-            if let failure, let failed = failure.pinsetIndex, failed != position { continue }
-            metrics.recordPinEvaluation(pinset: pinset, result: PinResult(failure))
+    /// Counts the pin evaluations of a handshake with a trusted server, and notes when its
+    /// certificates end. A resumed session counts as the handshake that made it.
+    func countTrusted(_ origin: Origin, _ tls: TLSClientConnection) {
+        if let end = tls.certificateEnd {
+            metrics.noteCertificate(host: origin.route, notAfter: end)
         }
+        guard let facts = tls.facts else { return }
+        if let end = facts.chainExpires { metrics.noteChain(host: origin.route, notAfter: end) }
+        let pinsets = origin.policy.pinsets(entryIndex: origin.entryIndex)
+        for (pinset, outcome) in zip(pinsets, facts.outcomes) {
+            switch outcome {
+            case .passed(let matches):
+                metrics.recordPinEvaluation(pinset: pinset, result: .passed)
+                for pin in matches.indexes { metrics.recordPinMatch(pinset: pinset, pin: pin) }
+            case .reported(let failure):
+                metrics.recordPinEvaluation(pinset: pinset, result: .reported)
+                report(failure, origin)
+            }
+        }
+    }
+
+    /// Tells of a server that a pinset would have refused if it were enforced.
+    private func report(_ failure: TrustFailure, _ origin: Origin) {
+        let subject = PinReports.Subject(
+            pinset: failure.pinset ?? "", host: origin.key.host, port: origin.key.port)
+        guard let silent = shared.pinReports.note(subject, now: loop.monotonicNow / 1000)
+        else { return }
+        var metadata = metadata(of: origin, failure)
+        metadata["silent_before"] = "\(silent)"
+        shared.logger.warning("server passed by a report-only pinset", metadata: metadata)
+    }
+
+    private func metadata(of origin: Origin, _ failure: TrustFailure) -> Logger.Metadata {
+        [
+            "entry": "\(shared.labels.name(host: origin.route))",
+            "host": "\(origin.key.host)", "port": "\(origin.key.port)",
+            "reason": "\(Reason.trust(TrustReason(failure)).token)", "detail": "\(failure)",
+        ]
     }
 
     package func countHandshakeFailure(_ error: TLSError, _ origin: Origin) {
@@ -49,14 +80,11 @@ extension Environment {
         }
         let result = PinResult(failure)
         metrics.add(result == .noPinMatched ? .tlsHandshakesPinMismatch : .tlsHandshakesUntrusted)
-        countPins(origin, failure: failure)
-        shared.logger.warning(
-            "server refused",
-            metadata: [
-                "entry": "\(shared.labels.name(host: origin.route))",
-                "host": "\(origin.key.host)", "port": "\(origin.key.port)",
-                "reason": "\(Reason.trust(TrustReason(failure)).token)", "detail": "\(failure)",
-            ])
+        let pinsets = origin.policy.pinsets(entryIndex: origin.entryIndex)
+        if let failed = failure.pinsetIndex, pinsets.indices.contains(failed) {
+            metrics.recordPinEvaluation(pinset: pinsets[failed], result: result)
+        }
+        shared.logger.warning("server refused", metadata: metadata(of: origin, failure))
     }
 
     /// Writes why an exchange was answered by the gateway.
@@ -78,14 +106,14 @@ extension Environment {
 }
 
 extension PinResult {
-    /// The result that a refusal, or none, counts as.
-    package init(_ failure: TrustFailure?) {
-        switch failure?.reason {
-        case nil: self = .passed
+    /// The result that a refusal counts as.
+    package init(_ failure: TrustFailure) {
+        switch failure.reason {
         case .noPinMatches: self = .noPinMatched
         case .chain(.hostMismatch): self = .hostNameMismatch
         case .chain: self = .untrustedChain
         case .pinsetWithoutPins, .invalidPolicy: self = .policyRefused
+        case .pinsetExpired: self = .expired
         }
     }
 }

@@ -16,6 +16,8 @@ package final class SharedEnvironment: Sendable {
     package let activity: ActivityMonitor
     /// What the process listens on; changed by a reload, asked once per connection to a server.
     package let ownListeners = Locked(OwnListeners())
+    /// When it was told of servers that a report-only pinset would have refused.
+    let pinReports = PinReports()
     /// Connections to all origins, for `limits.connections`.
     let upstreamLimit = SharedLimit()
     /// Connections to each origin, for `limits.upstreamPerHost`.

@@ -24,7 +24,7 @@ struct TrustFingerprint: Hashable, Sendable {
 /// The bytes that a fingerprint is the digest of. Each item is preceded by its length and each list
 /// by its count, so that no two configurations write the same bytes.
 struct TrustForm {
-    private(set) var bytes = Array("pinfold trust 2".utf8)
+    private(set) var bytes = Array("pinfold trust 3".utf8)
 
     /// A number, in eight bytes.
     mutating func add(_ number: Int) {
@@ -69,6 +69,15 @@ struct TrustForm {
         add(pinset.validatesDomainName)
         add(all: pinset.anchors) { $0.add($1) }
         add(all: pinset.pins) { $0.add($1) }
+        // What lets a server pass whom the pins refuse. A pinset that refuses in the end is as
+        // strict before, however long that is.
+        add(pinset.isEnforced)
+        if pinset.isEnforced, pinset.afterExpiry == .report, let expires = pinset.expires {
+            add(true)
+            add(Int(expires))
+        } else {
+            add(false)
+        }
     }
 
     private mutating func add(_ pin: Pin) {

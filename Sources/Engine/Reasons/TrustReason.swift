@@ -6,6 +6,7 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
     case noPinMatches
     case pinsetWithoutPins
     case invalidPolicy
+    case pinsetExpired
     // The chain.
     case hostMismatch
     case expired
@@ -27,6 +28,7 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
         case .noPinMatches: self = .noPinMatches
         case .pinsetWithoutPins: self = .pinsetWithoutPins
         case .invalidPolicy: self = .invalidPolicy
+        case .pinsetExpired: self = .pinsetExpired
         case .chain(.hostMismatch): self = .hostMismatch
         case .chain(.expired): self = .expired
         case .chain(.notYetValid): self = .notYetValid
@@ -59,6 +61,11 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
             Self.entry(
                 "tls-invalid-policy", "the pinset allows invalid certificates and has no pins",
                 "Add pins, or set `validatesDomainName: false` if no proof is wanted.")
+        case .pinsetExpired:
+            Self.entry(
+                "tls-pinset-expired", "the pinset's time is over",
+                "Find out the pins that are right now and set a later `expires`; "
+                    + "`afterExpiry: report` lets valid servers pass meanwhile.")
         case .hostMismatch:
             Self.entry(
                 "tls-host-mismatch", "the server's certificate is for another name",

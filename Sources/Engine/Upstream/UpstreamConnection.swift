@@ -73,6 +73,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// How many exchanges it carried before the current one.
     var uses = 0
     var handshakeStarted: Int64 = 0
+    /// When the verdict on the server no longer holds, in seconds since 1970; nil: never.
+    private(set) var trustEnds: Int64?
     /// The server's certificate, once somebody has asked for it.
     var knownCertificate: ServerCertificate?
     package var idleSince: Int64 = 0
@@ -116,10 +118,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
             environment.metrics.record(.tlsHandshake, microseconds: duration)
-            environment.countPins(origin, failure: nil)
-            if let end = tls.certificateEnd {
-                environment.metrics.noteCertificate(host: origin.route, notAfter: end)
-            }
+            environment.countTrusted(origin, tls)
+            trustEnds = tls.facts?.expires
             if environment.debugs { environment.debugTrusted(origin, endpoint) }
             if environment.traces { traceHandshakeEnd(tls, microseconds: duration) }
             pool.handshakeEnded(self, nil)

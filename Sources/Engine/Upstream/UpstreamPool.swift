@@ -106,6 +106,10 @@ final class UpstreamPool: UpstreamSource {
         while let connection = origin.idle.popLast() {
             countIdle(-1, origin)
             guard connection.hasRoom else { continue }
+            guard isTrusted(connection) else {
+                endTrust(connection)
+                continue
+            }
             if !checked || connection.transport.isQuiet {
                 return connection
             }
@@ -113,6 +117,18 @@ final class UpstreamPool: UpstreamSource {
             connection.close()
         }
         return nil
+    }
+
+    /// Whether the verdict on the server still holds: its chain and the pinsets that would then
+    /// refuse have not expired.
+    private func isTrusted(_ connection: UpstreamConnection) -> Bool {
+        connection.trustEnds.map { environment.wallSeconds < $0 } ?? true
+    }
+
+    private func endTrust(_ connection: UpstreamConnection) {
+        environment.metrics.add(.upstreamConnectionsOutdated)
+        if environment.traces { traceNotKept(connection, .trustEnded) }
+        connection.close()
     }
 
     private func countIdle(_ change: Int, _ origin: Origin) {
@@ -234,6 +250,8 @@ final class UpstreamPool: UpstreamSource {
             if environment.traces { traceNotKept(connection, .outdated) }
             return connection.close()
         }
+        // A new one was judged just now.
+        guard isFresh || isTrusted(connection) else { return endTrust(connection) }
         // A new one was made for an exchange that waits here.
         let isOurs = isFresh || origin.waiters.isEmpty || !givesWay(origin)
         var isGiven = false

@@ -19,6 +19,8 @@ enum PoolClosing: String {
     case overLimit = "over-limit"
     /// It was made under a configuration that is no longer in force.
     case outdated
+    /// A certificate that the server was verified by has expired since, or a pinset.
+    case trustEnded = "trust-ended"
     /// The gateway ends.
     case draining
     /// One of the two sides asked for its end.
@@ -165,7 +167,8 @@ extension UpstreamConnection {
         metadata["alpn"] = "\(tls.applicationProtocol ?? "")"
         metadata["resumed"] = "\(tls.isResumed)"
         metadata["verified"] = tls.isResumed ? "by-the-session" : "by-the-handshake"
-        metadata["pins"] = pinsets.contains { $0.mode != .none } ? "passed" : "none"
+        let compared = pinsets.contains { $0.mode != .none } ? "passed" : "none"
+        metadata["pins"] = "\(tls.facts?.isReported == true ? "reported" : compared)"
         metadata["pinsets"] = "\(pinsets.map(\.name).joined(separator: ","))"
         metadata["duration"] = "\(microseconds)us"
         environment.trace("tls handshake finished", metadata)

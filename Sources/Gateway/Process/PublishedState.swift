@@ -8,6 +8,7 @@ import Engine
 import EventLoop
 import Locking
 import Metrics
+import Pinning
 import Synchronization
 
 /// What the process tells about itself: every figure is read from its owner at the moment of a
@@ -20,6 +21,7 @@ final class PublishedState: Sendable {
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
         var hosts: [HostReachability] = []
+        var pinsets: [PinsetFigures] = []
         var connectionLimit: UInt64?
         var waitingLimit: UInt64?
     }
@@ -88,6 +90,7 @@ final class PublishedState: Sendable {
         service.connectionLimit = reload.connectionLimit
         service.waitingLimit = reload.waitingLimit
         if let activity = shared?.activity { service.activity = StateFigure(activity.snapshot) }
+        service.pinsets = reload.pinsets
         service.reachability = reload.hosts.map { LabelledState($0) }
         service.configurationGeneration = reload.generation
         service.lastReloadSucceeded = reload.lastSucceeded
@@ -116,6 +119,16 @@ final class PublishedState: Sendable {
         case .ready: service.diskState = .on
         case .off: service.diskState = .failed
         }
+    }
+}
+
+extension PinsetFigures {
+    /// What the configuration says.
+    init(_ pinset: Pinset) {
+        self.init(
+            label: pinset.name, pins: pinset.mode == .none ? 0 : pinset.pins.count,
+            isEnforced: pinset.isEnforced, expires: pinset.expires,
+            isReportedAfter: pinset.afterExpiry == .report)
     }
 }
 

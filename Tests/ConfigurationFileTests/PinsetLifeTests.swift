@@ -1,0 +1,171 @@
+import Pinning
+import TestSupport
+import Testing
+
+@testable import ConfigurationFile
+
+@Suite("Pinsets over their life, as written")
+struct PinsetLifeTests {
+    private static let digests = ["A", "B"].map { "sha256/\(String(repeating: $0, count: 42))A=" }
+
+    /// Surroundings at 2027-05-01.
+    private var environment: ConfigurationEnvironment {
+        var environment = testEnvironment
+        environment.now = 1_809_129_600
+        return environment
+    }
+
+    private func text(_ keys: String, mode: String = "publicKey", pins: [String] = digests)
+        -> String
+    {
+        let list = pins.map { "\"\($0)\"" }.joined(separator: ", ")
+        return """
+            hosts: [{ match: [a.test], upgrade: https, pinsets: [p] }]
+            pinsets:
+              p:
+                mode: \(mode)
+                pins: [\(mode == "none" ? "" : list)]
+                \(keys)
+            """
+    }
+
+    private func warned(
+        _ keys: String, mode: String = "publicKey", pins: [String] = digests, folder: String = ""
+    ) throws -> [String] {
+        try ConfigurationLoader(environment: environment)
+            .load(
+                text: Array(text(keys, mode: mode, pins: pins).utf8), name: folder + "gateway.yaml"
+            ).warnings.map { warning in
+                let line = warning.description
+                return line.split(separator: " ", maxSplits: 1).last.map(String.init) ?? line
+            }
+    }
+
+    @Test func `the keys are read, and their defaults enforce for ever`() throws {
+        let plain = try load(text("")).pinsets[0].pinset
+        #expect(plain.isEnforced)
+        #expect(plain.expires == nil)
+        #expect(plain.afterExpiry == .refuse)
+        let keys = "{ enforce: false, expires: 2027-06-01T12:00:00+02:00, afterExpiry: report }"
+        let snapshot = try load(
+            "pinsets: { p: { mode: publicKey, pins: [\"\(Self.digests[0])\"], "
+                + keys.dropFirst(2).dropLast() + "} }")
+        let pinset = snapshot.pinsets[0].pinset
+        #expect(!pinset.isEnforced)
+        #expect(pinset.expires == 1_811_844_000)
+        #expect(pinset.afterExpiry == .report)
+        #expect(
+            try load("pinsets: { p: { mode: none, expires: 2027-06-01 } }").pinsets[0].pinset
+                .expires == 1_811_808_000)
+    }
+
+    @Test(arguments: [
+        "", "enforce: false", "expires: 2027-06-01", "expires: 2027-06-01\n    afterExpiry: report",
+        "expires: 2027-06-01\n    afterExpiry: report\n    enforce: false",
+        "afterExpiry: report", "expires: 2027-06-01\n    enforce: false",
+    ])
+    func `what is in effect is printed so that it reads the same`(keys: String) throws {
+        let first = try load(text(keys))
+        let again = try load(first.effectiveYAML())
+        #expect(again.pinsets == first.pinsets)
+    }
+
+    @Test(arguments: [
+        Wrong(
+            "pinsets:\n  p:\n    mode: none\n    expires: tomorrow",
+            "4: pinsets.p.expires: \"tomorrow\" is not valid; expected a date, 2027-06-01 (its "
+                + "first second in UTC), or a time, 2027-06-01T12:00:00Z"),
+        Wrong(
+            "pinsets:\n  p:\n    mode: none\n    afterExpiry: pass",
+            "4: pinsets.p.afterExpiry: \"pass\" is not valid; expected one of refuse, report"),
+        Wrong(
+            "pinsets:\n  p:\n    mode: none\n    enforce: perhaps",
+            "4: pinsets.p.enforce: \"perhaps\" is not a truth value; expected true or false"),
+    ])
+    func `a wrong value is reported`(wrong: Wrong) {
+        #expect(errors(of: wrong.text) == wrong.lines)
+    }
+
+    @Test(
+        arguments: [
+            ("", nil), ("enforce: false", nil), ("expires: 2027-06-01", nil),
+            (
+                "expires: 2027-05-31",
+                "pinsets.p.expires: expires soon, at 2027-05-31T00:00:00Z: its hosts are refused "
+                    + "from then on"
+            ),
+            (
+                "expires: 2027-05-01",
+                "pinsets.p.expires: expired at 2027-05-01T00:00:00Z: its hosts are refused from "
+                    + "then on"
+            ),
+            (
+                "expires: 2027-05-02\n    afterExpiry: report",
+                "pinsets.p.expires: expires soon, at 2027-05-02T00:00:00Z: its pins are only "
+                    + "reported from then on (afterExpiry: report)"
+            ),
+            (
+                "expires: 2026-05-02\n    enforce: false",
+                "pinsets.p.expires: expired at 2026-05-02T00:00:00Z: its pins are only reported in "
+                    + "any case (enforce: false)"
+            ),
+            (
+                "afterExpiry: report",
+                "pinsets.p.afterExpiry: has no effect without expires"
+            ),
+            (
+                "expires: 2028-01-01\n    afterExpiry: refuse\n    enforce: false",
+                "pinsets.p.afterExpiry: has no effect beside enforce: false"
+            ),
+        ] as [(String, String?)])
+    func `what ends a pinset soon, or does nothing, is warned of`(keys: String, warning: String?)
+        throws
+    {
+        #expect(try warned(keys) == (warning.map { [$0] } ?? []))
+    }
+
+    @Test func `a pinset that compares nothing has nothing to report`() throws {
+        #expect(
+            try warned("enforce: false", mode: "none") == [
+                "pinsets.p.enforce: has no effect: there are no pins to report with mode: none"
+            ])
+        #expect(
+            try warned("expires: 2028-01-01\n    afterExpiry: report", mode: "none") == [
+                "pinsets.p.afterExpiry: has no effect: there are no pins to report with mode: none"
+            ])
+        #expect(try warned("expires: 2028-01-01", mode: "none") == [])
+    }
+
+    @Test func `a pinset without a backup is warned of`() throws {
+        let line =
+            "pinsets.p.pins: has a single pin: when the server's key changes, no connection is "
+            + "possible until this file has; add a backup, the pin of its next key or of its issuer"
+        #expect(try warned("", pins: [Self.digests[0]]) == [line])
+        #expect(try warned("", pins: [Self.digests[0], Self.digests[0]]) == [line])
+        #expect(try warned("", pins: Self.digests) == [])
+    }
+
+    @Test func `pins of servers only are warned of, an issuer among them is none`() throws {
+        try withTemporaryFolder { folder in
+            try write(SampleCertificate.serverPEM, to: "server.pem", in: folder)
+            try write(SampleCertificate.pem, to: "issuer.pem", in: folder)
+            func told(_ pins: [String], mode: String = "publicKey") throws -> [String] {
+                try warned("", mode: mode, pins: pins, folder: folder + "/")
+                    .filter { $0.contains("servers only") }
+            }
+            #expect(
+                try told(["server.pem"]) == [
+                    "pinsets.p.pins: are the certificates of servers only: a renewal with a new "
+                        + "key ends them; pin an issuer as well"
+                ])
+            #expect(
+                try told(["server.pem"], mode: "certificate") == [
+                    "pinsets.p.pins: are the certificates of servers only: each renewal ends "
+                        + "them; pin an issuer as well"
+                ])
+            #expect(try told(["server.pem", "issuer.pem"]) == [])
+            #expect(try told(["server.pem", Self.digests[0]]) == [])
+            #expect(try told(["issuer.pem"]) == [])
+        }
+    }
+}

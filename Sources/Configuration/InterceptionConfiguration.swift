@@ -85,4 +85,11 @@ extension ConfigurationSnapshot {
     package func passesClearText(entry index: Int?) -> Bool {
         index.map { hosts.entries[$0].tunnel == .pass } ?? false
     }
+
+    /// Whether any host is intercepted whose tunnels pass where clients reject the certificate.
+    package var mayGiveUpInterception: Bool {
+        hosts.entries.indices.contains {
+            intercepts(entry: $0) && passesClearText(entry: $0)
+        }
+    }
 }

@@ -44,6 +44,7 @@ struct InterceptionTests {
                   - { match: [a.test], intercept: false }
                   - { match: [b.test], intercept: auto }
                   - { match: [c.test] }
+                  - { match: [d.test], intercept: true, tunnel: pass }
                 """
             let snapshot = try load(text, folder: folder)
             let interception = snapshot.interception
@@ -59,7 +60,7 @@ struct InterceptionTests {
             #expect(interception.rejections.closes == 0)
             #expect(interception.rejections.windowMilliseconds == 120_000)
             #expect(interception.rejections.periodMilliseconds == 86_400_000)
-            #expect(snapshot.hosts.entries.map(\.intercept) == [.never, .auto, .auto])
+            #expect(snapshot.hosts.entries.map(\.intercept) == [.never, .auto, .auto, .always])
             let printed = snapshot.effectiveYAML()
             #expect(try load(printed, folder: "/elsewhere") == snapshot)
             #expect(!printed.contains("PRIVATE"))
@@ -171,7 +172,47 @@ struct InterceptionTests {
     @Test(arguments: [("1.0", true), ("1.1", true), ("1.2", false), ("1.3", false)])
     func `a minimum that is broken is warned of`(minimum: String, isWarnedOf: Bool) throws {
         let found = try warnings(of: "interception: { minimum: \"\(minimum)\" }")
-        #expect(found.contains { $0.contains("interception.minimum") } == isWarnedOf, "\(found)")
+        let broken = found.contains {
+            $0.contains("interception.minimum") && !$0.contains("without an authority")
+        }
+        #expect(broken == isWarnedOf, "\(found)")
+    }
+
+    @Test(arguments: [
+        ("default: auto", ["interception.default"]), ("default: false", []),
+        ("minimum: \"1.3\"", ["interception.minimum"]),
+        ("maximumCertificates: 5", ["interception.maximumCertificates"]),
+        ("maximumCertificates: 10000, rejections: { alerts: 3 }", []),
+        ("rejections: { alerts: 4 }", ["interception.rejections"]),
+    ])
+    func `settings without an authority are warned of`(text: String, keys: [String]) throws {
+        let warnings = try ConfigurationLoader(environment: testEnvironment).load(
+            text: Array("interception: { \(text) }".utf8), name: "gateway.yaml"
+        ).warnings.filter { $0.text.contains("without an authority") }
+        #expect(warnings.map(\.key) == keys)
+    }
+
+    @Test(arguments: [
+        ("intercept: true, tunnel: pass", "alerts: 5", false),
+        ("intercept: true, tunnel: pass", "alerts: 3", false),
+        ("intercept: true", "alerts: 5", true),
+        ("intercept: true", "alerts: 3", false),
+        ("tunnel: pass", "alerts: 5", true),
+        ("intercept: false, tunnel: pass", "period: 5m", true),
+    ])
+    func `rules for rejections that nothing follows are warned of`(
+        entry: String, rules: String, isWarnedOf: Bool
+    ) throws {
+        try withAuthority { folder in
+            let warnings = try ConfigurationLoader(environment: testEnvironment).load(
+                text: Array(
+                    """
+                    interception: { certificate: ca.pem, key: ca.key, rejections: { \(rules) } }
+                    hosts: [{ match: [a.test], \(entry) }]
+                    """.utf8), name: folder + "/gateway.yaml"
+            ).warnings.filter { $0.key == "interception.rejections" }
+            #expect(warnings.count == (isWarnedOf ? 1 : 0), "\(warnings)")
+        }
     }
 
     @Test(

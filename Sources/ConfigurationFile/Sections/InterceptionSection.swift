@@ -68,6 +68,34 @@ extension SnapshotReader {
         return interception
     }
 
+    /// Settings of `interception` that change nothing: without an authority, and the rules for
+    /// clients that reject its certificates where no tunnel may pass instead.
+    func warnOfIdleInterception(_ field: Field?, _ snapshot: ConfigurationSnapshot) {
+        let interception = snapshot.interception
+        let defaults = InterceptionConfiguration()
+        let differing = [
+            ("default", interception.byDefault != defaults.byDefault),
+            ("minimum", interception.minimum != defaults.minimum),
+            (
+                "maximumCertificates",
+                interception.maximumCertificates != defaults.maximumCertificates
+            ),
+            ("rejections", interception.rejections != defaults.rejections),
+        ].filter(\.1).map(\.0)
+        guard interception.authority != nil else {
+            for key in differing {
+                field?.key(key)?.warn(
+                    "has no effect without an authority; write interception.certificate and "
+                        + "interception.key (`pinfold ca init` makes them)")
+            }
+            return
+        }
+        guard differing.contains("rejections"), !snapshot.mayGiveUpInterception else { return }
+        field?.key("rejections")?.warn(
+            "has no effect: clients are given up only where an entry of hosts is intercepted and "
+                + "says tunnel: pass, and none does")
+    }
+
     /// The authority of a section that names its files; what is wrong with them is reported.
     fileprivate func authority(_ section: Section) -> InterceptionAuthority? {
         guard section["certificate"] != nil || section["key"] != nil else { return nil }

@@ -48,6 +48,7 @@ struct SnapshotReader {
             ).values,
             log: read(top?[.log], by: LogConfiguration.table, over: LogConfiguration()).values)
         warnOfBypasses(top?[.hosts], snapshot)
+        warnOfIdleInterception(top?[.interception], snapshot)
         warnOfRefusedUpstreams(top?[.listeners], snapshot)
         return snapshot
     }

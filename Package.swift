@@ -114,12 +114,17 @@ let package = Package(
             name: "Admin",
             dependencies: ["CLinux", "Notation", "Metrics", "Activity", "HTTPCore", "Clocks"],
             swiftSettings: strict),
+        .target(
+            name: "PinTools",
+            dependencies: [
+                "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop",
+                "TLS", "Resolver",
+            ], swiftSettings: strict),
         .executableTarget(
             name: "pinfold",
             dependencies: [
-                "CLinux", "Notation", "Clocks", "CertificateAuthority", "ConfigurationFile",
-                "Engine",
-                "Gateway", "Admin",
+                "CLinux", "Notation", "Pinning", "Clocks", "TLS", "CertificateAuthority",
+                "ConfigurationFile", "Engine", "Gateway", "Admin", "PinTools",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -217,6 +222,10 @@ let package = Package(
         .testTarget(
             name: "AdminTests",
             dependencies: ["Admin", "Metrics", "Activity", "HTTPCore", "Locking"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "PinToolsTests",
+            dependencies: ["PinTools", "Pinning", "TLS", "TestSupport"],
             swiftSettings: strict),
         .testTarget(name: "ArchitectureTests", swiftSettings: strict),
     ]

@@ -65,10 +65,18 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         ]
     ),
     (
+        "PinTools",
+        [
+            "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop", "TLS",
+            "Resolver",
+        ]
+    ),
+    (
         "pinfold",
         [
-            "CLinux", "Notation", "Clocks", "CertificateAuthority", "ConfigurationFile", "Engine",
-            "Gateway", "Admin", "ArgumentParser", "Logging",
+            "CLinux", "Notation", "Pinning", "Clocks", "TLS", "CertificateAuthority",
+            "ConfigurationFile", "Engine", "Gateway", "Admin", "PinTools", "ArgumentParser",
+            "Logging",
         ]
     ),
 ]

@@ -1,0 +1,128 @@
+import ArgumentParser
+import CLinux
+import Clocks
+import ConfigurationFile
+import Engine
+import PinTools
+import Pinning
+import TLS
+
+/// `pinfold pin HOST[:PORT]|FILE…`.
+struct PinShow: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Show the certificates of servers and files with their pins.",
+        discussion: """
+            Prints each certificate with its pin in every form, and a part of a configuration to \
+            paste. A server is connected to as the gateway does; what it shows is printed \
+            whatever the verdict on it. Exits with 1 if a server or file showed nothing.
+            """)
+
+    @Argument(
+        help: ArgumentHelp(
+            "Servers (host, host:port or https URL) and files (PEM or DER).",
+            valueName: "host[:port]|file"))
+    var subjects: [String]
+
+    @Option(
+        help: ArgumentHelp(
+            "Trust anchors that servers are judged by: `system` or a file; repeatable.",
+            valueName: "roots"))
+    var roots: [String] = ["system"]
+
+    @Option(help: ArgumentHelp("How long a server may take.", valueName: "seconds"))
+    var timeout = 10
+
+    @Flag(help: "Print a JSON object per line in place of the text.")
+    var json = false
+
+    func validate() throws {
+        guard !subjects.isEmpty else { throw ValidationError("name a server or a file") }
+        guard (1...300).contains(timeout) else {
+            throw ValidationError("--timeout takes 1 to 300 seconds")
+        }
+    }
+
+    func run() throws {
+        let anchors = try loadRoots()
+        var hasFailed = false
+        for (index, subject) in subjects.enumerated() {
+            do {
+                let report = try self.report(on: subject, anchors)
+                if json {
+                    writeToStandardOutput(report.json + "\n")
+                } else {
+                    if index > 0 { writeToStandardOutput("\n") }
+                    writeToStandardOutput(report.text(now: Clock.coarseWallSeconds()))
+                }
+            } catch {
+                writeToStandardError("\(error)\n")
+                hasFailed = true
+            }
+        }
+        if hasFailed { throw ExitCode(1) }
+    }
+
+    private func loadRoots() throws -> TrustRoots {
+        var sources: [RootSource] = []
+        for root in roots {
+            sources.append(
+                root == "system"
+                    ? .system : .file(name: root, contents: try CommandFiles.read(root)))
+        }
+        do {
+            return try TrustRoots(sources)
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+
+    private func report(on subject: String, _ anchors: TrustRoots) throws -> ChainReport {
+        if access(subject, F_OK) == 0 { return try report(onFile: subject) }
+        guard !subject.hasPrefix("/"), !subject.hasPrefix("."),
+            let peer = PeerAddress(subject)
+        else {
+            throw Failure(
+                "\(subject): there is no such file, and it is no server; expected host, "
+                    + "host:port, an https URL or a file")
+        }
+        return try report(on: peer, anchors)
+    }
+
+    private func report(onFile path: String) throws -> ChainReport {
+        let content = try CommandFiles.read(path)
+        do {
+            let items = try Pin.decode(file: content).compactMap { pin -> PinnedItem? in
+                switch pin {
+                case .certificate(let der): try PinnedItem(certificate: der)
+                case .publicKey(let der): try PinnedItem(publicKey: der)
+                case .keyDigest, .certificateFingerprint: nil
+                }
+            }
+            return ChainReport(source: path, name: "pinned", items: items)
+        } catch let error as PinError {
+            throw Failure("\(path): \(error.problem)")
+        } catch let error as CertificateError {
+            throw Failure("\(path): \(error)")
+        }
+    }
+
+    private func report(on peer: PeerAddress, _ anchors: TrustRoots) throws -> ChainReport {
+        let shown = try ServerProbe(roots: anchors, milliseconds: Int64(timeout) * 1000)
+            .look(at: peer)
+        var version = ""
+        if let agreed = shown.version { version = ", TLS \(agreed.text)" }
+        return ChainReport(
+            source: "\(peer)", name: peer.host.contains(":") ? "pinned" : peer.host,
+            host: peer.host, items: try PinnedItem.chain(shown.certificates, anchors),
+            connection: "connected to \(shown.endpoint)\(version)",
+            verdict: Self.verdict(shown.failure))
+    }
+
+    /// The verdict in the words of the gateway's replies and log.
+    static func verdict(_ failure: TLSError?) -> ChainReport.Verdict {
+        guard let failure else { return .trusted }
+        let fault = ExchangeFault.tlsFailed(failure)
+        return .refused(token: fault.reason.token, detail: "\(failure)")
+    }
+}

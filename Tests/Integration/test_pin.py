@@ -1,0 +1,130 @@
+"""`pinfold pin`: what servers and files are pinned by."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+import yaml
+from support.gateway import run_pinfold
+from support.origin import reply
+from support.wait import SLOWDOWN
+from support.wire import request
+
+
+def shown(*arguments) -> tuple[int, dict, str]:
+    done = run_pinfold("pin", *map(str, arguments), "--json")
+    line = done.stdout.strip()
+    return done.returncode, json.loads(line) if line else {}, done.stderr
+
+
+def serve(origin, certificate):
+    return origin(lambda _: reply(b"genuine"), tls=certificate.server_context())
+
+
+def test_a_trusted_server_is_shown_with_its_whole_chain(origin, pki):
+    leaf = pki.intermediate.issue("localhost", "127.0.0.1")
+    there = serve(origin, leaf)
+    code, report, _ = shown(f"127.0.0.1:{there.port}", "--roots", pki.root.pem_file)
+    assert code == 0
+    assert report["verdict"] == "pass"
+    members = [leaf, pki.intermediate, pki.root]
+    assert [one["pin"] for one in report["chain"]] == [one.pin for one in members]
+    assert [one["kind"] for one in report["chain"]] == [
+        "server", "issuer", "trust anchor, not sent"]
+    assert [one["fingerprint"].replace(":", "").lower() for one in report["chain"]] == [
+        one.fingerprint.replace(":", "").lower() for one in members]
+    assert report["pins"] == [leaf.pin, pki.intermediate.pin]
+    assert report["chain"][0]["names"] == ["localhost", "127.0.0.1"]
+    assert there.tls.names == [None] and there.application_bytes == b""
+
+
+@pytest.mark.parametrize(("kind", "reason"), [
+    ("self-signed", "tls-self-signed"), ("unknown root", "tls-incomplete-chain"),
+    ("another name", "tls-host-mismatch"), ("expired", "tls-certificate-expired")])
+def test_a_refused_server_is_shown_all_the_same(origin, pki, kind, reason):
+    leaf = {
+        "self-signed": lambda: pki.self_signed("127.0.0.1"),
+        "unknown root": lambda: pki.intermediate.issue("127.0.0.1"),
+        "another name": lambda: pki.intermediate.issue("other.test"),
+        "expired": lambda: pki.intermediate.issue("127.0.0.1", days=(-5, -1)),
+    }[kind]()
+    there = serve(origin, leaf)
+    roots = [] if kind == "unknown root" else ["--roots", pki.root.pem_file]
+    code, report, _ = shown(f"https://127.0.0.1:{there.port}/path", *roots)
+    assert code == 0
+    assert (report["verdict"], report["reason"]) == ("fail", reason)
+    assert report["detail"]
+    assert report["chain"][0]["pin"] == leaf.pin
+
+
+def test_the_configuration_that_is_printed_pins_the_server(gateway, origin, pki, tmp_path):
+    leaf = pki.intermediate.issue("127.0.0.1")
+    there = serve(origin, leaf)
+    done = run_pinfold("pin", f"127.0.0.1:{there.port}", "--roots", str(pki.root.pem_file))
+    assert done.returncode == 0, done.stderr
+    assert "verdict: trusted" in done.stdout
+    printed = yaml.safe_load(done.stdout[done.stdout.index("hosts:"):])
+    file = tmp_path / "pinned.yaml"
+    file.write_text(done.stdout[done.stdout.index("# The server's own key"):])
+    checked = run_pinfold("check", "--config", str(file))
+    assert (checked.returncode, checked.stderr) == (0, "")
+    printed["hosts"][0]["tls"] = {"roots": [str(pki.root.pem_file)]}
+    running = gateway(printed)
+    answer = running.ask(request(f"http://127.0.0.1:{there.port}/", Connection="close"))
+    assert (answer.status, answer.body) == (200, b"genuine")
+    wrong = serve(origin, pki.root.issue("127.0.0.1"))
+    answer = running.ask(request(f"http://127.0.0.1:{wrong.port}/", Connection="close"))
+    assert answer.status == 502
+
+
+def test_files_are_shown_one_after_the_other(pki, tmp_path):
+    leaf = pki.intermediate.issue("file.test")
+    done = run_pinfold("pin", str(leaf.pem_file), str(pki.root.der_file))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.index(leaf.pin) < done.stdout.index(pki.root.pin)
+    assert "verdict" not in done.stdout
+
+
+def test_what_shows_nothing_is_told_and_the_rest_is_shown(pki, tmp_path):
+    leaf = pki.intermediate.issue("file.test")
+    bad = tmp_path / "bad.pem"
+    bad.write_text("hello")
+    missing = tmp_path / "missing.pem"
+    done = run_pinfold("pin", str(missing), str(bad), str(leaf.pem_file))
+    assert done.returncode == 1
+    assert leaf.pin in done.stdout
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert str(missing) in lines[0] and "no such file" in lines[0]
+    assert str(bad) in lines[1] and "not PEM" in lines[1]
+
+
+def test_a_port_that_nobody_listens_at_is_told(pki):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    code, _, error = shown(f"127.0.0.1:{port}")
+    assert code == 1
+    assert "Connection refused" in error
+
+
+def test_what_is_not_tls_is_told(scripted_origin, origin):
+    there = origin(lambda _: reply(b"clear text"))
+    code, _, error = shown(f"127.0.0.1:{there.port}")
+    assert code == 1
+    assert "showed no certificate" in error and error.count("\n") == 1
+
+
+def test_a_server_that_says_nothing_is_waited_for_only_so_long():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        done = run_pinfold(
+            "pin", f"127.0.0.1:{listener.getsockname()[1]}", "--timeout", "1",
+            timeout=20 * SLOWDOWN)
+    assert done.returncode == 1
+    assert "showed no certificate in time" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["pin"], ["pin", "--timeout", "0", "a"]])
+def test_wrong_usage_is_told(arguments):
+    assert run_pinfold(*arguments).returncode == 64

@@ -148,8 +148,8 @@ package struct ChainReport: Sendable {
         }
         if case .refused = verdict {
             lines += [
-                "# The chain was refused, see above, and would be so with these pins: if it is meant",
-                "# to be trusted, name its root in `anchors` of the pinset.",
+                "# The chain was refused, and would be so with these pins: if it is meant to be",
+                "# trusted, name its root in `anchors` of the pinset.",
             ]
         }
         if let host {

@@ -36,6 +36,8 @@ let package = Package(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(
             name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
+        .systemLibrary(
+            name: "CPublicSuffix", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
 
         // Pure: no system calls, no clock, no threads, no Foundation.
         .target(name: "Addressing", swiftSettings: inlined),
@@ -46,10 +48,16 @@ let package = Package(
             name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: inlined),
         .target(
             name: "CachePolicy", dependencies: ["Notation", "HTTPCore"], swiftSettings: inlined),
-        .target(name: "Pinning", dependencies: ["Notation", "Addressing"], swiftSettings: strict),
         .target(
-            name: "Configuration", dependencies: ["Notation", "HTTPCore", "Addressing", "Pinning"],
+            name: "CertificateProfile", dependencies: ["Addressing"], swiftSettings: strict),
+        .target(
+            name: "Pinning", dependencies: ["Notation", "Addressing", "CertificateProfile"],
             swiftSettings: strict),
+        .target(
+            name: "Configuration",
+            dependencies: [
+                "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
+            ], swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),
 
@@ -61,9 +69,14 @@ let package = Package(
             name: "EventLoop", dependencies: ["CLinux", "Addressing", "Clocks", "Locking"],
             swiftSettings: inlined),
         .target(
-            name: "TLS",
-            dependencies: ["COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking"],
+            name: "SuffixList", dependencies: ["CPublicSuffix", "CertificateProfile"],
             swiftSettings: strict),
+        .target(
+            name: "TLS",
+            dependencies: [
+                "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
+                "Locking", "SuffixList",
+            ], swiftSettings: strict),
         .target(
             name: "CertificateAuthority",
             dependencies: [
@@ -86,13 +99,21 @@ let package = Package(
         .target(
             name: "ConfigurationFile",
             dependencies: [
-                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "TLS",
-                "CertificateAuthority", "Configuration", .product(name: "Yams", package: "Yams"),
+                "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
+                "Clocks", "TLS", "CertificateAuthority", "Configuration",
+                .product(name: "Yams", package: "Yams"),
+            ], swiftSettings: strict),
+        .target(
+            name: "TrustCheck",
+            dependencies: [
+                "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS", "Configuration",
+                "ConfigurationFile",
             ], swiftSettings: strict),
         .target(
             name: "Engine",
             dependencies: [
-                "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
+                "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing",
+                "CertificateProfile", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
                 "CertificateAuthority", "CacheStore", "Resolver", "Configuration",
                 .product(name: "Logging", package: "swift-log"),
@@ -123,8 +144,9 @@ let package = Package(
         .executableTarget(
             name: "pinfold",
             dependencies: [
-                "CLinux", "Notation", "Pinning", "Clocks", "TLS", "CertificateAuthority",
-                "ConfigurationFile", "Engine", "Gateway", "Admin", "PinTools",
+                "CLinux", "Notation", "CertificateProfile", "Pinning", "Clocks", "TLS",
+                "CertificateAuthority", "ConfigurationFile", "TrustCheck", "Engine", "Gateway",
+                "Admin", "PinTools",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -149,7 +171,10 @@ let package = Package(
         .testTarget(
             name: "AddressingTests", dependencies: ["Addressing"], swiftSettings: strict),
         .testTarget(
-            name: "PinningTests", dependencies: ["Pinning", "Addressing"],
+            name: "CertificateProfileTests", dependencies: ["CertificateProfile"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "PinningTests", dependencies: ["Pinning", "Addressing", "CertificateProfile"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests",
@@ -174,8 +199,13 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "TLSTests", dependencies: ["TLS", "CLinux", "COpenSSL", "Pinning", "Locking"],
-            swiftSettings: strict),
+            name: "TLSTests",
+            dependencies: [
+                "TLS", "CLinux", "COpenSSL", "CertificateProfile", "Pinning", "Locking",
+                "SuffixList",
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "TrustCheckTests", dependencies: ["TrustCheck"], swiftSettings: strict),
         .testTarget(
             name: "CertificateAuthorityTests",
             dependencies: [
@@ -204,7 +234,8 @@ let package = Package(
             name: "EngineTests",
             dependencies: [
                 "Engine", "CLinux", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
-                "Pinning", "Activity", "Metrics", "Clocks", "Threads", "EventLoop", "TLS",
+                "CertificateProfile", "Pinning", "Activity", "Metrics", "Clocks", "Threads",
+                "EventLoop", "TLS",
                 "CertificateAuthority", "Resolver", "Configuration", "TestSupport",
                 "EngineTestSupport",
                 .product(name: "Logging", package: "swift-log"),

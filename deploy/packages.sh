@@ -8,10 +8,12 @@ build_packages=(
     ca-certificates
     curl
     libc-ares-dev
+    libpsl-dev
     libsqlite3-dev
     libssl-dev
     openssl
     pkg-config
+    publicsuffix
     zlib1g-dev
 )
 

@@ -1,4 +1,5 @@
 import Addressing
+import CertificateProfile
 import Pinning
 
 /// What applies to the hosts that one entry of `hosts` matches.
@@ -77,11 +78,18 @@ package struct UpstreamTLS: Sendable, Equatable {
     package var minimum: TLSMinimum
     /// The trust anchors, at least one source.
     package var roots: [TrustRoots]
+    /// What is asked of chains beyond what the TLS library verifies; nil is `strict` where nobody
+    /// wrote it down (``ChosenProfile/byDefault``).
+    package var profile: TrustProfile?
 
-    /// The given version and roots.
-    package init(minimum: TLSMinimum = .tls12, roots: [TrustRoots] = [.system]) {
+    /// The given version, roots and profile.
+    package init(
+        minimum: TLSMinimum = .tls12, roots: [TrustRoots] = [.system],
+        profile: TrustProfile? = nil
+    ) {
         self.minimum = minimum
         self.roots = roots
+        self.profile = profile
     }
 }
 

@@ -145,6 +145,24 @@ package enum Pin: Hashable, Sendable {
         }
         return certificates
     }
+
+    /// What a peer presents, in a file: the contents of the CERTIFICATE blocks of PEM, be they
+    /// certificates or not, or else the whole file as one. Never empty.
+    package static func decodePresented(file contents: [UInt8]) throws(PinError) -> [[UInt8]] {
+        guard !contents.isEmpty else { throw .noBlocks }
+        guard PEM.isArmored(contents) else { return [contents] }
+        var certificates: [[UInt8]] = []
+        for block in try PEM.blocks(contents) {
+            switch block.label {
+            case "CERTIFICATE", "X509 CERTIFICATE": certificates.append(block.bytes)
+            case let label where label.hasSuffix("PRIVATE KEY"): throw .privateKey
+            case "PUBLIC KEY": throw .keyInsteadOfCertificate
+            default: throw .unsupportedBlock
+            }
+        }
+        guard !certificates.isEmpty else { throw .noBlocks }
+        return certificates
+    }
 }
 
 /// As much of DER (X.690) as tells a certificate from a public key.

@@ -1,4 +1,5 @@
 import Addressing
+import CertificateProfile
 import Notation
 
 /// Why a chain is not valid. Subjects and names come from the server: printable ASCII, bounded.
@@ -27,6 +28,8 @@ package enum ChainFailure: Error, Hashable, Sendable {
     case malformed(position: Int)
     /// There is no certificate to judge.
     case noCertificate
+    /// A certificate breaks a rule of the profile (`tls.profile`).
+    case rule(CertificateRule, subject: String)
     /// Another of the library's reasons: its code (X509_V_ERR_…) and text.
     case other(code: Int32, text: String)
 
@@ -45,6 +48,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
         case .constraintViolated: "constraint-violated"
         case .malformed: "malformed-certificate"
         case .noCertificate: "no-certificate"
+        case .rule(let rule, _): rule.token
         case .other: "invalid-chain"
         }
     }
@@ -54,7 +58,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
         switch self {
         case .selfSigned, .untrustedRoot, .incompleteChain: true
         case .hostMismatch, .expired, .notYetValid, .badSignature, .wrongPurpose,
-            .weakCryptography, .constraintViolated, .malformed, .noCertificate, .other:
+            .weakCryptography, .constraintViolated, .malformed, .noCertificate, .rule, .other:
             false
         }
     }
@@ -93,6 +97,8 @@ extension ChainFailure: CustomStringConvertible {
             return "certificate \(position) of the chain cannot be read: it is no X.509 in DER"
         case .noCertificate:
             return "there is no certificate in the chain"
+        case .rule(let rule, let subject):
+            return "the certificate of \(subject) \(rule.problem)"
         case .other(let code, let text):
             return "the chain is not valid: \(text) (\(code))"
         }

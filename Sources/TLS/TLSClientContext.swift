@@ -1,4 +1,5 @@
 import COpenSSL
+import CertificateProfile
 import Pinning
 import Synchronization
 
@@ -6,6 +7,8 @@ import Synchronization
 package struct TLSClientSettings: Hashable, Sendable {
     package var minimumVersion = TLSVersion.tls12
     package var policy = SecurityPolicy()
+    /// What is asked of chains beyond what the library verifies.
+    package var profile = ChosenProfile.byDefault
     /// What is offered by ALPN, most wanted first; empty offers nothing.
     package var applicationProtocols = ["http/1.1"]
     /// Whether connections keep the certificates that their server sent, also those of a server
@@ -45,7 +48,8 @@ package final class TLSClientContext: @unchecked Sendable {
         let context = try TLSClientContext.makeContext(settings)
         do throws(TLSContextError) {
             judge = try TrustJudge(
-                settings.policy, roots: roots, securityLevel: SSL_CTX_get_security_level(context))
+                settings.policy, roots: roots, securityLevel: SSL_CTX_get_security_level(context),
+                profile: settings.profile)
         } catch {
             SSL_CTX_free(context)
             throw error

@@ -1,5 +1,5 @@
-import Addressing
 import COpenSSL
+import CertificateProfile
 import Clocks
 import Notation
 import Pinning
@@ -14,6 +14,7 @@ package final class TrustJudge: Sendable {
     let pinsets: [PinsetCertificates]
     /// What keys and signatures must be worth (SSL_CTX_set_security_level(3)).
     let securityLevel: Int32
+    let profile: ChosenProfile
 
     /// The security level of connections that allow no obsolete version of TLS.
     package static let standardSecurityLevel: Int32 = {
@@ -26,10 +27,12 @@ package final class TrustJudge: Sendable {
     ///   - policy: the pinsets; a pinset that no server can pass is taken, and refuses all.
     ///   - roots: the trust anchors; shared between judges.
     ///   - securityLevel: of the connections whose servers are judged.
+    ///   - profile: what is asked of chains beyond what the library verifies.
     /// - Throws: for a pin or an anchor that is no certificate or key.
     package init(
         _ policy: SecurityPolicy, roots: TrustRoots,
-        securityLevel: Int32 = TrustJudge.standardSecurityLevel
+        securityLevel: Int32 = TrustJudge.standardSecurityLevel,
+        profile: ChosenProfile = .byDefault
     ) throws(TLSContextError) {
         var certificates: [PinsetCertificates] = []
         for pinset in policy.pinsets {
@@ -38,6 +41,7 @@ package final class TrustJudge: Sendable {
         self.policy = try TrustJudge.resolve(policy)
         self.roots = roots
         self.securityLevel = securityLevel
+        self.profile = profile
         pinsets = certificates
     }
 
@@ -128,6 +132,19 @@ package struct PresentedChain: Sendable {
         }
         guard stack.count == der.count else { throw .outOfMemory }
         certificates = stack
+    }
+
+    private init(_ certificates: CertificateStack) { self.certificates = certificates }
+
+    /// The same with those of another behind; nil only if the library is out of memory.
+    package func adding(_ other: PresentedChain) -> PresentedChain? {
+        guard let stack = CertificateStack() else { return nil }
+        for part in [certificates, other.certificates] {
+            for index in 0..<part.count {
+                if let one = part[index] { stack.append(one) }
+            }
+        }
+        return PresentedChain(stack)
     }
 }
 

@@ -16,6 +16,8 @@ package final class TrustRoots: @unchecked Sendable {
     let store: OpaquePointer
     /// The subjects of those that come from files: what clients are told whose certificates do.
     private let names: OpaquePointer
+    /// The fingerprints of those that come from files.
+    private var own: Set<SHA256Digest> = []
 
     /// Loads the sources together. An empty list trusts nobody.
     package init(_ sources: [RootSource]) throws(TLSContextError) {
@@ -82,6 +84,38 @@ package final class TrustRoots: @unchecked Sendable {
             guard let name = X509_NAME_dup(X509_get_subject_name(certificate.pointer)),
                 pinfold_sk_X509_NAME_push(names, name) > 0
             else { throw .library(ErrorQueue.drain()) }
+            if let fingerprint = X509View(certificate.pointer).fingerprint {
+                own.insert(fingerprint)
+            }
+        }
+    }
+
+    /// Whether an anchor comes from a file, and not from the system's store.
+    func isOwn(_ anchor: OpaquePointer) -> Bool {
+        // Without a file there is nothing to compare.
+        guard !own.isEmpty, let fingerprint = X509View(anchor).fingerprint else { return false }
+        return own.contains(fingerprint)
+    }
+}
+
+/// The system's store, for the question whether a certificate is of it. Read when it is first
+/// asked.
+enum SystemStore {
+    private static let roots = try? TrustRoots([.system])
+
+    static func contains(_ certificate: OpaquePointer) -> Bool {
+        guard let store = roots?.store, let context = X509_STORE_CTX_new() else { return false }
+        defer {
+            X509_STORE_CTX_free(context)
+            ErrorQueue.clear()
+        }
+        guard X509_STORE_CTX_init(context, store, certificate, nil) == 1,
+            let found = X509_STORE_CTX_get1_certs(
+                context, X509_get_subject_name(certificate))
+        else { return false }
+        let stack = CertificateStack(owning: found)
+        return (0..<stack.count).contains { index in
+            stack[index].map { X509_cmp($0, certificate) == 0 } ?? false
         }
     }
 }

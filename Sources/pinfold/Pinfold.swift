@@ -10,5 +10,7 @@ struct Pinfold: ParsableCommand {
         commandName: "pinfold",
         abstract: "An HTTP gateway that verifies and pins TLS, caches, and reports.",
         version: pinfoldVersion,
-        subcommands: [Run.self, Check.self, Reasons.self, Pins.self, Authority.self])
+        subcommands: [
+            Run.self, Check.self, Trust.self, Reasons.self, Pins.self, Authority.self,
+        ])
 }

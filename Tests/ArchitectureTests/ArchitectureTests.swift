@@ -8,13 +8,18 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("COpenSSL", []),
     ("CSQLite", []),
     ("CAres", []),
+    ("CPublicSuffix", []),
     // Pure: no system calls, no clock, no threads.
     ("Notation", []),
     ("Addressing", []),
     ("HTTPCore", ["Notation", "Addressing"]),
     ("CachePolicy", ["Notation", "HTTPCore"]),
-    ("Pinning", ["Notation", "Addressing"]),
-    ("Configuration", ["Notation", "HTTPCore", "Addressing", "Pinning"]),
+    ("CertificateProfile", ["Addressing"]),
+    ("Pinning", ["Notation", "Addressing", "CertificateProfile"]),
+    (
+        "Configuration",
+        ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"]
+    ),
     ("Activity", []),
     ("Metrics", ["Notation"]),
     // Adapters: one kind of effect each.
@@ -22,7 +27,14 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Locking", ["CLinux"]),
     ("Threads", ["CLinux"]),
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
-    ("TLS", ["COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking"]),
+    ("SuffixList", ["CPublicSuffix", "CertificateProfile"]),
+    (
+        "TLS",
+        [
+            "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
+            "Locking", "SuffixList",
+        ]
+    ),
     (
         "CertificateAuthority",
         [
@@ -42,16 +54,24 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "ConfigurationFile",
         [
-            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "TLS",
-            "CertificateAuthority", "Configuration", "Yams",
+            "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
+            "Clocks", "TLS", "CertificateAuthority", "Configuration", "Yams",
+        ]
+    ),
+    (
+        "TrustCheck",
+        [
+            "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS", "Configuration",
+            "ConfigurationFile",
         ]
     ),
     (
         "Engine",
         [
-            "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning", "Activity",
-            "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "CertificateAuthority",
-            "CacheStore", "Resolver", "Configuration", "Logging", "RawStructuredFieldValues",
+            "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
+            "Pinning", "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
+            "CertificateAuthority", "CacheStore", "Resolver", "Configuration", "Logging",
+            "RawStructuredFieldValues",
         ]
     ),
     (
@@ -74,9 +94,9 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "pinfold",
         [
-            "CLinux", "Notation", "Pinning", "Clocks", "TLS", "CertificateAuthority",
-            "ConfigurationFile", "Engine", "Gateway", "Admin", "PinTools", "ArgumentParser",
-            "Logging",
+            "CLinux", "Notation", "CertificateProfile", "Pinning", "Clocks", "TLS",
+            "CertificateAuthority", "ConfigurationFile", "TrustCheck", "Engine", "Gateway", "Admin",
+            "PinTools", "ArgumentParser", "Logging",
         ]
     ),
 ]
@@ -121,7 +141,7 @@ struct ArchitectureTests {
     @Test func `system libraries have no logic`() throws {
         for file in try Package.files(in: "Sources") {
             #expect(
-                !["CLinux", "COpenSSL", "CSQLite", "CAres"].contains(file.target),
+                !["CLinux", "COpenSSL", "CSQLite", "CAres", "CPublicSuffix"].contains(file.target),
                 "\(file.path): Swift in a system library")
         }
     }

@@ -1,4 +1,5 @@
 import Addressing
+import CertificateProfile
 import EventLoop
 import HTTPCore
 import Pinning
@@ -73,15 +74,16 @@ enum EveryFault {
         .connectionReset,
     ]
 
-    static let chainFailures: [ChainFailure] = [
-        .hostMismatch(host: "a.test", names: [.dns("b.test")]),
-        .expired(subject: "CN=a", notAfter: 0),
-        .notYetValid(subject: "CN=a", notBefore: 4_000_000_000), .selfSigned(subject: "CN=a"),
-        .untrustedRoot(subject: "CN=r"), .incompleteChain(subject: "CN=a", issuer: "CN=i"),
-        .badSignature(subject: "CN=a"), .wrongPurpose(subject: "CN=a"),
-        .weakCryptography(subject: "CN=a"), .constraintViolated(subject: "CN=a"),
-        .malformed(position: 2), .noCertificate, .other(code: 1, text: "text"),
-    ]
+    static let chainFailures: [ChainFailure] =
+        [
+            .hostMismatch(host: "a.test", names: [.dns("b.test")]),
+            .expired(subject: "CN=a", notAfter: 0),
+            .notYetValid(subject: "CN=a", notBefore: 4_000_000_000), .selfSigned(subject: "CN=a"),
+            .untrustedRoot(subject: "CN=r"), .incompleteChain(subject: "CN=a", issuer: "CN=i"),
+            .badSignature(subject: "CN=a"), .wrongPurpose(subject: "CN=a"),
+            .weakCryptography(subject: "CN=a"), .constraintViolated(subject: "CN=a"),
+            .malformed(position: 2), .noCertificate, .other(code: 1, text: "text"),
+        ] + CertificateRule.allCases.map { .rule($0, subject: "CN=a") }
 
     static let tlsErrors: [TLSError] =
         chainFailures.map { .trust(TrustFailure(.chain($0))) } + [

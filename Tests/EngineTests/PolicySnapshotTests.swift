@@ -97,10 +97,11 @@ struct PolicyFingerprintTests {
         var configuration = try testConfiguration()
         configuration.tls = UpstreamTLS(minimum: .tls12, roots: [.system])
         func number(_ value: UInt8) -> [UInt8] { [0, 0, 0, 0, 0, 0, 0, value] }
-        var form = Array("pinfold trust 3".utf8)
+        var form = Array("pinfold trust 4".utf8)
         // A reverse listener's upstream: no rules of access.
         form.append(0)
-        form += number(3) + Array("1.2".utf8)
+        // The version, and that no profile is written down.
+        form += number(3) + Array("1.2".utf8) + number(0)
         // One source of roots, the system's; no pinsets; no fields in the cache's key.
         form += number(1) + [0] + number(0) + number(0)
         let hashed = SHA256Digest(hashing: form.span)

@@ -52,7 +52,7 @@ FAULTS = {
     "another chain and the genuine one": (
         "tls-no-pin-matches", lambda pki, host: with_genuine_appended(pki.other_root, pki, host)),
     "for clients only": (
-        "tls-wrong-purpose",
+        "tls-not-for-servers",
         lambda pki, host: pki.intermediate.issue(host, usage=ExtendedKeyUsageOID.CLIENT_AUTH)),
     "an old version": ("tls-version-refused", old_versions),
 }

@@ -1,3 +1,4 @@
+import CertificateProfile
 import Pinning
 import TLS
 import Testing
@@ -62,6 +63,26 @@ struct JudgementTests {
         }
         let expected = try CertificateInspection(certificate: PKI.shortLived.der).notAfter
         #expect(facts.expires == expected)
+    }
+
+    @Test func `a profile asks for more, and for less of private anchors if nobody wrote it down`()
+        throws
+    {
+        func found(_ leaf: TestCertificate, _ profile: ChosenProfile) throws -> String? {
+            let context = try TLSClientContext.make(profile: profile)
+            let chain = [leaf.der, PKI.intermediate.der]
+            return token(context.judge(chain: chain, host: nil))
+        }
+        // Without key identifiers, as all here.
+        #expect(try found(PKI.leaf, .byDefault) == nil)
+        #expect(try found(PKI.leaf, ChosenProfile(.lenient)) == nil)
+        #expect(try found(PKI.leaf, ChosenProfile(.strict)) == "authority-key-missing")
+        #expect(try found(PKI.commonNameOnly, .byDefault) == "san-missing")
+        #expect(try found(PKI.commonNameOnly, ChosenProfile(.lenient)) == nil)
+        #expect(try found(PKI.otherName, .byDefault) == "san-bad-name")
+        #expect(try found(PKI.clientOnly, .byDefault) == "not-for-servers")
+        #expect(try found(PKI.clientOnly, ChosenProfile(.lenient)) == "wrong-purpose")
+        #expect(try found(PKI.weak, .byDefault) == "rsa-too-short")
     }
 
     @Test func `what is no certificate is told by its position`() throws {

@@ -65,7 +65,10 @@ extension HostEntry {
         key.described = { entry in
             table.described(entry.tls).map { described in
                 var described = described.within("tls")
-                if case .yaml = described.byDefault { described.byDefault = .words("that of tls") }
+                switch described.byDefault {
+                case .yaml, .words: described.byDefault = .words("that of tls")
+                case .notYetSupported: break
+                }
                 return described
             }
         }

@@ -1,3 +1,4 @@
+import CertificateProfile
 import Configuration
 import Pinning
 
@@ -23,6 +24,9 @@ extension UpstreamTLS {
                         }
                         return "[\(texts.joined(separator: ", "))]"
                     }),
+                ConfigurationKey(
+                    "profile", \.profile, byDefault: "strict, less for roots of your own",
+                    reading: { $1.choice(TrustProfile.self) }, text: { $0.map(\.rawValue) }),
             ], later: later)
     }
 }

@@ -66,7 +66,7 @@ extension Environment {
         [
             "entry": "\(shared.labels.name(host: origin.route))",
             "host": "\(origin.key.host)", "port": "\(origin.key.port)",
-            "reason": "\(Reason.trust(TrustReason(failure)).token)", "detail": "\(failure)",
+            "reason": "\(Reason(failure).token)", "detail": "\(failure)",
         ]
     }
 

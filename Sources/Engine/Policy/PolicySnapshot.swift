@@ -2,6 +2,7 @@ import Activity
 import Addressing
 import CachePolicy
 import CertificateAuthority
+import CertificateProfile
 import Configuration
 import HTTPCore
 import Pinning
@@ -255,6 +256,7 @@ private struct ContextFactory {
         var settings = TLSClientSettings()
         settings.minimumVersion = tls.minimum == .tls13 ? .tls13 : .tls12
         settings.policy = SecurityPolicy(pinsets: pinsets)
+        settings.profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
         return try TLSClientContext(settings, roots: try roots(tls.roots), sessions: sessions)
     }
 

@@ -24,7 +24,7 @@ struct TrustFingerprint: Hashable, Sendable {
 /// The bytes that a fingerprint is the digest of. Each item is preceded by its length and each list
 /// by its count, so that no two configurations write the same bytes.
 struct TrustForm {
-    private(set) var bytes = Array("pinfold trust 3".utf8)
+    private(set) var bytes = Array("pinfold trust 4".utf8)
 
     /// A number, in eight bytes.
     mutating func add(_ number: Int) {
@@ -51,6 +51,7 @@ struct TrustForm {
     /// How servers are verified.
     mutating func add(_ tls: UpstreamTLS) {
         add(tls.minimum.rawValue.utf8)
+        add((tls.profile?.rawValue ?? "").utf8)
         add(all: tls.roots) { form, source in
             switch source {
             case .system: form.bytes.append(0)

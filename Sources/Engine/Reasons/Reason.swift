@@ -1,4 +1,5 @@
 import CachePolicy
+import CertificateProfile
 import HTTPCore
 import Resolver
 
@@ -13,7 +14,7 @@ import Resolver
 /// To add a reason:
 /// - about bytes that cannot be accepted: a case of `WireError`, which serves both sides;
 /// - about TLS or a pin: a case of `TLSError` or `TrustFailure`, and of `TLSReason` or
-///   `TrustReason`;
+///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`;
 /// - anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason` (not
 ///   allowed), `GatewayReason` (a limit or state of the gateway) or `ServerReason` (the server or
 ///   the way to it).
@@ -34,6 +35,8 @@ package enum Reason: Hashable, Sendable {
     case name(ResolveFailure)
     /// The server is not trusted.
     case trust(TrustReason)
+    /// A certificate of the server's chain breaks a rule of `tls.profile`.
+    case profile(CertificateRule)
     /// There is no secure connection to the server.
     case tls(TLSReason)
     /// The server, or the way to it.
@@ -48,6 +51,7 @@ package enum Reason: Hashable, Sendable {
         case .response(let error): error.responseEntry
         case .name(let failure): failure.entry
         case .trust(let reason): reason.entry
+        case .profile(let rule): rule.entry
         case .tls(let reason): reason.entry
         case .server(let reason): reason.entry
         }
@@ -66,6 +70,7 @@ extension Reason: CaseIterable {
         + ResolveFailure.allCases.map { .name($0) }
         + ServerReason.allCases.map { .server($0) }
         + TrustReason.allCases.map { .trust($0) }
+        + CertificateRule.allCases.map { .profile($0) }
         + TLSReason.allCases.map { .tls($0) }
         + WireError.allCases.map { .response($0) }
 

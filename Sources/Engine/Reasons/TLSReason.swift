@@ -77,7 +77,7 @@ extension TLSError {
     /// The reason that the error is for an exchange.
     package var reason: Reason {
         switch self {
-        case .trust(let failure): .trust(TrustReason(failure))
+        case .trust(let failure): Reason(failure)
         case .alertReceived: .tls(.alertReceived)
         case .versionRefused: .tls(.versionRefused)
         case .notTLS: .tls(.notTLS)

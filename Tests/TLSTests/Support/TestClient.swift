@@ -1,4 +1,5 @@
 import CLinux
+import CertificateProfile
 import Pinning
 import TLS
 
@@ -146,14 +147,16 @@ final class TestClient {
 }
 
 extension TLSClientContext {
-    /// A context with the pinsets.
+    /// A context with the pinsets, which asks of chains what the library does.
     static func make(
         _ pinsets: [Pinset] = [], roots: TrustRoots = PKI.roots(PKI.root),
-        sessions: TLSSessionCache? = nil, minimum: TLSVersion = .tls12
+        sessions: TLSSessionCache? = nil, minimum: TLSVersion = .tls12,
+        profile: ChosenProfile = ChosenProfile(.lenient)
     ) throws -> TLSClientContext {
         var settings = TLSClientSettings()
         settings.policy = SecurityPolicy(pinsets: pinsets)
         settings.minimumVersion = minimum
+        settings.profile = profile
         return try TLSClientContext(settings, roots: roots, sessions: sessions)
     }
 }

@@ -1,0 +1,86 @@
+/// One element of DER (X.690): its tag and contents.
+struct DERElement {
+    static let boolean: UInt8 = 0x01
+    static let integer: UInt8 = 0x02
+    static let bitString: UInt8 = 0x03
+    static let octetString: UInt8 = 0x04
+    static let null: UInt8 = 0x05
+    static let objectIdentifier: UInt8 = 0x06
+    static let sequence: UInt8 = 0x30
+    static let set: UInt8 = 0x31
+
+    /// The identifier octet; tags above 30, which X.509 has none of, are refused.
+    var tag: UInt8
+    var contents: ArraySlice<UInt8>
+    /// Identifier, length and contents.
+    var whole: ArraySlice<UInt8>
+
+    /// The elements that the contents are made of; nil unless they are nothing else.
+    var children: [DERElement]? { DERReader.elements(contents) }
+}
+
+/// Takes elements off the front of bytes. Lengths must be in the fewest octets that hold them, as
+/// in DER (X.690 §10.1), never indefinite, and at most four octets long.
+struct DERReader {
+    private(set) var rest: ArraySlice<UInt8>
+
+    init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    /// The tag of the next element; nil at the end.
+    var nextTag: UInt8? { rest.first }
+
+    /// The next element; nil, and nothing taken, where there is none.
+    mutating func next() -> DERElement? {
+        let start = rest.startIndex
+        let count = rest.count
+        guard count >= 2 else { return nil }
+        let tag = rest[start]
+        guard tag & 0x1F != 0x1F else { return nil }
+        var position = start + 2
+        var length = Int(rest[start + 1])
+        if length >= 0x80 {
+            let octets = length & 0x7F
+            guard (1...4).contains(octets), count >= 2 + octets, rest[position] != 0 else {
+                return nil
+            }
+            length = 0
+            for _ in 0..<octets {
+                length = length << 8 | Int(rest[position])
+                position += 1
+            }
+            guard length >= 0x80 else { return nil }
+        }
+        guard length <= rest.endIndex - position else { return nil }
+        let end = position + length
+        let element = DERElement(
+            tag: tag, contents: rest[position..<end], whole: rest[start..<end])
+        rest = rest[end...]
+        return element
+    }
+
+    /// The next element if it has this tag; nil, and nothing taken, otherwise.
+    mutating func next(_ tag: UInt8) -> DERElement? {
+        guard nextTag == tag else { return nil }
+        return next()
+    }
+
+    /// All elements of `bytes`; nil unless they are made of nothing else.
+    static func elements(_ bytes: ArraySlice<UInt8>) -> [DERElement]? {
+        var reader = DERReader(bytes)
+        var elements: [DERElement] = []
+        while !reader.isAtEnd {
+            guard let element = reader.next() else { return nil }
+            elements.append(element)
+        }
+        return elements
+    }
+
+    /// The one element that `bytes` are, if it has this tag.
+    static func single(_ bytes: ArraySlice<UInt8>, _ tag: UInt8) -> DERElement? {
+        var reader = DERReader(bytes)
+        guard let element = reader.next(tag), reader.isAtEnd else { return nil }
+        return element
+    }
+}

@@ -1,0 +1,258 @@
+/// A value of JSON (RFC 8259).
+enum JSONValue: Equatable {
+    case null
+    case boolean(Bool)
+    /// As it is written: nothing that is asked here is a number but an `id`.
+    case number(String)
+    case string(String)
+    case array([JSONValue])
+    /// The members in their order; no name twice.
+    case object([(name: String, value: JSONValue)])
+
+    static func == (left: JSONValue, right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.boolean(let one), .boolean(let other)): one == other
+        case (.number(let one), .number(let other)): one == other
+        case (.string(let one), .string(let other)): one == other
+        case (.array(let one), .array(let other)): one == other
+        case (.object(let one), .object(let other)):
+            one.count == other.count && zip(one, other).allSatisfy { $0 == $1 }
+        default: false
+        }
+    }
+
+    /// What it is called in errors.
+    var name: String {
+        switch self {
+        case .null: "null"
+        case .boolean: "a truth value"
+        case .number: "a number"
+        case .string: "a string"
+        case .array: "a list"
+        case .object: "an object"
+        }
+    }
+
+    /// The value as JSON.
+    var text: String {
+        switch self {
+        case .null: "null"
+        case .boolean(let value): value ? "true" : "false"
+        case .number(let text): text
+        case .string(let text): Self.quoted(text)
+        case .array(let values): "[\(values.map(\.text).joined(separator: ","))]"
+        case .object(let members):
+            "{\(members.map { "\(Self.quoted($0.name)):\($0.value.text)" }.joined(separator: ","))}"
+        }
+    }
+
+    /// A JSON string. Control characters are escaped, those from U+007F to U+009F among them, which
+    /// terminals obey, and the separators of lines that JavaScript knows.
+    static func quoted(_ text: String) -> String {
+        var out = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": out += "\\\""
+            case "\\": out += "\\\\"
+            case "\n": out += "\\n"
+            case "\r": out += "\\r"
+            case "\t": out += "\\t"
+            case _
+            where scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
+                || scalar.value == 0x2028 || scalar.value == 0x2029:
+                let digits = String(scalar.value, radix: 16)
+                out += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: out.unicodeScalars.append(scalar)
+            }
+        }
+        return out + "\""
+    }
+}
+
+/// Why a text is not JSON, and at which byte, counted from 1.
+struct JSONProblem: Error, Equatable {
+    var text: String
+    var position: Int
+}
+
+/// Reads one JSON text.
+struct JSONReader {
+    /// Lists and objects within each other.
+    static let depth = 32
+
+    private let bytes: ArraySlice<UInt8>
+    private var index: Int
+
+    /// The value that `bytes` are, with nothing but white space around it.
+    static func read(_ bytes: ArraySlice<UInt8>) throws(JSONProblem) -> JSONValue {
+        var reader = JSONReader(bytes: bytes, index: bytes.startIndex)
+        let value = try reader.value(depth: 0)
+        reader.skipSpace()
+        guard reader.index == bytes.endIndex else {
+            throw reader.problem("something follows the value")
+        }
+        return value
+    }
+
+    private func problem(_ text: String) -> JSONProblem {
+        JSONProblem(text: text, position: index - bytes.startIndex + 1)
+    }
+
+    private var next: UInt8? { index < bytes.endIndex ? bytes[index] : nil }
+
+    private mutating func skipSpace() {
+        while let byte = next, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { index += 1 }
+    }
+
+    private mutating func take(_ byte: UInt8) -> Bool {
+        skipSpace()
+        guard next == byte else { return false }
+        index += 1
+        return true
+    }
+
+    private mutating func value(depth: Int) throws(JSONProblem) -> JSONValue {
+        guard depth < Self.depth else { throw problem("lists and objects too deep") }
+        skipSpace()
+        guard let next else { throw problem("the text ends where a value is expected") }
+        switch next {
+        case UInt8(ascii: "{"): return try object(depth: depth)
+        case UInt8(ascii: "["): return try array(depth: depth)
+        case UInt8(ascii: "\""): return .string(try string())
+        case UInt8(ascii: "t"): return try word("true", .boolean(true))
+        case UInt8(ascii: "f"): return try word("false", .boolean(false))
+        case UInt8(ascii: "n"): return try word("null", .null)
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
+        default: throw problem("no value of JSON begins so")
+        }
+    }
+
+    private mutating func word(
+        _ word: StaticString, _ value: JSONValue
+    ) throws(JSONProblem) -> JSONValue {
+        let count = word.utf8CodeUnitCount
+        let matches = bytes[index...].prefix(count).elementsEqual(
+            UnsafeBufferPointer(start: word.utf8Start, count: count))
+        guard matches else { throw problem("no value of JSON begins so") }
+        index += count
+        return value
+    }
+
+    private mutating func digits() -> Int {
+        let start = index
+        while let byte = next, byte &- 0x30 < 10 { index += 1 }
+        return index - start
+    }
+
+    private mutating func number() throws(JSONProblem) -> JSONValue {
+        let start = index
+        if next == UInt8(ascii: "-") { index += 1 }
+        let leadsWithZero = next == UInt8(ascii: "0")
+        let whole = digits()
+        guard whole > 0, !leadsWithZero || whole == 1 else {
+            throw problem("a number is malformed")
+        }
+        if next == UInt8(ascii: ".") {
+            index += 1
+            guard digits() > 0 else { throw problem("a number is malformed") }
+        }
+        if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
+            index += 1
+            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { index += 1 }
+            guard digits() > 0 else { throw problem("a number is malformed") }
+        }
+        return .number(String(decoding: bytes[start..<index], as: UTF8.self))
+    }
+
+    private mutating func array(depth: Int) throws(JSONProblem) -> JSONValue {
+        index += 1
+        var values: [JSONValue] = []
+        if take(UInt8(ascii: "]")) { return .array(values) }
+        while true {
+            values.append(try value(depth: depth + 1))
+            if take(UInt8(ascii: "]")) { return .array(values) }
+            guard take(UInt8(ascii: ",")) else { throw problem("expected ',' or ']'") }
+        }
+    }
+
+    private mutating func object(depth: Int) throws(JSONProblem) -> JSONValue {
+        index += 1
+        var members: [(name: String, value: JSONValue)] = []
+        if take(UInt8(ascii: "}")) { return .object(members) }
+        while true {
+            skipSpace()
+            guard next == UInt8(ascii: "\"") else { throw problem("expected a name in quotes") }
+            let name = try string()
+            if members.contains(where: { $0.name == name }) {
+                throw problem("a name of an object is there twice")
+            }
+            guard take(UInt8(ascii: ":")) else { throw problem("expected ':'") }
+            members.append((name, try value(depth: depth + 1)))
+            if take(UInt8(ascii: "}")) { return .object(members) }
+            guard take(UInt8(ascii: ",")) else { throw problem("expected ',' or '}'") }
+        }
+    }
+
+    private mutating func string() throws(JSONProblem) -> String {
+        index += 1
+        var text: [UInt8] = []
+        var clean = index
+        while let byte = next {
+            switch byte {
+            case UInt8(ascii: "\""):
+                text += bytes[clean..<index]
+                index += 1
+                guard let string = String(validating: text, as: UTF8.self) else {
+                    throw problem("a string is not UTF-8")
+                }
+                return string
+            case UInt8(ascii: "\\"):
+                text += bytes[clean..<index]
+                index += 1
+                try escape(into: &text)
+                clean = index
+            case 0..<0x20: throw problem("a control character in a string")
+            default: index += 1
+            }
+        }
+        throw problem("a string does not end")
+    }
+
+    private mutating func escape(into text: inout [UInt8]) throws(JSONProblem) {
+        guard let byte = next else { throw problem("a string does not end") }
+        index += 1
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
+        case UInt8(ascii: "b"): text.append(0x08)
+        case UInt8(ascii: "f"): text.append(0x0C)
+        case UInt8(ascii: "n"): text.append(0x0A)
+        case UInt8(ascii: "r"): text.append(0x0D)
+        case UInt8(ascii: "t"): text.append(0x09)
+        case UInt8(ascii: "u"):
+            var code = UInt32(try unit())
+            if (0xD800...0xDBFF).contains(code) {
+                guard next == UInt8(ascii: "\\") else { throw problem("half a character") }
+                index += 1
+                guard next == UInt8(ascii: "u") else { throw problem("half a character") }
+                index += 1
+                let low = UInt32(try unit())
+                guard (0xDC00...0xDFFF).contains(low) else { throw problem("half a character") }
+                code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
+            }
+            guard let scalar = Unicode.Scalar(code) else { throw problem("half a character") }
+            text += Array(String(Character(scalar)).utf8)
+        default: throw problem("no escape of JSON")
+        }
+    }
+
+    private mutating func unit() throws(JSONProblem) -> UInt16 {
+        let end = index + 4
+        guard end <= bytes.endIndex,
+            let unit = UInt16(String(decoding: bytes[index..<end], as: UTF8.self), radix: 16),
+            bytes[index] != UInt8(ascii: "+")
+        else { throw problem("\\u without four hex digits") }
+        index = end
+        return unit
+    }
+}

@@ -1,0 +1,52 @@
+import Addressing
+import CertificateProfile
+import Configuration
+import Pinning
+
+extension TrustQuestion {
+    /// Takes over how a configuration verifies a host: anchors, profile and pinsets.
+    ///
+    /// - Parameters:
+    ///   - configuration: what is in force.
+    ///   - port: of the server; entries of `hosts` may name one.
+    ///   - pinset: the only one that counts, in place of those of the host's entry.
+    /// - Throws: for a pinset that is not there.
+    package mutating func apply(
+        _ configuration: ConfigurationSnapshot, port: UInt16 = 443, pinset name: String?
+    ) throws(TrustQuestionProblem) {
+        let wanted = host?.lowercasedHost ?? ""
+        let entry = configuration.hostEntry(host: wanted.utf8.span, port: port)
+            .map { configuration.hosts.entries[$0] }
+        let tls = entry?.tls ?? configuration.tls
+        profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
+        roots = tls.roots.map { source in
+            switch source {
+            case .system: .system
+            case .file(let path, let certificates): .loaded(name: path, certificates)
+            }
+        }
+        guard let name else {
+            pinsets = entry?.pinsets.map { configuration.pinsets[$0].pinset } ?? []
+            return
+        }
+        guard let found = configuration.pinsets.first(where: { $0.pinset.name == name }) else {
+            let names = configuration.pinsets.map(\.pinset.name).sorted()
+            throw TrustQuestionProblem(
+                "there is no pinset \(name); expected one of "
+                    + (names.isEmpty ? "none" : names.joined(separator: ", ")))
+        }
+        pinsets = [found.pinset]
+    }
+}
+
+extension String {
+    /// A host as configurations compare it: lower case, no brackets, no final dot.
+    fileprivate var lowercasedHost: String {
+        var bytes = utf8.map { $0 &- 0x41 < 26 ? $0 | 0x20 : $0 }
+        if bytes.first == UInt8(ascii: "["), bytes.last == UInt8(ascii: "]") {
+            bytes = Array(bytes.dropFirst().dropLast())
+        }
+        if bytes.count > 1, bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

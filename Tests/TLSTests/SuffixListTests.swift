@@ -1,0 +1,19 @@
+import CertificateProfile
+import SuffixList
+import Testing
+
+@Suite("The list of public suffixes")
+struct SuffixListTests {
+    @Test(
+        arguments: [
+            ("com", .listed), ("co.uk", .listed), ("uk", .listed), ("xn--55qx5d.cn", .listed),
+            ("anything.ck", .listed), ("github.io", .ofCompany), ("s3.amazonaws.com", .ofCompany),
+            ("example.com", .none), ("example.co.uk", .none), ("user.github.io", .none),
+            ("www.ck", .none), ("nosuchdomain", .unlisted), ("example.nosuchdomain", .none),
+        ] as [(String, PublicSuffixKind)])
+    func `tells registries', companies' and unknown ones apart`(
+        name: String, kind: PublicSuffixKind
+    ) {
+        #expect(SuffixList().kind(of: name) == kind)
+    }
+}

@@ -19,7 +19,9 @@ assert len(LONGEST) == 253
 
 @pytest.fixture(scope="module")
 def running(module_gateways, pki):
-    return module_gateways({"workers": 1, "tls": {"roots": [str(pki.root.pem_file)]},
+    # Servers with names and subjects of every kind, some of which only `lenient` lets through.
+    tls = {"roots": [str(pki.root.pem_file)], "profile": "lenient"}
+    return module_gateways({"workers": 1, "tls": tls,
                             "interception": pki.interception.section | {"default": True}})
 
 

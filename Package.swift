@@ -139,7 +139,7 @@ let package = Package(
             name: "PinTools",
             dependencies: [
                 "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop",
-                "TLS", "Resolver",
+                "TLS", "Resolver", "Configuration",
             ], swiftSettings: strict),
         .executableTarget(
             name: "pinfold",
@@ -256,7 +256,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "PinToolsTests",
-            dependencies: ["PinTools", "Pinning", "TLS", "TestSupport"],
+            dependencies: [
+                "PinTools", "Pinning", "TLS", "Configuration", "ConfigurationFile", "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(name: "ArchitectureTests", swiftSettings: strict),
     ]

@@ -88,7 +88,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "PinTools",
         [
             "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop", "TLS",
-            "Resolver",
+            "Resolver", "Configuration",
         ]
     ),
     (

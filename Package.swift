@@ -144,7 +144,8 @@ let package = Package(
         .executableTarget(
             name: "pinfold",
             dependencies: [
-                "CLinux", "Notation", "CertificateProfile", "Pinning", "Clocks", "TLS",
+                "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
+                "TLS",
                 "CertificateAuthority", "ConfigurationFile", "TrustCheck", "Engine", "Gateway",
                 "Admin", "PinTools",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

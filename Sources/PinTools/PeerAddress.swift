@@ -34,6 +34,20 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
+    /// Reads an http or https URL, whose path is left out; nil for anything else.
+    package init?(url: String) {
+        let text = url.lowercased()
+        if text.hasPrefix("http://") {
+            let rest = "https://" + text.dropFirst("http://".count)
+            self.init(rest)
+            // The port that is not written is another one.
+            if !rest.hasPort { port = 80 }
+        } else {
+            guard text.hasPrefix("https://") else { return nil }
+            self.init(text)
+        }
+    }
+
     private static func isName(_ text: Substring) -> Bool {
         !text.isEmpty && text.utf8.count <= 253
             && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
@@ -45,7 +59,19 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The host, in brackets where it needs them, and the port.
-    package var description: String {
+    package var description: String { Self.text(host: host, port: port) }
+
+    /// A host, in brackets where it needs them, and a port.
+    package static func text(host: String, port: UInt16) -> String {
         host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+}
+
+extension String {
+    /// Whether the authority of a URL ends in a port.
+    fileprivate var hasPort: Bool {
+        let authority = dropFirst("https://".count).prefix { !"/?#".contains($0) }
+        guard let colon = authority.lastIndex(of: ":") else { return false }
+        return !authority[colon...].contains("]")
     }
 }

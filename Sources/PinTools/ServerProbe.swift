@@ -41,6 +41,8 @@ package struct ServerPresentation: Sendable {
     package var version: TLSVersion?
     /// Why the handshake failed, the verdict on the certificates included; nil: it did not.
     package var failure: TLSError?
+    /// What was found about it; nil where the handshake failed.
+    package var facts: TrustFacts?
 }
 
 /// Looks at what a server shows, over the code that connects to servers in the gateway. Blocks, for
@@ -65,6 +67,13 @@ package struct ServerProbe {
         } catch {
             throw .context(error)
         }
+        deadline = Clock.monotonicMicroseconds() / 1000 + milliseconds
+    }
+
+    /// A look by a context that is there already: its connections' verdict, and what led to it only
+    /// if its settings keep that.
+    package init(context: TLSClientContext, milliseconds: Int64) {
+        self.context = context
         deadline = Clock.monotonicMicroseconds() / 1000 + milliseconds
     }
 
@@ -150,7 +159,12 @@ package struct ServerProbe {
             switch tls.handshake() {
             case .complete: break handshake
             case .failed(let error):
-                guard !tls.presented.isEmpty else { throw .noCertificate(peer, error) }
+                // Who is not trusted has shown one.
+                var isVerdict = false
+                if case .trust = error { isVerdict = true }
+                guard isVerdict || !tls.presented.isEmpty else {
+                    throw .noCertificate(peer, error)
+                }
                 failure = error
                 break handshake
             case .turnIsOver: guard remaining > 0 else { throw .timeout(peer) }
@@ -166,7 +180,7 @@ package struct ServerProbe {
         }
         return ServerPresentation(
             peer: peer, endpoint: endpoint, certificates: tls.presented,
-            version: failure == nil ? tls.version : nil, failure: failure)
+            version: failure == nil ? tls.version : nil, failure: failure, facts: tls.facts)
     }
 
     private func wait(_ descriptor: Int32, _ events: Int16, milliseconds: Int64) -> Bool {

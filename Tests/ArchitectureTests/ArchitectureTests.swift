@@ -94,7 +94,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "pinfold",
         [
-            "CLinux", "Notation", "CertificateProfile", "Pinning", "Clocks", "TLS",
+            "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks", "TLS",
             "CertificateAuthority", "ConfigurationFile", "TrustCheck", "Engine", "Gateway", "Admin",
             "PinTools", "ArgumentParser", "Logging",
         ]

@@ -359,8 +359,6 @@ LATER = [
     "hosts:\n  - { match: [a.test], request: { headers: { defaults: { A: b } } } }\n",
     "hosts:\n  - { match: [a.test], request: { cachePolicy: useProtocol } }\n",
     "hosts:\n  - { match: [a.test], response: { statusCodes: ['200'] } }\n",
-    "pinsets:\n  p: { mode: none, enforce: false }\n",
-    "pinsets:\n  p: { mode: none, expires: 2027-06-01 }\n",
     "pinsets:\n  p: { mode: none, reportTo: 'https://a.test/' }\n",
 ]
 

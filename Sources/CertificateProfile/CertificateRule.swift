@@ -7,6 +7,7 @@ package enum CertificateRule: String, Hashable, Sendable, CaseIterable {
     case sanNotCritical = "san-not-critical"
     case sanMalformed = "san-malformed"
     case sanBadName = "san-bad-name"
+    case sanUnderscore = "san-underscore"
     case commonNameNotInSAN = "common-name-not-in-san"
     case publicSuffixWildcard = "public-suffix-wildcard"
     case privateSuffixWildcard = "private-suffix-wildcard"
@@ -59,11 +60,11 @@ package enum CertificateRule: String, Hashable, Sendable, CaseIterable {
     package var token: String { rawValue }
 
     /// Whether the rule asks for something to be there that private authorities commonly leave
-    /// out, openssl's own tool among them, or for a name that only the public DNS has.
+    /// out, openssl's own tool among them, or for names as only the public DNS has them.
     package var isAboutPresence: Bool {
         switch self {
-        case .purposeMissing, .authorityKeyMissing, .subjectKeyMissing, .privateSuffixWildcard,
-            .unlistedSuffixWildcard:
+        case .purposeMissing, .authorityKeyMissing, .subjectKeyMissing, .sanUnderscore,
+            .privateSuffixWildcard, .unlistedSuffixWildcard:
             true
         default: false
         }
@@ -87,6 +88,7 @@ package enum CertificateRule: String, Hashable, Sendable, CaseIterable {
             "has no subject, and alternative names that are not critical (RFC 5280 §4.2.1.6)"
         case .sanMalformed: "has subject alternative names that cannot be read"
         case .sanBadName: "has an alternative name that no host can have"
+        case .sanUnderscore: "has an alternative name with an underscore"
         case .commonNameNotInSAN:
             "has a common name that is a host or address and not among its alternative names,"
                 + " letter by letter (BR 7.1.4.3)"

@@ -59,7 +59,7 @@ extension ChainRules {
             switch name {
             case .dns(let bytes):
                 if !LeafNames.isHost(bytes), !LeafNames.isWildcard(bytes) {
-                    found.append(.sanBadName)
+                    found.append(LeafNames.hasUnderscoreOnly(bytes) ? .sanUnderscore : .sanBadName)
                 } else if let rule = wildcard(bytes) {
                     found.append(rule)
                 }
@@ -128,6 +128,12 @@ enum LeafNames {
     /// `*.` before a name.
     static func isWildcard(_ name: ArraySlice<UInt8>) -> Bool {
         name.starts(with: wildcard) && isHost(name.dropFirst(2))
+    }
+
+    /// Whether nothing but underscores keeps it from being a host's name or a wildcard.
+    static func hasUnderscoreOnly(_ name: ArraySlice<UInt8>) -> Bool {
+        let replaced = name.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "a") : $0 }[...]
+        return isHost(replaced) || isWildcard(replaced)
     }
 
     /// Whether a common name would be taken for a host's name or address: one with a dot between

@@ -35,7 +35,7 @@ struct ProfileTests {
         #expect(
             Set(waived) == [
                 .keyUsageMissing, .purposeMissing, .authorityKeyMissing, .subjectKeyMissing,
-                .privateSuffixWildcard, .unlistedSuffixWildcard,
+                .sanUnderscore, .privateSuffixWildcard, .unlistedSuffixWildcard,
             ])
     }
 }

@@ -32,6 +32,15 @@ struct RuleTests {
 
     @Test(
         arguments: [
+            ("a_b.test", true), ("_a.test", true), ("*.a_b.test", true), ("a_.b", true),
+            ("a_b..test", false), ("a_b*.test", false), ("a_b.test.", false), ("-_.test", false),
+        ])
+    func `an underscore is told from what is worse`(name: String, isIt: Bool) {
+        #expect(LeafNames.hasUnderscoreOnly(Array(name.utf8)[...]) == isIt)
+    }
+
+    @Test(
+        arguments: [
             ("service.test", true), ("localhost", true), ("LOCALHOST", true), ("127.0.0.1", true),
             ("::1", true), ("[::1]", true), ("0x7f000001", true), ("2001:DB8:0::1", true),
             ("*.example.com", true), ("bücher.example", true), ("a_b.c", true), ("1.2.3.4.5", true),

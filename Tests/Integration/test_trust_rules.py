@@ -99,7 +99,7 @@ CLAUSES = {
     "SAN that cannot be read": (
         put("leaf", SAN, b"\x30\x05\x82\x09abc"), "san-malformed", clean),
     "SAN without a name": (put("leaf", SAN, sequence()), "san-malformed", clean),
-    "underscore": (names(HOST, "a_b.example.com"), "san-bad-name", names(HOST, "a-b.example.com")),
+    "underscore": (names(HOST, "a_b.example.com"), "san-underscore", names(HOST, "a-b.example.com")),
     "leading dot": (names(HOST, ".example.com"), "san-bad-name", names(HOST, "example.com")),
     "trailing dot": (names(HOST, "example.com."), "san-bad-name", names(HOST, "example.com")),
     "empty label": (names(HOST, "a..example.com"), "san-bad-name", names(HOST, "a.example.com")),

@@ -58,6 +58,7 @@ let package = Package(
             dependencies: [
                 "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
             ], swiftSettings: strict),
+        .target(name: "TLSWire", swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),
 
@@ -74,8 +75,8 @@ let package = Package(
         .target(
             name: "TLS",
             dependencies: [
-                "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
-                "Locking", "SuffixList",
+                "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "TLSWire",
+                "Clocks", "Locking", "SuffixList",
             ], swiftSettings: strict),
         .target(
             name: "CertificateAuthority",
@@ -115,7 +116,7 @@ let package = Package(
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing",
                 "CertificateProfile", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
-                "CertificateAuthority", "CacheStore", "Resolver", "Configuration",
+                "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "Configuration",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -202,11 +203,13 @@ let package = Package(
         .testTarget(
             name: "TLSTests",
             dependencies: [
-                "TLS", "CLinux", "COpenSSL", "CertificateProfile", "Pinning", "Locking",
-                "SuffixList",
+                "TLS", "TLSWire", "CLinux", "COpenSSL", "CertificateProfile", "Pinning",
+                "Locking", "SuffixList",
             ], swiftSettings: strict),
         .testTarget(
             name: "TrustCheckTests", dependencies: ["TrustCheck"], swiftSettings: strict),
+        .testTarget(
+            name: "TLSWireTests", dependencies: ["TLSWire"], swiftSettings: strict),
         .testTarget(
             name: "CertificateAuthorityTests",
             dependencies: [

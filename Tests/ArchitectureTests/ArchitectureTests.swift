@@ -20,6 +20,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Configuration",
         ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"]
     ),
+    ("TLSWire", []),
     ("Activity", []),
     ("Metrics", ["Notation"]),
     // Adapters: one kind of effect each.
@@ -31,8 +32,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "TLS",
         [
-            "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
-            "Locking", "SuffixList",
+            "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "TLSWire",
+            "Clocks", "Locking", "SuffixList",
         ]
     ),
     (
@@ -69,7 +70,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Engine",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
-            "Pinning", "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
+            "Pinning", "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "TLSWire",
             "CertificateAuthority", "CacheStore", "Resolver", "Configuration", "Logging",
             "RawStructuredFieldValues",
         ]

@@ -1,0 +1,25 @@
+/// The beginning of a client's stream, up to the end of its ClientHello.
+package struct ClientOpening {
+    private var stream: HandshakeStream
+
+    package init(limits: HandshakeStream.Limits = HandshakeStream.Limits()) {
+        stream = HandshakeStream(limits: limits)
+    }
+
+    /// Takes the next bytes of the client.
+    ///
+    /// - Returns: the ClientHello once it is whole, and how many of these bytes belong to it: what
+    ///   follows (early data, for one) is not looked at. Nil: more bytes are needed.
+    /// - Throws: `notTLS` as soon as it is none.
+    package mutating func take(
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(TLSWireError) -> (hello: ClientHello, count: Int)? {
+        var rest = bytes[...]
+        guard let item = try stream.next(&rest) else { return nil }
+        guard case .message(let message) = item, message.kind == .clientHello else {
+            throw .unexpected("something else than a ClientHello")
+        }
+        guard stream.isBetweenMessages else { throw .unexpected("more than a ClientHello") }
+        return (try ClientHello(message.body), bytes.count - rest.count)
+    }
+}

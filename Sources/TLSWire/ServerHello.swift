@@ -1,0 +1,54 @@
+/// What a server answers a ClientHello with (RFC 8446 §4.1.3, RFC 5246 §7.4.1.3).
+package struct ServerHello: Hashable, Sendable {
+    /// The version that is spoken.
+    package let version: UInt16
+    package let random: [UInt8]
+    package let sessionID: [UInt8]
+    package let suite: UInt16
+
+    /// SHA-256 of `HelloRetryRequest`: the random of a ServerHello that asks for another
+    /// ClientHello (RFC 8446 §4.1.3).
+    private static let retryRandom: [UInt8] = [
+        0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8,
+        0x91, 0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8,
+        0x33, 0x9C,
+    ]
+
+    /// It asks for another ClientHello, which there is in TLS 1.3 only.
+    package var asksForRetry: Bool { random == Self.retryRandom }
+
+    /// Reads the body of the message.
+    ///
+    /// - Throws: also for what the ClientHello did not offer. A version above all: a client that
+    ///   knows no TLS 1.3 takes its sign for nothing, and reads what follows as TLS 1.2.
+    package init(_ body: [UInt8], answering hello: ClientHello) throws(TLSWireError) {
+        var reader = WireReader(body[...], "the ServerHello")
+        let legacyVersion = try reader.short()
+        random = Array(try reader.take(32))
+        sessionID = Array(try reader.vector(lengthBytes: 1))
+        guard sessionID.count <= 32 else { throw .malformed("the session of the ServerHello") }
+        suite = try reader.short()
+        guard try reader.byte() == 0 else { throw .notOffered("compression") }
+        let extensions = reader.isAtEnd ? [:] : try reader.extensions()
+        try reader.end()
+        if let content = extensions[ExtensionType.supportedVersions] {
+            var inner = WireReader(content, "the version of the ServerHello")
+            version = try inner.short()
+            try inner.end()
+            // It is for TLS 1.3 alone (RFC 8446 §4.2.1).
+            guard version == ClientHello.Version.tls13, hello.versions != nil,
+                legacyVersion == ClientHello.Version.tls12
+            else { throw .notOffered("the version") }
+        } else {
+            version = legacyVersion
+            guard version <= ClientHello.Version.tls12 else { throw .notOffered("the version") }
+        }
+        guard version >= ClientHello.Version.tls10, hello.offers(version: version) else {
+            throw .notOffered("the version")
+        }
+        guard hello.suites.contains(suite) else { throw .notOffered("the cipher suite") }
+        guard !asksForRetry || version == ClientHello.Version.tls13 else {
+            throw .unexpected("a request for another ClientHello")
+        }
+    }
+}

@@ -1,0 +1,82 @@
+/// Reads the structures of TLS (RFC 8446 §3) out of the bytes of one message.
+struct WireReader {
+    private var rest: ArraySlice<UInt8>
+    /// What the bytes are, for errors.
+    private let what: StaticText
+
+    init(_ bytes: ArraySlice<UInt8>, _ what: StaticText) {
+        rest = bytes
+        self.what = what
+    }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    /// What has not been read.
+    var remaining: ArraySlice<UInt8> { rest }
+
+    /// A number of so many bytes.
+    mutating func number(bytes count: Int) throws(TLSWireError) -> Int {
+        try take(count).reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    mutating func byte() throws(TLSWireError) -> UInt8 { UInt8(try number(bytes: 1)) }
+
+    mutating func short() throws(TLSWireError) -> UInt16 { UInt16(try number(bytes: 2)) }
+
+    mutating func take(_ count: Int) throws(TLSWireError) -> ArraySlice<UInt8> {
+        guard count <= rest.count else { throw .malformed(what) }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count)
+    }
+
+    /// A vector whose length stands before it in so many bytes.
+    mutating func vector(lengthBytes: Int) throws(TLSWireError) -> ArraySlice<UInt8> {
+        try take(try number(bytes: lengthBytes))
+    }
+
+    /// A vector of 16-bit numbers, at least one.
+    mutating func shorts(lengthBytes: Int) throws(TLSWireError) -> [UInt16] {
+        var inner = WireReader(try vector(lengthBytes: lengthBytes), what)
+        var found: [UInt16] = []
+        while !inner.isAtEnd { found.append(try inner.short()) }
+        guard !found.isEmpty else { throw .malformed(what) }
+        return found
+    }
+
+    /// Nothing may follow.
+    func end() throws(TLSWireError) {
+        guard rest.isEmpty else { throw .malformed(what) }
+    }
+
+    /// The extensions of a message, each once (RFC 8446 §4.2).
+    mutating func extensions() throws(TLSWireError) -> [UInt16: ArraySlice<UInt8>] {
+        var found: [UInt16: ArraySlice<UInt8>] = [:]
+        var inner = WireReader(try vector(lengthBytes: 2), what)
+        while !inner.isAtEnd {
+            let type = try inner.short()
+            let content = try inner.vector(lengthBytes: 2)
+            guard found.updateValue(content, forKey: type) == nil else {
+                throw .malformed("an extension that is there twice")
+            }
+        }
+        return found
+    }
+}
+
+/// The extensions that are looked at (IANA's registry of TLS extensions).
+enum ExtensionType {
+    static let serverName: UInt16 = 0
+    static let supportedGroups: UInt16 = 10
+    static let applicationProtocols: UInt16 = 16
+    static let sessionTicket: UInt16 = 35
+    static let preSharedKey: UInt16 = 41
+    static let earlyData: UInt16 = 42
+    static let supportedVersions: UInt16 = 43
+    /// RFC 9849.
+    static let encryptedClientHello: UInt16 = 0xFE0D
+    /// Encrypted names as drafts had them (ESNI, and ECH up to its 12th draft), and the extension
+    /// that belongs within an encrypted ClientHello only.
+    static let encryptedNamesOfDrafts: Set<UInt16> = [
+        0xFFCE, 0xFF02, 0xFF03, 0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C, 0xFD00,
+    ]
+}

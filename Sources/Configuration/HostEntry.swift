@@ -12,6 +12,8 @@ package struct HostEntry: Sendable, Equatable {
     package var upgradesToHTTPS = false
     /// What is done with CONNECT to these hosts.
     package var tunnel = TunnelMode.auto
+    /// What is done with inspected tunnels that turn out to be TLS 1.3.
+    package var tls13Tunnel = TLS13TunnelMode.refuse
     /// Whether CONNECT to these hosts is intercepted, before `tunnel` is looked at.
     package var intercept = InterceptMode.auto
     /// What is done with requests that would go out in clear text.
@@ -46,8 +48,22 @@ package enum TunnelMode: String, Sendable, Equatable, CaseIterable {
     case auto
     /// Bytes are relayed unseen.
     case pass
+    /// The server's handshake is held back until it has shown that it is who it is to be; then
+    /// bytes are relayed unseen.
+    case inspect
     /// CONNECT is refused.
     case refuse
+}
+
+/// What is done with inspected tunnels in which TLS 1.3 is spoken, where the server's certificate
+/// is encrypted.
+package enum TLS13TunnelMode: String, Sendable, Equatable, CaseIterable {
+    /// They are closed.
+    case refuse
+    /// Another connection to the same address is verified in their place.
+    case probe
+    /// They are intercepted.
+    case intercept
 }
 
 /// What is done with requests that would go out in clear text.

@@ -16,7 +16,8 @@ package struct InterceptionConfiguration: Sendable, Equatable {
 }
 
 /// How many rejections in a row, without a request in between, make the gateway stop intercepting
-/// tunnels from one client to one host, and for how long, where the host's entry lets tunnels pass.
+/// tunnels from one client to one host, and for how long, where the host's entry lets tunnels pass,
+/// or has them inspected.
 package struct RejectionRules: Sendable, Equatable {
     /// Alerts that say that the certificate will not do; 0: however many.
     package var alerts = 3
@@ -61,7 +62,7 @@ package enum InterceptMode: String, Sendable, Equatable, CaseIterable {
     /// It is not.
     case never = "false"
     /// It is where the host has pinsets, which a tunnel would go around, and there is an authority;
-    /// not where `tunnel` says in words what is done with one.
+    /// not where `tunnel` says in words what is done with one, unless it is to be inspected.
     case auto
 }
 
@@ -75,21 +76,38 @@ extension ConfigurationSnapshot {
         switch entry.intercept {
         case .always: return true
         case .never: return false
-        case .auto: return !entry.pinsets.isEmpty && entry.tunnel == .auto
+        case .auto:
+            return !entry.pinsets.isEmpty && (entry.tunnel == .auto || entry.tunnel == .inspect)
         }
     }
 
-    /// Whether of intercepted tunnels to a host those are relayed that are not TLS, or of clients
-    /// that keep rejecting the certificate: where its entry says in words that tunnels are.
+    /// Whether of intercepted tunnels to a host those are relayed that are not TLS: where its entry
+    /// says in words that tunnels are.
     /// - Parameter index: The entry that applies to host and port; nil for none.
     package func passesClearText(entry index: Int?) -> Bool {
         index.map { hosts.entries[$0].tunnel == .pass } ?? false
     }
 
-    /// Whether any host is intercepted whose tunnels pass where clients reject the certificate.
+    /// Whether interception ends for clients that keep rejecting the certificates for a host: where
+    /// its entry says in words that tunnels are relayed, or inspected.
+    /// - Parameter index: The entry that applies to host and port; nil for none.
+    package func fallsBack(entry index: Int?) -> Bool {
+        passesClearText(entry: index) || inspection(entry: index) != nil
+    }
+
+    /// Whether tunnels to a host that are not intercepted are inspected, and what is done with
+    /// those in which TLS 1.3 is spoken; nil: they are not.
+    /// - Parameter index: The entry that applies to host and port; nil for none.
+    package func inspection(entry index: Int?) -> TLS13TunnelMode? {
+        guard let index, hosts.entries[index].tunnel == .inspect else { return nil }
+        return hosts.entries[index].tls13Tunnel
+    }
+
+    /// Whether any host is intercepted whose tunnels pass, or are inspected, where clients reject
+    /// the certificate.
     package var mayGiveUpInterception: Bool {
         hosts.entries.indices.contains {
-            intercepts(entry: $0) && passesClearText(entry: $0)
+            intercepts(entry: $0) && fallsBack(entry: $0) || inspection(entry: $0) == .intercept
         }
     }
 }

@@ -25,9 +25,10 @@ extension ConfigurationSnapshot {
     ///
     /// A host that a pattern of an entry with pinsets matches, whatever the pattern's port, is
     /// *pinned*. A pinned host is reached in clear text or by a tunnel only if the entry that
-    /// applies says so in words (`clearText: allow`, `tunnel: pass`), and by verified TLS only if
-    /// that entry names pinsets: an entry that says nothing, before the pinned one or for another
-    /// port, exempts no host. One that is meant to names a pinset of `mode: none`.
+    /// applies says so in words (`clearText: allow`, `tunnel: pass`), and by verified TLS, or a
+    /// tunnel that is inspected, only if that entry names pinsets: an entry that says nothing,
+    /// before the pinned one or for another port, exempts no host. One that is meant to names a
+    /// pinset of `mode: none`.
     ///
     /// - Parameters:
     ///   - host: The host name in lower case, or the address without brackets; no port.
@@ -46,6 +47,8 @@ extension ConfigurationSnapshot {
         case .tunnel:
             switch entry?.tunnel ?? .auto {
             case .pass: return nil
+            // The server is judged, as with verified TLS.
+            case .inspect: return pinBypass(host: host, entry: index, by: .verifiedTLS)
             case .refuse: return .tunnel
             case .auto: return hosts.isPinned(host) ? refusal(.tunnel, entry) : nil
             }

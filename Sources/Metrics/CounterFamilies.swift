@@ -205,6 +205,24 @@ struct CounterFamily: Sendable {
                 Series("cause=\"rejected\"", .tunnelsPassedRejected),
             ]),
         CounterFamily(
+            "pinfold_tunnels_inspected",
+            "Tunnels whose server had to prove who it is, by result (probed: weaker) and version.",
+            [
+                Series("result=\"verified\",version=\"1.0\"", .tunnelsVerifiedTLS10),
+                Series("result=\"verified\",version=\"1.1\"", .tunnelsVerifiedTLS11),
+                Series("result=\"verified\",version=\"1.2\"", .tunnelsVerifiedTLS12),
+                Series("result=\"resumed\",version=\"1.0\"", .tunnelsResumedTLS10),
+                Series("result=\"resumed\",version=\"1.1\"", .tunnelsResumedTLS11),
+                Series("result=\"resumed\",version=\"1.2\"", .tunnelsResumedTLS12),
+                Series("result=\"probed\",version=\"1.3\"", .tunnelsProbedTLS13),
+                Series("result=\"intercepted\",version=\"1.3\"", .tunnelsInterceptedTLS13),
+                Series("result=\"refused\",version=\"none\"", .tunnelsRefusedBeforeVersion),
+                Series("result=\"refused\",version=\"1.0\"", .tunnelsRefusedTLS10),
+                Series("result=\"refused\",version=\"1.1\"", .tunnelsRefusedTLS11),
+                Series("result=\"refused\",version=\"1.2\"", .tunnelsRefusedTLS12),
+                Series("result=\"refused\",version=\"1.3\"", .tunnelsRefusedTLS13),
+            ]),
+        CounterFamily(
             "pinfold_tunnel_bytes", unit: "bytes", "Bytes relayed by tunnels, by direction.",
             [
                 Series("direction=\"to_upstream\"", .tunnelBytesToUpstream),

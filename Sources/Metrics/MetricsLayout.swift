@@ -6,7 +6,7 @@ import Synchronization
 enum PlainLayout {
     @inlinable static var gauges: Int { 0 }
     @inlinable static var counters: Int { 16 }
-    static var histograms: Int { 96 }
+    static var histograms: Int { 128 }
     static var pinsets: Int { histograms + 8 * HistogramBuckets.cells }
 
     static func histogram(_ histogram: WorkerHistogram) -> Int {

@@ -102,6 +102,20 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case tunnelsPassedNotTLS
     case tunnelsPassedServerFirst
     case tunnelsPassedRejected
+    // Tunnels that were inspected, by what came of it and the version of TLS in them.
+    case tunnelsVerifiedTLS10
+    case tunnelsVerifiedTLS11
+    case tunnelsVerifiedTLS12
+    case tunnelsResumedTLS10
+    case tunnelsResumedTLS11
+    case tunnelsResumedTLS12
+    case tunnelsProbedTLS13
+    case tunnelsInterceptedTLS13
+    case tunnelsRefusedBeforeVersion
+    case tunnelsRefusedTLS10
+    case tunnelsRefusedTLS11
+    case tunnelsRefusedTLS12
+    case tunnelsRefusedTLS13
 
     // The cache, as the worker sees it.
     case cacheMemoryHits

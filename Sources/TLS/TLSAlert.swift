@@ -9,6 +9,7 @@ package struct TLSAlert: Hashable, Sendable {
     package static let handshakeFailure = TLSAlert(code: 40)
     package static let illegalParameter = TLSAlert(code: 47)
     package static let accessDenied = TLSAlert(code: 49)
+    package static let protocolVersion = TLSAlert(code: 70)
     package static let internalError = TLSAlert(code: 80)
     package static let unrecognizedName = TLSAlert(code: 112)
 

@@ -26,6 +26,10 @@ package final class TLSClientConnection: TLSConnection {
     /// unless the context's settings keep them.
     package private(set) var presented: [[UInt8]] = []
 
+    /// Whether the server has shown that it reads encrypted ClientHellos, or may do so without
+    /// showing it.
+    package internal(set) var peerReadsEncryptedHello = true
+
     /// Prepares a connection; nothing is sent before `handshake()`.
     ///
     /// - Parameters:
@@ -47,6 +51,7 @@ package final class TLSClientConnection: TLSConnection {
         try super.init(context: context.context, fileDescriptor: fileDescriptor)
         SSL_set_connect_state(ssl)
         if let session { offer(session) }
+        peerReadsEncryptedHello = !EncryptedHello.isOffered(in: context)
         guard !host.isEmpty, !TLSClientConnection.isAddress(host) else { return }
         guard pinfold_SSL_set_host_name(ssl, host) == 1 else {
             throw .resources(ErrorQueue.drain())

@@ -14,6 +14,8 @@ package struct TLSClientSettings: Hashable, Sendable {
     /// Whether connections keep the certificates that their server sent, also those of a server
     /// that is refused; to look at, not for traffic.
     package var keepsPresented = false
+    /// Whether it is found out if servers read encrypted ClientHellos.
+    package var looksForEncryptedHello = false
 
     package init() {}
 }
@@ -95,6 +97,7 @@ package final class TLSClientContext: @unchecked Sendable {
                 else { return 0 }
                 return connection.judge(storeContext) ? 1 : 0
             }, nil)
+        if settings.looksForEncryptedHello { EncryptedHello.offer(in: context) }
         let wire = try LibraryContext.wireForm(settings.applicationProtocols)
         guard wire.isEmpty || SSL_CTX_set_alpn_protos(context, wire, UInt32(wire.count)) == 0 else {
             throw .library(ErrorQueue.drain())

@@ -96,7 +96,8 @@ struct HostsTests {
             "1: hosts[0].upgrade: \"http\" is not valid; expected one of https, none"),
         Wrong(
             "hosts: [{ match: [a], tunnel: open }]",
-            "1: hosts[0].tunnel: \"open\" is not valid; expected one of auto, pass, refuse"),
+            "1: hosts[0].tunnel: \"open\" is not valid; expected one of auto, pass, inspect, "
+                + "refuse"),
         Wrong(
             "hosts: [{ match: [a], cache: { key: ['a b', A, a] } }]",
             "1: hosts[0].cache.key[0]: \"a b\" is not valid; "

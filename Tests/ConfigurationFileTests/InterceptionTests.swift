@@ -145,6 +145,10 @@ struct InterceptionTests {
     @Test func `a host that wants interception needs an authority`() throws {
         for (text, key) in [
             ("hosts: [{ match: [a.test], intercept: true }]", "hosts[0].intercept"),
+            (
+                "hosts: [{ match: [a.test], tunnel: inspect, tls13Tunnel: intercept }]",
+                "hosts[0].tls13Tunnel"
+            ),
             ("interception: { default: true }", "interception.default"),
         ] {
             #expect(
@@ -166,6 +170,24 @@ struct InterceptionTests {
                 """, folder: folder)
             #expect(snapshot.hosts.entries.map(\.intercept) == [.always, .never])
             #expect(snapshot.interception.byDefault == .always)
+        }
+    }
+
+    @Test func `a host whose tunnels are inspected is intercepted if that is written`() throws {
+        try withAuthority { folder in
+            let entries = try load(
+                """
+                \(both)
+                hosts:
+                  - { match: [a.test], tunnel: inspect, tls13Tunnel: probe }
+                  - { match: [b.test], tunnel: inspect, intercept: auto }
+                  - { match: [c.test], tunnel: inspect, intercept: true, tls13Tunnel: intercept }
+                  - { match: [d.test] }
+                """, folder: folder
+            ).hosts.entries
+            #expect(entries.map(\.intercept) == [.never, .auto, .always, .auto])
+            #expect(entries.map(\.tunnel) == [.inspect, .inspect, .inspect, .auto])
+            #expect(entries.map(\.tls13Tunnel) == [.probe, .refuse, .intercept, .refuse])
         }
     }
 

@@ -188,7 +188,6 @@ struct KeyErrorTests {
             "listeners:\n  - address: 127.0.0.1:1\n    proxyProtocol: false",
             "3: listeners[0].proxyProtocol"
         ),
-        ("hosts:\n  - match: [a]\n    tls13Tunnel: refuse", "3: hosts[0].tls13Tunnel"),
         ("hosts:\n  - match: [a]\n    response: {}", "3: hosts[0].response"),
         ("hosts:\n  - match: [a]\n    tls:\n      clientKey: k", "4: hosts[0].tls.clientKey"),
         (
@@ -207,14 +206,6 @@ struct KeyErrorTests {
     ) {
         #expect(
             errors(of: text) == ["gateway.yaml:\(place): not yet supported; expected no such key"])
-    }
-
-    @Test func `inspection of tunnels is not yet supported`() {
-        #expect(
-            errors(of: "hosts:\n  - match: [a]\n    tunnel: inspect") == [
-                "gateway.yaml:3: hosts[0].tunnel: \"inspect\" is not yet supported; "
-                    + "expected auto, pass or refuse"
-            ])
     }
 
     @Test func `all errors are reported in the order of the file`() {

@@ -97,6 +97,10 @@ struct WarningTests {
 
     @Test(arguments: [
         (
+            "{ match: [a.test], tls13Tunnel: probe }",
+            ".tls13Tunnel: has no effect without tunnel: inspect; write that, or take this key out"
+        ),
+        (
             "{ match: [a.test], pinsets: [p], upgrade: https, tunnel: pass }",
             ".tunnel: tunnels go around the pinsets of this entry"
         ),
@@ -145,6 +149,8 @@ struct WarningTests {
         "{ match: [a.test], pinsets: [p], clearText: refuse, tunnel: refuse }",
         "{ match: [a.test], tunnel: pass, clearText: allow }",
         "{ match: [a.test], tunnel: refuse }",
+        "{ match: [a.test], pinsets: [p], tunnel: inspect, tls13Tunnel: probe }",
+        "{ match: [a.test], tunnel: inspect }",
     ])
     func `what is written out on purpose is not warned of`(entry: String) throws {
         #expect(try hostWarnings("- \(entry)") == [])

@@ -42,8 +42,10 @@ struct InterceptionTests {
         }
     }
 
-    @Test func `auto is for pinned hosts of whose tunnels nothing is said`() {
+    @Test func `auto is for pinned hosts, unless tunnels pass or are refused in words`() {
         #expect(intercepts(entry(.auto, isPinned: true)))
+        #expect(intercepts(entry(.auto, tunnel: .inspect, isPinned: true)))
+        #expect(!intercepts(entry(.auto, tunnel: .inspect)))
         #expect(!intercepts(entry(.auto)))
         #expect(!intercepts(entry(.auto, tunnel: .pass, isPinned: true)))
         #expect(!intercepts(entry(.auto, tunnel: .refuse, isPinned: true)))
@@ -51,7 +53,9 @@ struct InterceptionTests {
     }
 
     @Test(
-        arguments: [(TunnelMode.pass, true), (.auto, false), (.refuse, false)],
+        arguments: [
+            (TunnelMode.pass, true), (.auto, false), (.refuse, false), (.inspect, false),
+        ],
         [false, true])
     func `what is not TLS passes by the entry's word alone`(
         tunnel: (mode: TunnelMode, passes: Bool), isPinned: Bool
@@ -61,6 +65,21 @@ struct InterceptionTests {
             workers: .fixed(1), listeners: [], hosts: HostTable(entries: entries))
         #expect(snapshot.passesClearText(entry: 0) == tunnel.passes)
         #expect(!snapshot.passesClearText(entry: nil))
+        #expect(
+            snapshot.fallsBack(entry: 0) == (tunnel.mode == .pass || tunnel.mode == .inspect))
+        #expect(!snapshot.fallsBack(entry: nil))
+    }
+
+    @Test(arguments: TLS13TunnelMode.allCases)
+    func `tunnels are inspected by the entry's word alone`(mode: TLS13TunnelMode) {
+        for tunnel in TunnelMode.allCases {
+            var entry = entry(.never, tunnel: tunnel, isPinned: true)
+            entry.tls13Tunnel = mode
+            let snapshot = ConfigurationSnapshot(
+                workers: .fixed(1), listeners: [], hosts: HostTable(entries: [entry]))
+            #expect(snapshot.inspection(entry: 0) == (tunnel == .inspect ? mode : nil))
+            #expect(snapshot.inspection(entry: nil) == nil)
+        }
     }
 
     @Test func `hosts without an entry follow the default`() {

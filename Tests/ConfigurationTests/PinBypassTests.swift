@@ -86,6 +86,14 @@ struct PinBypassTests {
         Case(
             [Entry("a.test", pinsets: [0], tunnel: .pass)], "a.test:80",
             clearText: .clearText),
+        // Inspected tunnels are judged by the pinsets of the entry, which must have some.
+        Case(
+            [Entry("a.test", pinsets: [0], tunnel: .inspect)], "a.test:443",
+            clearText: .clearText),
+        Case([Entry("a.test", tunnel: .inspect)], "a.test:443"),
+        Case(
+            [Entry("a.test:443", tunnel: .inspect), Entry("a.test", pinsets: [0])], "a.test:443",
+            clearText: .port, tunnel: .port, secure: .port),
         // Another port of a pinned host, with no entry of its own.
         Case(
             [Entry("a.test:443", pinsets: [0])], "a.test:80", clearText: .port,

@@ -34,7 +34,9 @@ enum EveryFault {
         case .connectOnReverseRoute: .connectPortRefused(25)
         case .connectPortRefused: .tunnelRefused
         case .tunnelRefused: .interceptionImpossible
-        case .interceptionImpossible: .clearTextRefused
+        case .interceptionImpossible: .tunnel(.notTLS)
+        case .tunnel: .tunnelHello(.notTLS)
+        case .tunnelHello: .clearTextRefused
         case .clearTextRefused: .pinnedPortRefused
         case .pinnedPortRefused: .destinationRefused(.loopback)
         case .destinationRefused: .ownListenerRefused
@@ -104,6 +106,7 @@ enum EveryFault {
     static let all: [ExchangeFault] =
         oneOfEach
         + WireError.allCases.flatMap { [.request($0), .response($0)] }
+        + TunnelReason.allCases.map { .tunnel($0) }
         + DestinationRefusal.allCases.map { .destinationRefused($0) }
         + ResolveFailure.allCases.map { .nameNotResolved($0) }
         + connectErrors.map { .connectFailed($0) }

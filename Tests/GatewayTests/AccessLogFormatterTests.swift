@@ -63,6 +63,17 @@ struct AccessLogFormatterTests {
         #expect(text.contains(",\"passed\":\"\(word)\""))
     }
 
+    @Test(
+        arguments: zip(
+            TunnelInspection.allCases, ["verified", "resumed", "probed", "intercepted", "refused"]))
+    func `a tunnel that was inspected says what came of it`(
+        inspection: TunnelInspection, word: String
+    ) {
+        let request = LoggedRequest(method: "CONNECT", target: "h:443")
+        let text = line(.json, request) { $0.inspection = inspection }
+        #expect(text.contains(",\"inspected\":\"\(word)\""))
+    }
+
     @Test func `a JSON line is whole even if next to nothing is known`() {
         let request = LoggedRequest(method: "", target: "")
         let text = line(.json, request) { record in

@@ -29,15 +29,26 @@ extension HostEntry {
                     text: { ($0 ? Upgrade.https : Upgrade.none).rawValue }),
                 ConfigurationKey(
                     "tunnel",
-                    read: { reader, field, entry in
-                        entry.tunnel = field.flatMap { reader.tunnel($0) } ?? entry.tunnel
-                    },
+                    read: { _, field, entry in entry.tunnel = field?.choice() ?? entry.tunnel },
                     text: {
                         let note = $0.noteOfAuto("refuse, unless intercepted")
                         return $0.tunnel.rawValue + ($0.tunnel == .auto ? note : "")
                     }),
                 ConfigurationKey(
-                    "intercept", \.intercept, reading: { $1.choice() }, text: { $0.rawValue }),
+                    "tls13Tunnel", byDefault: TLS13TunnelMode.refuse.rawValue,
+                    read: { _, field, entry in
+                        entry.tls13Tunnel = field?.choice() ?? entry.tls13Tunnel
+                    },
+                    // Without inspection it means nothing.
+                    text: { $0.tunnel == .inspect ? $0.tls13Tunnel.rawValue : nil }),
+                ConfigurationKey(
+                    "intercept",
+                    read: { _, field, entry in
+                        // Who asks for inspection, and says nothing of interception, means it.
+                        if field == nil, entry.tunnel == .inspect { entry.intercept = .never }
+                        entry.intercept = field?.choice() ?? entry.intercept
+                    },
+                    text: { $0.intercept.rawValue }),
                 ConfigurationKey(
                     "clearText",
                     read: { _, field, entry in
@@ -55,7 +66,7 @@ extension HostEntry {
                 ConfigurationKey("timeouts", \.timeouts, table: HostTimeouts.table),
                 ConfigurationKey("cache", \.self, table: cache),
                 probeKey,
-            ], later: ["tls13Tunnel", "response"])
+            ], later: ["response"])
     }
 
     /// `tls` of an entry, where `tls` says what it does not.
@@ -175,15 +186,6 @@ extension SnapshotReader {
         }
         if elements.isEmpty { section["match"]?.fail("matches nothing", expected: expected) }
         return elements.compactMap { hostPattern($0) }
-    }
-
-    fileprivate func tunnel(_ field: Field) -> TunnelMode? {
-        if case .scalar("inspect", _) = field.node.content {
-            field.fail(
-                "\(quoted("inspect")) is not yet supported", expected: "auto, pass or refuse")
-            return nil
-        }
-        return field.choice()
     }
 
     /// The indexes of the pinsets that an entry names.

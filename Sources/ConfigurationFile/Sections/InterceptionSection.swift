@@ -51,8 +51,11 @@ extension SnapshotReader {
         let elements = hostsField?.elements ?? []
         var wanting =
             elements.count == hosts.count
-            ? zip(elements, hosts).filter { $1.intercept == .always }
-                .compactMap { $0.0.key("intercept") } : []
+            ? zip(elements, hosts).compactMap { (element, entry) -> Field? in
+                if entry.intercept == .always { return element.key("intercept") }
+                return entry.tunnel == .inspect && entry.tls13Tunnel == .intercept
+                    ? element.key("tls13Tunnel") : nil
+            } : []
         if interception.byDefault == .always, let byDefault = section?["default"] {
             wanting.append(byDefault)
         }
@@ -93,7 +96,7 @@ extension SnapshotReader {
         guard differing.contains("rejections"), !snapshot.mayGiveUpInterception else { return }
         field?.key("rejections")?.warn(
             "has no effect: clients are given up only where an entry of hosts is intercepted and "
-                + "says tunnel: pass, and none does")
+                + "says tunnel: pass or inspect, and none does")
     }
 
     /// The authority of a section that names its files; what is wrong with them is reported.

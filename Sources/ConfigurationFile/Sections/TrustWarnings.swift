@@ -66,6 +66,10 @@ extension SnapshotReader {
                 element.key("clearText")?.warn(
                     "requests in clear text go around the pinsets of this entry")
             }
+            if entry.tunnel != .inspect {
+                element.key("tls13Tunnel")?.warn(
+                    "has no effect without tunnel: inspect; write that, or take this key out")
+            }
             if entry.tunnel == .pass, !entry.pinsets.isEmpty {
                 let what =
                     snapshot.intercepts(entry: index)

@@ -32,45 +32,50 @@ extension Environment {
 
     /// Counts the pin evaluations of a handshake with a trusted server, and notes when its
     /// certificates end. A resumed session counts as the handshake that made it.
-    func countTrusted(_ origin: Origin, _ tls: TLSClientConnection) {
-        if let end = tls.certificateEnd {
-            metrics.noteCertificate(host: origin.route, notAfter: end)
+    func countTrusted(_ server: JudgedServer, _ tls: TLSClientConnection) {
+        countTrusted(server, tls.facts, certificateEnd: tls.certificateEnd)
+    }
+
+    /// - Parameter certificateEnd: of the server's own certificate, in seconds since 1970.
+    func countTrusted(_ server: JudgedServer, _ facts: TrustFacts?, certificateEnd: Int64?) {
+        if let certificateEnd {
+            metrics.noteCertificate(host: server.route, notAfter: certificateEnd)
         }
-        guard let facts = tls.facts else { return }
-        if let end = facts.chainExpires { metrics.noteChain(host: origin.route, notAfter: end) }
-        let pinsets = origin.policy.pinsets(entryIndex: origin.entryIndex)
-        for (pinset, outcome) in zip(pinsets, facts.outcomes) {
+        guard let facts else { return }
+        if let end = facts.chainExpires { metrics.noteChain(host: server.route, notAfter: end) }
+        for (pinset, outcome) in zip(server.pinsets, facts.outcomes) {
             switch outcome {
             case .passed(let matches):
                 metrics.recordPinEvaluation(pinset: pinset, result: .passed)
                 for pin in matches.indexes { metrics.recordPinMatch(pinset: pinset, pin: pin) }
             case .reported(let failure):
                 metrics.recordPinEvaluation(pinset: pinset, result: .reported)
-                report(failure, origin)
+                report(failure, server)
             }
         }
     }
 
     /// Tells of a server that a pinset would have refused if it were enforced.
-    private func report(_ failure: TrustFailure, _ origin: Origin) {
+    private func report(_ failure: TrustFailure, _ server: JudgedServer) {
         let subject = PinReports.Subject(
-            pinset: failure.pinset ?? "", host: origin.key.host, port: origin.key.port)
+            pinset: failure.pinset ?? "", host: server.host, port: server.port)
         guard let silent = shared.pinReports.note(subject, now: loop.monotonicNow / 1000)
         else { return }
-        var metadata = metadata(of: origin, failure)
+        var metadata = metadata(of: server, failure)
         metadata["silent_before"] = "\(silent)"
         shared.logger.warning("server passed by a report-only pinset", metadata: metadata)
     }
 
-    private func metadata(of origin: Origin, _ failure: TrustFailure) -> Logger.Metadata {
+    private func metadata(of server: JudgedServer, _ failure: TrustFailure) -> Logger.Metadata {
         [
-            "entry": "\(shared.labels.name(host: origin.route))",
-            "host": "\(origin.key.host)", "port": "\(origin.key.port)",
+            "entry": "\(shared.labels.name(host: server.route))",
+            "host": "\(server.host)", "port": "\(server.port)",
             "reason": "\(Reason(failure).token)", "detail": "\(failure)",
         ]
     }
 
-    package func countHandshakeFailure(_ error: TLSError, _ origin: Origin) {
+    /// Counts a handshake of the gateway's own that failed.
+    func countHandshakeFailure(_ error: TLSError, _ server: JudgedServer) {
         guard case .trust(let failure) = error else {
             switch error {
             case .truncated, .transport: metrics.add(.tlsHandshakesClosed)
@@ -80,11 +85,16 @@ extension Environment {
         }
         let result = PinResult(failure)
         metrics.add(result == .noPinMatched ? .tlsHandshakesPinMismatch : .tlsHandshakesUntrusted)
-        let pinsets = origin.policy.pinsets(entryIndex: origin.entryIndex)
+        countRefused(server, failure)
+    }
+
+    /// Counts and tells of a server that is not trusted.
+    func countRefused(_ server: JudgedServer, _ failure: TrustFailure) {
+        let pinsets = server.pinsets
         if let failed = failure.pinsetIndex, pinsets.indices.contains(failed) {
-            metrics.recordPinEvaluation(pinset: pinsets[failed], result: result)
+            metrics.recordPinEvaluation(pinset: pinsets[failed], result: PinResult(failure))
         }
-        shared.logger.warning("server refused", metadata: metadata(of: origin, failure))
+        shared.logger.warning("server refused", metadata: metadata(of: server, failure))
     }
 
     /// Writes why an exchange was answered by the gateway.

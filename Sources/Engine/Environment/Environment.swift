@@ -188,6 +188,7 @@ package final class Environment {
             (handler as? UpstreamConnection)?.close()
             (handler as? ConnectOperation)?.cancel()
             (handler as? UndecidedTunnel)?.close(nil)
+            (handler as? InspectedTunnel)?.close(nil)
         }
         for origin in origins.removeAll() { pool?.closeIdle(origin, .draining) }
     }

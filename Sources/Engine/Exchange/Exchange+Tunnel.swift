@@ -37,6 +37,11 @@ extension Exchange {
             case .success(let made):
                 environment.note(reachability, nil)
                 upstreamEndpoint = made.endpoint
+                if policy.configuration.inspection(entry: target.entryIndex) != nil {
+                    return inspect(
+                        BoundAuthority(host: host, port: request.port), made.descriptor,
+                        at: made.endpoint, policy)
+                }
                 established(Transport(descriptor: made.descriptor), timeouts)
             }
         }

@@ -59,6 +59,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     package var isIntercepted = false
     /// Why the tunnel is relayed although its host is intercepted; nil for all others.
     package var interceptionPass: InterceptionPass?
+    /// What inspecting the tunnel came to; nil where it was not.
+    package var inspection: TunnelInspection?
 
     /// The index of the name of the host entry that applies (`RouteLabels`).
     package var hostLabel = RouteLabels.noHost
@@ -239,6 +241,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         opening = nil
         isIntercepted = false
         interceptionPass = nil
+        inspection = nil
         key = nil
         forwardReason = nil
         stored = nil

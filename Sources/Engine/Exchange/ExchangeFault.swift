@@ -4,6 +4,7 @@ import EventLoop
 import HTTPCore
 import Resolver
 import TLS
+import TLSWire
 
 /// Why the gateway answers an exchange itself, or cuts it off, with the details of this exchange.
 ///
@@ -19,6 +20,9 @@ package enum ExchangeFault: Error, Sendable {
     case connectPortRefused(UInt16)
     case tunnelRefused
     case interceptionImpossible
+    case tunnel(TunnelReason)
+    /// The client's first bytes in an inspected tunnel.
+    case tunnelHello(TLSWireError)
     case clearTextRefused
     case pinnedPortRefused
     case destinationRefused(DestinationRefusal)
@@ -67,6 +71,8 @@ package enum ExchangeFault: Error, Sendable {
         case .connectPortRefused: .access(.connectPortRefused)
         case .tunnelRefused: .access(.tunnelRefused)
         case .interceptionImpossible: .access(.interceptionImpossible)
+        case .tunnel(let reason): .tunnel(reason)
+        case .tunnelHello: .tunnel(.helloMalformed)
         case .clearTextRefused: .access(.clearTextRefused)
         case .pinnedPortRefused: .access(.pinnedPortRefused)
         case .destinationRefused: .access(.destinationRefused)
@@ -122,6 +128,7 @@ package enum ExchangeFault: Error, Sendable {
         case .pinnedPortRefused:
             "\(reason.entry.meaning): name the pinsets there too, or a pinset of mode: none to "
                 + "exempt it"
+        case .tunnelHello(let error): "\(reason.entry.meaning) (\(error))"
         case .connectPortRefused(let port): Self.explanation(connectPort: port)
         case .destinationRefused(.deniedHost):
             "the destination is refused: access.destinations.deny names its host"

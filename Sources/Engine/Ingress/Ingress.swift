@@ -83,7 +83,7 @@ package final class Ingress {
 }
 
 /// The authority that all requests of a tunnel are for (RFC 9110 §7.4).
-package struct BoundAuthority: Equatable, CustomStringConvertible {
+package struct BoundAuthority: Hashable, CustomStringConvertible {
     /// Lower case, an address without brackets.
     package let host: String
     package let port: UInt16

@@ -9,9 +9,9 @@ extension Exchange {
     /// Whether the tunnel is intercepted; then the exchange goes on by itself.
     func intercepts(_ host: String, _ policy: PolicySnapshot) -> Bool {
         let authority = BoundAuthority(host: host, port: request.port)
-        guard let interception = policy.interception(for: authority), environment.host != nil else {
-            return false
-        }
+        guard policy.intercepts(authority), environment.host != nil,
+            let interception = policy.interception(for: authority)
+        else { return false }
         guard
             let origin = environment.origins.origin(
                 host: host.utf8.span, port: request.port, scheme: .https, policy: policy)
@@ -20,7 +20,7 @@ extension Exchange {
             return true
         }
         hostLabel = origin.route
-        if policy.mayPass(authority), isGivenUp(authority, interception) {
+        if policy.fallsBack(authority), isGivenUp(authority, interception) {
             interceptionPass = .rejected
             return false
         }

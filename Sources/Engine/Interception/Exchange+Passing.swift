@@ -53,7 +53,7 @@ extension Exchange {
     }
 
     /// What goes wrong after the answer is told to the logs and the metrics.
-    private func note(_ fault: ExchangeFault) {
+    func note(_ fault: ExchangeFault) {
         self.fault = fault
         environment.log(fault, of: self)
     }

@@ -185,7 +185,7 @@ final class UndecidedTunnel: EventHandler {
         dropServer()
         step = .verifying
         let policy = environment.policy
-        guard policy.interception(for: authority) != nil,
+        guard policy.intercepts(authority),
             let origin = environment.origins.origin(
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)

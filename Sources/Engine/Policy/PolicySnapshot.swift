@@ -23,6 +23,10 @@ package final class PolicySnapshot: Sendable {
     package let destinationRules: DestinationRules
     private let defaultTLS: TLSClientContext
     private let entryTLS: [TLSClientContext]
+    /// What the servers of tunnels are probed with, by the host entries; nil: they are not.
+    private let entryProbeTLS: [TLSClientContext?]
+    /// What was found out about the servers of tunnels, as long as it counts.
+    let inspections: InspectionLedger
     /// The metric label's index of each host entry, and of requests that no entry matches.
     private let entryRoutes: [Int]
     let defaultRoute: Int
@@ -66,11 +70,16 @@ package final class PolicySnapshot: Sendable {
             trustGeneration = previous.trustGeneration
             defaultTLS = previous.defaultTLS
             entryTLS = previous.entryTLS
+            entryProbeTLS = previous.entryProbeTLS
+            inspections = previous.inspections
         } else {
             trustGeneration = generation
             var contexts = ContextFactory(sessions: sessions)
             defaultTLS = try contexts.make(configuration.tls, pinsets: [])
             entryTLS = try contexts.make(configuration.hosts.entries, configuration.pinsets)
+            entryProbeTLS = try contexts.makeForProbes(
+                configuration.hosts.entries, configuration.pinsets)
+            inspections = InspectionLedger()
         }
         defaultRoute = labels.index("default")
         entryRoutes = configuration.hosts.entries.map { labels.index($0.label) }
@@ -103,21 +112,40 @@ package final class PolicySnapshot: Sendable {
         }
     }
 
-    /// What tunnels to an authority are intercepted with; nil: they are not.
+    /// What tunnels to an authority are intercepted with, all of them or those in which TLS 1.3 is
+    /// spoken; nil: they are not.
     package func interception(for authority: BoundAuthority) -> InterceptionPolicy? {
-        guard let interception,
-            configuration.intercepts(
-                entry: entry(host: authority.host, port: authority.port))
-        else { return nil }
-        return interception
+        guard let interception else { return nil }
+        let entry = entry(host: authority.host, port: authority.port)
+        return configuration.intercepts(entry: entry)
+            || configuration.inspection(entry: entry) == .intercept ? interception : nil
     }
 
-    /// Whether tunnels to an authority may be relayed: where they are not intercepted, or its entry
-    /// says so in words of what is not TLS, and of clients that keep rejecting the certificate.
+    /// Whether every tunnel to an authority is intercepted.
+    func intercepts(_ authority: BoundAuthority) -> Bool {
+        interception != nil
+            && configuration.intercepts(entry: entry(host: authority.host, port: authority.port))
+    }
+
+    /// Whether tunnels to an authority may be relayed unseen: where they are neither intercepted
+    /// nor inspected, or its entry says so in words of what is not TLS, and of clients that keep
+    /// rejecting the certificate.
     package func mayPass(_ authority: BoundAuthority) -> Bool {
         let entry = entry(host: authority.host, port: authority.port)
-        return !configuration.intercepts(entry: entry)
-            || configuration.passesClearText(entry: entry)
+        return configuration.passesClearText(entry: entry)
+            || !configuration.intercepts(entry: entry)
+                && configuration.inspection(entry: entry) == nil
+    }
+
+    /// Whether interception of tunnels to an authority ends for clients that keep rejecting the
+    /// certificate.
+    package func fallsBack(_ authority: BoundAuthority) -> Bool {
+        configuration.fallsBack(entry: entry(host: authority.host, port: authority.port))
+    }
+
+    /// Whether tunnels to an authority that are not intercepted are inspected.
+    package func inspects(_ authority: BoundAuthority) -> Bool {
+        configuration.inspection(entry: entry(host: authority.host, port: authority.port)) != nil
     }
 
     /// How clients speak TLS to a listener; nil: they speak clear text.
@@ -133,6 +161,16 @@ package final class PolicySnapshot: Sendable {
 
     func tls(entryIndex: Int?) -> TLSClientContext {
         entryIndex.map { entryTLS[$0] } ?? defaultTLS
+    }
+
+    /// What the server of a tunnel is probed with.
+    func probeTLS(entryIndex: Int?) -> TLSClientContext {
+        entryIndex.flatMap { entryProbeTLS[$0] } ?? tls(entryIndex: entryIndex)
+    }
+
+    /// The times of an authority.
+    func timeouts(for authority: BoundAuthority) -> TimeoutsConfiguration {
+        timeouts(entryIndex: entry(host: authority.host, port: authority.port))
     }
 
     /// The times of a host entry, or of hosts that no entry matches.
@@ -253,11 +291,16 @@ private struct ContextFactory {
     mutating func make(
         _ tls: UpstreamTLS, pinsets: [Pinset]
     ) throws(TLSContextError) -> TLSClientContext {
+        let settings = Self.settings(tls, pinsets)
+        return try TLSClientContext(settings, roots: try roots(tls.roots), sessions: sessions)
+    }
+
+    private static func settings(_ tls: UpstreamTLS, _ pinsets: [Pinset]) -> TLSClientSettings {
         var settings = TLSClientSettings()
         settings.minimumVersion = tls.minimum == .tls13 ? .tls13 : .tls12
         settings.policy = SecurityPolicy(pinsets: pinsets)
         settings.profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
-        return try TLSClientContext(settings, roots: try roots(tls.roots), sessions: sessions)
+        return settings
     }
 
     mutating func make(
@@ -267,6 +310,26 @@ private struct ContextFactory {
         for entry in entries {
             contexts.append(
                 try make(entry.tls, pinsets: entry.pinsets.map { pinsets[$0].pinset }))
+        }
+        return contexts
+    }
+
+    /// For the entries whose tunnels are probed: no session is resumed, so that the server shows
+    /// its certificate each time, and it is found out whether it reads encrypted ClientHellos.
+    mutating func makeForProbes(
+        _ entries: [HostEntry], _ pinsets: [PinsetEntry]
+    ) throws(TLSContextError) -> [TLSClientContext?] {
+        var contexts: [TLSClientContext?] = []
+        for entry in entries {
+            guard entry.tunnel == .inspect, entry.tls13Tunnel == .probe else {
+                contexts.append(nil)
+                continue
+            }
+            var settings = Self.settings(entry.tls, entry.pinsets.map { pinsets[$0].pinset })
+            settings.minimumVersion = .tls13
+            settings.applicationProtocols = []
+            settings.looksForEncryptedHello = true
+            contexts.append(try TLSClientContext(settings, roots: try roots(entry.tls.roots)))
         }
         return contexts
     }

@@ -57,7 +57,8 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
                 "tunnels to this host are refused by its entry of hosts, as is the default with "
                     + "pinsets, which a tunnel goes around",
                 remedy: "Ask for the host with `http://` and `upgrade: https`, set up "
-                    + "`interception`, or write `tunnel: pass` in its entry of `hosts`.")
+                    + "`interception`, or write `tunnel: inspect` in its entry of `hosts`; "
+                    + "`tunnel: pass` goes around the pins.")
         case .interceptionImpossible:
             ReasonEntry(
                 "interception-impossible", .access, 403, .requestDenied,

@@ -16,8 +16,8 @@ import Resolver
 /// - about TLS or a pin: a case of `TLSError` or `TrustFailure`, and of `TLSReason` or
 ///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`;
 /// - anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason` (not
-///   allowed), `GatewayReason` (a limit or state of the gateway) or `ServerReason` (the server or
-///   the way to it).
+///   allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of the
+///   gateway) or `ServerReason` (the server or the way to it).
 ///
 /// The compiler then asks for what is said of it, in one place each: `entry`. The label of the
 /// metric and the documentation follow; write the page anew with
@@ -25,6 +25,8 @@ import Resolver
 package enum Reason: Hashable, Sendable {
     /// It is not allowed.
     case access(AccessReason)
+    /// The client of an inspected tunnel is not let through.
+    case tunnel(TunnelReason)
     /// A limit or a state of the gateway.
     case gateway(GatewayReason)
     /// What the client sent cannot be accepted.
@@ -46,6 +48,7 @@ package enum Reason: Hashable, Sendable {
     package var entry: ReasonEntry {
         switch self {
         case .access(let reason): reason.entry
+        case .tunnel(let reason): reason.entry
         case .gateway(let reason): reason.entry
         case .request(let error): error.requestEntry
         case .response(let error): error.responseEntry
@@ -65,6 +68,7 @@ extension Reason: CaseIterable {
     /// All reasons, each once: the index of one is that of its label.
     package static let allCases: [Reason] =
         AccessReason.allCases.map { .access($0) }
+        + TunnelReason.allCases.map { .tunnel($0) }
         + GatewayReason.allCases.map { .gateway($0) }
         + WireError.allCases.map { .request($0) }
         + ResolveFailure.allCases.map { .name($0) }
@@ -113,6 +117,7 @@ package struct ReasonEntry: Sendable, Hashable {
 /// Where on the page a reason stands.
 package enum ReasonSection: String, Sendable, CaseIterable {
     case access = "Not allowed"
+    case tunnel = "Inspected tunnels"
     case gateway = "The gateway itself"
     case request = "The request"
     case names = "The server's name"

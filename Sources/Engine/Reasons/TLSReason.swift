@@ -57,7 +57,8 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
             Self.entry(
                 "tls-unauthenticated", .tlsCertificateError,
                 "the handshake did not prove who the server is",
-                "The server offers only cipher suites without certificates: correct it.")
+                "The server offers only cipher suites that prove nothing: correct it. In an "
+                    + "inspected tunnel: somebody may be sending a certificate that is not his.")
         case .resources:
             Self.entry(
                 "tls-resources", .internalError, "no TLS connection could be set up",

@@ -118,13 +118,13 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
             environment.metrics.record(.tlsHandshake, microseconds: duration)
-            environment.countTrusted(origin, tls)
+            environment.countTrusted(JudgedServer(origin), tls)
             trustEnds = tls.facts?.expires
             if environment.debugs { environment.debugTrusted(origin, endpoint) }
             if environment.traces { traceHandshakeEnd(tls, microseconds: duration) }
             pool.handshakeEnded(self, nil)
         case .failed(let error):
-            environment.countHandshakeFailure(error, origin)
+            environment.countHandshakeFailure(error, JudgedServer(origin))
             if environment.traces { traceHandshakeFailure(.tlsFailed(error)) }
             close()
             pool.handshakeEnded(self, .tlsFailed(error))

@@ -10,6 +10,7 @@ import TLS
 /// `response_bytes`, `cache`, and, where there is one, `forwarded` (why the server was asked),
 /// `not_stored` (why its response was not stored), `intercepted` (true for a CONNECT that was, and
 /// for requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed),
+/// `inspected` (what came of making the server of a tunnel prove who it is),
 /// `tunnel` (what a request's tunnel was opened to), `client_tls`, `client_cipher` and
 /// `client_subject` (what the client spoke, and proved to be), `upstream`, `upstream_tls`, `reason`
 /// (why the exchange was refused or failed), `user_agent`, `referer`.
@@ -130,6 +131,11 @@ struct AccessLogFormatter {
         if let pass = entry.record.interceptionPass {
             output.append(",\"passed\":\"")
             output.append(pass.label)
+            output.append("\"")
+        }
+        if let inspection = entry.record.inspection {
+            output.append(",\"inspected\":\"")
+            output.append(inspection.label)
             output.append("\"")
         }
         if !entry.tunnel.isEmpty {

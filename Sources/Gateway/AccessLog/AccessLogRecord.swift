@@ -35,6 +35,8 @@ package struct AccessLogRecord: Sendable {
     package var isIntercepted = false
     /// Why a tunnel to an intercepted host was relayed all the same; nil for all others.
     package var interceptionPass: InterceptionPass?
+    /// What inspecting the tunnel came to; nil where it was not.
+    package var inspection: TunnelInspection?
     /// What the upstream connection spoke.
     package var upstreamTLS: UpstreamTLSVersion = .none
     /// Why it was refused or failed, by the index in `AccessLogLabels.reasons`; `nil` if it was

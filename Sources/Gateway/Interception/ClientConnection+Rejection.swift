@@ -4,7 +4,7 @@ import TLS
 
 // Whether the clients of intercepted tunnels accept the certificates that they are shown. Those
 // that keep rejecting them are no longer intercepted, for a while, where the host's entry says that
-// tunnels pass.
+// tunnels pass, or are inspected.
 extension ClientConnection {
     /// A request has come through the tunnel.
     func certificateAccepted() {
@@ -50,7 +50,8 @@ extension Worker {
         shared.logger.warning(
             """
             a client does not accept the certificate of the interception authority; install the \
-            authority on it (`pinfold ca export`), or write intercept: false for the host
+            authority on it (`pinfold ca export`), or write tunnel: inspect for the host (and \
+            intercept: auto, to intercept clients that accept it), or intercept: false
             """,
             metadata: [
                 "client": "\(peer.address)", "authority": "\(tunnel.authority)",
@@ -60,14 +61,15 @@ extension Worker {
 
     /// Counts a rejection, and says so if the client is given up for it.
     fileprivate func counts(_ sign: RejectionSign, of tunnel: InterceptedTunnel) {
-        guard policy.mayPass(tunnel.authority), let client = tunnel.account?.network,
+        guard policy.fallsBack(tunnel.authority), let client = tunnel.account?.network,
             tunnel.interception.rejections.note(
                 sign, by: client, host: tunnel.authority.host, at: loop.monotonicNow)
         else { return }
+        let fallback = policy.inspects(tunnel.authority) ? "inspected" : "relayed unseen"
         shared.logger.warning(
             """
             a client keeps rejecting the certificates of the interception authority: its tunnels \
-            to this host are relayed unseen for interception.rejections.period; install the \
+            to this host are \(fallback) for interception.rejections.period; install the \
             authority on it (`pinfold ca export`), or write intercept: false for the host
             """,
             metadata: [

@@ -35,6 +35,7 @@ extension Worker: EnvironmentHost {
         if case .bound = exchange.ingress?.role { record.isIntercepted = true }
         if exchange.isIntercepted { record.isIntercepted = true }
         record.interceptionPass = exchange.interceptionPass
+        record.inspection = exchange.inspection
         if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
         let texts = AccessLogTexts(exchange.request)
         exchange.withRequestHead {

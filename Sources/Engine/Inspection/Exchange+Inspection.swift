@@ -1,0 +1,61 @@
+import Addressing
+import CertificateAuthority
+import EventLoop
+import HTTPCore
+
+// A CONNECT whose tunnel is inspected: it is answered, and goes on when its server has proved who
+// it is. The exchange stays with it, because the line of the CONNECT says what came of that.
+extension Exchange {
+    /// Answers, and has the tunnel inspected.
+    /// - Parameter policy: by which the server was connected to.
+    func inspect(
+        _ authority: BoundAuthority, _ descriptor: Int32, at endpoint: Endpoint,
+        _ policy: PolicySnapshot
+    ) {
+        guard let client, let ingress, let peer else { return Descriptors.close(descriptor) }
+        let (account, network) = (client.account, clientNetwork)
+        status = 200
+        environment.metrics.add(.tunnelsOpened)
+        let handover = client.handOver(after: makeTunnelHead(on: client))
+        handle(.relayed)
+        self.client = nil
+        guard let handover else {
+            Descriptors.close(descriptor)
+            return endQuietly()
+        }
+        keepOnlyTheHead()
+        var running: InspectedTunnel?
+        let tunnel = InspectedTunnel(
+            environment: environment, authority: authority, client: network,
+            handover: handover, descriptor: descriptor, endpoint: endpoint, policy: policy
+        ) { [self] outcome in
+            if let running {
+                upstreamVersion = running.version
+                inspection = running.inspection
+            }
+            running = nil
+            switch outcome {
+            case .relayed(let handover, let transport):
+                if let interceptionPass {
+                    environment.metrics.add(.tunnelPassed(for: interceptionPass))
+                }
+                join(handover, transport, environment.policy.timeouts(for: authority))
+            case .intercepted(let handover, let interception, let name, let server):
+                upstreamEndpoint = server.endpoint
+                upstreamVersion = server.tlsVersion
+                give(
+                    handover,
+                    to: InterceptedTunnel(
+                        authority: authority, name: name, ingress: ingress, peer: peer,
+                        account: account, hostLabel: hostLabel, interception: interception,
+                        server: .verified(server.certificate)))
+            case .ended(let fault):
+                if fault == nil { inspection = nil }
+                if let fault { note(fault) }
+                endQuietly()
+            }
+        }
+        running = tunnel
+        tunnel.start()
+    }
+}

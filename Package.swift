@@ -146,9 +146,8 @@ let package = Package(
             name: "pinfold",
             dependencies: [
                 "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
-                "TLS",
-                "CertificateAuthority", "ConfigurationFile", "TrustCheck", "Engine", "Gateway",
-                "Admin", "PinTools",
+                "TLS", "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck",
+                "Engine", "Gateway", "Admin", "PinTools",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

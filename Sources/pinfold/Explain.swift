@@ -1,6 +1,7 @@
 import Addressing
 import ArgumentParser
 import Clocks
+import Configuration
 import Engine
 import Notation
 import PinTools
@@ -116,12 +117,24 @@ struct Explain: ParsableCommand {
         switch way {
         case .refused(let fault): text(fault)
         case .tunnel: "tunnelled: bytes are relayed unread, the server is not judged"
+        case .inspect(let tls13):
+            "inspected: relayed unread once the server has been judged; TLS 1.3: \(text(tls13))"
         case .intercept: "intercepted: the server is verified, requests are served like others"
         case .interceptOrPass:
             "intercepted; what is not TLS, and clients that keep rejecting, are relayed unread"
+        case .interceptOrInspect(let tls13):
+            "intercepted; clients that keep rejecting are inspected; TLS 1.3 there: \(text(tls13))"
         case .upgrade(let port): "upgraded: sent as verified TLS to port \(port)"
         case .verified: "sent as verified TLS"
         case .clearText: "sent in clear text, the server is not judged"
+        }
+    }
+
+    private static func text(_ tls13: TLS13TunnelMode) -> String {
+        switch tls13 {
+        case .refuse: "refused"
+        case .probe: "another connection to the same address is judged"
+        case .intercept: "intercepted"
         }
     }
 

@@ -96,8 +96,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "pinfold",
         [
             "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks", "TLS",
-            "CertificateAuthority", "ConfigurationFile", "TrustCheck", "Engine", "Gateway", "Admin",
-            "PinTools", "ArgumentParser", "Logging",
+            "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck", "Engine",
+            "Gateway", "Admin", "PinTools", "ArgumentParser", "Logging",
         ]
     ),
 ]

@@ -18,7 +18,9 @@ struct RouteExplanationTests {
             switch way.way {
             case .refused(let fault): fault.reason.token
             case .tunnel: "tunnel"
+            case .inspect(let tls13): "inspect \(tls13)"
             case .intercept: "intercept"
+            case .interceptOrInspect(let tls13): "interceptOrInspect \(tls13)"
             case .interceptOrPass: "interceptOrPass"
             case .upgrade(let port): "upgrade \(port)"
             case .verified: "verified"
@@ -47,6 +49,13 @@ struct RouteExplanationTests {
                 ["clear-text-refused"]
             ),
             (", intercept: false", ["tunnel", "verified"], ["clear"]),
+            (
+                ", pinsets: [p], tunnel: inspect", ["inspect refuse", "verified"],
+                ["clear-text-refused"]
+            ),
+            (
+                ", tunnel: inspect, tls13Tunnel: probe", ["inspect probe", "verified"], ["clear"]
+            ),
         ] as [(String, [String], [String])])
     func `each way is what the policy says of it`(
         entry: String, secure: [String], clear: [String]

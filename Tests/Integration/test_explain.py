@@ -112,6 +112,18 @@ def test_intercepted_hosts_are_told(pki, tmp_path):
     assert "CONNECT localhost:443: intercepted: " in done.stdout
     _, said = explained(tmp_path, config, f"https://{HOST}/")
     assert "relayed unread" in said[f"CONNECT {HOST}:443"]
+    config["hosts"][0] |= {"tunnel": "inspect", "tls13Tunnel": "probe"}
+    _, said = explained(tmp_path, config, f"https://{HOST}/")
+    assert said[f"CONNECT {HOST}:443"] == (
+        "intercepted; clients that keep rejecting are inspected; TLS 1.3 there: another connection "
+        "to the same address is judged")
+
+
+def test_inspected_hosts_are_told(pki, tmp_path):
+    config = configuration(pki, {"pinsets": ["wanted"], "tunnel": "inspect"})
+    _, said = explained(tmp_path, config, f"https://{HOST}/")
+    assert said[f"CONNECT {HOST}:443"] == (
+        "inspected: relayed unread once the server has been judged; TLS 1.3: refused")
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/", "https://10.0.0.1/"])

@@ -21,10 +21,14 @@ package struct RouteExplanation: Sendable {
         case refused(ExchangeFault)
         /// The tunnel's bytes are relayed unread.
         case tunnel
+        /// They are once the server's handshake has been judged; with TLS 1.3 as the mode says.
+        case inspect(TLS13TunnelMode)
         /// The tunnel ends in the gateway, and requests in it are served like others.
         case intercept
         /// Intercepted; what is not TLS, and clients that reject the certificate, are relayed.
         case interceptOrPass
+        /// Intercepted; tunnels of clients that reject the certificate are inspected.
+        case interceptOrInspect(TLS13TunnelMode)
         /// Asked in clear text, sent as TLS to this port.
         case upgrade(port: UInt16)
         /// TLS, as asked for.
@@ -82,14 +86,17 @@ package struct RouteExplanation: Sendable {
             return .refused(.connectPortRefused(port))
         }
         let tunnel = policy.target(host: host, port: port, by: .tunnel)
+        let inspection = policy.configuration.inspection(entry: entry)
         guard policy.configuration.intercepts(entry: entry) else {
-            return tunnel.refusal.map { .refused($0) } ?? .tunnel
+            if let refusal = tunnel.refusal { return .refused(refusal) }
+            return inspection.map { .inspect($0) } ?? .tunnel
         }
         if let refusal = policy.target(host: host, port: port, by: .request(isSecure: true)).refusal
         {
             return .refused(refusal)
         }
         guard ReferenceIdentifier(host) != nil else { return .refused(.interceptionImpossible) }
+        if let inspection { return .interceptOrInspect(inspection) }
         guard policy.configuration.passesClearText(entry: entry) else { return .intercept }
         return tunnel.refusal.map { .refused($0) } ?? .interceptOrPass
     }

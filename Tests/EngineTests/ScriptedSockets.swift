@@ -75,10 +75,11 @@ final class ScriptedSockets: SocketSource {
         return near
     }
 
-    /// Two connected sockets that do not block.
+    /// Two connected sockets that do not block, and that programs which other tests start do not
+    /// keep open.
     static func pair() -> (Int32, Int32)? {
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }
         return (ends[0], ends[1])
     }
@@ -135,10 +136,15 @@ final class ScriptedSockets: SocketSource {
     }
 
     /// Lets go of those that the gateway has closed.
-    private func dropAbandoned() {
+    ///
+    /// - Parameter milliseconds: how long that may take to show: between fork and exec a program
+    ///   has all descriptors.
+    private func dropAbandoned(waitingAtMost milliseconds: Int32 = 0) {
         attempts.removeAll { attempt in
             var state = pollfd(fd: attempt.far, events: 0, revents: 0)
-            guard poll(&state, 1, 0) > 0, state.revents & Int16(POLLHUP) != 0 else { return false }
+            guard poll(&state, 1, milliseconds) > 0, state.revents & Int16(POLLHUP) != 0 else {
+                return false
+            }
             close(attempt.far)
             return true
         }
@@ -146,7 +152,7 @@ final class ScriptedSockets: SocketSource {
 
     /// What is wrong when everything is over.
     func violationAtEnd() -> String? {
-        dropAbandoned()
+        dropAbandoned(waitingAtMost: 5000)
         let left = attempts.count
         for attempt in attempts { close(attempt.far) }
         attempts = []

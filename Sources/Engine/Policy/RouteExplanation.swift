@@ -67,13 +67,10 @@ package struct RouteExplanation: Sendable {
         pattern = hostEntry?.match.first { $0.matches(host: host.utf8.span, port: port) }
             .map { "\($0)" }
         pinsets = (hostEntry?.pinsets ?? []).map { configuration.pinsets[$0].pinset }
-        let askings: [Asking] = isSecure ? [.connect, .absolute] : [.absolute]
-        ways = askings.map { asking in
-            switch asking {
-            case .connect: (asking, Self.connect(policy, host, port, entry))
-            case .absolute: (asking, Self.absolute(policy, host, port, isSecure))
-            }
-        }
+        var ways: [(asking: Asking, way: Way)] = []
+        if isSecure { ways.append((.connect, Self.connect(policy, host, port, entry))) }
+        ways.append((.absolute, Self.absolute(policy, host, port, isSecure)))
+        self.ways = ways
         destination = Self.destination(policy, host, port)
         (cacheIsUsed, cacheReason) = Self.cache(configuration, hostEntry)
     }

@@ -66,7 +66,6 @@ struct WireReader {
 /// The extensions that are looked at (IANA's registry of TLS extensions).
 enum ExtensionType {
     static let serverName: UInt16 = 0
-    static let supportedGroups: UInt16 = 10
     static let applicationProtocols: UInt16 = 16
     static let sessionTicket: UInt16 = 35
     static let preSharedKey: UInt16 = 41

@@ -20,6 +20,7 @@ build_packages=(
 # What the tests need besides: origins, clients and checkers.
 # shellcheck disable=SC2034 # the same
 test_packages=(
+    binutils
     chromium
     git
     libnss3-tools

@@ -102,6 +102,12 @@ let package = Package(
                 "CLinux", "CAres", "Notation", "Addressing", "Clocks", "Locking", "Threads",
             ],
             swiftSettings: strict),
+        .target(
+            name: "PinReporting",
+            dependencies: [
+                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Locking",
+                "Threads", "EventLoop", "TLS", "Resolver", "Configuration",
+            ], swiftSettings: strict),
 
         // The product.
         .target(
@@ -123,7 +129,8 @@ let package = Package(
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing",
                 "CertificateProfile", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
-                "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "Configuration",
+                "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
+                "Configuration",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -133,8 +140,8 @@ let package = Package(
             dependencies: [
                 "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
-                "CertificateAuthority", "CacheStore", "Resolver", "Configuration",
-                "ConfigurationFile",
+                "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
+                "Configuration", "ConfigurationFile",
                 "Admin", .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -232,6 +239,10 @@ let package = Package(
         .testTarget(
             name: "ResolverTests",
             dependencies: ["Resolver", "CLinux", "Addressing", "Clocks", "Locking", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "PinReportingTests",
+            dependencies: ["PinReporting", "Configuration", "CLinux", "Locking", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfigurationFileTests",

@@ -66,10 +66,11 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
 
     /// Whether a connection, TLS session or stored response obtained under `other` may still be
     /// used under this configuration: true when nothing differs that decides whom to trust and
-    /// what may be reached (`access`, `hosts`, `pinsets` and `tls`).
+    /// what may be reached (`access`, `hosts`, `pinsets` but for `reportTo`, and `tls`).
     package func hasSamePolicy(as other: ConfigurationSnapshot) -> Bool {
-        access == other.access && hosts == other.hosts && pinsets == other.pinsets
-            && tls == other.tls
+        access == other.access && hosts == other.hosts && tls == other.tls
+            && pinsets.count == other.pinsets.count
+            && zip(pinsets, other.pinsets).allSatisfy { $0.judgesAlike($1) }
     }
 
     /// The host entry that applies to a request, or nil when none matches.

@@ -133,6 +133,8 @@ package struct PinsetEntry: Sendable, Equatable {
     package var pinTexts: [String] = []
     /// The absolute paths of the files that ``Pinset/anchors`` were read from.
     package var anchorPaths: [String] = []
+    /// Where each failure is reported to; nil: nowhere.
+    package var reportTo: ReportDestination?
 
     /// A pinset without texts.
     package init(pinset: Pinset) {

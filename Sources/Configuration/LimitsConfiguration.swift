@@ -15,6 +15,9 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var variantsPerURL = 64
     /// The absolute path of the folder of `cache.sqlite`; it need not exist yet.
     package var path = ""
+    /// Where reports of pin failures wait until they are delivered: a folder beside the cache's
+    /// database, whether there is a cache or not.
+    package var reportFolder: String { path + (path.hasSuffix("/") ? "" : "/") + "pin-reports" }
     /// The largest body that is stored. A tier that is smaller than this stores less.
     package var maximumObjectBytes = 256 << 20
     /// Request fields, in lower case, that keep a request out of the cache where they are no part

@@ -12,6 +12,7 @@ extension ExpositionWriter {
         sample(service.accessLog.dropped)
         writeOperationalLog(service.operationalLog)
         writeInterception(service.interception)
+        writePinReports(service.pinReports)
         writeLimits(service)
         writeStates(service)
         writeConfiguration(service)

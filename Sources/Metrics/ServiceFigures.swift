@@ -19,6 +19,8 @@ package struct ServiceFigures: Sendable {
     package var operationalLog = OperationalLogFigures()
     /// Certificates issued for intercepted tunnels.
     package var interception = InterceptionFigures()
+    /// Reports of pin failures.
+    package var pinReports = PinReportFigures()
     /// The activity indicator's state and transitions.
     package var activity: StateFigure?
     /// Each configured host's reachability.

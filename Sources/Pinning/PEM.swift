@@ -8,7 +8,8 @@ struct PEMBlock {
     var bytes: [UInt8]
 }
 
-enum PEM {
+/// PEM (RFC 7468), read and written.
+package enum PEM {
     private static let begin = Array("-----BEGIN ".utf8)
     private static let end = Array("-----END ".utf8)
     private static let dashes = Array("-----".utf8)
@@ -55,5 +56,18 @@ enum PEM {
             return nil
         }
         return Array(rest.dropLast(dashes.count))
+    }
+}
+
+extension PEM {
+    /// A certificate's DER armored (RFC 7468 §5.1): lines of 64 digits, a line feed after each.
+    package static func text(certificate der: [UInt8]) -> String {
+        let digits = Array(Base64.encode(der).utf8)
+        var text = "-----BEGIN CERTIFICATE-----\n"
+        for start in stride(from: 0, to: digits.count, by: 64) {
+            text += String(decoding: digits[start..<min(start + 64, digits.count)], as: UTF8.self)
+            text += "\n"
+        }
+        return text + "-----END CERTIFICATE-----\n"
     }
 }

@@ -69,6 +69,13 @@ package struct ResolvedSecurityPolicy: Sendable {
 
     let entries: [Entry]
 
+    /// How the pins of the pinset at an index are reported, ready to paste.
+    package func pinTexts(of pinset: Int) -> [String] {
+        guard entries.indices.contains(pinset) else { return [] }
+        let entry = entries[pinset]
+        return entry.pins.map { $0.text(in: entry.pinset.mode) }
+    }
+
     /// - Parameters:
     ///   - policy: the pinsets, in order.
     ///   - digest: computes what the pins of the pinset at an index determine; it throws for bytes

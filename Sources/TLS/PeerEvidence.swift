@@ -46,6 +46,12 @@ struct PeerEvidence: TrustEvidence {
         }
     }
 
+    /// The certificates of the chain that is valid under the roots and the pinset's own anchors,
+    /// whatever name it is for; nil: there is none.
+    mutating func validated(pinset: Int) -> CertificateStack? {
+        try? underRoots(pinset: pinset, host: nil).get().certificates
+    }
+
     /// A chain that ends in a configured root, or else in one of the pinset's own anchors. Every
     /// chain ends in one anchor, so trying one set after the other is trying their union.
     private mutating func underRoots(

@@ -5,7 +5,7 @@ import Pinning
 
 /// The client's side of a TLS connection: judges the server, and resumes sessions.
 package final class TLSClientConnection: TLSConnection {
-    let context: TLSClientContext
+    package let context: TLSClientContext
     private let sessionKey: TLSSessionCache.Key
     /// What the offered session's full handshake found.
     let offeredFacts: TrustFacts?
@@ -23,8 +23,14 @@ package final class TLSClientConnection: TLSConnection {
     }
 
     /// DER of the certificates that the server sent, the leaf first, whatever they are worth; empty
-    /// unless the context's settings keep them.
+    /// unless the policy found fault with them, or the context's settings keep them.
     package private(set) var presented: [[UInt8]] = []
+
+    /// ``presented``, which is forgotten.
+    package func takePresented() -> [[UInt8]] {
+        defer { presented = [] }
+        return presented
+    }
 
     /// Whether the server has shown that it reads encrypted ClientHellos, or may do so without
     /// showing it.
@@ -89,6 +95,7 @@ extension TLSClientConnection {
     private static let presentedAtMost = 100
 
     private func keepPresented(_ storeContext: OpaquePointer, _ leaf: OpaquePointer) {
+        guard presented.isEmpty else { return }
         presented = X509View(leaf).der.map { [$0] } ?? []
         let sent = X509_STORE_CTX_get0_untrusted(storeContext)
         for index in 0..<min(pinfold_sk_X509_num(sent), Int32(Self.presentedAtMost)) {
@@ -114,10 +121,12 @@ extension TLSClientConnection {
         switch context.judge.policy.evaluate(&evidence, host: sessionKey.host, now: now) {
         case .trusted(let found):
             facts = found
+            if found.isReported { keepPresented(storeContext, certificate) }
             X509_STORE_CTX_set_error(storeContext, X509_V_OK)
             return true
         case .refused(let failure):
             finding = .trust(failure)
+            keepPresented(storeContext, certificate)
             X509_STORE_CTX_set_error(storeContext, failure.alertCode)
             return false
         }

@@ -50,6 +50,13 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Resolver",
         ["CLinux", "CAres", "Notation", "Addressing", "Clocks", "Locking", "Threads"]
     ),
+    (
+        "PinReporting",
+        [
+            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Locking",
+            "Threads", "EventLoop", "TLS", "Resolver", "Configuration",
+        ]
+    ),
     // The product.
     ("Admin", ["CLinux", "Notation", "Metrics", "Activity", "HTTPCore", "Clocks"]),
     (
@@ -71,7 +78,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
             "Pinning", "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "TLSWire",
-            "CertificateAuthority", "CacheStore", "Resolver", "Configuration", "Logging",
+            "CertificateAuthority", "CacheStore", "Resolver", "PinReporting", "Configuration",
+            "Logging",
             "RawStructuredFieldValues",
         ]
     ),
@@ -81,7 +89,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
             "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
             "Activity",
             "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CertificateAuthority",
-            "CacheStore", "Resolver",
+            "CacheStore", "Resolver", "PinReporting",
             "Configuration", "ConfigurationFile", "Admin", "Logging", "RawStructuredFieldValues",
         ]
     ),

@@ -199,7 +199,6 @@ struct KeyErrorTests {
             "hosts:\n  - match: [a]\n    request: { cachePolicy: useProtocol }",
             "3: hosts[0].request.cachePolicy"
         ),
-        ("pinsets:\n  a:\n    mode: none\n    reportTo: https://a", "4: pinsets.a.reportTo"),
     ])
     func `keys of later capabilities are rejected even with harmless values`(
         text: String, place: String

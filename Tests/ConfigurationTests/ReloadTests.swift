@@ -60,6 +60,8 @@ struct ReloadTests {
         new.limits.connections = 1
         new.timeouts.headMilliseconds = 1
         new.log.level = .debug
+        new.pinsets[0].reportTo = ReportDestination(
+            origin: UpstreamOrigin(scheme: .https, host: "a.example", port: 443), path: "/")
         #expect(new != old)
         #expect(new.hasSamePolicy(as: old))
     }

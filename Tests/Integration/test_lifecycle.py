@@ -357,7 +357,6 @@ LATER = [
     "hosts:\n  - { match: [a.test], request: { headers: { defaults: { A: b } } } }\n",
     "hosts:\n  - { match: [a.test], request: { cachePolicy: useProtocol } }\n",
     "hosts:\n  - { match: [a.test], response: { statusCodes: ['200'] } }\n",
-    "pinsets:\n  p: { mode: none, reportTo: 'https://a.test/' }\n",
 ]
 
 

@@ -12,6 +12,7 @@ extension SnapshotReader {
     func warn(of entry: PinsetEntry, _ section: Section) {
         warnOfPins(entry, section)
         warnOfExpiry(entry.pinset, section)
+        warnOfReporting(entry, section)
         let pinset = entry.pinset
         if pinset.mode == .none, !pinset.isEnforced {
             section["enforce"]?.warn("has no effect: there are no pins to report with mode: none")

@@ -50,6 +50,7 @@ struct SnapshotReader {
         warnOfBypasses(top?[.hosts], snapshot)
         warnOfIdleInterception(top?[.interception], snapshot)
         warnOfRefusedUpstreams(top?[.listeners], snapshot)
+        warnOfReportFolder(top?[.cache], snapshot)
         return snapshot
     }
 

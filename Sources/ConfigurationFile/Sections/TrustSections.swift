@@ -80,7 +80,11 @@ extension PinsetEntry {
                         return isOfUse || pinset.afterExpiry == .report
                             ? pinset.afterExpiry.rawValue : nil
                     }),
-            ], later: ["reportTo"])
+                ConfigurationKey(
+                    "reportTo", \.reportTo, byDefault: "none",
+                    reading: { .some($0.reportDestination($1)) },
+                    text: { $0.map { YAMLText.quoted("\($0)") } }),
+            ])
     }
 }
 

@@ -33,11 +33,18 @@ extension Environment {
     /// Counts the pin evaluations of a handshake with a trusted server, and notes when its
     /// certificates end. A resumed session counts as the handshake that made it.
     func countTrusted(_ server: JudgedServer, _ tls: TLSClientConnection) {
-        countTrusted(server, tls.facts, certificateEnd: tls.certificateEnd)
+        countTrusted(server, tls.facts, certificateEnd: tls.certificateEnd) {
+            ShownChain(takenFrom: tls)
+        }
     }
 
-    /// - Parameter certificateEnd: of the server's own certificate, in seconds since 1970.
-    func countTrusted(_ server: JudgedServer, _ facts: TrustFacts?, certificateEnd: Int64?) {
+    /// - Parameters:
+    ///   - certificateEnd: of the server's own certificate, in seconds since 1970.
+    ///   - shown: what the server has shown; asked for only if a pinset's failure is reported.
+    func countTrusted(
+        _ server: JudgedServer, _ facts: TrustFacts?, certificateEnd: Int64?,
+        shown: () -> ShownChain
+    ) {
         if let certificateEnd {
             metrics.noteCertificate(host: server.route, notAfter: certificateEnd)
         }
@@ -51,6 +58,7 @@ extension Environment {
             case .reported(let failure):
                 metrics.recordPinEvaluation(pinset: pinset, result: .reported)
                 report(failure, server)
+                reportPinFailure(failure, server, isEnforced: false, shown)
             }
         }
     }
@@ -75,7 +83,9 @@ extension Environment {
     }
 
     /// Counts a handshake of the gateway's own that failed.
-    func countHandshakeFailure(_ error: TLSError, _ server: JudgedServer) {
+    func countHandshakeFailure(
+        _ error: TLSError, _ server: JudgedServer, _ tls: TLSClientConnection
+    ) {
         guard case .trust(let failure) = error else {
             switch error {
             case .truncated, .transport: metrics.add(.tlsHandshakesClosed)
@@ -85,16 +95,21 @@ extension Environment {
         }
         let result = PinResult(failure)
         metrics.add(result == .noPinMatched ? .tlsHandshakesPinMismatch : .tlsHandshakesUntrusted)
-        countRefused(server, failure)
+        countRefused(server, failure) { ShownChain(takenFrom: tls) }
     }
 
     /// Counts and tells of a server that is not trusted.
-    func countRefused(_ server: JudgedServer, _ failure: TrustFailure) {
+    ///
+    /// - Parameter shown: what the server has shown; asked for only if the failure is reported.
+    func countRefused(
+        _ server: JudgedServer, _ failure: TrustFailure, shown: () -> ShownChain
+    ) {
         let pinsets = server.pinsets
         if let failed = failure.pinsetIndex, pinsets.indices.contains(failed) {
             metrics.recordPinEvaluation(pinset: pinsets[failed], result: PinResult(failure))
         }
         shared.logger.warning("server refused", metadata: metadata(of: server, failure))
+        reportPinFailure(failure, server, isEnforced: true, shown)
     }
 
     /// Writes why an exchange was answered by the gateway.

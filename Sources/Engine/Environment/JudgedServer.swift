@@ -1,3 +1,7 @@
+import Configuration
+import Pinning
+import TLS
+
 /// A server as reports on its judgement have it: who it was to be, and by what it was judged.
 struct JudgedServer {
     let host: String
@@ -6,17 +10,65 @@ struct JudgedServer {
     let route: Int
     /// The labels' indexes of the pinsets that apply, in the order of evaluation.
     let pinsets: [Int]
+    let policy: PolicySnapshot
+    private let entryIndex: Int?
+    /// The port that the request named, by which the host entry was found.
+    private let requestedPort: UInt16
 
     init(_ origin: Origin) {
         (host, port) = (origin.key.host, origin.key.port)
         route = origin.route
-        pinsets = origin.policy.pinsets(entryIndex: origin.entryIndex)
+        policy = origin.policy
+        entryIndex = origin.entryIndex
+        requestedPort = origin.key.requestedPort
+        pinsets = policy.pinsets(entryIndex: entryIndex)
     }
 
     /// The server of a tunnel.
     init(_ authority: BoundAuthority, _ policy: PolicySnapshot, entryIndex: Int?) {
         (host, port) = (authority.host, authority.port)
         route = policy.route(entryIndex: entryIndex)
+        self.policy = policy
+        self.entryIndex = entryIndex
+        requestedPort = authority.port
         pinsets = policy.pinsets(entryIndex: entryIndex)
+    }
+
+    /// The pinset of the configuration that found fault with it; nil: none did.
+    func pinset(of failure: TrustFailure) -> PinsetEntry? {
+        guard let entryIndex, let index = failure.pinsetIndex else { return nil }
+        let pinsets = policy.configuration.hosts.entries[entryIndex].pinsets
+        return pinsets.indices.contains(index)
+            ? policy.configuration.pinsets[pinsets[index]] : nil
+    }
+
+    /// The pattern by which the host entry applies.
+    var matchedPattern: HostPattern? {
+        entryIndex.flatMap { index in
+            policy.configuration.hosts.entries[index].match.first {
+                $0.matches(host: host.utf8.span, port: requestedPort)
+            }
+        }
+    }
+}
+
+/// What a server has shown: for reports, and looked at only if there is one.
+struct ShownChain {
+    /// DER, the leaf first.
+    let certificates: [[UInt8]]
+    /// What it was judged by.
+    let context: TLSClientContext
+
+    init(_ certificates: [[UInt8]], _ context: TLSClientContext) {
+        self.certificates = certificates
+        self.context = context
+    }
+
+    /// What the server of a connection has shown, which is forgotten there. A session that is
+    /// resumed has kept the server's own certificate only.
+    init(takenFrom tls: TLSClientConnection) {
+        context = tls.context
+        let presented = tls.takePresented()
+        certificates = presented.isEmpty ? tls.certificateDER.map { [$0] } ?? [] : presented
     }
 }

@@ -2,6 +2,7 @@ import CacheStore
 import EventLoop
 import Locking
 import Logging
+import PinReporting
 import Resolver
 
 /// What the environments of a process share: nothing of it is changed by one without a lock, and
@@ -18,6 +19,8 @@ package final class SharedEnvironment: Sendable {
     package let ownListeners = Locked(OwnListeners())
     /// When it was told of servers that a report-only pinset would have refused.
     let pinReports = PinReports()
+    /// Sends reports of pin failures; nil: there are none.
+    package let pinReporter: PinReporter?
     /// Connections to all origins, for `limits.connections`.
     let upstreamLimit = SharedLimit()
     /// Connections to each origin, for `limits.upstreamPerHost`.
@@ -27,7 +30,8 @@ package final class SharedEnvironment: Sendable {
 
     package init(
         mailboxes: [Mailbox<EngineMessage>], resolver: Resolver, store: CacheStore?,
-        logger: Logger, labels: RouteLabels, activity: ActivityMonitor
+        logger: Logger, labels: RouteLabels, activity: ActivityMonitor,
+        pinReporter: PinReporter? = nil
     ) {
         self.mailboxes = mailboxes
         self.resolver = resolver
@@ -35,5 +39,6 @@ package final class SharedEnvironment: Sendable {
         self.logger = logger
         self.labels = labels
         self.activity = activity
+        self.pinReporter = pinReporter
     }
 }

@@ -52,7 +52,7 @@ extension InspectedTunnel {
         let server = JudgedServer(authority, policy, entryIndex: entry)
         switch context.judge(chain: proof.chain, host: authority.host) {
         case .refused(let failure):
-            environment.countRefused(server, failure)
+            environment.countRefused(server, failure) { ShownChain(proof.chain, context) }
             return fail(.tlsFailed(.trust(failure)), .accessDenied)
         case .trusted(let facts):
             do throws(ServerProofError) {
@@ -62,7 +62,9 @@ extension InspectedTunnel {
                 return fail(.tlsFailed(.unauthenticated), .accessDenied)
             }
             let leaf = proof.chain.first.flatMap { try? CertificateInspection(certificate: $0) }
-            environment.countTrusted(server, facts, certificateEnd: leaf?.notAfter)
+            environment.countTrusted(server, facts, certificateEnd: leaf?.notAfter) {
+                ShownChain(proof.chain, context)
+            }
             session = SessionNote(
                 ledger: policy.inspections, sessionID: proof.sessionID,
                 end: facts.expires ?? .max)

@@ -109,7 +109,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
                         readsEncryptedHello: tls.peerReadsEncryptedHello,
                         expires: tls.facts?.expires)))
         case .failed(let error):
-            environment.countHandshakeFailure(error, judged)
+            environment.countHandshakeFailure(error, judged, tls)
             end(.failure(.tlsFailed(error)))
         }
     }

@@ -124,7 +124,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             if environment.traces { traceHandshakeEnd(tls, microseconds: duration) }
             pool.handshakeEnded(self, nil)
         case .failed(let error):
-            environment.countHandshakeFailure(error, JudgedServer(origin))
+            environment.countHandshakeFailure(error, JudgedServer(origin), tls)
             if environment.traces { traceHandshakeFailure(.tlsFailed(error)) }
             close()
             pool.handshakeEnded(self, .tlsFailed(error))

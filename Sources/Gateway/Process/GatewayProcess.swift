@@ -10,6 +10,7 @@ import Engine
 import EventLoop
 import Logging
 import Metrics
+import PinReporting
 import Resolver
 import TLS
 
@@ -74,7 +75,7 @@ package final class GatewayProcess {
         self.policy = policy
         let perWorker = try sockets.open(configuration)
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
-        let shared = try makeServices(telling: mailboxes[0])
+        let shared = try makeServices(policy, telling: mailboxes[0])
         self.shared = shared
         tell(shared, of: perWorker)
         publish(configuration, policy)
@@ -84,6 +85,7 @@ package final class GatewayProcess {
         control()
         // From here on nothing needs the main thread: another signal ends the process as it is.
         signals.restoreDefaults()
+        shared.engine.pinReporter?.close(withinMilliseconds: 2000)
         issuer?.close()
         shared.resolver.close()
         shared.store?.close()
@@ -127,7 +129,7 @@ package final class GatewayProcess {
     }
 
     private func makeServices(
-        telling first: Mailbox<WorkerMessage>
+        _ policy: PolicySnapshot, telling first: Mailbox<WorkerMessage>
     ) throws -> SharedServices {
         var resolverOptions = ResolverOptions()
         switch configuration.resolver.servers {
@@ -145,10 +147,14 @@ package final class GatewayProcess {
             source: AdminSource(
                 metrics: { published.metrics() }, readiness: { published.readiness() }),
             version: published.version)
+        let resolver = try Resolver(options: resolverOptions)
         let engine = SharedEnvironment(
             mailboxes: try mailboxes.map { _ in try Mailbox<EngineMessage>() },
-            resolver: try Resolver(options: resolverOptions), store: makeStore(), logger: logger,
-            labels: labels, activity: activity)
+            resolver: resolver, store: makeStore(), logger: logger, labels: labels,
+            activity: activity,
+            pinReporter: try PinReporter(
+                folder: configuration.cache.reportFolder, resolver: resolver,
+                settings: policy.reporting, tell: { [logger] in logger.log($0) }))
         return SharedServices(
             mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
             tellActivity: { first.post(.activityChanged) },
@@ -314,6 +320,7 @@ package final class GatewayProcess {
             running.join()
         }
         shared?.accessLog?.close(withinMilliseconds: Int(Self.stopAtOnceMilliseconds))
+        shared?.engine.pinReporter?.close(withinMilliseconds: Self.stopAtOnceMilliseconds)
         operationalLog.close(withinMilliseconds: Self.stopAtOnceMilliseconds)
         _exit(hung == 0 ? 0 : 1)
     }
@@ -342,6 +349,7 @@ package final class GatewayProcess {
                     labels: accessLogLabels(next))
             }
             publish(next, policy)
+            shared?.engine.pinReporter?.configure(policy.reporting)
             for (mailbox, sockets) in zip(mailboxes, perWorker) {
                 mailbox.post(.configure(policy, sockets))
             }

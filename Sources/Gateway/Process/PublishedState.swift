@@ -8,6 +8,7 @@ import Engine
 import EventLoop
 import Locking
 import Metrics
+import PinReporting
 import Pinning
 import Synchronization
 
@@ -86,6 +87,9 @@ final class PublishedState: Sendable {
         if let issuer = issuer.withLock({ $0 }) {
             service.interception = InterceptionFigures(issuer.statistics())
         }
+        if let reporter = shared?.engine.pinReporter {
+            service.pinReports = PinReportFigures(reporter.statistics)
+        }
         service.wallSeconds = Clock.wallMilliseconds() / 1000
         service.connectionLimit = reload.connectionLimit
         service.waitingLimit = reload.waitingLimit
@@ -129,6 +133,16 @@ extension PinsetFigures {
             label: pinset.name, pins: pinset.mode == .none ? 0 : pinset.pins.count,
             isEnforced: pinset.isEnforced, expires: pinset.expires,
             isReportedAfter: pinset.afterExpiry == .report)
+    }
+}
+
+extension PinReportFigures {
+    /// What the reporter says.
+    init(_ reporter: ReportStatistics) {
+        self.init()
+        results = ReportResult.allCases.map { ("\($0)", reporter.counts[$0] ?? 0) }
+        waiting = reporter.waiting
+        waitingBytes = reporter.waitingBytes
     }
 }
 

@@ -1,0 +1,46 @@
+import Logging
+import PinReporting
+
+extension Logger {
+    /// Logs what the reporter of pin failures has to tell an operator.
+    func log(_ event: ReportEvent) {
+        switch event {
+        case .folderUnusable(let detail):
+            error(
+                "pin failure reports wait in memory: their folder cannot be used",
+                metadata: ["detail": "\(detail)"])
+        case .foundWaiting(let reports):
+            info("pin failure reports found waiting", metadata: ["reports": "\(reports)"])
+        case .damaged(let file):
+            warning("a damaged pin failure report was dropped", metadata: ["file": "\(file)"])
+        case .failing(let destination, let problem):
+            warning(
+                "pin failure reports are not taken, and wait",
+                metadata: ["url": "\(destination)", "detail": "\(problem)"])
+        case .recovered(let destination):
+            notice("pin failure reports are taken again", metadata: ["url": "\(destination)"])
+        case .rejected(let destination, let pinset, let status):
+            warning(
+                "a pin failure report was rejected, and dropped",
+                metadata: [
+                    "url": "\(destination)", "pinset": "\(pinset)", "status": "\(status)",
+                ])
+        case .expired(let reports):
+            warning(
+                "pin failure reports were dropped: they waited too long",
+                metadata: ["reports": "\(reports)"])
+        case .full(let reports):
+            warning(
+                "pin failure reports were dropped: too many wait",
+                metadata: ["reports": "\(reports)"])
+        case .withdrawn(let reports):
+            notice(
+                "pin failure reports were dropped: their pinsets report nowhere any more",
+                metadata: ["reports": "\(reports)"])
+        case .delivered(let destination, let pinset):
+            info(
+                "pin failure reported",
+                metadata: ["url": "\(destination)", "pinset": "\(pinset)"])
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import Notation
+import Pinning
+
+/// One failure of a pinset, as it is reported: RFC 7469 §3, as far as it fits, and what it does not
+/// have.
+package struct PinFailureReport: Sendable, Equatable {
+    /// The pinset's name in the configuration.
+    package var pinset: String
+    /// The host that was asked for, in lower case, and its port.
+    package var host: String
+    package var port: UInt16
+    /// The pattern of the host entry that applied.
+    package var notedHost: String
+    /// Whether that pattern matches more than one name.
+    package var includesSubdomains: Bool
+    /// Why: the word of the log and the error page.
+    package var reason: String
+    /// A sentence about it.
+    package var detail: String
+    /// Whether the server was refused; false: it passed, and is only reported.
+    package var isEnforced: Bool
+    /// When the pinset's time is over, in seconds since 1970; nil: never.
+    package var expires: Int64?
+    /// The pinset's pins, `sha256/…` or a certificate's fingerprint.
+    package var knownPins: [String]
+    /// DER of what the server sent, the leaf first.
+    package var served: [[UInt8]]
+    /// DER of the valid chain that can be built of it, whatever its name; empty: there is none.
+    package var validated: [[UInt8]]
+    /// When it happened last, in seconds since 1970.
+    package var time: Int64
+    /// How often it happened since the last report of the same.
+    package var count: UInt64 = 1
+
+    /// Bytes of DER that one chain of a report has at most; certificates beyond are left out.
+    package static let chainBytes = 32 << 10
+
+    /// A report of one failure.
+    package init(
+        pinset: String, host: String, port: UInt16, notedHost: String, includesSubdomains: Bool,
+        reason: String, detail: String, isEnforced: Bool, expires: Int64?, knownPins: [String],
+        served: [[UInt8]], validated: [[UInt8]], time: Int64
+    ) {
+        self.pinset = pinset
+        self.host = host
+        self.port = port
+        self.notedHost = notedHost
+        self.includesSubdomains = includesSubdomains
+        self.reason = reason
+        self.detail = detail
+        self.isEnforced = isEnforced
+        self.expires = expires
+        self.knownPins = knownPins
+        self.served = Self.bounded(served)
+        self.validated = Self.bounded(validated)
+        self.time = time
+    }
+
+    /// The first certificates, as many as a report may have.
+    private static func bounded(_ chain: [[UInt8]]) -> [[UInt8]] {
+        var bytes = 0
+        return Array(
+            chain.prefix { certificate in
+                bytes += certificate.count
+                return bytes <= chainBytes
+            })
+    }
+
+    /// The report as JSON (RFC 8259): one object, in UTF-8.
+    package var json: [UInt8] {
+        var object = JSONObjectText()
+        object.add("date-time", CivilDate.text(secondsSince1970: time))
+        object.add("hostname", host)
+        object.add("port", literal: "\(port)")
+        if let expires {
+            object.add("effective-expiration-date", CivilDate.text(secondsSince1970: expires))
+        }
+        object.add("include-subdomains", literal: "\(includesSubdomains)")
+        object.add("noted-hostname", notedHost)
+        object.add("served-certificate-chain", served.map(PEM.text(certificate:)))
+        object.add("validated-certificate-chain", validated.map(PEM.text(certificate:)))
+        object.add("known-pins", knownPins.map(Self.pinText))
+        object.add("pinset", pinset)
+        object.add("enforced", literal: "\(isEnforced)")
+        object.add("reason", reason)
+        object.add("detail", detail)
+        object.add("count", literal: "\(count)")
+        return object.bytes
+    }
+
+    /// A pin as RFC 7469 §2.1.1 writes it; the fingerprint of a certificate likewise.
+    private static func pinText(_ pin: String) -> String {
+        let prefix = "sha256/"
+        return pin.hasPrefix(prefix)
+            ? "pin-sha256=\"\(pin.dropFirst(prefix.count))\"" : "certificate-sha256=\"\(pin)\""
+    }
+}
+
+/// What failures are told apart by.
+package struct ReportSubject: Hashable, Sendable {
+    package var pinset: String
+    package var host: String
+    package var port: UInt16
+    /// The key of the server's certificate, `sha256/…`; empty without one.
+    package var leafKey: String
+    package var reason: String
+    package var isEnforced: Bool
+
+    /// The subject of these parts.
+    package init(
+        pinset: String, host: String, port: UInt16, leafKey: String, reason: String,
+        isEnforced: Bool
+    ) {
+        self.pinset = pinset
+        self.host = host
+        self.port = port
+        self.leafKey = leafKey
+        self.reason = reason
+        self.isEnforced = isEnforced
+    }
+}

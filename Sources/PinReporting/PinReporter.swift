@@ -1,0 +1,183 @@
+import Configuration
+import EventLoop
+import Locking
+import Resolver
+import Synchronization
+import TLS
+import Threads
+
+/// Sends reports of pin failures to where the configuration wants them (`pinsets.*.reportTo`), on a
+/// thread of its own named `pin-reports`.
+///
+/// Whoever has judged a server asks ``admits(_:time:now:)``, and only if that says so puts a report
+/// together for ``submit(_:for:)``: a storm of failures costs a dictionary operation each. Reports
+/// wait in a folder until they are delivered, and so outlive the process.
+package final class PinReporter: Sendable {
+    /// Where reports are sent to, by the configuration in force.
+    package struct Settings: Sendable {
+        /// By the names of the pinsets that report.
+        package var destinations: [String: ReportDestination]
+        /// What servers that take reports by TLS are judged by; it must have no pinsets.
+        package var context: TLSClientContext
+
+        /// The given settings.
+        package init(destinations: [String: ReportDestination], context: TLSClientContext) {
+            self.destinations = destinations
+            self.context = context
+        }
+    }
+
+    /// Why there is no reporter.
+    package enum StartError: Error, Sendable, CustomStringConvertible {
+        case descriptor(Errno)
+        case thread(Thread.StartError)
+
+        package var description: String {
+            switch self {
+            case .descriptor(let error): "\(error)"
+            case .thread(let error): "\(error)"
+            }
+        }
+    }
+
+    private let core: ReporterCore
+    private let thread: Thread
+
+    /// Starts the thread.
+    ///
+    /// - Parameters:
+    ///   - folder: the absolute path of the folder in which reports wait; made if it is missing.
+    ///   - tell: what an operator is told; called on the thread.
+    package init(
+        folder: String, resolver: Resolver, settings: Settings,
+        tell: @escaping @Sendable (ReportEvent) -> Void
+    ) throws(StartError) {
+        do {
+            core = ReporterCore(settings: settings, wake: try SharedEvent(), tell: tell)
+        } catch {
+            throw .descriptor(error)
+        }
+        do {
+            thread = try Thread(name: "pin-reports", niceness: 5) { [core] in
+                ReportDelivery(core: core, folder: folder, resolver: resolver).run()
+            }
+        } catch {
+            throw .thread(error)
+        }
+    }
+
+    /// Another configuration is in force. Reports of pinsets that report nowhere any more are
+    /// dropped, and those of the others go to where it says.
+    package func configure(_ settings: Settings) {
+        core.state.withLock { $0.settings = settings }
+        core.wake.signal()
+    }
+
+    /// Counts a failure, and says whether a report of it is to be submitted.
+    ///
+    /// - Parameters:
+    ///   - time: seconds since 1970.
+    ///   - now: seconds of a clock that never goes back.
+    package func admits(_ subject: ReportSubject, time: Int64, now: Int64) -> Bool {
+        let decision = core.state.withLock { $0.gate.decide(subject, now: now, time: time) }
+        switch decision {
+        case .report: return true
+        case .count: core.add(.repeated)
+        case .refuse: core.add(.limited)
+        }
+        return false
+    }
+
+    /// Hands a report over for delivery.
+    package func submit(_ report: PinFailureReport, for subject: ReportSubject) {
+        let hasRoom = core.state.withLock { state in
+            state.gate.keep(report, for: subject)
+            guard state.inbox.count < ReporterCore.inboxCapacity else { return false }
+            state.inbox.append(report)
+            return true
+        }
+        if hasRoom { core.wake.signal() } else { core.add(.full) }
+    }
+
+    /// What has been done so far.
+    package var statistics: ReportStatistics {
+        var statistics = ReportStatistics()
+        for result in ReportResult.allCases {
+            statistics.counts[result] = core.count(of: result)
+        }
+        statistics.waiting = UInt64(max(0, core.waiting.load(ordering: .relaxed)))
+        statistics.waitingBytes = UInt64(max(0, core.waitingBytes.load(ordering: .relaxed)))
+        return statistics
+    }
+
+    /// Writes what was not delivered to the folder and ends the thread; a delivery under way is
+    /// given up, and made again by the next process. Not waited for any longer than this.
+    package func close(withinMilliseconds milliseconds: Int64) {
+        core.state.withLock { $0.isEnding = true }
+        core.wake.signal()
+        let end = ReporterCore.nanoseconds(after: milliseconds)
+        let hasEnded: Bool = core.ended.wait { ended in
+            if ended { return .done(true) }
+            return ReporterCore.nanoseconds(after: 0) >= end ? .done(false) : .until(end)
+        }
+        if hasEnded { thread.join() } else { thread.detach() }
+    }
+}
+
+/// What became of failures and their reports.
+package enum ReportResult: Int, Sendable, CaseIterable {
+    /// A server took the report.
+    case delivered
+    /// Nothing but counted: the same was reported a while ago.
+    case repeated
+    /// An attempt to deliver failed, and is made again.
+    case retried
+    /// Not reported: too many different failures of a pinset.
+    case limited
+    /// Dropped: no room for more reports that wait.
+    case full
+    /// Dropped: the server will not take it.
+    case rejected
+    /// Dropped: it could not be delivered for too long.
+    case expired
+    /// Dropped: its pinset reports nowhere any more.
+    case withdrawn
+    /// Dropped: its file was damaged.
+    case damaged
+}
+
+/// Figures of a reporter.
+package struct ReportStatistics: Sendable, Equatable {
+    /// How often each result came about, since the start.
+    package var counts: [ReportResult: UInt64] = [:]
+    /// Reports that wait for their delivery, and their bytes.
+    package var waiting: UInt64 = 0
+    package var waitingBytes: UInt64 = 0
+
+    /// Nothing so far.
+    package init() {}
+}
+
+/// What an operator is told of.
+package enum ReportEvent: Sendable, Equatable {
+    /// The folder cannot be used: reports wait in memory.
+    case folderUnusable(String)
+    /// So many reports of an earlier process wait.
+    case foundWaiting(Int)
+    /// A file of a report was damaged, and is removed.
+    case damaged(file: String)
+    /// A destination does not take reports now; they wait.
+    case failing(destination: String, problem: String)
+    /// It takes them again.
+    case recovered(destination: String)
+    /// It will not take this one, which is dropped.
+    case rejected(destination: String, pinset: String, status: UInt16)
+    /// So many reports are dropped: they waited too long.
+    case expired(Int)
+    /// So many reports are dropped: there is no room for them.
+    case full(Int)
+    /// So many reports are dropped: their pinsets report nowhere any more.
+    case withdrawn(Int)
+    /// A report was delivered.
+    case delivered(destination: String, pinset: String)
+}

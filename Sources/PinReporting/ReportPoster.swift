@@ -1,0 +1,320 @@
+import Addressing
+import CLinux
+import Clocks
+import Configuration
+import EventLoop
+import HTTPCore
+import Locking
+import Resolver
+import TLS
+
+/// How an attempt to deliver a report ended.
+enum PostResult: Equatable {
+    case delivered
+    /// The server will not take this report, whenever it is sent.
+    case rejected(status: UInt16)
+    /// It was not delivered now; `answered`: the server did answer. It asked to be left alone for
+    /// `retryAfter` milliseconds, if it did.
+    case failed(String, answered: Bool, retryAfter: Int64?)
+    /// The process ends.
+    case interrupted
+}
+
+/// Sends a report over a connection of its own (RFC 9112). Blocks, for a bounded time.
+///
+/// TLS is judged by the context it is given, which has no pinsets, and nothing that goes wrong here
+/// is a pin failure: so no report is ever made about a report.
+struct ReportPoster {
+    /// The names are resolved by this.
+    let resolver: Resolver
+    let context: TLSClientContext
+    /// Waits for a descriptor; false: it was not ready in time, or the process ends.
+    let wait: (_ descriptor: Int32, _ events: Int16, _ milliseconds: Int64) -> Bool
+    /// Whether the process ends.
+    let isEnding: () -> Bool
+    private let deadline: Int64
+
+    /// How long a delivery may take, in milliseconds.
+    static let milliseconds: Int64 = 15_000
+    /// Bytes of the longest head of a response.
+    private static let headBytes = 16 << 10
+
+    /// What went wrong.
+    private struct Failure: Error {
+        var text: String
+        init(_ text: String) { self.text = text }
+    }
+
+    init(
+        resolver: Resolver, context: TLSClientContext,
+        wait: @escaping (Int32, Int16, Int64) -> Bool, isEnding: @escaping () -> Bool
+    ) {
+        self.resolver = resolver
+        self.context = context
+        self.wait = wait
+        self.isEnding = isEnding
+        deadline = Clock.monotonicMilliseconds() + Self.milliseconds
+    }
+
+    private var remaining: Int64 { max(0, deadline - Clock.monotonicMilliseconds()) }
+
+    /// Sends JSON to a destination, and reads what it says about it.
+    func post(_ body: [UInt8], to destination: ReportDestination) -> PostResult {
+        do throws(Failure) {
+            let descriptor = try connect(destination.origin)
+            defer { Descriptors.close(descriptor) }
+            var channel = Channel(descriptor: descriptor)
+            if destination.origin.scheme == .https {
+                channel.tls = try shakeHands(descriptor, destination.origin)
+            }
+            try send(Self.request(body, to: destination), over: channel)
+            let answer = try receive(over: channel)
+            _ = channel.tls?.shutdown()
+            return Self.result(answer)
+        } catch {
+            if isEnding() { return .interrupted }
+            return .failed(error.text, answered: false, retryAfter: nil)
+        }
+    }
+
+    static func request(_ body: [UInt8], to destination: ReportDestination) -> [UInt8] {
+        let head =
+            "POST \(destination.path) HTTP/1.1\r\nHost: \(destination.authority)\r\n"
+            + "User-Agent: pinfold\r\nContent-Type: application/json\r\n"
+            + "Content-Length: \(body.count)\r\nConnection: close\r\n\r\n"
+        return Array(head.utf8) + body
+    }
+
+    /// What a server says about a report.
+    struct Answer: Equatable {
+        var status: UInt16
+        /// Milliseconds; nil: it did not say.
+        var retryAfter: Int64?
+    }
+
+    /// 2xx: delivered. 4xx: never, but for 408, 425 and 429. All else, redirects included, which
+    /// are not followed: not now.
+    static func result(_ answer: Answer) -> PostResult {
+        switch answer.status {
+        case 200..<300: .delivered
+        case 408, 425, 429:
+            .failed(
+                "it answered \(answer.status)", answered: true, retryAfter: answer.retryAfter)
+        case 400..<500: .rejected(status: answer.status)
+        default:
+            .failed(
+                "it answered \(answer.status)", answered: true, retryAfter: answer.retryAfter)
+        }
+    }
+
+    // MARK: Connecting
+
+    private func connect(_ origin: UpstreamOrigin) throws(Failure) -> Int32 {
+        let addresses = try resolve(origin.host)
+        var last = Failure("it has no address")
+        for (index, address) in addresses.enumerated() {
+            // Each address gets its share, so that one that is silent does not take it all.
+            let share = remaining / 2 / Int64(addresses.count - index)
+            do throws(Failure) {
+                return try connect(Endpoint(address: address, port: origin.port), share)
+            } catch {
+                last = error
+            }
+        }
+        throw last
+    }
+
+    private func connect(_ endpoint: Endpoint, _ milliseconds: Int64) throws(Failure) -> Int32 {
+        let descriptor: Int32
+        do throws(Errno) {
+            descriptor = try Sockets.connect(to: endpoint)
+        } catch {
+            throw Failure("\(endpoint) cannot be connected to: \(error)")
+        }
+        let isReady = wait(descriptor, Int16(POLLOUT), milliseconds)
+        if let error = isReady ? Sockets.connectionError(descriptor) : Errno.timedOut {
+            Descriptors.close(descriptor)
+            throw Failure("\(endpoint) cannot be connected to: \(error)")
+        }
+        return descriptor
+    }
+
+    private func resolve(_ host: String) throws(Failure) -> [IPAddress] {
+        // Written by the resolver's thread, which may be later than anybody waits.
+        let answer = Locked<ResolveResult?>(nil)
+        let answered: SharedEvent
+        do throws(Errno) {
+            answered = try SharedEvent()
+        } catch {
+            throw Failure("\(error)")
+        }
+        resolver.resolve(name: host) { result in
+            answer.withLock { $0 = result }
+            answered.signal()
+        }
+        _ = wait(answered.descriptor, Int16(POLLIN), remaining)
+        switch answer.withLock({ $0 }) {
+        case .resolved(let answer): return answer.addresses
+        case .failed(let failure): throw Failure("\(host) has no address (\(failure.rawValue))")
+        case nil: throw Failure("\(host) was not resolved in time")
+        }
+    }
+
+    private func shakeHands(
+        _ descriptor: Int32, _ origin: UpstreamOrigin
+    ) throws(Failure) -> TLSClientConnection {
+        do throws(TLSError) {
+            let tls = try TLSClientConnection(
+                context: context, fileDescriptor: descriptor, host: origin.host,
+                port: origin.port, now: Clock.coarseWallSeconds())
+            while true {
+                var events = Int16(POLLIN)
+                switch tls.handshake() {
+                case .complete: return tls
+                case .failed(let error): throw error
+                case .turnIsOver: continue
+                case .wantWrite: events = Int16(POLLOUT)
+                case .wantRead, .wantIdentity: break
+                }
+                guard wait(descriptor, events, remaining) else { throw .truncated }
+            }
+        } catch {
+            throw Failure("TLS: \(error)")
+        }
+    }
+
+    // MARK: The exchange
+
+    /// A connection, clear or not.
+    private struct Channel {
+        let descriptor: Int32
+        var tls: TLSClientConnection?
+
+        /// Bytes moved; 0: wait for `events`; nil: the end, or broken.
+        func write(_ bytes: UnsafeRawBufferPointer) -> (count: Int, events: Int16)? {
+            guard let tls else {
+                switch Transfers.write(descriptor, bytes) {
+                case .bytes(let count): return (count, 0)
+                case .wouldBlock: return (0, Int16(POLLOUT))
+                case .endOfStream, .failed: return nil
+                }
+            }
+            switch tls.write(bytes) {
+            case .bytes(let count): return (count, Int16(POLLOUT))
+            case .wantRead: return (0, Int16(POLLIN))
+            case .wantWrite: return (0, Int16(POLLOUT))
+            case .failed: return nil
+            }
+        }
+
+        func read(_ buffer: UnsafeMutableRawBufferPointer) -> (count: Int, events: Int16)? {
+            guard let tls else {
+                switch Transfers.read(descriptor, into: buffer) {
+                case .bytes(let count): return (count, 0)
+                case .wouldBlock: return (0, Int16(POLLIN))
+                case .endOfStream, .failed: return nil
+                }
+            }
+            switch tls.read(into: buffer) {
+            case .bytes(let count, _): return (count, 0)
+            case .wantRead: return (0, Int16(POLLIN))
+            case .wantWrite: return (0, Int16(POLLOUT))
+            case .turnIsOver: return (0, 0)
+            case .endOfStream, .truncated, .failed: return nil
+            }
+        }
+    }
+
+    private func send(_ bytes: [UInt8], over channel: Channel) throws(Failure) {
+        var sent = 0
+        while sent < bytes.count {
+            guard remaining > 0 else { throw Failure("it took the report too slowly") }
+            let moved = bytes.withUnsafeBytes {
+                channel.write(UnsafeRawBufferPointer(rebasing: $0[sent...]))
+            }
+            // An answer may have come before the request's end: it is read.
+            guard let moved else { return }
+            sent += moved.count
+            if moved.count == 0, !wait(channel.descriptor, moved.events, remaining) {
+                throw Failure("it took the report too slowly")
+            }
+        }
+    }
+
+    private func receive(over channel: Channel) throws(Failure) -> Answer {
+        var parser = ResponseHeadParser(limits: HeadLimits())
+        var head = ResponseHead()
+        var bytes: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 4096)
+        while true {
+            guard remaining > 0 else { throw Failure("it did not answer in time") }
+            guard let moved = part.withUnsafeMutableBytes({ channel.read($0) }) else {
+                throw Failure("it closed the connection without an answer")
+            }
+            if moved.count == 0 {
+                if moved.events != 0, !wait(channel.descriptor, moved.events, remaining) {
+                    throw Failure("it did not answer in time")
+                }
+                continue
+            }
+            bytes += part[..<moved.count]
+            guard bytes.count <= Self.headBytes else { throw Failure("its answer is too long") }
+            while true {
+                let progress: ParseProgress
+                do throws(WireError) {
+                    progress = try parser.parse(
+                        bytes.span, answering: ResponseContext(method: .post), into: &head)
+                } catch {
+                    throw Failure("its answer is no HTTP: \(error)")
+                }
+                switch progress {
+                case .complete(let count) where head.isInterim:
+                    bytes.removeFirst(count)
+                    head = ResponseHead()
+                    continue
+                case .complete: return Self.answer(head, bytes)
+                case .bareLines:
+                    guard let status = Self.statusOfBareHead(bytes) else {
+                        throw Failure("its answer is no HTTP")
+                    }
+                    return Answer(status: status)
+                case .needMore: break
+                }
+                break
+            }
+        }
+    }
+
+    /// The status of a head whose lines end in a bare line feed, as `HTTP/1.1 204` begins it.
+    static func statusOfBareHead(_ bytes: [UInt8]) -> UInt16? {
+        UInt16(String(decoding: bytes.dropFirst(9).prefix(3), as: UTF8.self))
+    }
+
+    private static func answer(_ head: ResponseHead, _ bytes: [UInt8]) -> Answer {
+        var answer = Answer(status: head.status)
+        guard let field = head.fields.only(.retryAfter) else { return answer }
+        answer.retryAfter = retryAfter(
+            Array(bytes[Int(field.value.start)..<Int(field.value.end)]),
+            now: Clock.coarseWallSeconds())
+        return answer
+    }
+
+    /// Retry-After (RFC 9110 §10.2.3) in milliseconds; nil: it is none.
+    static func retryAfter(_ value: [UInt8], now: Int64) -> Int64? {
+        let digits = value.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        if digits, !value.isEmpty {
+            let seconds = Int64(String(decoding: value, as: UTF8.self)) ?? .max
+            return min(seconds, ReportBackoff.longestAskedMilliseconds / 1000) * 1000
+        }
+        guard let date = HTTPDate.parse(value.span, now: now) else { return nil }
+        return min(max(0, date - now), ReportBackoff.longestAskedMilliseconds / 1000) * 1000
+    }
+}
+
+/// An event descriptor that lives as long as somebody may signal it.
+final class SharedEvent: Sendable {
+    let descriptor: Int32
+    init() throws(Errno) { descriptor = try Descriptors.event() }
+    deinit { Descriptors.close(descriptor) }
+    func signal() { Descriptors.signal(descriptor) }
+}

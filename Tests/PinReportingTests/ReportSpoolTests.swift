@@ -1,0 +1,221 @@
+import CLinux
+import Locking
+import TestSupport
+import Testing
+
+@testable import PinReporting
+
+@Suite("Reports that wait")
+struct ReportSpoolTests {
+    private final class Told {
+        var events: [ReportSpool.Event] = []
+    }
+
+    private let folder = TemporaryFolder()
+    private let told = Told()
+
+    private func spool(in name: String = "reports", open: Bool = true) -> ReportSpool {
+        let told = told
+        var made = ReportSpool(path: folder.file(name)) { told.events.append($0) }
+        if open { _ = made.open(now: 0) }
+        return made
+    }
+
+    private var files: [String] {
+        let path = folder.file("reports")
+        guard let list = opendir(path) else { return [] }
+        defer { closedir(list) }
+        var names: [String] = []
+        while let entry = readdir(list) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    private func body(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    @Test func `are there again for the next process, in their order`() {
+        var first = spool()
+        for number in 1...3 {
+            #expect(
+                first.add(pinset: "p\(number)", body: body("{\(number)}"), created: Int64(number))
+                    == true)
+        }
+        first.close()
+        let second = spool()
+        #expect(told.events.last == .opened(reports: 3))
+        #expect(second.items.map(\.pinset) == ["p1", "p2", "p3"])
+        #expect(second.items.map(\.created) == [1, 2, 3])
+        #expect(second.items.map { second.body(of: $0) } == ["{1}", "{2}", "{3}"].map(body))
+        #expect(second.bytes == 9)
+    }
+
+    @Test func `are gone when they are removed`() {
+        var made = spool()
+        #expect(made.add(pinset: "p", body: body("{}"), created: 1) == true)
+        #expect(files.count == 1)
+        made.remove(made.items[0].name)
+        #expect(files.isEmpty)
+        #expect(made.items.isEmpty)
+        #expect(made.bytes == 0)
+    }
+
+    @Test func `are dropped where their file was changed at any byte or cut off`() throws {
+        var made = spool()
+        #expect(made.add(pinset: "p", body: body(#"{"a":1}"#), created: 1) == true)
+        let name = made.items[0].name
+        made.close()
+        let path = folder.file("reports/" + name)
+        let whole = try #require(ReportFolder.contents(of: path))
+        #expect(ReportFile.read(whole)?.pinset == "p")
+        for index in whole.indices {
+            var changed = whole
+            changed[index] ^= 1
+            #expect(ReportFile.read(changed) == nil, "byte \(index)")
+            #expect(ReportFile.read(Array(whole[..<index])) == nil, "cut at \(index)")
+        }
+        #expect(ReportFile.read(whole + [0]) == nil)
+        try folder.write("rubbish", to: "reports/" + name)
+        var second = ReportSpool(path: folder.file("reports")) { [told] in told.events.append($0) }
+        #expect(second.open(now: 0).damaged == 1)
+        #expect(told.events.contains(.damaged(file: path)))
+        #expect(second.items.isEmpty)
+        #expect(files.isEmpty)
+    }
+
+    @Test func `leave what is not theirs alone, and remove what was not finished`() throws {
+        spool().closeNow()
+        try folder.write("mine", to: "reports/notes.txt")
+        try folder.write("half", to: "reports/0000000000000001-00000001.report.unfinished")
+        var made = spool()
+        #expect(made.items.isEmpty)
+        #expect(files == ["notes.txt"])
+        made.close()
+    }
+
+    @Test func `have no more room than they may take`() {
+        var made = spool()
+        let large = [UInt8](repeating: 0x20, count: 512 << 10)
+        for _ in 0..<32 { #expect(made.add(pinset: "p", body: large, created: 1) == true) }
+        #expect(made.add(pinset: "p", body: body("{}"), created: 2) == false)
+        #expect(made.bytes == ReportSpool.maximumBytes)
+        made.remove(made.items[0].name)
+        for _ in made.items.count..<ReportSpool.maximumReports {
+            #expect(made.add(pinset: "p", body: body("{}"), created: 2) == true)
+        }
+        #expect(made.add(pinset: "p", body: [], created: 2) == false)
+    }
+
+    @Test func `are dropped when they are too old or nobody wants them any more`() {
+        var made = spool()
+        for (pinset, created) in [("p", Int64(1)), ("q", 2), ("p", 3)] {
+            #expect(made.add(pinset: pinset, body: body("{}"), created: created) == true)
+        }
+        let gone = made.prune(wall: ReportSpool.maximumAge + 2) { $0 == "p" }
+        #expect(gone.expired == 1)
+        #expect(gone.unwanted == 1)
+        #expect(made.items.map(\.created) == [3])
+        #expect(files.count == 1)
+    }
+
+    @Test func `come out oldest first, those that were not taken last`() {
+        var made = spool()
+        for number in 1...3 {
+            #expect(
+                made.add(pinset: "p\(number)", body: body("{}"), created: Int64(number)) == true)
+        }
+        #expect(made.next { _ in true }?.pinset == "p1")
+        made.setBack(made.items[0].name)
+        #expect(made.next { _ in true }?.pinset == "p2")
+        #expect(made.next { $0 == "p1" }?.pinset == "p1")
+        #expect(made.next { _ in false } == nil)
+    }
+
+    @Test func `wait in memory while their folder is none, and go there when it is`() throws {
+        try folder.write("a file where the folder should be", to: "reports")
+        var made = spool()
+        guard case .unusable = told.events.first else {
+            Issue.record("\(told.events)")
+            return
+        }
+        for number in 0..<ReportSpool.maximumInMemory {
+            #expect(
+                made.add(pinset: "p", body: body("{\(number)}"), created: Int64(number)) == true)
+        }
+        #expect(made.add(pinset: "p", body: body("{}"), created: 100) == false)
+        #expect(made.items.first.map { made.body(of: $0) } == body("{0}"))
+        unlink(folder.file("reports"))
+        _ = made.open(now: ReportSpool.reopenMilliseconds - 1)
+        #expect(files.isEmpty)
+        _ = made.open(now: ReportSpool.reopenMilliseconds)
+        #expect(files.count == ReportSpool.maximumInMemory)
+        #expect(made.items.allSatisfy { $0.body == nil })
+        #expect(made.items.first.map { made.body(of: $0) } == body("{0}"))
+    }
+
+    @Test func `are one process's`() {
+        var first = spool()
+        let second = spool()
+        guard case .unusable = told.events.last else {
+            Issue.record("\(told.events)")
+            return
+        }
+        #expect(second.items.isEmpty)
+        first.close()
+    }
+}
+
+extension ReportSpool {
+    fileprivate consuming func closeNow() {
+        var spool = self
+        spool.close()
+    }
+}
+
+@Suite("The answer to a report")
+struct PostResultTests {
+    @Test(arguments: [
+        (200, "delivered"), (204, "delivered"), (299, "delivered"), (301, "retried"),
+        (308, "retried"), (400, "rejected"), (404, "rejected"), (408, "retried"),
+        (410, "rejected"), (425, "retried"), (429, "retried"), (451, "rejected"),
+        (500, "retried"), (503, "retried"), (999, "retried"),
+    ])
+    func `decides what becomes of it`(status: UInt16, expected: String) {
+        let result: String
+        switch ReportPoster.result(ReportPoster.Answer(status: status)) {
+        case .delivered: result = "delivered"
+        case .rejected(let code):
+            #expect(code == status)
+            result = "rejected"
+        case .failed(let text, let answered, _):
+            #expect(text.contains("\(status)"))
+            #expect(answered)
+            result = "retried"
+        case .interrupted: result = "interrupted"
+        }
+        #expect(result == expected)
+    }
+
+    @Test(arguments: [
+        ("120", 120_000), ("0", 0), ("999999999999999999999", 3_600_000),
+        ("Sun, 22 Nov 2026 12:00:30 GMT", 30_000), ("Sun, 22 Nov 2026 11:00:00 GMT", 0),
+        ("Mon, 23 Nov 2026 12:00:00 GMT", 3_600_000),
+    ])
+    func `says how long to wait`(value: String, milliseconds: Int64) {
+        let noon: Int64 = 1_795_348_800
+        #expect(ReportPoster.retryAfter(Array(value.utf8), now: noon) == milliseconds)
+    }
+
+    @Test(arguments: ["", "soon", "-1", "1.5", "12 seconds"])
+    func `says nothing that is no time`(value: String) {
+        #expect(ReportPoster.retryAfter(Array(value.utf8), now: 0) == nil)
+    }
+
+    @Test(arguments: [("HTTP/1.1 204 \n\n", 204), ("HTTP/1.0 500 Oops\n\n", 500)])
+    func `is read where its lines end in a bare line feed`(head: String, status: UInt16) {
+        #expect(ReportPoster.statusOfBareHead(Array(head.utf8)) == status)
+    }
+}

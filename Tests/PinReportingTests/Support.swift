@@ -1,0 +1,22 @@
+import PinReporting
+
+/// A report with everything in it, but for what a test changes.
+func report(
+    pinset: String = "payments", host: String = "api.example.com", expires: Int64? = nil,
+    served: [[UInt8]] = [[1, 2, 3]], validated: [[UInt8]] = [], detail: String = "no pin matches",
+    knownPins: [String] = ["sha256/AAAA="], time: Int64 = 1_780_000_000
+) -> PinFailureReport {
+    PinFailureReport(
+        pinset: pinset, host: host, port: 443, notedHost: "*.example.com",
+        includesSubdomains: true, reason: "no-pin-matches", detail: detail, isEnforced: true,
+        expires: expires, knownPins: knownPins, served: served, validated: validated, time: time)
+}
+
+func subject(
+    pinset: String = "payments", host: String = "api.example.com", port: UInt16 = 443,
+    leafKey: String = "sha256/leaf", reason: String = "no-pin-matches", isEnforced: Bool = true
+) -> ReportSubject {
+    ReportSubject(
+        pinset: pinset, host: host, port: port, leafKey: leafKey, reason: reason,
+        isEnforced: isEnforced)
+}

@@ -16,7 +16,11 @@ package enum PEM {
 
     /// Whether the contents of a file are PEM rather than DER.
     static func isArmored(_ contents: [UInt8]) -> Bool {
-        !lines(contents).allSatisfy { !$0.starts(with: begin) }
+        var lines = Lines(rest: contents[...])
+        while let line = lines.next() {
+            if line.starts(with: begin) { return true }
+        }
+        return false
     }
 
     /// The blocks of a PEM file in order. Text outside of the blocks is a comment.
@@ -24,11 +28,12 @@ package enum PEM {
         var blocks: [PEMBlock] = []
         var label: [UInt8]?
         var body: [UInt8] = []
-        for line in lines(contents) {
+        var lines = Lines(rest: contents[...])
+        while let line = lines.next() {
             if let found = boundary(line, begin) {
                 guard label == nil else { throw .badArmor }
                 label = found
-                body.removeAll()
+                body.removeAll(keepingCapacity: true)
             } else if let found = boundary(line, end) {
                 guard let open = label, open == found, let bytes = Base64.decode(body) else {
                     throw .badArmor
@@ -36,15 +41,33 @@ package enum PEM {
                 blocks.append(PEMBlock(label: String(decoding: open, as: UTF8.self), bytes: bytes))
                 label = nil
             } else if label != nil {
-                body.append(contentsOf: line.filter { !ASCII.isWhitespace($0) })
+                for byte in line where !ASCII.isWhitespace(byte) { body.append(byte) }
             }
         }
         guard label == nil else { throw .badArmor }
         return blocks
     }
 
-    private static func lines(_ contents: [UInt8]) -> [ArraySlice<UInt8>] {
-        contents.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
+    /// The lines of a file, without their ends; an empty one counts for nothing.
+    private struct Lines: IteratorProtocol {
+        var rest: ArraySlice<UInt8>
+
+        mutating func next() -> ArraySlice<UInt8>? {
+            while let first = rest.first {
+                guard !Self.isEnd(first) else {
+                    rest.removeFirst()
+                    continue
+                }
+                let end = rest.firstIndex(where: Self.isEnd) ?? rest.endIndex
+                defer { rest = rest[end...] }
+                return rest[..<end]
+            }
+            return nil
+        }
+
+        private static func isEnd(_ byte: UInt8) -> Bool {
+            byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")
+        }
     }
 
     /// The label of a boundary line; nil for every other line.

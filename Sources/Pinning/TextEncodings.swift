@@ -63,9 +63,9 @@ enum Base64 {
             guard digits == 4 else { continue }
             let unused = (UInt32(1) << UInt32(8 * padding)) - 1
             guard group & unused == 0 else { return nil }
-            for shift in [UInt32(16), 8, 0].prefix(3 - padding) {
-                bytes.append(UInt8(truncatingIfNeeded: group >> shift))
-            }
+            bytes.append(UInt8(truncatingIfNeeded: group >> 16))
+            if padding < 2 { bytes.append(UInt8(truncatingIfNeeded: group >> 8)) }
+            if padding < 1 { bytes.append(UInt8(truncatingIfNeeded: group)) }
             group = 0
             digits = 0
         }

@@ -165,12 +165,7 @@ struct X509View {
     }
 
     /// SHA-256 of the certificate.
-    var fingerprint: SHA256Digest? {
-        var digest = [UInt8](repeating: 0, count: SHA256Digest.byteCount)
-        var count = UInt32(digest.count)
-        guard X509_digest(pointer, EVP_sha256(), &digest, &count) == 1 else { return nil }
-        return SHA256Digest(digest.span)
-    }
+    var fingerprint: SHA256Digest? { der.flatMap { SHA256Digest(hashing: $0.span) } }
 
     /// The subject, or the first alternative name when that is empty.
     var subject: String {

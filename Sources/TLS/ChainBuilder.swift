@@ -15,6 +15,7 @@ struct ChainBuilder {
     }
 
     let leaf: OpaquePointer
+    let leafIdentity: CertificateIdentity
     /// What the server sent; nil if nothing.
     let sent: OpaquePointer?
     /// The anchors: those of a store, or else `trusted`.
@@ -68,7 +69,7 @@ struct ChainBuilder {
         if let trusted { X509_STORE_CTX_set0_trusted_stack(building, trusted.pointer) }
         guard X509_verify_cert(building) == 1 else { return refused(building) }
         guard let chain = X509_STORE_CTX_get1_chain(building),
-            let built = BuiltChain(CertificateStack(owning: chain))
+            let built = BuiltChain(CertificateStack(owning: chain), leaf: leafIdentity)
         else { return Attempt(result: .failure(.outOfMemory)) }
         guard let violation = violation(of: built.certificates, isTrusted: true) else {
             return Attempt(result: .success(built))
@@ -183,11 +184,14 @@ struct BuiltChain {
     let verified: VerifiedChain
 
     /// Nil only if the library is out of memory.
-    init?(_ certificates: CertificateStack) {
+    ///
+    /// - Parameter leaf: the identity of the chain's first certificate.
+    init?(_ certificates: CertificateStack, leaf: CertificateIdentity) {
         var identities: [CertificateIdentity] = []
         var expires = Int64.max
         for index in 0..<certificates.count {
-            guard let pointer = certificates[index], let identity = X509View(pointer).identity
+            guard let pointer = certificates[index],
+                let identity = index == 0 ? leaf : X509View(pointer).identity
             else { return nil }
             identities.append(identity)
             expires = min(expires, X509View(pointer).notAfter)

@@ -110,8 +110,8 @@ struct PeerEvidence: TrustEvidence {
         store: OpaquePointer?, trusted: CertificateStack?, host: String?
     ) -> Result<BuiltChain, ChainFailure> {
         ChainBuilder(
-            leaf: certificate, sent: sent, store: store, trusted: trusted, host: host,
-            judge: judge, time: time
+            leaf: certificate, leafIdentity: leaf, sent: sent, store: store, trusted: trusted,
+            host: host, judge: judge, time: time
         ).build()
     }
 }

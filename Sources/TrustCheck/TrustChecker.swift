@@ -10,8 +10,17 @@ package struct TrustChecker {
     private static let remembered = 4096
 
     private var chains: [TrustQuestion.Material: Result<PresentedChain, ChainProblem>] = [:]
-    private var certificates: [[UInt8]: PresentedChain] = [:]
+    private var certificates: [Encoding: PresentedChain] = [:]
     private var anchors: [[TrustQuestion.Material]: TrustRoots] = [:]
+
+    /// A certificate's bytes, hashed at once: an array of bytes feeds them one by one.
+    private struct Encoding: Hashable {
+        let bytes: [UInt8]
+
+        func hash(into hasher: inout Hasher) {
+            bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+        }
+    }
 
     /// Why material is no chain.
     private enum ChainProblem: Error {
@@ -123,10 +132,11 @@ package struct TrustChecker {
 
     /// One certificate; nil: it is none.
     private mutating func parsed(_ der: [UInt8]) -> PresentedChain? {
-        if let known = certificates[der] { return known }
+        let encoding = Encoding(bytes: der)
+        if let known = certificates[encoding] { return known }
         guard let made = try? PresentedChain(der: [der]) else { return nil }
         if certificates.count >= Self.remembered { certificates.removeAll(keepingCapacity: true) }
-        certificates[der] = made
+        certificates[encoding] = made
         return made
     }
 

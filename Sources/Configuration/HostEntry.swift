@@ -14,6 +14,8 @@ package struct HostEntry: Sendable, Equatable {
     package var tunnel = TunnelMode.auto
     /// What is done with inspected tunnels that turn out to be TLS 1.3.
     package var tls13Tunnel = TLS13TunnelMode.refuse
+    /// What becomes of open tunnels when a reload changes what these hosts must prove.
+    package var liveTunnels = LiveTunnelMode.auto
     /// Whether CONNECT to these hosts is intercepted, before `tunnel` is looked at.
     package var intercept = InterceptMode.auto
     /// What is done with requests that would go out in clear text.
@@ -53,6 +55,17 @@ package enum TunnelMode: String, Sendable, Equatable, CaseIterable {
     case inspect
     /// CONNECT is refused.
     case refuse
+}
+
+/// What becomes of open tunnels, and of connections upgraded to another protocol, when a reload
+/// changes what their host must prove, or forbids them.
+package enum LiveTunnelMode: String, Sendable, Equatable, CaseIterable {
+    /// Those whose server was verified when they were opened are closed.
+    case auto
+    /// All of them are closed.
+    case close
+    /// They go on until they end by themselves.
+    case keep
 }
 
 /// What is done with inspected tunnels in which TLS 1.3 is spoken, where the server's certificate

@@ -66,7 +66,8 @@ enum EveryFault {
         case .superseded: .upstreamSpokeUnasked
         case .upstreamSpokeUnasked: .eventStreamTimeout
         case .eventStreamTimeout: .tunnelIdleTimeout
-        case .tunnelIdleTimeout: .clientTimeout
+        case .tunnelIdleTimeout: .tunnelPolicyChanged
+        case .tunnelPolicyChanged: .clientTimeout
         case .clientTimeout: nil
         }
     }
@@ -216,6 +217,7 @@ struct ExchangeFaultTests {
             (.upstreamSpokeUnasked, 502, "upstream-spoke-unasked", "http_protocol_error"),
             (.eventStreamTimeout, 504, "event-stream-timeout", "connection_read_timeout"),
             (.tunnelIdleTimeout, 504, "tunnel-idle-timeout", "connection_read_timeout"),
+            (.tunnelPolicyChanged, 502, "tunnel-policy-changed", "proxy_internal_response"),
             (.clientTimeout, 504, "client-timeout", "connection_write_timeout"),
             (.connectionsFull, 408, "connections-full", "http_request_error"),
         ] as [(ExchangeFault, UInt16, String, String)])

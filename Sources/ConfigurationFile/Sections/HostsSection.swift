@@ -42,6 +42,12 @@ extension HostEntry {
                     // Without inspection it means nothing.
                     text: { $0.tunnel == .inspect ? $0.tls13Tunnel.rawValue : nil }),
                 ConfigurationKey(
+                    "liveTunnels",
+                    read: { _, field, entry in
+                        entry.liveTunnels = field?.choice() ?? entry.liveTunnels
+                    },
+                    text: { $0.liveTunnels.rawValue }),
+                ConfigurationKey(
                     "intercept",
                     read: { _, field, entry in
                         // Who asks for inspection, and says nothing of interception, means it.

@@ -177,6 +177,7 @@ package final class Environment {
             origins.adopt(policy)
         } else {
             for origin in origins.removeAll() { pool?.retire(origin) }
+            for relay in Array(relays.values) { relay.meet(policy) }
         }
         pool?.limitsChanged(origins.all)
     }

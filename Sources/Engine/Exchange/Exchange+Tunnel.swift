@@ -42,21 +42,26 @@ extension Exchange {
                         BoundAuthority(host: host, port: request.port), made.descriptor,
                         at: made.endpoint, policy)
                 }
-                established(Transport(descriptor: made.descriptor), timeouts)
+                let basis = TunnelBasis(
+                    BoundAuthority(host: host, port: request.port), by: .tunnel,
+                    at: made.endpoint, isVerified: false, under: policy)
+                established(Transport(descriptor: made.descriptor), timeouts, basis)
             }
         }
         opening = operation
         operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
     }
 
-    private func established(_ transport: Transport, _ timeouts: TimeoutsConfiguration) {
+    private func established(
+        _ transport: Transport, _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis
+    ) {
         guard let client else { return Descriptors.close(transport.descriptor) }
         status = 200
         environment.metrics.add(.tunnelsOpened)
         if let interceptionPass { environment.metrics.add(.tunnelPassed(for: interceptionPass)) }
         relay(
             client.handOver(after: makeTunnelHead(on: client)), transport, earlyFromUpstream: nil,
-            timeouts)
+            timeouts, basis)
     }
 
     /// The head that opens a tunnel.
@@ -86,7 +91,7 @@ extension Exchange {
         let server = upstream.handOver()
         relay(
             client.handOver(after: head), server.transport, earlyFromUpstream: server.leftover,
-            origin?.timeouts ?? environment.policy.timeouts)
+            origin?.timeouts ?? environment.policy.timeouts, origin?.basis(at: upstreamEndpoint))
     }
 
     /// A server may switch only to protocols that the request names (RFC 9110 §7.8).
@@ -111,7 +116,7 @@ extension Exchange {
 
     private func relay(
         _ handover: DownstreamHandover?, _ transport: Transport, earlyFromUpstream: Buffer?,
-        _ timeouts: TimeoutsConfiguration
+        _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis?
     ) {
         handle(.relayed)
         guard let handover else {
@@ -120,13 +125,14 @@ extension Exchange {
         }
         client = nil
         keepOnlyTheHead()
-        join(handover, transport, earlyFromUpstream: earlyFromUpstream, timeouts)
+        join(handover, transport, earlyFromUpstream: earlyFromUpstream, timeouts, basis)
     }
 
     /// Relays between the two until both have ended, and the exchange with them.
+    /// - Parameter basis: what allowed it; nil: no reload ends it.
     func join(
         _ handover: DownstreamHandover, _ transport: Transport, earlyFromUpstream: Buffer? = nil,
-        _ timeouts: TimeoutsConfiguration
+        _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis?
     ) {
         environment.metrics.adjust(.tunnelsOpen, by: 1)
         // Counted when it was read, before there was a relay.
@@ -143,6 +149,8 @@ extension Exchange {
             relayedBytes = (toUpstream, toClient)
             endQuietly()
         }
+        relay.basis = basis
+        relay.superseded = { [self] in note(.tunnelPolicyChanged) }
         do {
             try relay.start(
                 client: handover.transport, upstream: transport,
@@ -153,7 +161,11 @@ extension Exchange {
             Descriptors.close(transport.descriptor)
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed()
-            endQuietly()
+            return endQuietly()
+        }
+        // The configuration may have changed since the server was judged.
+        if let basis, basis.trustGeneration != environment.policy.trustGeneration {
+            environment.loop.afterTurn { [environment] in relay.meet(environment.policy) }
         }
     }
 

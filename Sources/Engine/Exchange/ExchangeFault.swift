@@ -53,6 +53,7 @@ package enum ExchangeFault: Error, Sendable {
     case upstreamBodyTimeout
     case eventStreamTimeout
     case tunnelIdleTimeout
+    case tunnelPolicyChanged
     case clientTimeout
     case upgradeOverInterimLimit
     // The gateway.
@@ -104,6 +105,7 @@ package enum ExchangeFault: Error, Sendable {
         case .upstreamBodyTimeout: .server(.upstreamBodyTimeout)
         case .eventStreamTimeout: .server(.eventStreamTimeout)
         case .tunnelIdleTimeout: .gateway(.tunnelIdleTimeout)
+        case .tunnelPolicyChanged: .gateway(.tunnelPolicyChanged)
         case .clientTimeout: .gateway(.clientTimeout)
         case .upgradeOverInterimLimit: .server(.tooManyInterim)
         }
@@ -175,7 +177,7 @@ extension ExchangeFault {
     package var isOwn: Bool {
         switch self {
         case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
-            .headBuffersFull, .connectionsFull, .superseded:
+            .headBuffersFull, .connectionsFull, .superseded, .tunnelPolicyChanged:
             true
         case .nameNotResolved(let failure): failure.isOwn
         default: false

@@ -29,7 +29,10 @@ extension Exchange {
             environment: environment, authority: authority, client: network,
             handover: handover, descriptor: descriptor, endpoint: endpoint, policy: policy
         ) { [self] outcome in
+            var basis: TunnelBasis?
             if let running {
+                basis = TunnelBasis(
+                    authority, by: .tunnel, at: endpoint, isVerified: true, under: running.policy)
                 upstreamVersion = running.version
                 inspection = running.inspection
             }
@@ -39,7 +42,7 @@ extension Exchange {
                 if let interceptionPass {
                     environment.metrics.add(.tunnelPassed(for: interceptionPass))
                 }
-                join(handover, transport, environment.policy.timeouts(for: authority))
+                join(handover, transport, environment.policy.timeouts(for: authority), basis)
             case .intercepted(let handover, let interception, let name, let server):
                 upstreamEndpoint = server.endpoint
                 upstreamVersion = server.tlsVersion

@@ -43,7 +43,11 @@ extension Exchange {
                 upstreamEndpoint = endpoint
                 environment.metrics.add(.tunnelsOpened)
                 environment.metrics.add(.tunnelPassed(for: pass))
-                join(handover, transport, timeouts)
+                join(
+                    handover, transport, timeouts,
+                    TunnelBasis(
+                        authority, by: .tunnel, at: endpoint, isVerified: false,
+                        under: environment.policy))
             case .ended(let fault):
                 if let fault { note(fault) }
                 endQuietly()

@@ -34,6 +34,7 @@ package final class PolicySnapshot: Sendable {
     private let entryTimeouts: [TimeoutsConfiguration]
     private let entryReachability: [[HostReachability]]
     private let fingerprints: TrustFingerprints
+    private let demands: ServerDemands
     /// How clients of listeners speak TLS, by the listeners' names.
     private let clientTLS: [String: ClientTLS]
     /// What tunnels are intercepted with; nil: none is.
@@ -93,6 +94,7 @@ package final class PolicySnapshot: Sendable {
             entry.match.map { reachability("\($0)") }
         }
         fingerprints = try TrustFingerprints(configuration)
+        demands = try ServerDemands(configuration, systemRoots: systemRoots)
         if let previous, previous.configuration == configuration {
             sessionGeneration = previous.sessionGeneration
             clientTLS = previous.clientTLS
@@ -187,6 +189,9 @@ package final class PolicySnapshot: Sendable {
     func fingerprint(entryIndex: Int?, isFixed: Bool) -> TrustFingerprint {
         fingerprints.of(entry: entryIndex, isFixed: isFixed)
     }
+
+    /// What the server of a host has to prove.
+    func demand(entryIndex: Int?) -> ServerDemand { demands.of(entry: entryIndex) }
 
     /// The state of the pattern that makes an entry apply to a host.
     package func reachability(host: String, port: UInt16) -> HostReachability? {

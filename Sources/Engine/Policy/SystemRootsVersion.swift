@@ -3,7 +3,7 @@ import TLS
 
 /// Tells one state of the system's trust anchors from another: an update of them is taken up by a
 /// reload, even if the configuration is the same.
-package struct SystemRootsVersion: Equatable {
+package struct SystemRootsVersion: Hashable, Sendable {
     /// What stat(2) says of the file and of the folder.
     private let states: [[Int64]]
 

@@ -3,6 +3,7 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
     case requestTimeout
     case clientTimeout
     case tunnelIdleTimeout
+    case tunnelPolicyChanged
     case clientExchangeLimit
     case headBuffersFull
     case connectionsFull
@@ -34,6 +35,13 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
                 "neither side of the tunnel took anything for timeouts.tunnel",
                 remedy: "If such pauses are meant, raise `timeouts.tunnel`, for one host alone in "
                     + "its entry of `hosts`, or have the client or the server send pings.")
+        case .tunnelPolicyChanged:
+            ReasonEntry(
+                "tunnel-policy-changed", .gateway, 502, .internalResponse,
+                "a reload changed what the tunnel's host must prove, or forbids the tunnel",
+                remedy: "The client can open another one, which is judged by the new "
+                    + "configuration. To let tunnels go on, write `liveTunnels: keep` in the "
+                    + "host's entry.")
         case .clientExchangeLimit:
             ReasonEntry(
                 "client-exchange-limit", .gateway, 503, .connectionLimitReached,

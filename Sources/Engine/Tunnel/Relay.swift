@@ -59,6 +59,10 @@ final class Relay {
     private let environment: Environment
     private let idleMilliseconds: Int64
     private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
+    /// What it stands on; nil: no reload ends it.
+    var basis: TunnelBasis?
+    /// Told before a reload ends it.
+    var superseded: (() -> Void)?
     private var client: End?
     private var upstream: End?
     private var toUpstream = Direction()
@@ -250,6 +254,14 @@ final class Relay {
     private func look(_ progress: inout SendProgress, _ sink: End) {
         let delivery = Sockets.delivery(sink.transport.descriptor)
         if let time = progress.look(delivery, at: environment.loop.now) { idleTime.note(at: time) }
+    }
+
+    /// Ends it, if it would not be begun under the policy in force.
+    func meet(_ policy: PolicySnapshot) {
+        guard client != nil, let basis, basis.isSuperseded(by: policy) else { return }
+        superseded?()
+        // What is cut short must not look complete.
+        close(broken: true)
     }
 
     /// Ends both connections.

@@ -157,3 +157,13 @@ extension ForwardingConfiguration {
         return traits
     }
 }
+
+extension Origin {
+    /// What a connection that leaves HTTP stands on.
+    func basis(at endpoint: Endpoint?) -> TunnelBasis {
+        TunnelBasis(
+            BoundAuthority(host: key.host, port: key.requestedPort),
+            by: key.isFixed ? .fixed(isSecure: key.isSecure) : .request(isSecure: key.isSecure),
+            at: endpoint, isVerified: key.isSecure, under: policy)
+    }
+}

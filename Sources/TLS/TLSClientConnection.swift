@@ -26,11 +26,8 @@ package final class TLSClientConnection: TLSConnection {
     /// unless the policy found fault with them, or the context's settings keep them.
     package private(set) var presented: [[UInt8]] = []
 
-    /// ``presented``, which is forgotten.
-    package func takePresented() -> [[UInt8]] {
-        defer { presented = [] }
-        return presented
-    }
+    /// Lets go of ``presented``.
+    package func forgetPresented() { presented = [] }
 
     /// Whether the server has shown that it reads encrypted ClientHellos, or may do so without
     /// showing it.

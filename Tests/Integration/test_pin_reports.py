@@ -80,6 +80,22 @@ def test_a_server_that_passes_is_reported_so(gateway, origin, pki, collector):
     assert "effective-expiration-date" not in report
 
 
+def test_each_of_several_pinsets_reports_the_whole_chain(gateway, origin, pki, collector):
+    leaf = pki.intermediate.issue(HOST)
+    there, taker = serve(origin, leaf), collector()
+    config = configuration(pki, taker.url("/"), enforce=False)
+    config["pinsets"]["second"] = {**config["pinsets"]["wanted"], "pins": [WRONG[0], leaf.pin]}
+    config["pinsets"]["third"] = {**config["pinsets"]["wanted"], "pins": WRONG[::-1]}
+    config["hosts"][0]["pinsets"] = ["wanted", "second", "third"]
+    running = gateway(config)
+    assert ask(running, there).status == 200
+    reports = taker.wait(2)
+    assert sorted(one["pinset"] for one in reports) == ["third", "wanted"]
+    for one in reports:
+        assert certificates(one["served-certificate-chain"]) == [leaf.certificate, *leaf.chain]
+        assert len(one["validated-certificate-chain"]) == 3
+
+
 def test_a_chain_that_leads_nowhere_is_reported_as_it_was_served(gateway, origin, pki, collector):
     leaf = pki.rogue_root.issue(HOST)
     there, taker = serve(origin, leaf), collector()

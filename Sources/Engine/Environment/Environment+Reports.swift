@@ -34,8 +34,10 @@ extension Environment {
     /// certificates end. A resumed session counts as the handshake that made it.
     func countTrusted(_ server: JudgedServer, _ tls: TLSClientConnection) {
         countTrusted(server, tls.facts, certificateEnd: tls.certificateEnd) {
-            ShownChain(takenFrom: tls)
+            ShownChain(of: tls)
         }
+        // A connection may be kept for days; what its server has shown is of no more use.
+        tls.forgetPresented()
     }
 
     /// - Parameters:
@@ -95,7 +97,7 @@ extension Environment {
         }
         let result = PinResult(failure)
         metrics.add(result == .noPinMatched ? .tlsHandshakesPinMismatch : .tlsHandshakesUntrusted)
-        countRefused(server, failure) { ShownChain(takenFrom: tls) }
+        countRefused(server, failure) { ShownChain(of: tls) }
     }
 
     /// Counts and tells of a server that is not trusted.

@@ -64,11 +64,11 @@ struct ShownChain {
         self.context = context
     }
 
-    /// What the server of a connection has shown, which is forgotten there. A session that is
-    /// resumed has kept the server's own certificate only.
-    init(takenFrom tls: TLSClientConnection) {
+    /// What the server of a connection has shown. A session that is resumed has kept the server's
+    /// own certificate only.
+    init(of tls: TLSClientConnection) {
         context = tls.context
-        let presented = tls.takePresented()
-        certificates = presented.isEmpty ? tls.certificateDER.map { [$0] } ?? [] : presented
+        certificates =
+            tls.presented.isEmpty ? tls.certificateDER.map { [$0] } ?? [] : tls.presented
     }
 }

@@ -161,7 +161,7 @@ let package = Package(
             dependencies: [
                 "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
                 "TLS", "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck",
-                "Engine", "Gateway", "Admin", "PinTools",
+                "Engine", "Gateway", "Admin", "PinTools", "PinReporting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

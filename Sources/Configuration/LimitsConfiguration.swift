@@ -17,7 +17,14 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var path = ""
     /// Where reports of pin failures wait until they are delivered: a folder beside the cache's
     /// database, whether there is a cache or not.
-    package var reportFolder: String { path + (path.hasSuffix("/") ? "" : "/") + "pin-reports" }
+    package var reportFolder: String { inFolder("pin-reports") }
+    /// The file that says when which pin matched, likewise.
+    package var pinUseFile: String { inFolder("pin-use") }
+
+    private func inFolder(_ name: String) -> String {
+        path + (path.hasSuffix("/") ? "" : "/") + name
+    }
+
     /// The largest body that is stored. A tier that is smaller than this stores less.
     package var maximumObjectBytes = 256 << 20
     /// Request fields, in lower case, that keep a request out of the cache where they are no part

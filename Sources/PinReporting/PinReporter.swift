@@ -17,13 +17,36 @@ package final class PinReporter: Sendable {
     package struct Settings: Sendable {
         /// By the names of the pinsets that report.
         package var destinations: [String: ReportDestination]
+        /// The pins of each pinset that has some, by their index, as they are written in reports;
+        /// those that are told apart.
+        package var pins: [String: [String]]
         /// What servers that take reports by TLS are judged by; it must have no pinsets.
         package var context: TLSClientContext
 
         /// The given settings.
-        package init(destinations: [String: ReportDestination], context: TLSClientContext) {
+        package init(
+            destinations: [String: ReportDestination], pins: [String: [String]],
+            context: TLSClientContext
+        ) {
             self.destinations = destinations
+            self.pins = pins
             self.context = context
+        }
+    }
+
+    /// Where it is kept when which pin matched, and how that is known.
+    package struct UseWatch: Sendable {
+        /// The absolute path of the file.
+        package var path: String
+        /// What has been counted since the start, by the pinsets' names.
+        package var counts: @Sendable () -> [String: PinUseTable.Count]
+
+        /// The given watch.
+        package init(
+            path: String, counts: @escaping @Sendable () -> [String: PinUseTable.Count]
+        ) {
+            self.path = path
+            self.counts = counts
         }
     }
 
@@ -47,9 +70,10 @@ package final class PinReporter: Sendable {
     ///
     /// - Parameters:
     ///   - folder: the absolute path of the folder in which reports wait; made if it is missing.
+    ///   - use: where it is kept when which pin matched; nil: nowhere.
     ///   - tell: what an operator is told; called on the thread.
     package init(
-        folder: String, resolver: Resolver, settings: Settings,
+        folder: String, resolver: Resolver, settings: Settings, use: UseWatch? = nil,
         tell: @escaping @Sendable (ReportEvent) -> Void
     ) throws(StartError) {
         do {
@@ -59,7 +83,7 @@ package final class PinReporter: Sendable {
         }
         do {
             thread = try Thread(name: "pin-reports", niceness: 5) { [core] in
-                ReportDelivery(core: core, folder: folder, resolver: resolver).run()
+                ReportDelivery(core: core, folder: folder, resolver: resolver, use: use).run()
             }
         } catch {
             throw .thread(error)
@@ -178,6 +202,8 @@ package enum ReportEvent: Sendable, Equatable {
     case full(Int)
     /// So many reports are dropped: their pinsets report nowhere any more.
     case withdrawn(Int)
+    /// It cannot be written down which pins match.
+    case useNotWritten(String)
     /// A report was delivered.
     case delivered(destination: String, pinset: String)
 }

@@ -12,15 +12,23 @@ final class ReportDelivery {
     private var spool: ReportSpool
     private var backoff = ReportBackoff()
     private var settings: PinReporter.Settings
+    /// Nil: it is not kept when which pin matched.
+    private var recorder: PinUseRecorder?
 
     /// How long the thread waits at most, in milliseconds: so often the spool is looked through.
     private static let idleMilliseconds: Int64 = 60_000
 
-    init(core: ReporterCore, folder: String, resolver: Resolver) {
+    init(
+        core: ReporterCore, folder: String, resolver: Resolver, use: PinReporter.UseWatch?
+    ) {
         self.core = core
         self.resolver = resolver
         settings = core.state.withLock { $0.settings }
         let tell = core.tell
+        recorder = use.map { [settings] in
+            PinUseRecorder(
+                $0, pins: settings.pins, now: Clock.monotonicMilliseconds(), tell: tell)
+        }
         spool = ReportSpool(path: folder) { event in
             switch event {
             case .unusable(let error): tell(.folderUnusable("\(error)"))
@@ -37,6 +45,7 @@ final class ReportDelivery {
             takeIn()
             if core.isEnding { break }
             prune()
+            look()
             if let item = next() {
                 deliver(item)
             } else {
@@ -64,6 +73,13 @@ final class ReportDelivery {
         }
         self.settings = settings
         keep(reports)
+    }
+
+    /// Notes which pins have matched.
+    private func look(atOnce: Bool = false) {
+        recorder?.look(
+            pins: settings.pins, wall: Clock.coarseWallSeconds(),
+            now: Clock.monotonicMilliseconds(), atOnce: atOnce)
     }
 
     private func keep(_ reports: [PinFailureReport]) {
@@ -187,6 +203,7 @@ final class ReportDelivery {
         takeIn()
         keep(core.state.withLock { $0.gate.takeAll() })
         spool.close()
+        look(atOnce: true)
         core.ended.withLock { $0 = true }
         core.ended.broadcast()
     }

@@ -80,17 +80,21 @@ struct ReportFolder {
 
     /// Writes a file, to the disk, and gives it its name only then.
     func write(_ bytes: [UInt8], to name: String) throws(ReportFolderError) {
-        let unfinished = "\(path)/\(name)\(ReportFile.unfinishedSuffix)"
+        try Self.write(bytes, to: "\(path)/\(name)")
+        _ = fsync(descriptor)
+    }
+
+    /// Writes the file at a path, whose folder is made if it is not there.
+    static func write(_ bytes: [UInt8], to path: String) throws(ReportFolderError) {
+        if let slash = path.lastIndex(of: "/") { try make(String(path[..<slash])) }
+        let unfinished = path + ReportFile.unfinishedSuffix
         guard let file = fopen(unfinished, "we") else { throw ReportFolderError(unfinished) }
         let isWritten =
             fwrite(bytes, 1, bytes.count, file) == bytes.count && fflush(file) == 0
             && fsync(fileno(file)) == 0
         var code = __errno_location().pointee
         let isClosed = fclose(file) == 0
-        if isWritten, isClosed, rename(unfinished, "\(path)/\(name)") == 0 {
-            _ = fsync(descriptor)
-            return
-        }
+        if isWritten, isClosed, rename(unfinished, path) == 0 { return }
         if isWritten { code = __errno_location().pointee }
         unlink(unfinished)
         throw ReportFolderError(unfinished, code)

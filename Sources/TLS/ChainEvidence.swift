@@ -29,3 +29,12 @@ extension TLSClientContext {
         return certificates
     }
 }
+
+extension TrustJudge {
+    /// The pins of a pinset, ready to paste.
+    ///
+    /// - Throws: for a pin that is no certificate or key.
+    package static func pinTexts(of pinset: Pinset) throws(TLSContextError) -> [String] {
+        try resolve(SecurityPolicy(pinsets: [pinset])).pinTexts(of: 0)
+    }
+}

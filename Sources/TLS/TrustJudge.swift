@@ -45,7 +45,7 @@ package final class TrustJudge: Sendable {
         pinsets = certificates
     }
 
-    private static func resolve(
+    static func resolve(
         _ policy: SecurityPolicy
     ) throws(TLSContextError) -> ResolvedSecurityPolicy {
         try ResolvedSecurityPolicy(policy) { (pin, index) throws(TLSContextError) in

@@ -1,5 +1,10 @@
 import ArgumentParser
+import Clocks
+import Configuration
 import ConfigurationFile
+import Engine
+import Notation
+import PinReporting
 
 /// `pinfold check`: validates a configuration and prints what is in effect.
 struct Check: ParsableCommand {
@@ -17,6 +22,35 @@ struct Check: ParsableCommand {
     func run() throws {
         let loaded = try options.loadOrExit()
         for warning in loaded.warnings { writeToStandardError("warning: \(warning)\n") }
+        for line in Self.idlePins(of: loaded.snapshot, now: Clock.coarseWallSeconds()) {
+            writeToStandardError("warning: \(line)\n")
+        }
         writeToStandardOutput(loaded.snapshot.effectiveYAML())
+    }
+}
+
+extension Check {
+    /// Lines about pins that nothing has matched for a while, by what gateways with this
+    /// configuration's `cache.path` have seen.
+    ///
+    /// - Parameter now: seconds since 1970.
+    static func idlePins(of snapshot: ConfigurationSnapshot, now: Int64) -> [String] {
+        guard let table = PinUseFile.read(snapshot.cache.pinUseFile) else { return [] }
+        return snapshot.pinsets.flatMap { entry -> [String] in
+            let pinset = entry.pinset
+            guard pinset.mode != .none else { return [] }
+            let pins = pinset.pinsToldApart
+            return table.idlePins(of: pinset.name, pins: pins, now: now).map { idle in
+                let date = CivilDate.text(secondsSince1970: idle.since).prefix(10)
+                let days = (now - idle.since) / 86_400
+                let advice =
+                    idle.hasMatched
+                    ? "if its key is no longer in use, remove it"
+                    : "right for a backup; any other is wrong or of no use"
+                return "pinsets.\(pinset.name).pins: pin \(idle.index + 1) of pinset "
+                    + "\(pinset.name) has matched nothing since \(date) (\(days) days), "
+                    + "\(idle.text): \(advice)"
+            }
+        }
     }
 }

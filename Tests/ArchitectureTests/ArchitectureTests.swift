@@ -105,7 +105,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         [
             "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks", "TLS",
             "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck", "Engine",
-            "Gateway", "Admin", "PinTools", "ArgumentParser", "Logging",
+            "Gateway", "Admin", "PinTools", "PinReporting", "ArgumentParser", "Logging",
         ]
     ),
 ]

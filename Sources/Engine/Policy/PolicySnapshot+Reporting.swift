@@ -1,5 +1,7 @@
 import Configuration
 import PinReporting
+import Pinning
+import TLS
 
 extension PolicySnapshot {
     /// Where pin failures are reported to. Servers that take reports are judged by `tls` alone: no
@@ -9,7 +11,19 @@ extension PolicySnapshot {
         for entry in configuration.pinsets {
             if let destination = entry.reportTo { destinations[entry.pinset.name] = destination }
         }
+        var pins: [String: [String]] = [:]
+        for entry in configuration.pinsets where entry.pinset.mode != .none {
+            pins[entry.pinset.name] = entry.pinset.pinsToldApart
+        }
         return PinReporter.Settings(
-            destinations: destinations, context: tls(entryIndex: nil))
+            destinations: destinations, pins: pins, context: tls(entryIndex: nil))
+    }
+}
+
+extension Pinset {
+    /// The pins that are told apart when a server has them, as they are written in reports.
+    package var pinsToldApart: [String] {
+        let texts = (try? TrustJudge.pinTexts(of: self)) ?? []
+        return Array(texts.prefix(PinMatches.toldApart))
     }
 }

@@ -37,6 +37,9 @@ extension Logger {
             notice(
                 "pin failure reports were dropped: their pinsets report nowhere any more",
                 metadata: ["reports": "\(reports)"])
+        case .useNotWritten(let detail):
+            warning(
+                "it cannot be written down which pins match", metadata: ["detail": "\(detail)"])
         case .delivered(let destination, let pinset):
             info(
                 "pin failure reported",

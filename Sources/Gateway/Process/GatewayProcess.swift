@@ -154,7 +154,10 @@ package final class GatewayProcess {
             activity: activity,
             pinReporter: try PinReporter(
                 folder: configuration.cache.reportFolder, resolver: resolver,
-                settings: policy.reporting, tell: { [logger] in logger.log($0) }))
+                settings: policy.reporting,
+                use: PinReporter.UseWatch(
+                    path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
+                tell: { [logger] in logger.log($0) }))
         return SharedServices(
             mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
             tellActivity: { first.post(.activityChanged) },

@@ -79,6 +79,26 @@ final class PublishedState: Sendable {
             service: figures(services?.shared, reload), process: process.figures(), build: build)
     }
 
+    /// What pinsets have found since the start, by their names.
+    func pinUse() -> [String: PinUseTable.Count] {
+        guard let services = services.withLock({ $0 }) else { return [:] }
+        var counts: [String: PinUseTable.Count] = [:]
+        for (index, name) in services.shared.labels.pinsetSnapshot.labels.enumerated() {
+            var count = PinUseTable.Count(
+                matches: [UInt64](repeating: 0, count: PinMatches.toldApart))
+            for worker in services.workers {
+                for result in PinResult.allCases {
+                    count.evaluations &+= worker.pinEvaluations(pinset: index, result: result)
+                }
+                for pin in count.matches.indices {
+                    count.matches[pin] &+= worker.pinMatches(pinset: index, pin: pin)
+                }
+            }
+            counts[name] = count
+        }
+        return counts
+    }
+
     private func figures(_ shared: SharedServices?, _ reload: Reload) -> ServiceFigures {
         var service = ServiceFigures()
         if let store = shared?.store { Self.describe(store.statistics(), reload, &service) }

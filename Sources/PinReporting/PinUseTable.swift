@@ -1,0 +1,147 @@
+/// When which pin was last seen in a server's chain, over restarts: how a pin that nothing uses any
+/// more is told from one that is only quiet today.
+package struct PinUseTable: Sendable, Equatable {
+    /// What is known of one pin.
+    package struct PinUse: Sendable, Equatable {
+        /// Since when it is watched, in seconds since 1970.
+        package var since: Int64
+        /// When a server's chain had it last; nil: never since.
+        package var matched: Int64?
+    }
+
+    /// What is known of one pinset.
+    package struct PinsetUse: Sendable, Equatable {
+        /// When it judged a server last; nil: never since it is watched.
+        package var evaluated: Int64?
+        /// Its pins, as they are written in reports.
+        package var pins: [String: PinUse] = [:]
+    }
+
+    /// What has been counted of one pinset since the process started.
+    package struct Count: Sendable, Equatable {
+        /// Judgements of servers, with whatever result.
+        package var evaluations: UInt64
+        /// Judgements in which a server's chain had a pin, by the pin's index.
+        package var matches: [UInt64]
+
+        /// The given counts.
+        package init(evaluations: UInt64 = 0, matches: [UInt64] = []) {
+            self.evaluations = evaluations
+            self.matches = matches
+        }
+    }
+
+    /// By the pinsets' names.
+    package var pinsets: [String: PinsetUse] = [:]
+
+    /// Nothing is known.
+    package init() {}
+
+    /// Notes what has happened between two looks at the counters.
+    ///
+    /// - Parameters:
+    ///   - pins: the pins of each pinset, by their index, as they are written in reports. What is
+    ///     known of others is forgotten.
+    ///   - now: seconds since 1970.
+    package mutating func note(
+        _ counts: [String: Count], since before: [String: Count], pins: [String: [String]],
+        now: Int64
+    ) {
+        var next: [String: PinsetUse] = [:]
+        for (name, texts) in pins {
+            var use = pinsets[name] ?? PinsetUse()
+            let (count, earlier) = (counts[name] ?? Count(), before[name] ?? Count())
+            if count.evaluations > earlier.evaluations { use.evaluated = now }
+            var known: [String: PinUse] = [:]
+            for (index, text) in texts.enumerated() {
+                var pin = known[text] ?? use.pins[text] ?? PinUse(since: now)
+                if count.match(index) > earlier.match(index) { pin.matched = now }
+                known[text] = pin
+            }
+            use.pins = known
+            next[name] = use
+        }
+        pinsets = next
+    }
+
+    /// A pin that nothing has matched for a while, although its pinset has judged servers.
+    package struct IdlePin: Sendable, Equatable {
+        /// Its index among the pinset's pins.
+        package var index: Int
+        /// As it is written in reports.
+        package var text: String
+        /// Since when nothing has matched it, in seconds since 1970.
+        package var since: Int64
+        /// Whether anything ever has, while it was watched.
+        package var hasMatched: Bool
+    }
+
+    /// Seconds without a match from which on a pin is idle: seven days.
+    package static let idleSeconds: Int64 = 7 * 86_400
+
+    /// The idle pins of a pinset, in its order.
+    ///
+    /// - Parameters:
+    ///   - pins: the pinset's pins, as they are written in reports.
+    ///   - now: seconds since 1970.
+    package func idlePins(of pinset: String, pins: [String], now: Int64) -> [IdlePin] {
+        guard let use = pinsets[pinset], let evaluated = use.evaluated else { return [] }
+        return pins.enumerated().compactMap { index, text in
+            guard let pin = use.pins[text] else { return nil }
+            let since = pin.matched ?? pin.since
+            guard now - since >= Self.idleSeconds, evaluated > since else { return nil }
+            return IdlePin(
+                index: index, text: text, since: since, hasMatched: pin.matched != nil)
+        }
+    }
+}
+
+extension PinUseTable.Count {
+    fileprivate func match(_ index: Int) -> UInt64 {
+        matches.indices.contains(index) ? matches[index] : 0
+    }
+}
+
+// MARK: - As text
+
+extension PinUseTable {
+    /// A line for each pinset, and one for each of its pins below it.
+    package var text: String {
+        var text = ""
+        for (name, use) in pinsets.sorted(by: { $0.key < $1.key }) {
+            text += "pinset \(Self.text(use.evaluated)) \(name)\n"
+            for (pin, seen) in use.pins.sorted(by: { $0.key < $1.key }) {
+                text += "pin \(seen.since) \(Self.text(seen.matched)) \(pin)\n"
+            }
+        }
+        return text
+    }
+
+    private static func text(_ time: Int64?) -> String { time.map { "\($0)" } ?? "-" }
+
+    /// Reads the text of a table; nil for anything else.
+    package init?(text: String) {
+        self.init()
+        var current: String?
+        for line in text.split(separator: "\n") {
+            let parts = line.split(separator: " ", maxSplits: 3)
+            if parts.count == 3, parts[0] == "pinset", let evaluated = Self.time(parts[1]) {
+                let name = String(parts[2])
+                pinsets[name] = PinsetUse(evaluated: evaluated.time)
+                current = name
+            } else if parts.count == 4, parts[0] == "pin", let current,
+                let since = Int64(parts[1]), let matched = Self.time(parts[2])
+            {
+                pinsets[current]?.pins[String(parts[3])] = PinUse(
+                    since: since, matched: matched.time)
+            } else {
+                return nil
+            }
+        }
+    }
+
+    private static func time(_ text: Substring) -> (time: Int64?, Void)? {
+        if text == "-" { return (nil, ()) }
+        return Int64(text).map { ($0, ()) }
+    }
+}

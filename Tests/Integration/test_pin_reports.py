@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 from collections.abc import Iterator
 
 import pytest
@@ -303,6 +304,25 @@ def test_a_change_of_where_reports_go_ends_no_connection(gateway, origin, pki, c
     reload(running, {**running.config, **config})
     assert ask(running, there).status == 200
     assert there.accepted == 1
+
+
+def test_a_resumed_session_is_reported_with_the_certificate_that_it_kept(
+    gateway, origin, pki, collector
+):
+    leaf = pki.intermediate.issue(HOST)
+    there = origin(lambda _: reply(b"genuine", "200 OK", "Connection: close"),
+                   tls=leaf.server_context(maximum=ssl.TLSVersion.TLSv1_2))
+    taker = collector()
+    config = configuration(pki, taker.url("/"), enforce=False)
+    del config["pinsets"]["wanted"]["reportTo"]
+    running = gateway(config)
+    assert ask(running, there).status == 200
+    config["pinsets"]["wanted"]["reportTo"] = taker.url("/")
+    reload(running, {**running.config, **config})
+    assert ask(running, there).status == 200
+    assert running.metric("pinfold_tls_handshakes_total", resumed="true") == 1
+    [report] = taker.wait()
+    assert certificates(report["served-certificate-chain"]) == [leaf.certificate]
 
 
 def test_a_server_that_says_nothing_holds_nothing_up(gateway, origin, pki, scripted_origin):

@@ -110,6 +110,8 @@ package struct UpstreamTLS: Sendable, Equatable {
     /// What is asked of chains beyond what the TLS library verifies; nil is `strict` where nobody
     /// wrote it down (``ChosenProfile/byDefault``).
     package var profile: TrustProfile?
+    /// What servers that ask for it are presented; nil: nothing. Of host entries only.
+    package var clientIdentity: ClientIdentity?
 
     /// The given version, roots and profile.
     package init(

@@ -10,8 +10,13 @@ package struct TLSAlert: Hashable, Sendable {
     package static let illegalParameter = TLSAlert(code: 47)
     package static let accessDenied = TLSAlert(code: 49)
     package static let protocolVersion = TLSAlert(code: 70)
+    package static let decryptError = TLSAlert(code: 51)
     package static let internalError = TLSAlert(code: 80)
     package static let unrecognizedName = TLSAlert(code: 112)
+    package static let certificateRequired = TLSAlert(code: 116)
+
+    /// Whether it says that the receiver's certificate will not do (RFC 8446 §6.2).
+    package var isAboutCertificate: Bool { (42...46).contains(code) || code == 48 }
 
     /// Its name in IANA's registry of TLS alerts. The library's own list ends before TLS 1.3.
     package var name: String {

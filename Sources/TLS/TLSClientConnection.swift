@@ -33,6 +33,9 @@ package final class TLSClientConnection: TLSConnection {
     /// showing it.
     package internal(set) var peerReadsEncryptedHello = true
 
+    /// Whether the server has asked for the client's certificate.
+    package internal(set) var isAskedForCertificate = false
+
     /// Prepares a connection; nothing is sent before `handshake()`.
     ///
     /// - Parameters:
@@ -78,6 +81,8 @@ package final class TLSClientConnection: TLSConnection {
         if facts == nil, isResumed { facts = offeredFacts }
         return facts == nil ? .unauthenticated : nil
     }
+
+    override func meaning(of error: TLSError) -> TLSError { certificateMeaning(of: error) }
 
     private static func isAddress(_ host: String) -> Bool {
         let bytes = Array(host.utf8)

@@ -30,24 +30,28 @@ package final class TLSClientContext: @unchecked Sendable {
     package let identity: UInt64
     package let settings: TLSClientSettings
     let context: OpaquePointer
+    /// What connections present to servers that ask for it; nil: nothing.
+    let clientIdentity: TLSClientIdentity?
     let judge: TrustJudge
     let sessions: TLSSessionCache?
 
     /// - Parameters:
     ///   - settings: versions, policy and protocols.
     ///   - roots: the trust anchors; shared between contexts.
+    ///   - clientIdentity: what servers that ask for it are presented; nil: nothing.
     ///   - sessions: where sessions are kept for resumption, shared between contexts; nil resumes
     ///     none.
     /// - Throws: for a pin or an anchor that is no certificate or key, and for a pinset that no
     ///   server can pass.
     package init(
         _ settings: TLSClientSettings = TLSClientSettings(), roots: TrustRoots,
+        clientIdentity: TLSClientIdentity? = nil,
         sessions: TLSSessionCache? = nil
     ) throws(TLSContextError) {
         for pinset in settings.policy.pinsets {
             if let problem = pinset.problem { throw .pinset(name: pinset.name, problem) }
         }
-        let context = try TLSClientContext.makeContext(settings)
+        let context = try TLSClientContext.makeContext(settings, clientIdentity)
         do throws(TLSContextError) {
             judge = try TrustJudge(
                 settings.policy, roots: roots, securityLevel: SSL_CTX_get_security_level(context),
@@ -58,6 +62,7 @@ package final class TLSClientContext: @unchecked Sendable {
         }
         self.context = context
         self.settings = settings
+        self.clientIdentity = clientIdentity
         self.sessions = sessions
         identity = TLSClientContext.identities.wrappingAdd(1, ordering: .relaxed).newValue
         guard sessions != nil else { return }
@@ -75,10 +80,11 @@ package final class TLSClientContext: @unchecked Sendable {
     }
 
     private static func makeContext(
-        _ settings: TLSClientSettings
+        _ settings: TLSClientSettings, _ identity: TLSClientIdentity?
     ) throws(TLSContextError) -> OpaquePointer {
         try LibraryContext.make(TLS_client_method()) { (context) throws(TLSContextError) in
             try configure(context, settings)
+            try identity?.present(in: context)
         }
     }
 
@@ -97,6 +103,7 @@ package final class TLSClientContext: @unchecked Sendable {
                 else { return 0 }
                 return connection.judge(storeContext) ? 1 : 0
             }, nil)
+        TLSClientConnection.noteCertificateRequests(context)
         if settings.looksForEncryptedHello { EncryptedHello.offer(in: context) }
         let wire = try LibraryContext.wireForm(settings.applicationProtocols)
         guard wire.isEmpty || SSL_CTX_set_alpn_protos(context, wire, UInt32(wire.count)) == 0 else {

@@ -114,6 +114,9 @@ package class TLSConnection {
     /// Why a handshake that the library has completed is not good enough; nil: it is.
     func objection() -> TLSError? { nil }
 
+    /// What a side makes of an error of the library's.
+    func meaning(of error: TLSError) -> TLSError { error }
+
     /// Records why the connection is broken: `code` is of SSL_get_error.
     @discardableResult
     final func fail(_ code: Int32) -> TLSError {
@@ -129,7 +132,7 @@ package class TLSConnection {
             error = .protocolViolation(
                 "a ClientHello of more than \(ClientHelloGauge.maximumBytes) bytes")
         } else if code == SSL_ERROR_SSL {
-            error = .fromQueue()
+            error = meaning(of: .fromQueue())
         } else if code == SSL_ERROR_ZERO_RETURN || socket.pointee.isAtEnd {
             ERR_clear_error()
             error = .truncated

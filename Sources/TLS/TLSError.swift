@@ -7,6 +7,10 @@ package enum TLSError: Error, Hashable, Sendable {
     case trust(TrustFailure)
     /// The peer sent a fatal alert: its code (RFC 8446 §6) and name.
     case alertReceived(code: UInt8, name: String)
+    /// The server asks for a client's certificate, was given none, and ended with this alert.
+    case certificateRequired(TLSAlert)
+    /// The server ended with this alert because of the client's certificate.
+    case certificateRejected(TLSAlert)
     /// There is no version that both sides allow.
     case versionRefused
     /// What the peer sent is not TLS.
@@ -33,6 +37,8 @@ package enum TLSError: Error, Hashable, Sendable {
         switch self {
         case .trust(let failure): failure.token
         case .alertReceived: "alert-received"
+        case .certificateRequired: "client-certificate-required"
+        case .certificateRejected: "client-certificate-rejected"
         case .versionRefused: "version-refused"
         case .notTLS: "not-tls"
         case .truncated: "truncated"
@@ -47,6 +53,17 @@ package enum TLSError: Error, Hashable, Sendable {
     }
 }
 
+extension TLSError {
+    /// The alert by which the peer ended the connection; nil: it did not, or not so.
+    package var receivedAlert: TLSAlert? {
+        switch self {
+        case .alertReceived(let code, _): TLSAlert(code: code)
+        case .certificateRequired(let alert), .certificateRejected(let alert): alert
+        default: nil
+        }
+    }
+}
+
 extension TLSError: CustomStringConvertible {
     /// One sentence for an error reply and the log.
     package var description: String { text(of: "server") }
@@ -56,6 +73,10 @@ extension TLSError: CustomStringConvertible {
         switch self {
         case .trust(let failure): failure.description
         case .alertReceived(let code, let name): "the \(peer) sent the alert \(name) (\(code))"
+        case .certificateRequired(let alert):
+            "the \(peer) requires a client certificate and was given none: it sent \(alert)"
+        case .certificateRejected(let alert):
+            "the \(peer) does not accept the client certificate that it was given: it sent \(alert)"
         case .versionRefused: "the \(peer) supports no TLS version that is allowed"
         case .notTLS: "what the \(peer) sent is not TLS"
         case .truncated: "the \(peer) closed the connection without ending the TLS session"

@@ -7,6 +7,8 @@ package enum TLSIdentityError: Error, Hashable, Sendable, CustomStringConvertibl
     case noCertificate
     /// There is no private key that can be read without a password.
     case noKey
+    /// The private key is encrypted.
+    case encryptedKey
     /// The key is another certificate's, or one of the two is too weak, in the library's words.
     case refused(String)
 
@@ -14,6 +16,9 @@ package enum TLSIdentityError: Error, Hashable, Sendable, CustomStringConvertibl
         switch self {
         case .noCertificate: "no certificate in PEM"
         case .noKey: "no private key in PEM that is not encrypted"
+        case .encryptedKey:
+            "a private key that is encrypted, and no password can be given: decrypt it with "
+                + "`openssl pkey`"
         case .refused(let reason): "the certificate and the key cannot be used: \(reason)"
         }
     }
@@ -46,7 +51,9 @@ package final class TLSServerIdentity: @unchecked Sendable {
     package init(
         chainPEM: [UInt8], keyPEM: [UInt8], staple: [UInt8]? = nil
     ) throws(TLSIdentityError) {
-        guard let key = Self.readKey(keyPEM) else { throw .noKey }
+        guard let key = Self.readKey(keyPEM) else {
+            throw Self.isEncrypted(keyPEM) ? .encryptedKey : .noKey
+        }
         self.key = key
         guard let chain = CertificateStack(), let certificate = Self.readChain(chainPEM, chain)
         else {
@@ -118,6 +125,12 @@ package final class TLSServerIdentity: @unchecked Sendable {
             // Without a callback the library would ask for a password on the terminal.
             PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         }
+    }
+
+    /// Whether a key is one that needs a password (RFC 5958 §3, or the older form of RFC 1421).
+    private static func isEncrypted(_ pem: [UInt8]) -> Bool {
+        let text = String(decoding: pem, as: UTF8.self)
+        return text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("4,ENCRYPTED")
     }
 
     /// The first certificate; the others are added to `chain`. nil if a block is no certificate.

@@ -189,11 +189,6 @@ struct KeyErrorTests {
             "3: listeners[0].proxyProtocol"
         ),
         ("hosts:\n  - match: [a]\n    response: {}", "3: hosts[0].response"),
-        ("hosts:\n  - match: [a]\n    tls:\n      clientKey: k", "4: hosts[0].tls.clientKey"),
-        (
-            "hosts:\n  - match: [a]\n    tls:\n      clientCertificate: k",
-            "4: hosts[0].tls.clientCertificate"
-        ),
         ("hosts:\n  - match: [a]\n    request: { headers: {} }", "3: hosts[0].request.headers"),
         (
             "hosts:\n  - match: [a]\n    request: { cachePolicy: useProtocol }",

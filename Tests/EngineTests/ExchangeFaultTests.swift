@@ -98,7 +98,9 @@ enum EveryFault {
                     pinsetIndex: 0, pinset: "payments")),
             .trust(TrustFailure(.pinsetWithoutPins)), .trust(TrustFailure(.invalidPolicy)),
             .trust(TrustFailure(.pinsetExpired(at: 0), pinsetIndex: 0, pinset: "payments")),
-            .alertReceived(code: 40, name: "handshake_failure"), .versionRefused, .notTLS,
+            .alertReceived(code: 40, name: "handshake_failure"),
+            .certificateRequired(.certificateRequired), .certificateRejected(.handshakeFailure),
+            .versionRefused, .notTLS,
             .truncated, .transport(errorNumber: 104), .protocolViolation("bad record"),
             .tooManyMessages, .unauthenticated, .resources("no memory"),
         ]
@@ -188,6 +190,14 @@ struct ExchangeFaultTests {
             (
                 .tlsFailed(.alertReceived(code: 40, name: "handshake_failure")), 502,
                 "tls-alert-received", "tls_alert_received"
+            ),
+            (
+                .tlsFailed(.certificateRequired(.certificateRequired)), 502,
+                "tls-client-certificate-required", "tls_alert_received"
+            ),
+            (
+                .tlsFailed(.certificateRejected(.handshakeFailure)), 502,
+                "tls-client-certificate-rejected", "tls_alert_received"
             ),
             (.tlsTimeout, 504, "tls-timeout", "connection_timeout"),
             (.descriptorsExhausted, 503, "descriptors-exhausted", "connection_limit_reached"),

@@ -130,14 +130,14 @@ struct HandshakeTests {
             let client = try TestClient(.make(), port: server.port)
             if version == .tls12 {
                 #expect(
-                    client.handshake() == .alertReceived(code: 40, name: "handshake_failure"))
+                    client.handshake() == .certificateRequired(TLSAlert(code: 40)))
             } else {
                 // In TLS 1.3 the client is done before the server has judged it.
                 #expect(client.handshake() == nil)
                 #expect(client.readAll().end == .failed)
                 #expect(
                     client.connection.failure
-                        == .alertReceived(code: 116, name: "certificate_required"))
+                        == .certificateRequired(TLSAlert(code: 116)))
             }
         }
         #expect(server.records().allSatisfy { !$0.isEstablished })

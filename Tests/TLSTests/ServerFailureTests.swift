@@ -129,10 +129,14 @@ struct ServerIdentityTests {
                 try TLSServerIdentity(chainPEM: chain, keyPEM: key)
             }
         }
-        for key in [[], PKI.leaf.pem, Self.pem(of: PKI.leaf.key, password: "secret")] {
+        for key in [[], PKI.leaf.pem] {
             #expect(throws: TLSIdentityError.noKey) {
                 try TLSServerIdentity(chainPEM: PKI.leaf.pem, keyPEM: key)
             }
+        }
+        #expect(throws: TLSIdentityError.encryptedKey) {
+            try TLSServerIdentity(
+                chainPEM: PKI.leaf.pem, keyPEM: Self.pem(of: PKI.leaf.key, password: "secret"))
         }
     }
 

@@ -77,16 +77,17 @@ extension HostEntry {
 
     /// `tls` of an entry, where `tls` says what it does not.
     private static var tlsKey: ConfigurationKey<Self> {
-        let table = UpstreamTLS.table(later: ["clientCertificate", "clientKey"])
+        let table = UpstreamTLS.hostTable
+        let inherited = UpstreamTLS.table.names
         var key = ConfigurationKey<Self>("tls", \.tls, table: table)
         key.described = { entry in
             table.described(entry.tls).map { described in
-                var described = described.within("tls")
-                switch described.byDefault {
-                case .yaml, .words: described.byDefault = .words("that of tls")
-                case .notYetSupported: break
+                var described = described
+                // The others are of entries only.
+                if inherited.contains(described.name) {
+                    described.byDefault = .words("that of tls")
                 }
-                return described
+                return described.within("tls")
             }
         }
         return key

@@ -173,7 +173,7 @@ extension SnapshotReader {
                     element.fail(
                         "\(quoted(certificate.path)) holds \(error)",
                         expected: "a certificate in PEM")
-                case .noKey:
+                case .noKey, .encryptedKey:
                     key.fail(
                         "\(quoted(certificate.keyPath)) holds \(error)",
                         expected: "a private key in PEM")

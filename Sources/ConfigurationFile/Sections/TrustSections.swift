@@ -4,10 +4,7 @@ import Pinning
 
 /// `tls`.
 extension UpstreamTLS {
-    static var table: KeyTable<Self> { table(later: []) }
-
-    /// The same with keys that are known elsewhere.
-    static func table(later: [String]) -> KeyTable<Self> {
+    static var table: KeyTable<Self> {
         KeyTable(
             keys: [
                 ConfigurationKey(
@@ -27,7 +24,7 @@ extension UpstreamTLS {
                 ConfigurationKey(
                     "profile", \.profile, byDefault: "strict, less for roots of your own",
                     reading: { $1.choice(TrustProfile.self) }, text: { $0.map(\.rawValue) }),
-            ], later: later)
+            ])
     }
 }
 

@@ -43,9 +43,9 @@ struct ErrorReply {
         if case .nameNotResolved(let failure) = fault, let code = failure.rcode {
             parameters["rcode"] = .string("\(code)")
         }
-        if case .tlsFailed(.alertReceived(let code, let name)) = fault {
-            parameters["alert-id"] = .integer(Int64(code))
-            parameters["alert-message"] = .string(ascii(name, limit: 64))
+        if case .tlsFailed(let error) = fault, let alert = error.receivedAlert {
+            parameters["alert-id"] = .integer(Int64(alert.code))
+            parameters["alert-message"] = .string(ascii(alert.name, limit: 64))
         }
         parameters["details"] = .string(ascii("\(reason.token): \(explanation)", limit: 512))
         let item = Item(bareItem: RFC9651BareItem.token("pinfold"), parameters: parameters)

@@ -297,7 +297,9 @@ private struct ContextFactory {
         _ tls: UpstreamTLS, pinsets: [Pinset]
     ) throws(TLSContextError) -> TLSClientContext {
         let settings = Self.settings(tls, pinsets)
-        return try TLSClientContext(settings, roots: try roots(tls.roots), sessions: sessions)
+        return try TLSClientContext(
+            settings, roots: try roots(tls.roots), clientIdentity: try Self.identity(tls),
+            sessions: sessions)
     }
 
     private static func settings(_ tls: UpstreamTLS, _ pinsets: [Pinset]) -> TLSClientSettings {
@@ -306,6 +308,17 @@ private struct ContextFactory {
         settings.policy = SecurityPolicy(pinsets: pinsets)
         settings.profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
         return settings
+    }
+
+    private static func identity(
+        _ tls: UpstreamTLS
+    ) throws(TLSContextError) -> TLSClientIdentity? {
+        guard let files = tls.clientIdentity else { return nil }
+        do throws(TLSIdentityError) {
+            return try TLSClientIdentity(chainPEM: files.chain, keyPEM: files.key)
+        } catch {
+            throw .identity(error)
+        }
     }
 
     mutating func make(
@@ -334,7 +347,10 @@ private struct ContextFactory {
             settings.minimumVersion = .tls13
             settings.applicationProtocols = []
             settings.looksForEncryptedHello = true
-            contexts.append(try TLSClientContext(settings, roots: try roots(entry.tls.roots)))
+            contexts.append(
+                try TLSClientContext(
+                    settings, roots: try roots(entry.tls.roots),
+                    clientIdentity: try Self.identity(entry.tls)))
         }
         return contexts
     }

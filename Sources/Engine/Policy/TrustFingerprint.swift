@@ -24,7 +24,7 @@ struct TrustFingerprint: Hashable, Sendable {
 /// The bytes that a fingerprint is the digest of. Each item is preceded by its length and each list
 /// by its count, so that no two configurations write the same bytes.
 struct TrustForm {
-    private(set) var bytes = Array("pinfold trust 4".utf8)
+    private(set) var bytes = Array("pinfold trust 5".utf8)
 
     /// A number, in eight bytes.
     mutating func add(_ number: Int) {
@@ -60,6 +60,8 @@ struct TrustForm {
                 form.add(all: certificates) { $0.add($1) }
             }
         }
+        // What one client is told is not what another is.
+        add(tls.clientIdentity?.chain ?? [])
     }
 
     /// What servers are held to beside that.

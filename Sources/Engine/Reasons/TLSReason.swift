@@ -4,6 +4,8 @@ import TLS
 package enum TLSReason: UInt8, Sendable, CaseIterable {
     case timeout
     case alertReceived
+    case clientCertificateRequired
+    case clientCertificateRejected
     case versionRefused
     case notTLS
     case truncated
@@ -25,6 +27,18 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
             Self.entry(
                 "tls-alert-received", .tlsAlertReceived, "the server ended TLS with an alert",
                 "The reply names the alert; the server's log says why.")
+        case .clientCertificateRequired:
+            Self.entry(
+                "tls-client-certificate-required", .tlsAlertReceived,
+                "the server asks for a client certificate, and the gateway has none for its host",
+                "Get one that the server accepts, and name it in the host's entry: "
+                    + "`tls.clientCertificate` and `tls.clientKey`.")
+        case .clientCertificateRejected:
+            Self.entry(
+                "tls-client-certificate-rejected", .tlsAlertReceived,
+                "the server does not accept the gateway's client certificate",
+                "The reply names the alert; `pinfold check` warns of a certificate that has "
+                    + "expired. Have it issued by an authority that the server trusts.")
         case .versionRefused:
             Self.entry(
                 "tls-version-refused", .tlsProtocolError,
@@ -80,6 +94,8 @@ extension TLSError {
         switch self {
         case .trust(let failure): Reason(failure)
         case .alertReceived: .tls(.alertReceived)
+        case .certificateRequired: .tls(.clientCertificateRequired)
+        case .certificateRejected: .tls(.clientCertificateRejected)
         case .versionRefused: .tls(.versionRefused)
         case .notTLS: .tls(.notTLS)
         case .truncated: .tls(.truncated)

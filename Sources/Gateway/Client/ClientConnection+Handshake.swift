@@ -79,7 +79,9 @@ extension TLSError {
     /// Whether the client may still be there, and read what it was sent.
     fileprivate var leavesSocketUsable: Bool {
         switch self {
-        case .truncated, .transport, .resources, .alertReceived: false
+        case .truncated, .transport, .resources, .alertReceived, .certificateRequired,
+            .certificateRejected:
+            false
         case .trust, .versionRefused, .notTLS, .protocolViolation, .tooManyMessages,
             .unauthenticated, .identityRefused, .clientCertificate:
             true
@@ -110,13 +112,9 @@ extension WorkerCounter {
             TLSAlert(code: code).isAboutCertificate
                 ? .clientHandshakesUntrusted : .clientHandshakesAlert
         case .truncated, .transport: .clientHandshakesClosed
-        case .trust, .protocolViolation, .tooManyMessages, .unauthenticated, .resources:
+        case .trust, .protocolViolation, .tooManyMessages, .unauthenticated, .resources,
+            .certificateRequired, .certificateRejected:
             .clientHandshakesProtocolError
         }
     }
-}
-
-extension TLSAlert {
-    /// Whether it says that the receiver's certificate will not do (RFC 8446 §6.2).
-    var isAboutCertificate: Bool { (42...46).contains(code) || code == 48 }
 }

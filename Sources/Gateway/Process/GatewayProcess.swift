@@ -23,8 +23,8 @@ package final class GatewayProcess {
     private let load: Load
     private let signals = SignalSet()
     private let operationalLog: OperationalLog
-    private let logger: Logger
-    private var configuration: ConfigurationSnapshot
+    let logger: Logger
+    private(set) var configuration: ConfigurationSnapshot
     private let startWarnings: [ConfigurationWarning]
     /// What was made from `configuration`; nil before the start.
     private var policy: PolicySnapshot?
@@ -34,12 +34,15 @@ package final class GatewayProcess {
     private let ticketKeys = TLSTicketKeys(now: Clock.bootMilliseconds)
     /// Started with the first configuration that has an authority.
     private var issuer: CertificateIssuer?
+    private var watched = WatchedFiles()
+    /// Whether a watched file is one that cannot be used, so that an old one is in force.
+    private var hasBrokenFile = false
     private var hosts: [String: HostReachability] = [:]
     private let sockets: ListenerSockets
-    private let workerCount: Int
+    let workerCount: Int
     private let running = RunningWorkers()
     private var mailboxes: [Mailbox<WorkerMessage>] = []
-    private var shared: SharedServices?
+    private(set) var shared: SharedServices?
 
     /// How long writing the rest of the operational log may take at the end.
     private static let logFlushMilliseconds: Int64 = 1000
@@ -82,6 +85,7 @@ package final class GatewayProcess {
         log(startWarnings)
         try startWorkers(policy, perWorker, shared)
         announce(perWorker)
+        watched.watch(configuration.watchedFiles)
         control()
         // From here on nothing needs the main thread: another signal ends the process as it is.
         signals.restoreDefaults()
@@ -263,12 +267,21 @@ package final class GatewayProcess {
     /// Serves until the workers have ended.
     private func control() {
         var memory = FreedMemory()
+        var waited = 0
         while true {
-            switch signals.wait(milliseconds: FreedMemory.intervalMilliseconds) {
+            let pause =
+                watched.isEmpty
+                ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
+            switch signals.wait(milliseconds: pause) {
             case .reload: reload()
             case .reopenLogs: shared?.accessLog?.reopen()
             case .terminate, .interrupt: return drain()
-            case .none: memory.check(shared?.store)
+            case .none:
+                if watched.haveChanged() { refresh() }
+                waited += pause
+                guard waited >= FreedMemory.intervalMilliseconds else { continue }
+                waited = 0
+                memory.check(shared?.store)
             }
         }
     }
@@ -335,27 +348,9 @@ package final class GatewayProcess {
     private func reload() {
         do {
             let loaded = try load()
-            let next = loaded.snapshot
-            let generation = published.reload.withLock { $0.generation } + 1
-            let policy = try makePolicy(next, generation: generation)
-            let perWorker = try sockets.open(next)
-            log(loaded.warnings)
-            if let shared { tell(shared, of: perWorker) }
-            warnOfWhatNeedsRestart(next)
-            warnOfWhatIsRemoved(next)
-            configuration = next
-            self.policy = policy
-            operationalLog.logLevel = Logger.Level(next.log.level)
-            if let access = next.log.access {
-                shared?.accessLog?.reconfigure(
-                    path: access.path, format: access.format == .json ? .json : .combined,
-                    labels: accessLogLabels(next))
-            }
-            publish(next, policy)
-            shared?.engine.pinReporter?.configure(policy.reporting)
-            for (mailbox, sockets) in zip(mailboxes, perWorker) {
-                mailbox.post(.configure(policy, sockets))
-            }
+            let (generation, perWorker) = try adopt(loaded.snapshot) { log(loaded.warnings) }
+            watched.watch(loaded.snapshot.watchedFiles)
+            hasBrokenFile = false
             announce(perWorker)
             logger.notice("configuration reloaded", metadata: ["generation": "\(generation)"])
         } catch {
@@ -365,28 +360,59 @@ package final class GatewayProcess {
         }
     }
 
-    private func log(_ warnings: [ConfigurationWarning]) {
-        for warning in warnings { logger.warning("configuration: \(warning)") }
-    }
-
-    private func warnOfWhatIsRemoved(_ next: ConfigurationSnapshot) {
-        for removal in ConfigurationRemoval.all(from: configuration, to: next) {
-            logger.warning(
-                "the reload removes",
-                metadata: ["\(removal.section)": "\(removal.names.joined(separator: ", "))"])
+    /// Takes up files that have changed, under the configuration in force.
+    private func refresh() {
+        do {
+            let refreshed = try configuration.refreshed(at: Clock.coarseWallSeconds())
+            if hasBrokenFile { published.reload.withLock { $0.lastSucceeded = true } }
+            hasBrokenFile = false
+            guard refreshed.snapshot != configuration else { return }
+            let (generation, _) = try adopt(refreshed.snapshot) {
+                for warning in refreshed.warnings { logger.warning("configuration: \(warning)") }
+            }
+            logger.notice(
+                "files of the configuration have changed and are in force",
+                metadata: ["generation": "\(generation)"])
+        } catch {
+            hasBrokenFile = true
+            published.reload.withLock { $0.lastSucceeded = false }
+            logger.error(
+                "a file of the configuration has changed and cannot be used, the old one stays",
+                metadata: ["error": "\(error)"])
         }
     }
 
-    private func warnOfWhatNeedsRestart(_ next: ConfigurationSnapshot) {
-        var keys: [String] = []
-        if next.workers.count != workerCount { keys.append("workers") }
-        if !next.cache.hasSameStore(as: configuration.cache) { keys.append("cache") }
-        if next.resolver != configuration.resolver { keys.append("resolver") }
-        if next.activity != configuration.activity { keys.append("activity") }
-        if (next.log.access == nil) != (shared?.accessLog == nil) { keys.append("log.access") }
-        guard !keys.isEmpty else { return }
-        logger.warning(
-            "changed, and in force only after a restart",
-            metadata: ["keys": "\(keys.joined(separator: ", "))"])
+    /// Puts another configuration in force.
+    ///
+    /// - Parameter warn: tells what is to be told before it is.
+    /// - Returns: its generation, and the sockets that were opened for it.
+    private func adopt(
+        _ next: ConfigurationSnapshot, warn: () -> Void
+    ) throws -> (generation: UInt64, sockets: [[ListenerSocket]]) {
+        let generation = published.reload.withLock { $0.generation } + 1
+        let policy = try makePolicy(next, generation: generation)
+        let perWorker = try sockets.open(next)
+        warn()
+        if let shared { tell(shared, of: perWorker) }
+        warnOfWhatNeedsRestart(next)
+        warnOfWhatIsRemoved(next)
+        configuration = next
+        self.policy = policy
+        operationalLog.logLevel = Logger.Level(next.log.level)
+        if let access = next.log.access {
+            shared?.accessLog?.reconfigure(
+                path: access.path, format: access.format == .json ? .json : .combined,
+                labels: accessLogLabels(next))
+        }
+        publish(next, policy)
+        shared?.engine.pinReporter?.configure(policy.reporting)
+        for (mailbox, sockets) in zip(mailboxes, perWorker) {
+            mailbox.post(.configure(policy, sockets))
+        }
+        return (generation, perWorker)
+    }
+
+    private func log(_ warnings: [ConfigurationWarning]) {
+        for warning in warnings { logger.warning("configuration: \(warning)") }
     }
 }

@@ -1,0 +1,72 @@
+import COpenSSL
+
+/// What a client proves itself with to servers that ask for it: its certificate, the certificates
+/// that lead to an anchor, and the private key. Immutable; used by any number of threads at once.
+package struct TLSClientIdentity: Sendable {
+    private let files: TLSServerIdentity
+
+    /// - Parameters:
+    ///   - chainPEM: the client's certificate, then those that lead to its anchor.
+    ///   - keyPEM: the private key, not encrypted.
+    /// - Throws: for what cannot be read, for a key that is another certificate's, and for what the
+    ///   library finds too weak.
+    package init(chainPEM: [UInt8], keyPEM: [UInt8]) throws(TLSIdentityError) {
+        files = try TLSServerIdentity(chainPEM: chainPEM, keyPEM: keyPEM)
+        do throws(TLSContextError) {
+            let context = try LibraryContext.make(TLS_client_method()) {
+                (context) throws(TLSContextError) in
+                try present(in: context)
+            }
+            SSL_CTX_free(context)
+        } catch {
+            if case .identity(let error) = error { throw error }
+            throw .refused("\(error)")
+        }
+    }
+
+    /// When the certificate ends, in seconds since 1970.
+    package var notAfter: Int64 { files.notAfter }
+    /// When the certificate begins, in seconds since 1970.
+    package var notBefore: Int64 { files.notBefore }
+
+    /// Whether the certificate's extensions let it be a client's (RFC 5280 §4.2.1.12).
+    package var isForClients: Bool {
+        X509_check_purpose(files.certificate, X509_PURPOSE_SSL_CLIENT, 0) == 1
+    }
+
+    /// Has connections of a context present it to servers that ask.
+    func present(in context: OpaquePointer) throws(TLSContextError) {
+        let done = SSL_CTX_use_cert_and_key(
+            context, files.certificate, files.key, files.chain.pointer, 1)
+        guard done == 1 else { throw .identity(.refused(ErrorQueue.drain())) }
+    }
+}
+
+extension TLSClientConnection {
+    /// Notes servers that ask for the client's certificate.
+    static func noteCertificateRequests(_ context: OpaquePointer) {
+        SSL_CTX_set_cert_cb(
+            context,
+            { ssl, _ in
+                TLSClientConnection.from(ssl)?.isAskedForCertificate = true
+                return 1
+            }, nil)
+    }
+
+    /// What a server's alert means, where it is about the client's certificate (RFC 8446 §6.2). In
+    /// TLS 1.3 it comes after the handshake, in place of the first answer.
+    func certificateMeaning(of error: TLSError) -> TLSError {
+        let hasIdentity = context.clientIdentity != nil
+        guard case .alertReceived(let code, _) = error, isAskedForCertificate || hasIdentity else {
+            return error
+        }
+        let alert = TLSAlert(code: code)
+        // The others are said of other things, too, but hardly by a server that has just asked.
+        let isMeant =
+            alert.isAboutCertificate || alert == .certificateRequired
+            || isAskedForCertificate
+                && [.handshakeFailure, .accessDenied, .decryptError].contains(alert)
+        guard isMeant else { return error }
+        return hasIdentity ? .certificateRejected(alert) : .certificateRequired(alert)
+    }
+}

@@ -268,7 +268,8 @@ let package = Package(
             dependencies: [
                 "Gateway", "Engine", "CLinux", "HTTPCore", "Addressing", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
-                "CacheStore", "Resolver", "Configuration", "Admin", "EngineTestSupport",
+                "CacheStore", "Resolver", "Configuration", "Admin", "TestSupport",
+                "EngineTestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .testTarget(

@@ -136,6 +136,35 @@ static inline int pinfold_sk_GENERAL_NAME_push(GENERAL_NAMES *names, GENERAL_NAM
     return sk_GENERAL_NAME_push(names, name);
 }
 
+static inline STACK_OF(X509_CRL) *pinfold_sk_X509_CRL_new(void) {
+    return sk_X509_CRL_new_null();
+}
+
+static inline int pinfold_sk_X509_CRL_push(STACK_OF(X509_CRL) *stack, X509_CRL *list) {
+    return sk_X509_CRL_push(stack, list);
+}
+
+static inline void pinfold_sk_X509_CRL_free(STACK_OF(X509_CRL) *stack) {
+    sk_X509_CRL_pop_free(stack, X509_CRL_free);
+}
+
+static inline int pinfold_sk_X509_REVOKED_num(const STACK_OF(X509_REVOKED) *stack) {
+    return sk_X509_REVOKED_num(stack);
+}
+
+static inline X509_REVOKED *pinfold_sk_X509_REVOKED_value(
+    const STACK_OF(X509_REVOKED) *stack, int index) {
+    return sk_X509_REVOKED_value(stack, index);
+}
+
+static inline int pinfold_sk_SSL_CIPHER_num(const STACK_OF(SSL_CIPHER) *stack) {
+    return sk_SSL_CIPHER_num(stack);
+}
+
+static inline void pinfold_sk_SSL_CIPHER_free(STACK_OF(SSL_CIPHER) *stack) {
+    sk_SSL_CIPHER_free(stack);
+}
+
 static inline EVP_PKEY *pinfold_EVP_EC_gen(const char *curve) {
     return EVP_EC_gen(curve);
 }

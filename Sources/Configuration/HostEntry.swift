@@ -110,6 +110,13 @@ package struct UpstreamTLS: Sendable, Equatable {
     /// What is asked of chains beyond what the TLS library verifies; nil is `strict` where nobody
     /// wrote it down (``ChosenProfile/byDefault``).
     package var profile: TrustProfile?
+    /// What is offered for TLS 1.2, in OpenSSL's form; nil: OpenSSL's default.
+    package var ciphers: String?
+    /// What is offered for TLS 1.3, with `:` between names; nil: OpenSSL's default.
+    package var cipherSuites: String?
+    /// The lists that every certificate below the anchor is looked up in; empty: revocation is not
+    /// looked at.
+    package var crls: [CRLFile] = []
     /// What servers that ask for it are presented; nil: nothing. Of host entries only.
     package var clientIdentity: ClientIdentity?
 

@@ -30,6 +30,8 @@ package enum ChainFailure: Error, Hashable, Sendable {
     case noCertificate
     /// A certificate breaks a rule of the profile (`tls.profile`).
     case rule(CertificateRule, subject: String)
+    /// What is said of the revocation of a certificate does not let it pass.
+    case revocation(RevocationFailure)
     /// Another of the library's reasons: its code (X509_V_ERR_…) and text.
     case other(code: Int32, text: String)
 
@@ -49,6 +51,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
         case .malformed: "malformed-certificate"
         case .noCertificate: "no-certificate"
         case .rule(let rule, _): rule.token
+        case .revocation(let failure): failure.problem.token
         case .other: "invalid-chain"
         }
     }
@@ -58,7 +61,8 @@ package enum ChainFailure: Error, Hashable, Sendable {
         switch self {
         case .selfSigned, .untrustedRoot, .incompleteChain: true
         case .hostMismatch, .expired, .notYetValid, .badSignature, .wrongPurpose,
-            .weakCryptography, .constraintViolated, .malformed, .noCertificate, .rule, .other:
+            .weakCryptography, .constraintViolated, .malformed, .noCertificate, .rule, .revocation,
+            .other:
             false
         }
     }
@@ -99,6 +103,8 @@ extension ChainFailure: CustomStringConvertible {
             return "there is no certificate in the chain"
         case .rule(let rule, let subject):
             return "the certificate of \(subject) \(rule.problem)"
+        case .revocation(let failure):
+            return failure.description
         case .other(let code, let text):
             return "the chain is not valid: \(text) (\(code))"
         }

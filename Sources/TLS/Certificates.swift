@@ -251,7 +251,7 @@ struct X509View {
         }.joined(separator: ":")
     }
 
-    private static func text(_ name: OpaquePointer?) -> String {
+    static func text(_ name: OpaquePointer?) -> String {
         guard let bio = BIO_new(BIO_s_mem()) else { return "" }
         defer { BIO_free(bio) }
         guard X509_NAME_print_ex(bio, name, 0, pinfold_name_flags()) >= 0 else {

@@ -66,6 +66,7 @@ struct ChainBuilder {
         if let time { X509_VERIFY_PARAM_set_time(parameters, time_t(time)) }
         X509_VERIFY_PARAM_set_flags(
             parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST))
+        judge.revocation?.require(in: building, parameters)
         if let trusted { X509_STORE_CTX_set0_trusted_stack(building, trusted.pointer) }
         guard X509_verify_cert(building) == 1 else { return refused(building) }
         guard let chain = X509_STORE_CTX_get1_chain(building),

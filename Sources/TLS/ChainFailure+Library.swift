@@ -35,6 +35,10 @@ extension ChainFailure {
             X509_V_ERR_EXCLUDED_VIOLATION:
             self = .constraintViolated(subject: view.subject)
         default:
+            if let failure = RevocationFailure(code, certificate: view) {
+                self = .revocation(failure)
+                return
+            }
             self = .other(
                 code: code, text: String(cString: X509_verify_cert_error_string(Int(code))))
         }
@@ -54,6 +58,8 @@ extension ChainFailure {
         case .weakCryptography: X509_V_ERR_EE_KEY_TOO_SMALL
         case .constraintViolated: X509_V_ERR_PERMITTED_VIOLATION
         case .malformed, .noCertificate, .rule: X509_V_ERR_CERT_REJECTED
+        case .revocation(let failure):
+            failure.problem == .revoked ? X509_V_ERR_CERT_REVOKED : X509_V_ERR_CERT_REJECTED
         case .other(let code, _): code
         }
     }

@@ -16,6 +16,9 @@ struct PeerEvidence: TrustEvidence {
     private let time: Int64?
     /// Evaluations under the configured roots, which several pinsets ask for alike.
     private var evaluations: [Evaluation] = []
+    /// Until when what is known of the revocation of the chains that were accepted holds, in
+    /// seconds since 1970; nil: nothing was asked about it.
+    private var statusEnd: Int64?
 
     /// - Parameters:
     ///   - certificate: the leaf.
@@ -37,13 +40,28 @@ struct PeerEvidence: TrustEvidence {
     mutating func evaluateChain(
         anchors: TrustAnchors, host: String?
     ) -> Result<VerifiedChain, ChainFailure> {
+        let result: Result<BuiltChain, ChainFailure>
         switch anchors {
         case .roots(let pinset):
-            return underRoots(pinset: pinset, host: host).map(\.verified)
+            result = underRoots(pinset: pinset, host: host)
         case .pins(let pinset):
             guard let pinned = pinnedCertificates(pinset) else { return .failure(.outOfMemory) }
-            return build(store: nil, trusted: pinned, host: host).map(\.verified)
+            result = build(store: nil, trusted: pinned, host: host)
         }
+        if case .success(let chain) = result { note(chain) }
+        return result.map(\.verified)
+    }
+
+    private mutating func note(_ chain: BuiltChain) {
+        guard let end = judge.revocation?.end(of: chain.certificates) else { return }
+        statusEnd = min(statusEnd ?? end, end)
+    }
+
+    /// A verdict that was come to by this, which holds no longer than what is known of revocation.
+    func limited(_ verdict: TrustVerdict) -> TrustVerdict {
+        guard let statusEnd, case .trusted(var facts) = verdict else { return verdict }
+        facts.expires = min(facts.expires ?? statusEnd, statusEnd)
+        return .trusted(facts)
     }
 
     /// The certificates of the chain that is valid under the roots and the pinset's own anchors,

@@ -120,7 +120,8 @@ extension TLSClientConnection {
         }
         if context.settings.keepsPresented { keepPresented(storeContext, certificate) }
         let now = Clock.coarseWallSeconds()
-        switch context.judge.policy.evaluate(&evidence, host: sessionKey.host, now: now) {
+        let verdict = context.judge.policy.evaluate(&evidence, host: sessionKey.host, now: now)
+        switch evidence.limited(verdict) {
         case .trusted(let found):
             facts = found
             if found.isReported { keepPresented(storeContext, certificate) }

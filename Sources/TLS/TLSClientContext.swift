@@ -6,6 +6,10 @@ import Synchronization
 /// How servers are spoken to and judged.
 package struct TLSClientSettings: Hashable, Sendable {
     package var minimumVersion = TLSVersion.tls12
+    /// What is offered for TLS 1.2, in the library's form (``CipherLists``); nil: its default.
+    package var ciphers: String?
+    /// What is offered for TLS 1.3, names with `:` between them; nil: the library's default.
+    package var cipherSuites: String?
     package var policy = SecurityPolicy()
     /// What is asked of chains beyond what the library verifies.
     package var profile = ChosenProfile.byDefault
@@ -39,13 +43,14 @@ package final class TLSClientContext: @unchecked Sendable {
     ///   - settings: versions, policy and protocols.
     ///   - roots: the trust anchors; shared between contexts.
     ///   - clientIdentity: what servers that ask for it are presented; nil: nothing.
+    ///   - revocation: the lists that servers' chains are held to; nil: none.
     ///   - sessions: where sessions are kept for resumption, shared between contexts; nil resumes
     ///     none.
     /// - Throws: for a pin or an anchor that is no certificate or key, and for a pinset that no
     ///   server can pass.
     package init(
         _ settings: TLSClientSettings = TLSClientSettings(), roots: TrustRoots,
-        clientIdentity: TLSClientIdentity? = nil,
+        clientIdentity: TLSClientIdentity? = nil, revocation: RevocationLists? = nil,
         sessions: TLSSessionCache? = nil
     ) throws(TLSContextError) {
         for pinset in settings.policy.pinsets {
@@ -55,7 +60,7 @@ package final class TLSClientContext: @unchecked Sendable {
         do throws(TLSContextError) {
             judge = try TrustJudge(
                 settings.policy, roots: roots, securityLevel: SSL_CTX_get_security_level(context),
-                profile: settings.profile)
+                profile: settings.profile, revocation: revocation)
         } catch {
             SSL_CTX_free(context)
             throw error
@@ -92,6 +97,12 @@ package final class TLSClientContext: @unchecked Sendable {
         _ context: OpaquePointer, _ settings: TLSClientSettings
     ) throws(TLSContextError) {
         try LibraryContext.configure(context, minimumVersion: settings.minimumVersion)
+        if let ciphers = settings.ciphers, SSL_CTX_set_cipher_list(context, ciphers) != 1 {
+            throw .library(ErrorQueue.drain())
+        }
+        if let suites = settings.cipherSuites, SSL_CTX_set_ciphersuites(context, suites) != 1 {
+            throw .library(ErrorQueue.drain())
+        }
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
         SSL_CTX_set_cert_verify_callback(
             context,

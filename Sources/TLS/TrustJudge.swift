@@ -15,6 +15,8 @@ package final class TrustJudge: Sendable {
     /// What keys and signatures must be worth (SSL_CTX_set_security_level(3)).
     let securityLevel: Int32
     let profile: ChosenProfile
+    /// What certificates are looked up in; nil: revocation is not looked at.
+    let revocation: RevocationLists?
 
     /// The security level of connections that allow no obsolete version of TLS.
     package static let standardSecurityLevel: Int32 = {
@@ -28,11 +30,12 @@ package final class TrustJudge: Sendable {
     ///   - roots: the trust anchors; shared between judges.
     ///   - securityLevel: of the connections whose servers are judged.
     ///   - profile: what is asked of chains beyond what the library verifies.
+    ///   - revocation: the lists that chains are held to; nil: none.
     /// - Throws: for a pin or an anchor that is no certificate or key.
     package init(
         _ policy: SecurityPolicy, roots: TrustRoots,
         securityLevel: Int32 = TrustJudge.standardSecurityLevel,
-        profile: ChosenProfile = .byDefault
+        profile: ChosenProfile = .byDefault, revocation: RevocationLists? = nil
     ) throws(TLSContextError) {
         var certificates: [PinsetCertificates] = []
         for pinset in policy.pinsets {
@@ -42,6 +45,7 @@ package final class TrustJudge: Sendable {
         self.roots = roots
         self.securityLevel = securityLevel
         self.profile = profile
+        self.revocation = revocation
         pinsets = certificates
     }
 
@@ -83,9 +87,10 @@ package final class TrustJudge: Sendable {
             var evidence = PeerEvidence(
                 certificate: leaf, sent: chain.certificates.pointer, judge: self, time: time)
         else { return .refused(TrustFailure(.chain(.outOfMemory))) }
-        return policy.evaluate(
+        let verdict = policy.evaluate(
             &evidence, host: host.map(TrustJudge.normalised),
             now: time ?? Clock.coarseWallSeconds())
+        return evidence.limited(verdict)
     }
 
     /// The chain from the leaf to one of the trust anchors, whatever the pinsets and the name say;

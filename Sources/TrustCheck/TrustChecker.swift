@@ -40,8 +40,10 @@ package struct TrustChecker {
         let roots = try roots(question.roots)
         let judge: TrustJudge
         do throws(TLSContextError) {
+            let lists = question.revocationLists
             judge = try TrustJudge(
-                SecurityPolicy(pinsets: question.pinsets), roots: roots, profile: question.profile)
+                SecurityPolicy(pinsets: question.pinsets), roots: roots, profile: question.profile,
+                revocation: lists.isEmpty ? nil : try RevocationLists(der: lists))
         } catch {
             throw TrustQuestionProblem("\(error)")
         }

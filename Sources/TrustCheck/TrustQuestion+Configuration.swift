@@ -4,7 +4,7 @@ import Configuration
 import Pinning
 
 extension TrustQuestion {
-    /// Takes over how a configuration verifies a host: anchors, profile and pinsets.
+    /// Takes over how a configuration verifies a host: anchors, profile, CRLs and pinsets.
     ///
     /// - Parameters:
     ///   - configuration: what is in force.
@@ -19,6 +19,7 @@ extension TrustQuestion {
             .map { configuration.hosts.entries[$0] }
         let tls = entry?.tls ?? configuration.tls
         profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
+        revocationLists = tls.crls.flatMap(\.lists)
         roots = tls.roots.map { source in
             switch source {
             case .system: .system

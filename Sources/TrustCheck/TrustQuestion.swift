@@ -35,6 +35,8 @@ package struct TrustQuestion {
     /// When the certificates must be valid, in seconds since 1970; nil is now.
     package var time: Int64?
     package var profile = ChosenProfile(.strict)
+    /// The DER of the lists that the chain is held to; empty: revocation is not looked at.
+    package var revocationLists: [[UInt8]] = []
 
     package init() {}
 }

@@ -87,6 +87,7 @@ enum EveryFault {
             .weakCryptography(subject: "CN=a"), .constraintViolated(subject: "CN=a"),
             .malformed(position: 2), .noCertificate, .other(code: 1, text: "text"),
         ] + CertificateRule.allCases.map { .rule($0, subject: "CN=a") }
+        + RevocationProblem.allCases.map { .revocation(RevocationFailure($0, "text")) }
 
     static let tlsErrors: [TLSError] =
         chainFailures.map { .trust(TrustFailure(.chain($0))) } + [

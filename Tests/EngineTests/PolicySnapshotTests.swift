@@ -97,13 +97,15 @@ struct PolicyFingerprintTests {
         var configuration = try testConfiguration()
         configuration.tls = UpstreamTLS(minimum: .tls12, roots: [.system])
         func number(_ value: UInt8) -> [UInt8] { [0, 0, 0, 0, 0, 0, 0, value] }
-        var form = Array("pinfold trust 4".utf8)
+        var form = Array("pinfold trust 5".utf8)
         // A reverse listener's upstream: no rules of access.
         form.append(0)
         // The version, and that no profile is written down.
         form += number(3) + Array("1.2".utf8) + number(0)
-        // One source of roots, the system's; no pinsets; no fields in the cache's key.
-        form += number(1) + [0] + number(0) + number(0)
+        // One source of roots, the system's; no client certificate, no lists of suites, no CRLs.
+        form += number(1) + [0] + number(0) + number(0) + number(0) + number(0)
+        // No pinsets; no fields in the cache's key.
+        form += number(0) + number(0)
         let hashed = SHA256Digest(hashing: form.span)
         let expected = try #require(hashed)
         let policy = try testPolicy(configuration)
@@ -195,6 +197,31 @@ struct PolicyFingerprintTests {
         let after = try changed { $0.tls.minimum = .tls13 }
         #expect(after[2] != before[2])
         #expect(after[..<2] == before[..<2])
+    }
+
+    @Test func `another client certificate or other suites change the fingerprint`() throws {
+        func form(_ change: (inout UpstreamTLS) -> Void) -> [UInt8] {
+            var tls = UpstreamTLS()
+            change(&tls)
+            var form = TrustForm()
+            form.add(tls)
+            return form.bytes
+        }
+        func identity(_ chain: [UInt8], _ key: [UInt8] = [1], at path: String = "/c") -> [UInt8] {
+            form {
+                $0.clientIdentity = ClientIdentity(
+                    path: path, chain: chain, keyPath: "/k", key: key)
+            }
+        }
+        let forms = [
+            form { _ in }, identity([1]), identity([2]), form { $0.ciphers = "HIGH" },
+            form { $0.ciphers = "ALL" }, form { $0.cipherSuites = "HIGH" },
+            form { $0.crls = [CRLFile(path: "/l", lists: [[1]])] },
+            form { $0.crls = [CRLFile(path: "/l", lists: [[1], [2]])] },
+        ]
+        #expect(Set(forms).count == forms.count)
+        // Who it is does not depend on where the files are.
+        #expect(identity([1]) == identity([1], at: "/d"))
     }
 
     @Test func `other roots change the fingerprint`() throws {

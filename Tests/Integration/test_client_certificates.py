@@ -277,7 +277,7 @@ def test_explain_shows_the_certificate_too(workspace, pki, files, serve):
     there = serve(version="1.2")
     files.hold(client(pki.other_root, "gateway-1"))
     for keys, word in ((files.keys, "server: trusted"),
-                       ({}, "tls-client-certificate-required")):
+                       ({}, "requires a client certificate and was given none")):
         config = configuration(pki, keys)
         config["hosts"][0]["match"] = ["localhost"]
         config["hosts"][0]["pinsets"] = ["any"]

@@ -45,6 +45,7 @@ extension UpstreamTLS {
     fileprivate var watchedFiles: [String] {
         var paths: [String] = []
         if let clientIdentity { paths += [clientIdentity.path, clientIdentity.keyPath] }
+        paths += crls.map(\.path)
         return paths
     }
 }
@@ -54,6 +55,7 @@ private struct FileRefresh {
     let now: Int64
     private(set) var warnings: [String] = []
     private var contents: [String: [UInt8]] = [:]
+    private var lists: [String: CRLFile] = [:]
 
     init(now: Int64) { self.now = now }
 
@@ -64,6 +66,9 @@ private struct FileRefresh {
         var tls = tls
         if let identity = tls.clientIdentity {
             tls.clientIdentity = try refreshed(identity, "\(key).clientCertificate")
+        }
+        for index in tls.crls.indices {
+            tls.crls[index] = try refreshed(tls.crls[index], "\(key).crls[\(index)]")
         }
         return tls
     }
@@ -81,6 +86,21 @@ private struct FileRefresh {
             return next
         case .unusable(let problem, let expected, isOfKey: _):
             throw FileRefreshProblem(description: "\(key): \(problem); expected \(expected)")
+        }
+    }
+
+    private mutating func refreshed(
+        _ file: CRLFile, _ key: String
+    ) throws(FileRefreshProblem) -> CRLFile {
+        if let known = lists[file.path] { return known }
+        let bytes = try read(file.path, key)
+        do throws(CRLFileProblem) {
+            let (next, found) = try CRLFile.read(bytes, path: file.path, at: now)
+            lists[file.path] = next
+            if next != file { for text in found { warnings.append("\(key): \(text)") } }
+            return next
+        } catch {
+            throw FileRefreshProblem(description: "\(key): \(error.text)")
         }
     }
 

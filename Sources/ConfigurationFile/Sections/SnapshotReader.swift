@@ -24,6 +24,12 @@ struct SnapshotReader {
             adminField: top?[.admin])
         let hosts = hosts(top?[.hosts], pinsets: pinsets, over: defaultTLS)
         let interception = interception(top?[.interception], hosts, in: top?[.hosts])
+        warnOfForeignLists(top?[.tls], defaultTLS)
+        if let elements = top?[.hosts]?.elements, elements.count == hosts.count {
+            for (element, entry) in zip(elements, hosts) {
+                warnOfForeignLists(element.key("tls"), entry.tls)
+            }
+        }
         warnOfUnusedPinsets(top?[.pinsets], pinsets, hosts)
         warnOfShadowedPatterns(top?[.hosts], hosts)
         let snapshot = ConfigurationSnapshot(

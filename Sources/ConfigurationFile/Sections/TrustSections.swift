@@ -24,7 +24,7 @@ extension UpstreamTLS {
                 ConfigurationKey(
                     "profile", \.profile, byDefault: "strict, less for roots of your own",
                     reading: { $1.choice(TrustProfile.self) }, text: { $0.map(\.rawValue) }),
-            ])
+            ] + cipherKeys + revocationKeys)
     }
 }
 

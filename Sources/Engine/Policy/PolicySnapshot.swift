@@ -289,6 +289,7 @@ package final class PolicySnapshot: Sendable {
 /// Makes TLS contexts, each set of roots loaded once.
 private struct ContextFactory {
     let sessions: TLSSessionCache
+    private var loadedLists: [(files: [CRLFile], lists: RevocationLists)] = []
     private var loaded: [(sources: [RootSource], roots: LoadedRoots)] = []
 
     init(sessions: TLSSessionCache) { self.sessions = sessions }
@@ -299,12 +300,15 @@ private struct ContextFactory {
         let settings = Self.settings(tls, pinsets)
         return try TLSClientContext(
             settings, roots: try roots(tls.roots), clientIdentity: try Self.identity(tls),
+            revocation: try lists(tls.crls),
             sessions: sessions)
     }
 
     private static func settings(_ tls: UpstreamTLS, _ pinsets: [Pinset]) -> TLSClientSettings {
         var settings = TLSClientSettings()
         settings.minimumVersion = tls.minimum == .tls13 ? .tls13 : .tls12
+        settings.ciphers = tls.ciphers
+        settings.cipherSuites = tls.cipherSuites
         settings.policy = SecurityPolicy(pinsets: pinsets)
         settings.profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
         return settings
@@ -350,9 +354,20 @@ private struct ContextFactory {
             contexts.append(
                 try TLSClientContext(
                     settings, roots: try roots(entry.tls.roots),
-                    clientIdentity: try Self.identity(entry.tls)))
+                    clientIdentity: try Self.identity(entry.tls),
+                    revocation: try lists(entry.tls.crls)))
         }
         return contexts
+    }
+
+    private mutating func lists(
+        _ files: [CRLFile]
+    ) throws(TLSContextError) -> RevocationLists? {
+        if files.isEmpty { return nil }
+        if let known = loadedLists.first(where: { $0.files == files }) { return known.lists }
+        let made = try RevocationLists(der: files.flatMap(\.lists))
+        loadedLists.append((files, made))
+        return made
     }
 
     private mutating func roots(_ sources: [ConfiguredRoots]) throws(TLSContextError)

@@ -62,6 +62,11 @@ struct TrustForm {
         }
         // What one client is told is not what another is.
         add(tls.clientIdentity?.chain ?? [])
+        add((tls.ciphers ?? "").utf8)
+        add((tls.cipherSuites ?? "").utf8)
+        // A list that is issued anew, and revokes no more than before, changes nothing.
+        let lists = tls.crls.flatMap(\.lists)
+        add(all: lists) { form, der in form.add((try? RevocationList(der: der))?.content ?? der) }
     }
 
     /// What servers are held to beside that.

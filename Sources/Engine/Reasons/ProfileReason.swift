@@ -4,10 +4,10 @@ import Pinning
 extension Reason {
     /// The reason of a server that is not trusted.
     package init(_ failure: TrustFailure) {
-        if case .chain(.rule(let rule, _)) = failure.reason {
-            self = .profile(rule)
-        } else {
-            self = .trust(TrustReason(failure))
+        switch failure.reason {
+        case .chain(.rule(let rule, _)): self = .profile(rule)
+        case .chain(.revocation(let failure)): self = .revocation(failure.problem)
+        default: self = .trust(TrustReason(failure))
         }
     }
 }

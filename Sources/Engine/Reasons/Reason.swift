@@ -1,6 +1,7 @@
 import CachePolicy
 import CertificateProfile
 import HTTPCore
+import Pinning
 import Resolver
 
 /// The vocabulary of reasons: why the gateway refused an exchange, gave it up or cut it off.
@@ -14,7 +15,8 @@ import Resolver
 /// To add a reason:
 /// - about bytes that cannot be accepted: a case of `WireError`, which serves both sides;
 /// - about TLS or a pin: a case of `TLSError` or `TrustFailure`, and of `TLSReason` or
-///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`;
+///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`; about
+///   revocation: a case of `RevocationProblem`;
 /// - anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason` (not
 ///   allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of the
 ///   gateway) or `ServerReason` (the server or the way to it).
@@ -39,6 +41,8 @@ package enum Reason: Hashable, Sendable {
     case trust(TrustReason)
     /// A certificate of the server's chain breaks a rule of `tls.profile`.
     case profile(CertificateRule)
+    /// What is said of a certificate's revocation (`tls.crls`) does not let the server pass.
+    case revocation(RevocationProblem)
     /// There is no secure connection to the server.
     case tls(TLSReason)
     /// The server, or the way to it.
@@ -55,6 +59,7 @@ package enum Reason: Hashable, Sendable {
         case .name(let failure): failure.entry
         case .trust(let reason): reason.entry
         case .profile(let rule): rule.entry
+        case .revocation(let problem): problem.entry
         case .tls(let reason): reason.entry
         case .server(let reason): reason.entry
         }
@@ -75,6 +80,7 @@ extension Reason: CaseIterable {
         + ServerReason.allCases.map { .server($0) }
         + TrustReason.allCases.map { .trust($0) }
         + CertificateRule.allCases.map { .profile($0) }
+        + RevocationProblem.allCases.map { .revocation($0) }
         + TLSReason.allCases.map { .tls($0) }
         + WireError.allCases.map { .response($0) }
 

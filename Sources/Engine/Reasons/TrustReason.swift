@@ -41,7 +41,7 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
         case .chain(.constraintViolated): self = .constraintViolated
         case .chain(.malformed): self = .malformedCertificate
         case .chain(.noCertificate): self = .noCertificate
-        case .chain(.rule): self = .invalidChain
+        case .chain(.rule), .chain(.revocation): self = .invalidChain
         case .chain(.other): self = .invalidChain
         }
     }

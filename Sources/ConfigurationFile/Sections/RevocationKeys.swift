@@ -1,0 +1,113 @@
+import Configuration
+import Pinning
+import TLS
+
+/// `crls` of `tls`.
+extension UpstreamTLS {
+    static var revocationKeys: [ConfigurationKey<Self>] {
+        [
+            ConfigurationKey(
+                "crls", \.crls,
+                reading: { reader, field in
+                    field.boundedList(of: "files of CRLs")?.compactMap { reader.crlFile($0) }
+                },
+                text: { YAMLText.list($0.map(\.path)) })
+        ]
+    }
+}
+
+extension SnapshotReader {
+    fileprivate func crlFile(_ field: Field) -> CRLFile? {
+        guard let path = field.filePath(), let contents = field.contents(ofFile: path) else {
+            return nil
+        }
+        do throws(CRLFileProblem) {
+            let (file, warnings) = try CRLFile.read(
+                contents, path: path, at: validation.environment.now)
+            for warning in warnings { field.warn(warning) }
+            return file
+        } catch {
+            field.fail(error.text, expected: "CRLs in PEM, or one in DER")
+            return nil
+        }
+    }
+
+    /// Warns of lists that no chain, or only chains through an intermediate authority, can meet.
+    func warnOfForeignLists(_ field: Field?, _ tls: UpstreamTLS) {
+        // What is inherited is told where it is written.
+        guard let elements = field?.key("crls")?.elements, elements.count == tls.crls.count,
+            let roots = try? LoadedRoots(tls.rootSources)
+        else { return }
+        for (element, file) in zip(elements, tls.crls) {
+            for der in file.lists {
+                guard let list = try? RevocationList(der: der) else { continue }
+                let (isKnown, hasSigned) = list.issuer(among: roots)
+                if !isKnown {
+                    element.warn(
+                        "the issuer \(list.issuer) is not among the roots: its list counts only "
+                            + "for servers that send an authority of that name")
+                } else if !hasSigned {
+                    element.warn(
+                        "the list of \(list.issuer) is not signed by the root of that name: "
+                            + "servers below that root are refused")
+                }
+            }
+        }
+    }
+}
+
+/// Why a file of CRLs cannot be used.
+struct CRLFileProblem: Error {
+    var text: String
+}
+
+extension CRLFile {
+    /// The file's lists, and what is probably not meant.
+    ///
+    /// - Parameter now: seconds since 1970.
+    static func read(
+        _ contents: [UInt8], path: String, at now: Int64
+    ) throws(CRLFileProblem) -> (file: CRLFile, warnings: [String]) {
+        let lists: [[UInt8]]
+        do throws(ListFileError) {
+            lists = try ListFile.decode(contents)
+        } catch {
+            throw CRLFileProblem(text: "\(quoted(path)) is no file of CRLs: \(error.problem)")
+        }
+        var warnings: [String] = []
+        for (index, der) in lists.enumerated() {
+            let place = lists.count == 1 ? quoted(path) : "\(quoted(path)), list \(index + 1),"
+            let list: RevocationList
+            do throws(RevocationList.Problem) {
+                list = try RevocationList(der: der)
+            } catch {
+                throw CRLFileProblem(text: "\(place) holds \(error)")
+            }
+            let whose = "the list of \(list.issuer)"
+            if list.ends <= now {
+                warnings.append(
+                    "\(place) holds \(whose), which is out of date: servers below it are refused; "
+                        + "fetch the new one")
+            } else if list.ends - now < (list.ends - list.issued) / 10 {
+                warnings.append(
+                    "\(place) holds \(whose), which is out of date in "
+                        + "\(Quantity.text(milliseconds: (list.ends - now) / 60 * 60_000)); "
+                        + "fetch the new one")
+            }
+            if list.issued > now { warnings.append("\(place) holds \(whose), which is of later") }
+        }
+        return (CRLFile(path: path, lists: lists), warnings)
+    }
+}
+
+extension UpstreamTLS {
+    fileprivate var rootSources: [RootSource] {
+        roots.flatMap { source -> [RootSource] in
+            switch source {
+            case .system: [.system]
+            case .file(let path, let certificates):
+                certificates.map { .file(name: path, contents: $0) }
+            }
+        }
+    }
+}

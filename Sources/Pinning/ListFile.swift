@@ -1,0 +1,40 @@
+/// Why a file holds no lists of revoked certificates.
+package enum ListFileError: Error, Hashable, Sendable {
+    case empty
+    case badArmor
+    /// A PEM block with this label.
+    case otherBlock(String)
+
+    /// What is wrong, for a configuration's error line.
+    package var problem: String {
+        switch self {
+        case .empty: "the file is empty"
+        case .badArmor: "the PEM armor is damaged"
+        case .otherBlock(let label): "a PEM block is \(label), not X509 CRL"
+        }
+    }
+}
+
+/// Files of lists of revoked certificates.
+package enum ListFile {
+    /// The DER of the lists, in order; never empty. What is not PEM is taken for DER.
+    package static func decode(_ contents: [UInt8]) throws(ListFileError) -> [[UInt8]] {
+        guard !contents.isEmpty else { throw .empty }
+        guard PEM.isArmored(contents) else { return [contents] }
+        let blocks: [PEMBlock]
+        do throws(PinError) {
+            blocks = try PEM.blocks(contents)
+        } catch {
+            throw .badArmor
+        }
+        var lists: [[UInt8]] = []
+        for block in blocks {
+            guard block.label == "X509 CRL" else {
+                throw .otherBlock(String(block.label.prefix(40)))
+            }
+            lists.append(block.bytes)
+        }
+        guard !lists.isEmpty else { throw .empty }
+        return lists
+    }
+}

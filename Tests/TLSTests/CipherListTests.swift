@@ -1,0 +1,47 @@
+import TLS
+import Testing
+
+@Suite("Lists of cipher suites")
+struct CipherListTests {
+    @Test(arguments: [
+        "DEFAULT", "DEFAULT:!SHA1", "HIGH:!aNULL:!MD5:!RC4:!3DES:!EXPORT", "ALL:@STRENGTH",
+        "ECDHE+AESGCM:ECDHE+CHACHA20", "ECDHE-RSA-AES128-GCM-SHA256", "HIGH -AES128;+AES256,AES",
+    ])
+    func `what the library takes is right`(list: String) throws {
+        try CipherLists.check(ciphers: list)
+    }
+
+    @Test(
+        arguments: [
+            ("FOO", .unknown("FOO")), ("HIGH:FOO", .unknown("FOO")),
+            ("HIGH:!FOO", .unknown("!FOO")),
+            ("HIGH:ECDHE+FOO", .unknown("ECDHE+FOO")), ("HIGH:ECDHE+", .unknown("ECDHE+")),
+            ("HIGH:!", .unknown("!")), ("HIGH:DEFAULT", .unknown("DEFAULT")),
+            ("HIGH:@FOO", .unknown("@FOO")), ("HIGH:é", .unknown("é")),
+            ("HIGH:TLS_AES_128_GCM_SHA256", .ofTLS13("TLS_AES_128_GCM_SHA256")),
+            ("HIGH:@SECLEVEL=0", .securityLevel), ("@SECLEVEL=5:HIGH", .securityLevel),
+            ("", .leavesNothing), (":", .leavesNothing), ("!HIGH", .leavesNothing),
+            ("HIGH:!ALL", .leavesNothing), ("aNULL", .leavesNothing), ("eNULL", .leavesNothing),
+            ("RC4", .leavesNothing), ("ADH:AECDH", .leavesNothing), ("PSK", .leavesNothing),
+        ] as [(String, CipherListProblem)])
+    func `what it passes over or cannot use is named`(list: String, problem: CipherListProblem) {
+        #expect(throws: problem) { try CipherLists.check(ciphers: list) }
+        #expect(!problem.description.isEmpty)
+    }
+
+    @Test func `every suite of TLS 1.3 may be alone, and in any order`() throws {
+        for suite in CipherLists.suitesOfTLS13 { try CipherLists.check(cipherSuites: suite) }
+        try CipherLists.check(
+            cipherSuites: CipherLists.suitesOfTLS13.reversed().joined(separator: ":"))
+    }
+
+    @Test(
+        arguments: [
+            ("TLS_FOO", .unknown("TLS_FOO")), ("HIGH", .unknown("HIGH")),
+            ("TLS_AES_128_GCM_SHA256:tls_aes_256_gcm_sha384", .unknown("tls_aes_256_gcm_sha384")),
+            ("", .leavesNothing),
+        ] as [(String, CipherListProblem)])
+    func `other names are not of TLS 1.3`(list: String, problem: CipherListProblem) {
+        #expect(throws: problem) { try CipherLists.check(cipherSuites: list) }
+    }
+}

@@ -56,6 +56,15 @@ static inline long pinfold_SSL_set_tlsext_status_ocsp_resp(
     return SSL_set_tlsext_status_ocsp_resp(ssl, response, count);
 }
 
+static inline int pinfold_SSL_CTX_set_tlsext_status_type(SSL_CTX *context, int type) {
+    return (int)SSL_CTX_set_tlsext_status_type(context, type);
+}
+
+static inline long pinfold_SSL_get_tlsext_status_ocsp_resp(
+    SSL *ssl, const unsigned char **response) {
+    return SSL_get_tlsext_status_ocsp_resp(ssl, response);
+}
+
 static inline int pinfold_SSL_set_host_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }

@@ -117,6 +117,8 @@ package struct UpstreamTLS: Sendable, Equatable {
     /// The lists that every certificate below the anchor is looked up in; empty: revocation is not
     /// looked at.
     package var crls: [CRLFile] = []
+    /// Whether servers must staple an OCSP response that says that their certificate is good.
+    package var ocspStapling = OCSPStapling.ignored
     /// What servers that ask for it are presented; nil: nothing. Of host entries only.
     package var clientIdentity: ClientIdentity?
 
@@ -129,6 +131,14 @@ package struct UpstreamTLS: Sendable, Equatable {
         self.roots = roots
         self.profile = profile
     }
+}
+
+/// What is asked of OCSP responses that servers staple to their handshake.
+package enum OCSPStapling: String, Sendable, Equatable, CaseIterable {
+    /// Servers are not asked for one.
+    case ignored
+    /// Without one that says that the certificate is good, a server is refused.
+    case required
 }
 
 /// The oldest TLS version that is spoken.

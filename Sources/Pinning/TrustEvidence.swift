@@ -65,6 +65,9 @@ package struct TrustFacts: Hashable, Sendable {
         self.outcomes = outcomes
     }
 
+    /// Makes the verdict hold no longer than until `end`, in seconds since 1970.
+    package mutating func limit(to end: Int64) { expires = min(expires ?? end, end) }
+
     /// Whether a pinset would have refused the server if it were enforced.
     package var isReported: Bool {
         outcomes.contains {

@@ -59,7 +59,8 @@ extension ChainFailure {
         case .constraintViolated: X509_V_ERR_PERMITTED_VIOLATION
         case .malformed, .noCertificate, .rule: X509_V_ERR_CERT_REJECTED
         case .revocation(let failure):
-            failure.problem == .revoked ? X509_V_ERR_CERT_REVOKED : X509_V_ERR_CERT_REJECTED
+            failure.problem == .revoked || failure.problem == .stapleRevoked
+                ? X509_V_ERR_CERT_REVOKED : X509_V_ERR_CERT_REJECTED
         case .other(let code, _): code
         }
     }

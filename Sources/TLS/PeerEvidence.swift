@@ -19,6 +19,8 @@ struct PeerEvidence: TrustEvidence {
     /// Until when what is known of the revocation of the chains that were accepted holds, in
     /// seconds since 1970; nil: nothing was asked about it.
     private var statusEnd: Int64?
+    /// A chain that was accepted, the first; nil: the policy asked for none.
+    private var accepted: CertificateStack?
 
     /// - Parameters:
     ///   - certificate: the leaf.
@@ -53,6 +55,7 @@ struct PeerEvidence: TrustEvidence {
     }
 
     private mutating func note(_ chain: BuiltChain) {
+        if accepted == nil { accepted = chain.certificates }
         guard let end = judge.revocation?.end(of: chain.certificates) else { return }
         statusEnd = min(statusEnd ?? end, end)
     }
@@ -60,7 +63,7 @@ struct PeerEvidence: TrustEvidence {
     /// A verdict that was come to by this, which holds no longer than what is known of revocation.
     func limited(_ verdict: TrustVerdict) -> TrustVerdict {
         guard let statusEnd, case .trusted(var facts) = verdict else { return verdict }
-        facts.expires = min(facts.expires ?? statusEnd, statusEnd)
+        facts.limit(to: statusEnd)
         return .trusted(facts)
     }
 
@@ -68,6 +71,11 @@ struct PeerEvidence: TrustEvidence {
     /// whatever name it is for; nil: there is none.
     mutating func validated(pinset: Int) -> CertificateStack? {
         try? underRoots(pinset: pinset, host: nil).get().certificates
+    }
+
+    /// What a stapled OCSP response is judged by, once the policy has been evaluated.
+    var stapleJudge: StapleJudge {
+        StapleJudge(chain: accepted, securityLevel: judge.securityLevel, time: time)
     }
 
     /// A chain that ends in a configured root, or else in one of the pinset's own anchors. Every

@@ -33,6 +33,9 @@ package final class TLSClientConnection: TLSConnection {
     /// showing it.
     package internal(set) var peerReadsEncryptedHello = true
 
+    /// What the server's OCSP response is to be judged by; nil: it has been, or none is required.
+    var stapleJudge: StapleJudge?
+
     /// Whether the server has asked for the client's certificate.
     package internal(set) var isAskedForCertificate = false
 
@@ -79,7 +82,7 @@ package final class TLSClientConnection: TLSConnection {
     override func objection() -> TLSError? {
         // No verification happens in a resumed handshake: it happened when the session was made.
         if facts == nil, isResumed { facts = offeredFacts }
-        return facts == nil ? .unauthenticated : nil
+        return facts == nil || stapleJudge != nil ? .unauthenticated : nil
     }
 
     override func meaning(of error: TLSError) -> TLSError { certificateMeaning(of: error) }
@@ -95,6 +98,9 @@ package final class TLSClientConnection: TLSConnection {
 extension TLSClientConnection {
     /// Certificates of a server that are kept at most.
     private static let presentedAtMost = 100
+
+    /// Makes the verdict hold no longer than until `end`, in seconds since 1970.
+    func limitTrust(to end: Int64) { facts?.limit(to: end) }
 
     private func keepPresented(_ storeContext: OpaquePointer, _ leaf: OpaquePointer) {
         guard presented.isEmpty else { return }
@@ -125,6 +131,7 @@ extension TLSClientConnection {
         case .trusted(let found):
             facts = found
             if found.isReported { keepPresented(storeContext, certificate) }
+            if context.settings.requiresStaple { stapleJudge = evidence.stapleJudge }
             X509_STORE_CTX_set_error(storeContext, X509_V_OK)
             return true
         case .refused(let failure):

@@ -11,6 +11,8 @@ package struct TLSClientSettings: Hashable, Sendable {
     /// What is offered for TLS 1.3, names with `:` between them; nil: the library's default.
     package var cipherSuites: String?
     package var policy = SecurityPolicy()
+    /// Whether servers must staple an OCSP response that says that their certificate is good.
+    package var requiresStaple = false
     /// What is asked of chains beyond what the library verifies.
     package var profile = ChosenProfile.byDefault
     /// What is offered by ALPN, most wanted first; empty offers nothing.
@@ -60,7 +62,8 @@ package final class TLSClientContext: @unchecked Sendable {
         do throws(TLSContextError) {
             judge = try TrustJudge(
                 settings.policy, roots: roots, securityLevel: SSL_CTX_get_security_level(context),
-                profile: settings.profile, revocation: revocation)
+                profile: settings.profile, revocation: revocation,
+                requiresStaple: settings.requiresStaple)
         } catch {
             SSL_CTX_free(context)
             throw error
@@ -115,6 +118,7 @@ package final class TLSClientContext: @unchecked Sendable {
                 return connection.judge(storeContext) ? 1 : 0
             }, nil)
         TLSClientConnection.noteCertificateRequests(context)
+        if settings.requiresStaple { try TLSClientConnection.requireStaples(context) }
         if settings.looksForEncryptedHello { EncryptedHello.offer(in: context) }
         let wire = try LibraryContext.wireForm(settings.applicationProtocols)
         guard wire.isEmpty || SSL_CTX_set_alpn_protos(context, wire, UInt32(wire.count)) == 0 else {

@@ -61,7 +61,7 @@ struct OCSPResponse: ~Copyable {
         var nextUpdate: Int64?
     }
 
-    private let basic: OpaquePointer
+    let basic: OpaquePointer
 
     /// nil for what is no response, or none that is successful.
     init?(_ der: [UInt8]) {

@@ -17,6 +17,8 @@ package final class TrustJudge: Sendable {
     let profile: ChosenProfile
     /// What certificates are looked up in; nil: revocation is not looked at.
     let revocation: RevocationLists?
+    /// Whether servers must staple an OCSP response that says that their certificate is good.
+    let requiresStaple: Bool
 
     /// The security level of connections that allow no obsolete version of TLS.
     package static let standardSecurityLevel: Int32 = {
@@ -31,11 +33,13 @@ package final class TrustJudge: Sendable {
     ///   - securityLevel: of the connections whose servers are judged.
     ///   - profile: what is asked of chains beyond what the library verifies.
     ///   - revocation: the lists that chains are held to; nil: none.
+    ///   - requiresStaple: whether servers must staple an OCSP response.
     /// - Throws: for a pin or an anchor that is no certificate or key.
     package init(
         _ policy: SecurityPolicy, roots: TrustRoots,
         securityLevel: Int32 = TrustJudge.standardSecurityLevel,
-        profile: ChosenProfile = .byDefault, revocation: RevocationLists? = nil
+        profile: ChosenProfile = .byDefault, revocation: RevocationLists? = nil,
+        requiresStaple: Bool = false
     ) throws(TLSContextError) {
         var certificates: [PinsetCertificates] = []
         for pinset in policy.pinsets {
@@ -46,6 +50,7 @@ package final class TrustJudge: Sendable {
         self.securityLevel = securityLevel
         self.profile = profile
         self.revocation = revocation
+        self.requiresStaple = requiresStaple
         pinsets = certificates
     }
 
@@ -80,8 +85,9 @@ package final class TrustJudge: Sendable {
     ///     or brackets; nil checks no name.
     ///   - time: when the certificates must be valid and the pinsets not expired, in seconds since
     ///     1970; nil is now.
+    ///   - staple: the OCSP response that the server stapled, in DER; nil: none.
     package func judge(
-        _ chain: PresentedChain, host: String?, at time: Int64? = nil
+        _ chain: PresentedChain, host: String?, at time: Int64? = nil, staple: [UInt8]? = nil
     ) -> TrustVerdict {
         guard let leaf = chain.certificates[0],
             var evidence = PeerEvidence(
@@ -90,7 +96,15 @@ package final class TrustJudge: Sendable {
         let verdict = policy.evaluate(
             &evidence, host: host.map(TrustJudge.normalised),
             now: time ?? Clock.coarseWallSeconds())
-        return evidence.limited(verdict)
+        guard requiresStaple, case .trusted(var facts) = evidence.limited(verdict) else {
+            return evidence.limited(verdict)
+        }
+        switch evidence.stapleJudge.judge(staple) {
+        case .success(let end):
+            facts.limit(to: end)
+            return .trusted(facts)
+        case .failure(let failure): return .refused(TrustFailure(.chain(.revocation(failure))))
+        }
     }
 
     /// The chain from the leaf to one of the trust anchors, whatever the pinsets and the name say;
@@ -155,18 +169,20 @@ package struct PresentedChain: Sendable {
 
 extension TLSClientContext {
     /// Judges certificates outside a handshake, as a connection under this context would: see
-    /// ``TrustJudge/judge(_:host:at:)``.
+    /// ``TrustJudge/judge(_:host:at:staple:)``.
     ///
     /// - Parameters:
     ///   - chain: the DER of what a server presents, the leaf first. An empty list is refused as
     ///     `.noCertificate`, one that does not parse as `.malformed`.
     ///   - host: the name or address that was asked for; nil checks no name.
     ///   - time: when the certificates must be valid, in seconds since 1970; nil is now.
+    ///   - staple: the OCSP response that the server stapled, in DER; nil: none.
     package func judge(
-        chain: [[UInt8]], host: String?, at time: Int64? = nil
+        chain: [[UInt8]], host: String?, at time: Int64? = nil, staple: [UInt8]? = nil
     ) -> TrustVerdict {
         do throws(ChainFailure) {
-            return judge.judge(try PresentedChain(der: chain), host: host, at: time)
+            return judge.judge(
+                try PresentedChain(der: chain), host: host, at: time, staple: staple)
         } catch {
             return .refused(TrustFailure(.chain(error)))
         }

@@ -10,6 +10,8 @@ package struct ServerProof: Hashable, Sendable {
     package var randoms: [UInt8]
     /// What the session may be resumed by; empty: by no identifier.
     package var sessionID: [UInt8]
+    /// The OCSP response that it stapled, in DER; nil: none that can be read.
+    package var staple: [UInt8]?
 }
 
 /// A server's answer to a ClientHello, up to where it is known what the server proves: its flight
@@ -40,6 +42,7 @@ package struct ServerFlight {
     private var chain: [[UInt8]] = []
     private var keyExchange: ServerKeyExchange?
     private var statusHasCome = false
+    private var staple: [UInt8]?
     /// The ticket that a resumed session is continued by.
     package private(set) var ticket: [UInt8] = []
 
@@ -121,6 +124,7 @@ package struct ServerFlight {
         case (.certificateStatus, .keyExchange):
             guard !statusHasCome else { throw .unexpected("a second status") }
             statusHasCome = true
+            staple = try? Self.staple(message.body)
         case (.serverKeyExchange, .keyExchange):
             guard let kind, let server else { throw .unexpected("a ServerKeyExchange") }
             keyExchange = try ServerKeyExchange(message.body, kind: kind, version: server.version)
@@ -142,7 +146,17 @@ package struct ServerFlight {
         guard let server else { return nil }
         return ServerProof(
             version: server.version, suite: server.suite, chain: chain, keyExchange: keyExchange,
-            randoms: hello.random + server.random, sessionID: server.sessionID)
+            randoms: hello.random + server.random, sessionID: server.sessionID,
+            staple: staple)
+    }
+
+    /// The response in a CertificateStatus (RFC 6066 §8).
+    private static func staple(_ body: [UInt8]) throws(TLSWireError) -> [UInt8]? {
+        var reader = WireReader(body[...], "a certificate's status")
+        guard try reader.number(bytes: 1) == 1 else { return nil }
+        let response = Array(try reader.vector(lengthBytes: 3))
+        try reader.end()
+        return response
     }
 
     private static func certificates(_ body: [UInt8]) throws(TLSWireError) -> [[UInt8]] {

@@ -43,13 +43,16 @@ package struct TrustChecker {
             let lists = question.revocationLists
             judge = try TrustJudge(
                 SecurityPolicy(pinsets: question.pinsets), roots: roots, profile: question.profile,
-                revocation: lists.isEmpty ? nil : try RevocationLists(der: lists))
+                revocation: lists.isEmpty ? nil : try RevocationLists(der: lists),
+                requiresStaple: question.requiresStaple)
         } catch {
             throw TrustQuestionProblem("\(error)")
         }
         do throws(ChainProblem) {
             let chain = try presented(question)
-            switch judge.judge(chain, host: question.host, at: question.time) {
+            switch judge.judge(
+                chain, host: question.host, at: question.time, staple: question.staple)
+            {
             case .trusted(let facts): return Self.pass(facts)
             case .refused(let failure): return Self.fail(failure)
             }

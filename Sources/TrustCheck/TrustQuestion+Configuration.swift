@@ -19,6 +19,7 @@ extension TrustQuestion {
             .map { configuration.hosts.entries[$0] }
         let tls = entry?.tls ?? configuration.tls
         profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
+        requiresStaple = tls.ocspStapling == .required
         revocationLists = tls.crls.flatMap(\.lists)
         roots = tls.roots.map { source in
             switch source {

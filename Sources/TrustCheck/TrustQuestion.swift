@@ -37,6 +37,9 @@ package struct TrustQuestion {
     package var profile = ChosenProfile(.strict)
     /// The DER of the lists that the chain is held to; empty: revocation is not looked at.
     package var revocationLists: [[UInt8]] = []
+    /// Whether an OCSP response is required, and the one that the server staples, in DER.
+    package var requiresStaple = false
+    package var staple: [UInt8]?
 
     package init() {}
 }

@@ -63,6 +63,12 @@ struct Trust: ParsableCommand {
             "When, in place of now, as in 2027-06-01T00:00:00Z.", valueName: "time"))
     var at: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The OCSP response that the server staples, in DER; it is judged as "
+                + "`ocspStapling: required` does.", valueName: "file"))
+    var ocsp: String?
+
     @Option(help: "lenient, strict (the default) or pedantic.")
     var profile: TrustProfile?
 
@@ -86,7 +92,10 @@ struct Trust: ParsableCommand {
     func validate() throws {
         let isSpecific = !chain.isEmpty || host != nil || !roots.isEmpty || !intermediates.isEmpty
         let hasPolicy = mode != nil || !pins.isEmpty || allowInvalid || noDomain
-        if batch, isSpecific || hasPolicy || at != nil || profile != nil || config != nil || json {
+        if batch,
+            isSpecific || hasPolicy || ocsp != nil || at != nil || profile != nil || config != nil
+                || json
+        {
             throw ValidationError("--batch takes everything from its lines, and no other option")
         }
         if !batch, chain.isEmpty { throw ValidationError("--chain is missing") }
@@ -139,6 +148,14 @@ struct Trust: ParsableCommand {
             for pin in pins { pinset.pins += try TrustQuestion.pins(pin) }
             pinset.mode = mode ?? (pinset.pins.isEmpty ? .none : .publicKey)
             question.pinsets = [pinset]
+        }
+        if let ocsp {
+            question.requiresStaple = true
+            do throws(CommandFiles.Problem) {
+                question.staple = try CommandFiles.read(ocsp)
+            } catch {
+                throw TrustQuestionProblem(error.description)
+            }
         }
         if !roots.isEmpty { question.roots = roots.map { $0 == "system" ? .system : .file($0) } }
         if let profile { question.profile = ChosenProfile(profile) }

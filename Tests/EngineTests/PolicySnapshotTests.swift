@@ -102,8 +102,10 @@ struct PolicyFingerprintTests {
         form.append(0)
         // The version, and that no profile is written down.
         form += number(3) + Array("1.2".utf8) + number(0)
-        // One source of roots, the system's; no client certificate, no lists of suites, no CRLs.
-        form += number(1) + [0] + number(0) + number(0) + number(0) + number(0)
+        // One source of roots, the system's; no client certificate, no lists of suites.
+        form += number(1) + [0] + number(0) + number(0) + number(0)
+        // No OCSP response is required, and there are no CRLs.
+        form += number(7) + Array("ignored".utf8) + number(0)
         // No pinsets; no fields in the cache's key.
         form += number(0) + number(0)
         let hashed = SHA256Digest(hashing: form.span)
@@ -217,6 +219,7 @@ struct PolicyFingerprintTests {
             form { _ in }, identity([1]), identity([2]), form { $0.ciphers = "HIGH" },
             form { $0.ciphers = "ALL" }, form { $0.cipherSuites = "HIGH" },
             form { $0.crls = [CRLFile(path: "/l", lists: [[1]])] },
+            form { $0.ocspStapling = .required },
             form { $0.crls = [CRLFile(path: "/l", lists: [[1], [2]])] },
         ]
         #expect(Set(forms).count == forms.count)

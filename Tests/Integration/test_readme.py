@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from support import pki as certificates
 from support.gateway import BINARY, ROOT, free_port
+from support.revocation import crl
 from support.wait import until
 
 README = (ROOT / "README.md").read_text()
@@ -55,6 +58,13 @@ def test_a_configuration_checks_as_printed_without_a_warning(
     proxy = pki.root.issue("proxy.example.com", days=(-1, 90))
     (tmp_path / "proxy.pem").write_bytes(proxy.chain_file().read_bytes())
     shutil.copy(proxy.key_file, tmp_path / "proxy.key")
+    client = pki.root.issue("client", usage=ExtendedKeyUsageOID.CLIENT_AUTH, days=(-1, 90))
+    (tmp_path / "client.pem").write_bytes(client.chain_file().read_bytes())
+    shutil.copy(client.key_file, tmp_path / "client.key")
+    authority = certificates.root(tmp_path, "Corp")
+    (tmp_path / "corp.crl").write_bytes(crl(authority).public_bytes(certificates.PEM))
+    if "corp.crl" in text:
+        (tmp_path / "corp-ca.pem").write_bytes(authority.pem)
     file = tmp_path / "pinfold.yaml"
     file.write_text(text)
     checked = subprocess.run(

@@ -2,7 +2,7 @@ import Configuration
 import Pinning
 import TLS
 
-/// `crls` of `tls`.
+/// `crls` and `ocspStapling` of `tls`.
 extension UpstreamTLS {
     static var revocationKeys: [ConfigurationKey<Self>] {
         [
@@ -11,7 +11,8 @@ extension UpstreamTLS {
                 reading: { reader, field in
                     field.boundedList(of: "files of CRLs")?.compactMap { reader.crlFile($0) }
                 },
-                text: { YAMLText.list($0.map(\.path)) })
+                text: { YAMLText.list($0.map(\.path)) }),
+            .choice("ocspStapling", \.ocspStapling),
         ]
     }
 }
@@ -30,6 +31,19 @@ extension SnapshotReader {
             field.fail(error.text, expected: "CRLs in PEM, or one in DER")
             return nil
         }
+    }
+
+    /// Warns of questions about revocation that no chain is built for.
+    func warnOfUnverifiedChains(_ field: Field, _ entry: HostEntry, _ pinsets: [PinsetEntry]) {
+        let own = entry.pinsets.map { pinsets[$0].pinset }
+        guard let first = own.first,
+            own.allSatisfy({ $0.allowInvalidCertificates && $0.mode != .certificate })
+        else { return }
+        let why = "since pinset \(first.name) allows invalid certificates, no chain is verified"
+        if entry.tls.ocspStapling == .required {
+            field.warn("\(why), and tls.ocspStapling: required refuses every server")
+        }
+        if !entry.tls.crls.isEmpty { field.warn("\(why), and tls.crls is not looked at") }
     }
 
     /// Warns of lists that no chain, or only chains through an intermediate authority, can meet.

@@ -28,6 +28,7 @@ struct SnapshotReader {
         if let elements = top?[.hosts]?.elements, elements.count == hosts.count {
             for (element, entry) in zip(elements, hosts) {
                 warnOfForeignLists(element.key("tls"), entry.tls)
+                warnOfUnverifiedChains(element, entry, pinsets)
             }
         }
         warnOfUnusedPinsets(top?[.pinsets], pinsets, hosts)

@@ -309,6 +309,7 @@ private struct ContextFactory {
         settings.minimumVersion = tls.minimum == .tls13 ? .tls13 : .tls12
         settings.ciphers = tls.ciphers
         settings.cipherSuites = tls.cipherSuites
+        settings.requiresStaple = tls.ocspStapling == .required
         settings.policy = SecurityPolicy(pinsets: pinsets)
         settings.profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
         return settings

@@ -64,6 +64,7 @@ struct TrustForm {
         add(tls.clientIdentity?.chain ?? [])
         add((tls.ciphers ?? "").utf8)
         add((tls.cipherSuites ?? "").utf8)
+        add(tls.ocspStapling.rawValue.utf8)
         // A list that is issued anew, and revokes no more than before, changes nothing.
         let lists = tls.crls.flatMap(\.lists)
         add(all: lists) { form, der in form.add((try? RevocationList(der: der))?.content ?? der) }

@@ -1,4 +1,5 @@
 import Configuration
+import Logging
 
 // What is told of another configuration that is put in force.
 extension GatewayProcess {

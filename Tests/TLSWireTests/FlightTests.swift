@@ -54,6 +54,19 @@ struct FlightTests {
         let found = try Self.finding([
             Self.full[0], Self.full[1], status, Self.full[2], request, Wire.done,
         ])
+        var expected = try Self.proof()
+        expected.staple = [9]
+        #expect(found == .presented(expected))
+    }
+
+    @Test(arguments: [
+        [], [1], [1, 0, 0], [1, 0, 0, 2, 9], [1, 0, 0, 1, 9, 9], [2, 0, 0, 1, 9],
+        [0, 0, 0, 1, 9],
+    ])
+    func `has no staple where the status is malformed or of another kind`(status: [UInt8]) throws {
+        let found = try Self.finding([
+            Self.full[0], Self.full[1], Wire.message(22, status), Self.full[2], Wire.done,
+        ])
         #expect(found == .presented(try Self.proof()))
     }
 

@@ -160,8 +160,8 @@ package final class RevocationLists: @unchecked Sendable {
         }
     }
 
-    /// Until when the lists say something of a chain that they let pass, in seconds since 1970; nil:
-    /// they say nothing of it.
+    /// Until when the lists say something of a chain that they let pass, in seconds since 1970;
+    /// nil: they say nothing of it.
     func end(of chain: CertificateStack) -> Int64? {
         var end: Int64?
         for index in 0..<max(0, chain.count - 1) {

@@ -44,8 +44,10 @@ struct ErrorReply {
             parameters["rcode"] = .string("\(code)")
         }
         if case .tlsFailed(let error) = fault, let alert = error.receivedAlert {
+            var name = alert.name
+            if case .alertReceived(_, let told) = error { name = told }
             parameters["alert-id"] = .integer(Int64(alert.code))
-            parameters["alert-message"] = .string(ascii(alert.name, limit: 64))
+            parameters["alert-message"] = .string(ascii(name, limit: 64))
         }
         parameters["details"] = .string(ascii("\(reason.token): \(explanation)", limit: 512))
         let item = Item(bareItem: RFC9651BareItem.token("pinfold"), parameters: parameters)

@@ -13,7 +13,10 @@ struct ServerDemand: Hashable, Sendable {
         _ tls: UpstreamTLS, _ pinsets: [Pinset], systemRoots: SystemRootsVersion
     ) throws(TLSContextError) {
         var form = TrustForm()
-        form.add(tls)
+        var proved = tls
+        // Who the gateway is, the server need not prove.
+        proved.clientIdentity = nil
+        form.add(proved)
         form.add(pinsets.count)
         for pinset in pinsets { form.add(pinset) }
         guard let digest = SHA256Digest(hashing: form.bytes.span) else {

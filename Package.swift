@@ -220,7 +220,8 @@ let package = Package(
                 "Locking", "SuffixList",
             ], swiftSettings: strict),
         .testTarget(
-            name: "TrustCheckTests", dependencies: ["TrustCheck"], swiftSettings: strict),
+            name: "TrustCheckTests", dependencies: ["TrustCheck", "Notation"], swiftSettings: strict
+        ),
         .testTarget(
             name: "TLSWireTests", dependencies: ["TLSWire"], swiftSettings: strict),
         .testTarget(

@@ -68,24 +68,24 @@ package struct PinFailureReport: Sendable, Equatable {
 
     /// The report as JSON (RFC 8259): one object, in UTF-8.
     package var json: [UInt8] {
-        var object = JSONObjectText()
+        var object = JSONObject()
         object.add("date-time", CivilDate.text(secondsSince1970: time))
         object.add("hostname", host)
-        object.add("port", literal: "\(port)")
+        object.add("port", Int(port))
         if let expires {
             object.add("effective-expiration-date", CivilDate.text(secondsSince1970: expires))
         }
-        object.add("include-subdomains", literal: "\(includesSubdomains)")
+        object.add("include-subdomains", includesSubdomains)
         object.add("noted-hostname", notedHost)
         object.add("served-certificate-chain", served.map(PEM.text(certificate:)))
         object.add("validated-certificate-chain", validated.map(PEM.text(certificate:)))
         object.add("known-pins", knownPins.map(Self.pinText))
         object.add("pinset", pinset)
-        object.add("enforced", literal: "\(isEnforced)")
+        object.add("enforced", isEnforced)
         object.add("reason", reason)
         object.add("detail", detail)
-        object.add("count", literal: "\(count)")
-        return object.bytes
+        object.add("count", Int(clamping: count))
+        return Array(object.text.utf8)
     }
 
     /// A pin as RFC 7469 §2.1.1 writes it; the fingerprint of a certificate likewise.

@@ -179,16 +179,15 @@ package struct ChainReport: Sendable {
             object.add("verdict", "fail")
             object.add("reason", token)
             object.add("detail", detail)
-        case nil: object.add("verdict", nil)
+        case nil: object.add(raw: "verdict", "null")
         }
-        object.add(raw: "chain", "[\(items.map(Self.json).joined(separator: ","))]")
-        let pins = proposed.map { JSONObject.quoted($0.key.keyPinText) }
+        object.add("chain", items.map(Self.json))
         object.add("pinset", name)
-        object.add(raw: "pins", "[\(pins.joined(separator: ","))]")
+        object.add("pins", proposed.map(\.key.keyPinText))
         return object.text
     }
 
-    private static func json(_ item: PinnedItem) -> String {
+    private static func json(_ item: PinnedItem) -> JSONObject {
         var object = JSONObject()
         object.add("kind", kind(item))
         object.add("subject", item.subject)
@@ -197,45 +196,12 @@ package struct ChainReport: Sendable {
         object.add("fingerprint", item.fingerprint?.fingerprintText)
         if let inspection = item.inspection {
             object.add("issuer", inspection.issuer)
-            let names = inspection.names.map(JSONObject.quoted)
-            object.add(raw: "names", "[\(names.joined(separator: ","))]")
+            object.add("names", inspection.names)
             object.add("notBefore", CivilDate.text(secondsSince1970: inspection.notBefore))
             object.add("notAfter", CivilDate.text(secondsSince1970: inspection.notAfter))
-            object.add(raw: "isAuthority", "\(inspection.isAuthority)")
+            object.add("isAuthority", inspection.isAuthority)
         }
-        return object.text
-    }
-}
-
-/// A JSON object in the making (RFC 8259).
-struct JSONObject {
-    private var members: [String] = []
-
-    /// Adds a text, or null.
-    mutating func add(_ name: String, _ value: String?) {
-        add(raw: name, value.map(Self.quoted) ?? "null")
-    }
-
-    /// Adds a value that is JSON already.
-    mutating func add(raw name: String, _ value: String) {
-        members.append("\(Self.quoted(name)):\(value)")
-    }
-
-    var text: String { "{\(members.joined(separator: ","))}" }
-
-    /// A text as a JSON string.
-    static func quoted(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"", "\\": result += "\\\(scalar)"
-            case _ where scalar.value < 0x20:
-                let digits = String(scalar.value, radix: 16)
-                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result + "\""
+        return object
     }
 }
 

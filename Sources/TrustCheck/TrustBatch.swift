@@ -117,7 +117,7 @@ extension TrustQuestion {
             case "profile": profile = ChosenProfile(try Self.choice(value, name))
             default:
                 throw TrustQuestionProblem(
-                    "there is no \(JSONValue.quoted(name)); expected one of "
+                    "there is no \(JSONText.quoted(name)); expected one of "
                         + Self.members.joined(separator: ", "))
             }
         }
@@ -131,7 +131,7 @@ extension TrustQuestion {
     ) throws(TrustQuestionProblem) -> Int64 {
         guard let seconds = CivilDate.secondsSince1970(rfc3339: text.utf8) else {
             throw TrustQuestionProblem(
-                "\(name): \(JSONValue.quoted(text)) is no time; expected one of RFC 3339, as in"
+                "\(name): \(JSONText.quoted(text)) is no time; expected one of RFC 3339, as in"
                     + " 2027-06-01T00:00:00Z")
         }
         return seconds
@@ -180,7 +180,7 @@ extension TrustQuestion {
         guard let choice = Value(rawValue: text) else {
             let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
             throw TrustQuestionProblem(
-                "\(name): \(JSONValue.quoted(text)) is unknown; expected one of \(words)")
+                "\(name): \(JSONText.quoted(text)) is unknown; expected one of \(words)")
         }
         return choice
     }

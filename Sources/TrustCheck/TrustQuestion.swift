@@ -1,5 +1,6 @@
 import CertificateProfile
 import Configuration
+import Notation
 import Pinning
 
 /// What a verdict is asked for: a server's certificates, and the policy to judge them by.
@@ -83,8 +84,8 @@ package struct TrustAnswer: Hashable, Sendable {
     /// - Parameter id: JSON that tells the answer from others; nil leaves it out.
     func line(id: String?) -> String {
         let rest =
-            "\"verdict\":\"\(verdict.rawValue)\",\"reason\":\(JSONValue.quoted(reason)),"
-            + "\"detail\":\(JSONValue.quoted(detail))}\n"
+            "\"verdict\":\"\(verdict.rawValue)\",\"reason\":\(JSONText.quoted(reason)),"
+            + "\"detail\":\(JSONText.quoted(detail))}\n"
         return (id.map { "{\"id\":\($0)," } ?? "{") + rest
     }
 

@@ -1,3 +1,4 @@
+import Notation
 import Testing
 
 @testable import TrustCheck
@@ -41,7 +42,7 @@ struct TrustBatchTests {
         let found = answers("\n\(line)\n{\"id\":7,\"roots\":[]}\n")
         try #require(found.count == 2)
         #expect(found[0].contains(#""verdict":"error","reason":"bad-question","detail":"line 2: "#))
-        let quoted = JSONValue.quoted(words).dropFirst().dropLast()
+        let quoted = JSONText.quoted(words).dropFirst().dropLast()
         #expect(found[0].contains(quoted), "\(found[0])")
         // The next line is judged: there is no certificate.
         #expect(found[1].hasPrefix(#"{"id":7,"verdict":"fail","reason":"no-certificate""#))
@@ -72,5 +73,12 @@ struct TrustBatchTests {
         #expect(answer.contains("line 1: longer than 16777216 bytes"))
         #expect(answer.contains("no-certificate"))
         #expect(batch.problems == 1)
+    }
+
+    @Test func `an answer is one line without control characters`() {
+        let answer = TrustAnswer(TrustQuestionProblem("a\u{1b}[2J\u{85}\n\"b\\\u{2028}"))
+        #expect(
+            answer.json == #"{"verdict":"error","reason":"bad-question","detail":"#
+                + #""a\u001b[2J\u0085\n\"b\\\u2028"}"# + "\n")
     }
 }

@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 import RawStructuredFieldValues
 
 /// The body and fields of a reply that says why the gateway did not do what was asked.
@@ -18,8 +19,8 @@ struct ErrorReply {
             contentType = "application/json"
             body = Array(
                 """
-                {"status":\(reason.status),"reason":\(Self.json(reason.token)),\
-                "message":\(Self.json(explanation)),"id":\(Self.json(id))}
+                {"status":\(reason.status),"reason":\(JSONText.quoted(reason.token)),\
+                "message":\(JSONText.quoted(explanation)),"id":\(JSONText.quoted(id))}
 
                 """.utf8)
         } else {
@@ -59,24 +60,5 @@ struct ErrorReply {
     private static func ascii(_ text: String, limit: Int) -> String {
         String(
             decoding: text.utf8.prefix(limit).map { 0x20..<0x7F ~= $0 ? $0 : 0x20 }, as: UTF8.self)
-    }
-
-    /// A JSON string.
-    static func json(_ text: String) -> String {
-        var out = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": out += "\\\""
-            case "\\": out += "\\\\"
-            case "\n": out += "\\n"
-            case "\r": out += "\\r"
-            case "\t": out += "\\t"
-            case _ where scalar.value < 0x20:
-                let digits = String(scalar.value, radix: 16)
-                out += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: out.unicodeScalars.append(scalar)
-            }
-        }
-        return out + "\""
     }
 }

@@ -1,6 +1,7 @@
 import Addressing
 import HTTPCore
 import Metrics
+import Notation
 import TLS
 
 /// Makes lines of the access log's records.

@@ -1,8 +1,10 @@
+import Notation
+
 /// The memory that the log's lines are gathered in: as large as it is, never grown.
 ///
 /// What does not fit is left out and remembered in `hasOverflowed`; the log then gives up the line
 /// (`endLine`).
-struct LineBuffer: ~Copyable {
+struct LineBuffer: ~Copyable, JSONOutput {
     private let memory: UnsafeMutableRawPointer
     private let capacity: Int
     /// Bytes in use.

@@ -1,4 +1,5 @@
 import Logging
+import Notation
 
 /// Makes lines of the operational log:
 ///

@@ -117,7 +117,7 @@ extension [HostPins] {
         return name
     }
 
-    private static func quoted(_ pin: String) -> String { JSONObject.quoted(pin) }
+    private static func quoted(_ pin: String) -> String { JSONText.quoted(pin) }
 }
 
 /// What the formats have in common.

@@ -1,8 +1,8 @@
 import Testing
 
-@testable import TrustCheck
+@testable import Notation
 
-@Suite("JSON of questions")
+@Suite("JSON: reading")
 struct JSONReaderTests {
     private func read(_ text: String) throws -> JSONValue {
         try JSONReader.read(Array(text.utf8)[...])
@@ -44,12 +44,5 @@ struct JSONReaderTests {
         #expect(throws: JSONProblem.self) {
             try JSONReader.read([0x22, 0xFF, 0x22])
         }
-    }
-
-    @Test func `an answer is one line without control characters`() {
-        let answer = TrustAnswer(TrustQuestionProblem("a\u{1b}[2J\u{85}\n\"b\\\u{2028}"))
-        #expect(
-            answer.json == #"{"verdict":"error","reason":"bad-question","detail":"#
-                + #""a\u001b[2J\u0085\n\"b\\\u2028"}"# + "\n")
     }
 }

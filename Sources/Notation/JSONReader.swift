@@ -1,5 +1,5 @@
 /// A value of JSON (RFC 8259).
-enum JSONValue: Equatable {
+package enum JSONValue: Equatable {
     case null
     case boolean(Bool)
     /// As it is written: nothing that is asked here is a number but an `id`.
@@ -9,7 +9,7 @@ enum JSONValue: Equatable {
     /// The members in their order; no name twice.
     case object([(name: String, value: JSONValue)])
 
-    static func == (left: JSONValue, right: JSONValue) -> Bool {
+    package static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true
         case (.boolean(let one), .boolean(let other)): one == other
@@ -22,8 +22,14 @@ enum JSONValue: Equatable {
         }
     }
 
+    /// The value of an object's member; nil where there is none, or this is no object.
+    package subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.first { $0.name == name }?.value
+    }
+
     /// What it is called in errors.
-    var name: String {
+    package var name: String {
         switch self {
         case .null: "null"
         case .boolean: "a truth value"
@@ -35,57 +41,37 @@ enum JSONValue: Equatable {
     }
 
     /// The value as JSON.
-    var text: String {
+    package var text: String {
         switch self {
         case .null: "null"
         case .boolean(let value): value ? "true" : "false"
         case .number(let text): text
-        case .string(let text): Self.quoted(text)
+        case .string(let text): JSONText.quoted(text)
         case .array(let values): "[\(values.map(\.text).joined(separator: ","))]"
         case .object(let members):
-            "{\(members.map { "\(Self.quoted($0.name)):\($0.value.text)" }.joined(separator: ","))}"
+            "{"
+                + members.map { "\(JSONText.quoted($0.name)):\($0.value.text)" }
+                .joined(separator: ",") + "}"
         }
-    }
-
-    /// A JSON string. Control characters are escaped, those from U+007F to U+009F among them, which
-    /// terminals obey, and the separators of lines that JavaScript knows.
-    static func quoted(_ text: String) -> String {
-        var out = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": out += "\\\""
-            case "\\": out += "\\\\"
-            case "\n": out += "\\n"
-            case "\r": out += "\\r"
-            case "\t": out += "\\t"
-            case _
-            where scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
-                || scalar.value == 0x2028 || scalar.value == 0x2029:
-                let digits = String(scalar.value, radix: 16)
-                out += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: out.unicodeScalars.append(scalar)
-            }
-        }
-        return out + "\""
     }
 }
 
 /// Why a text is not JSON, and at which byte, counted from 1.
-struct JSONProblem: Error, Equatable {
-    var text: String
-    var position: Int
+package struct JSONProblem: Error, Equatable {
+    package var text: String
+    package var position: Int
 }
 
 /// Reads one JSON text.
-struct JSONReader {
+package struct JSONReader {
     /// Lists and objects within each other.
-    static let depth = 32
+    package static let depth = 32
 
     private let bytes: ArraySlice<UInt8>
     private var index: Int
 
     /// The value that `bytes` are, with nothing but white space around it.
-    static func read(_ bytes: ArraySlice<UInt8>) throws(JSONProblem) -> JSONValue {
+    package static func read(_ bytes: ArraySlice<UInt8>) throws(JSONProblem) -> JSONValue {
         var reader = JSONReader(bytes: bytes, index: bytes.startIndex)
         let value = try reader.value(depth: 0)
         reader.skipSpace()
@@ -179,12 +165,13 @@ struct JSONReader {
     private mutating func object(depth: Int) throws(JSONProblem) -> JSONValue {
         index += 1
         var members: [(name: String, value: JSONValue)] = []
+        var names: Set<String> = []
         if take(UInt8(ascii: "}")) { return .object(members) }
         while true {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw problem("expected a name in quotes") }
             let name = try string()
-            if members.contains(where: { $0.name == name }) {
+            guard names.insert(name).inserted else {
                 throw problem("a name of an object is there twice")
             }
             guard take(UInt8(ascii: ":")) else { throw problem("expected ':'") }

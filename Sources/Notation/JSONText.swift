@@ -1,0 +1,237 @@
+/// Where JSON is written to.
+package protocol JSONOutput: ~Copyable {
+    mutating func append(_ byte: UInt8)
+    mutating func append(_ bytes: UnsafeRawBufferPointer)
+    mutating func append(_ text: StaticString)
+}
+
+/// Bytes as the inside of a JSON string (RFC 8259 §7).
+package enum JSONText {
+    /// Appends bytes that claim to be UTF-8. What is not becomes U+FFFD, one for each maximal part
+    /// of a character that is cut short (Unicode 15 §3.9), so that the line is UTF-8
+    /// whatever a client sent. Quotation marks, backslashes and control characters are escaped;
+    /// also DEL and those from U+0080 to U+009F, which terminals obey, and U+2028 and U+2029, which
+    /// end lines in JavaScript.
+    @inlinable
+    package static func append<Output: JSONOutput & ~Copyable>(
+        _ bytes: UnsafeRawBufferPointer, to output: inout Output
+    ) {
+        var clean = 0
+        var index = 0
+        while index < bytes.count {
+            if index + 8 <= bytes.count,
+                isPlain(bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            {
+                index += 8
+                continue
+            }
+            let byte = bytes[index]
+            if byte >= 0x20 && byte < 0x7f && byte != UInt8(ascii: "\"")
+                && byte != UInt8(ascii: "\\")
+            {
+                index += 1
+                continue
+            }
+            if byte >= 0x80, let length = characterLength(bytes, at: index) {
+                index += length
+                continue
+            }
+            output.append(UnsafeRawBufferPointer(rebasing: bytes[clean..<index]))
+            index += appendEscaped(bytes, at: index, to: &output)
+            clean = index
+        }
+        output.append(UnsafeRawBufferPointer(rebasing: bytes[clean...]))
+    }
+
+    /// Whether eight bytes are all printable ASCII and none needs an escape. A byte is below `n` if
+    /// subtracting `n` borrows into its highest bit; it equals `n` if the difference, as bits, is
+    /// below 1. (A borrow into the next byte only comes from a byte that is special itself.)
+    @inlinable
+    static func isPlain(_ eight: UInt64) -> Bool {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let tops: UInt64 = 0x8080_8080_8080_8080
+        func hasByte(_ word: UInt64, below limit: UInt64) -> UInt64 {
+            (word &- ones &* limit) & ~word
+        }
+        let special =
+            eight | hasByte(eight, below: 0x20) | hasByte(eight ^ ones &* 0x22, below: 1)
+            | hasByte(eight ^ ones &* 0x5c, below: 1) | hasByte(eight ^ ones &* 0x7f, below: 1)
+        return special & tops == 0
+    }
+
+    /// Appends what stands for the byte or character at `index` that cannot stand for itself;
+    /// returns how many bytes it has.
+    @inlinable
+    static func appendEscaped<Output: JSONOutput & ~Copyable>(
+        _ bytes: UnsafeRawBufferPointer, at index: Int, to output: inout Output
+    ) -> Int {
+        let byte = bytes[index]
+        switch byte {
+        case UInt8(ascii: "\""): output.append("\\\"")
+        case UInt8(ascii: "\\"): output.append("\\\\")
+        case UInt8(ascii: "\n"): output.append("\\n")
+        case UInt8(ascii: "\r"): output.append("\\r")
+        case UInt8(ascii: "\t"): output.append("\\t")
+        case 0..<0x80: appendUnicode(byte, to: &output)
+        case 0xc2 where index + 1 < bytes.count && bytes[index + 1] & 0xe0 == 0x80:
+            appendUnicode(bytes[index + 1], to: &output)
+            return 2
+        case 0xe2 where isLineSeparator(bytes, at: index):
+            output.append(bytes[index + 2] == 0xa8 ? "\\u2028" : "\\u2029")
+            return 3
+        default:
+            output.append("\\ufffd")
+            return brokenLength(bytes, at: index)
+        }
+        return 1
+    }
+
+    @inlinable
+    static func appendUnicode<Output: JSONOutput & ~Copyable>(
+        _ value: UInt8, to output: inout Output
+    ) {
+        output.append("\\u00")
+        output.append(hexadecimalDigit(value >> 4))
+        output.append(hexadecimalDigit(value & 15))
+    }
+
+    @inlinable
+    static func hexadecimalDigit(_ digit: UInt8) -> UInt8 {
+        digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+    }
+
+    /// The length of the well-formed character of several bytes at `index`, `nil` if there is none
+    /// or it is a control character.
+    @inlinable
+    static func characterLength(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int? {
+        let length = expectedLength(bytes[index])
+        guard length > 0, partLength(bytes, at: index) == length else { return nil }
+        if bytes[index] == 0xc2 && bytes[index + 1] < 0xa0 { return nil }
+        return isLineSeparator(bytes, at: index) ? nil : length
+    }
+
+    /// Whether U+2028 or U+2029 is at `index`.
+    @inlinable
+    static func isLineSeparator(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Bool {
+        bytes[index] == 0xe2 && index + 2 < bytes.count && bytes[index + 1] == 0x80
+            && bytes[index + 2] & 0xfe == 0xa8
+    }
+
+    /// How many bytes are replaced together: what could begin a character, at least one byte.
+    @inlinable
+    static func brokenLength(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int {
+        max(1, partLength(bytes, at: index))
+    }
+
+    /// The length that a first byte announces; 0 if it cannot be one (Unicode 15 table 3-7).
+    @inlinable
+    static func expectedLength(_ first: UInt8) -> Int {
+        switch first {
+        case 0xc2...0xdf: 2
+        case 0xe0...0xef: 3
+        case 0xf0...0xf4: 4
+        default: 0
+        }
+    }
+
+    /// How many bytes from `index` on are the start of a character, or all of it.
+    @inlinable
+    static func partLength(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int {
+        let first = bytes[index]
+        let length = expectedLength(first)
+        guard length > 0 else { return 0 }
+        var count = 1
+        while count < length && index + count < bytes.count {
+            let byte = bytes[index + count]
+            guard count == 1 ? isSecond(byte, after: first) : byte & 0xc0 == 0x80 else { break }
+            count += 1
+        }
+        return count
+    }
+
+    /// Whether a second byte can follow: overlong forms, surrogates and what is beyond U+10FFFF are
+    /// excluded here.
+    @inlinable
+    static func isSecond(_ byte: UInt8, after first: UInt8) -> Bool {
+        switch first {
+        case 0xe0: (0xa0...0xbf).contains(byte)
+        case 0xed: (0x80...0x9f).contains(byte)
+        case 0xf0: (0x90...0xbf).contains(byte)
+        case 0xf4: (0x80...0x8f).contains(byte)
+        default: byte & 0xc0 == 0x80
+        }
+    }
+
+    /// A text as a JSON string, with its quotation marks.
+    package static func quoted(_ text: String) -> String {
+        var text = text
+        return text.withUTF8 { quoted(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Bytes that claim to be UTF-8 as a JSON string, with its quotation marks.
+    package static func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
+        var output = JSONBytes()
+        output.append(UInt8(ascii: "\""))
+        append(bytes, to: &output)
+        output.append(UInt8(ascii: "\""))
+        return String(decoding: output.bytes, as: UTF8.self)
+    }
+}
+
+/// JSON gathered in an array.
+private struct JSONBytes: JSONOutput {
+    var bytes: [UInt8] = []
+
+    mutating func append(_ byte: UInt8) { bytes.append(byte) }
+
+    mutating func append(_ more: UnsafeRawBufferPointer) { bytes.append(contentsOf: more) }
+
+    mutating func append(_ text: StaticString) {
+        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    }
+}
+
+/// A JSON object in the making.
+package struct JSONObject {
+    private var members: [String] = []
+
+    package init() {}
+
+    /// Adds a text, or null.
+    package mutating func add(_ name: String, _ value: String?) {
+        add(raw: name, value.map(JSONText.quoted) ?? "null")
+    }
+
+    /// Adds a number, or null.
+    package mutating func add(_ name: String, _ value: Int?) {
+        add(raw: name, value.map { "\($0)" } ?? "null")
+    }
+
+    /// Adds a truth value, or null.
+    package mutating func add(_ name: String, _ value: Bool?) {
+        add(raw: name, value.map { "\($0)" } ?? "null")
+    }
+
+    /// Adds a list of texts.
+    package mutating func add(_ name: String, _ values: [String]) {
+        add(raw: name, "[\(values.map(JSONText.quoted).joined(separator: ","))]")
+    }
+
+    /// Adds an object, or null.
+    package mutating func add(_ name: String, _ value: JSONObject?) {
+        add(raw: name, value?.text ?? "null")
+    }
+
+    /// Adds a list of objects.
+    package mutating func add(_ name: String, _ values: [JSONObject]) {
+        add(raw: name, "[\(values.map(\.text).joined(separator: ","))]")
+    }
+
+    /// Adds a value that is JSON already.
+    package mutating func add(raw name: String, _ value: String) {
+        members.append("\(JSONText.quoted(name)):\(value)")
+    }
+
+    /// The object, on one line.
+    package var text: String { "{\(members.joined(separator: ","))}" }
+}

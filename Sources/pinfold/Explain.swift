@@ -1,11 +1,8 @@
 import Addressing
 import ArgumentParser
-import Clocks
 import Configuration
 import Engine
-import Notation
 import PinTools
-import Pinning
 import TLS
 
 /// `pinfold explain URL`: what the gateway would do with a request.
@@ -16,7 +13,8 @@ struct Explain: ParsableCommand {
             Says which host entry and pinsets apply, what the rules of access say, how the request \
             would travel, and whether the cache takes part, by the functions that decide it in the \
             gateway and in the words of its replies. With --connect the server is looked at, too. \
-            Exits with 1 if every way is refused, or with --connect the server is.
+            Exits with 1 if every way is refused, or with --connect the server is. --json prints \
+            the same as one JSON object.
             """)
 
     @Argument(help: "An http or https URL; only its host and port count.")
@@ -27,6 +25,9 @@ struct Explain: ParsableCommand {
 
     @Flag(help: "Connect to the server and say what it is worth.")
     var connect = false
+
+    @Flag(help: "Print the explanation as JSON.")
+    var json = false
 
     @OptionGroup var options: ConfigurationOptions
 
@@ -56,121 +57,37 @@ struct Explain: ParsableCommand {
         }
         let route = RouteExplanation(
             policy, host: peer.host, port: peer.port, isSecure: isSecure)
-        var lines = [url]
-        var isRefused = false
-        if let address {
-            isRefused = !configuration.access.serves(client: address)
-            lines.append(
-                "client: \(address) is "
-                    + (isRefused ? Self.text(.clientNotAllowed) : "served (access.clients)"))
-        }
-        lines += Self.lines(route, policy)
-        isRefused = isRefused || route.ways.allSatisfy { $0.way.fault != nil }
-        if connect {
-            let (text, isTrusted) = look(at: peer, route, policy, isSecure: isSecure)
-            lines += text
-            isRefused = isRefused || !isTrusted
-        }
-        writeToStandardOutput(lines.joined(separator: "\n") + "\n")
-        if isRefused { throw ExitCode(1) }
-    }
-
-    private static func lines(_ route: RouteExplanation, _ policy: PolicySnapshot) -> [String] {
-        var lines: [String] = []
-        if let entry = route.entry {
-            let pattern = route.pattern.map { ", by the pattern \($0)" } ?? ""
-            lines.append("entry: hosts[\(entry)] (\(route.label))\(pattern)")
-        } else {
-            lines.append("entry: none applies (\(route.label))")
-        }
-        if route.pinsets.isEmpty { lines.append("pinsets: none") }
-        for pinset in route.pinsets { lines.append("pinset: \(text(pinset))") }
-        lines.append("destination: \(route.destination)")
-        let shown = PeerAddress.text(host: route.host, port: route.port)
-        for (asking, way) in route.ways {
-            let how = asking == .connect ? "CONNECT \(shown)" : "a request with the whole URL"
-            lines.append("\(how): \(text(way))")
-        }
-        let cache = route.cacheIsUsed ? "takes part" : "does not take part"
-        return lines + ["cache: \(cache): \(route.cacheReason)"]
-    }
-
-    private static func text(_ pinset: Pinset) -> String {
-        let now = Clock.coarseWallSeconds()
-        var parts = ["mode \(pinset.mode.rawValue)", "\(pinset.pins.count) pins"]
-        if pinset.refusesAll(at: now) {
-            parts.append("expired: refuses every server")
-        } else if pinset.mode != .none {
-            parts.append(pinset.isReportOnly(at: now) ? "only reports" : "enforced")
-        }
-        if let expires = pinset.expires {
-            parts.append("expires \(CivilDate.text(secondsSince1970: expires))")
-        }
-        return "\(pinset.name) (\(parts.joined(separator: ", ")))"
-    }
-
-    private static func text(_ fault: ExchangeFault) -> String {
-        "refused: \(fault.status) \(fault.reason.token): \(fault.explanation)"
-    }
-
-    private static func text(_ way: RouteExplanation.Way) -> String {
-        switch way {
-        case .refused(let fault): text(fault)
-        case .tunnel: "tunnelled: bytes are relayed unread, the server is not judged"
-        case .inspect(let tls13):
-            "inspected: relayed unread once the server has been judged; TLS 1.3: \(text(tls13))"
-        case .intercept: "intercepted: the server is verified, requests are served like others"
-        case .interceptOrPass:
-            "intercepted; what is not TLS, and clients that keep rejecting, are relayed unread"
-        case .interceptOrInspect(let tls13):
-            "intercepted; clients that keep rejecting are inspected; TLS 1.3 there: \(text(tls13))"
-        case .upgrade(let port): "upgraded: sent as verified TLS to port \(port)"
-        case .verified: "sent as verified TLS"
-        case .clearText: "sent in clear text, the server is not judged"
-        }
-    }
-
-    private static func text(_ tls13: TLS13TunnelMode) -> String {
-        switch tls13 {
-        case .refuse: "refused"
-        case .probe: "another connection to the same address is judged"
-        case .intercept: "intercepted"
-        }
+        var explanation = Explanation(url: url, route: route)
+        explanation.client = address.map { ($0, configuration.access.serves(client: $0)) }
+        if connect { explanation.server = look(at: peer, route, policy, isSecure: isSecure) }
+        writeToStandardOutput(
+            json ? explanation.json + "\n" : explanation.lines.joined(separator: "\n") + "\n")
+        if explanation.isRefused { throw ExitCode(1) }
     }
 
     private func look(
         at peer: PeerAddress, _ route: RouteExplanation, _ policy: PolicySnapshot, isSecure: Bool
-    ) -> (lines: [String], isTrusted: Bool) {
+    ) -> Explanation.Server {
         var target = peer
         if !isSecure {
-            guard let upgraded = route.upgradedPort else {
-                return (["server: not looked at, for no TLS would be spoken to it"], true)
-            }
+            guard let upgraded = route.upgradedPort else { return .spokenToInClearText }
             target.port = upgraded
         }
-        do {
+        do throws(ServerProbeError) {
             let context = policy.context(entry: route.entry)
             let shown = try ServerProbe(context: context, milliseconds: Self.milliseconds)
                 .look(at: target)
-            var lines = ["address: \(route.verdict(on: shown.endpoint.address, under: policy))"]
+            let address = route.verdict(on: shown.endpoint.address, under: policy)
             if let failure = shown.failure {
-                return (lines + ["server: \(Self.text(.tlsFailed(failure)))"], false)
+                return .refused(address, .tlsFailed(failure))
             }
-            lines.append("server: trusted (TLS \(shown.version?.text ?? "unknown"))")
-            for case .reported(let failure) in shown.facts?.outcomes ?? [] {
-                lines.append("reported only: \(failure)")
+            let reported = (shown.facts?.outcomes ?? []).compactMap { outcome in
+                if case .reported(let failure) = outcome { failure } else { nil }
             }
-            return (lines, true)
+            return .trusted(address, version: shown.version?.text ?? "unknown", reported)
         } catch {
-            return (["server: \(error)"], false)
+            return .unreachable("\(error)")
         }
-    }
-}
-
-extension RouteExplanation.Way {
-    /// Why it is refused; nil: it is not.
-    fileprivate var fault: ExchangeFault? {
-        if case .refused(let fault) = self { fault } else { nil }
     }
 }
 

@@ -90,7 +90,7 @@ struct RouteExplanationTests {
             access: { destinations: { allow: ["**.lab.test"], deny: [bad.test] } }
             """
         let route = try explain(text, host: host)
-        #expect(route.destination.contains(word), "\(route.destination)")
+        #expect(route.destination.text.contains(word), "\(route.destination)")
     }
 
     @Test func `the cache is told off where it is`() throws {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 import yaml
-from support.gateway import run_pinfold
+from support.gateway import ROOT, run_pinfold
 from support.origin import reply
 from support.wire import request
 
@@ -30,6 +33,19 @@ def configuration(pki, entry: dict | None = None, **top) -> dict:
     if entry and "pinsets" in entry:
         config["pinsets"] = {"wanted": {"mode": "publicKey", "pins": WRONG}}
     return config | top
+
+
+def told(folder, *arguments: str) -> tuple[int, dict]:
+    """The exit code and the JSON for the configuration that was explained last."""
+    done = run_pinfold(
+        "explain", *arguments, "--json", "--config", str(folder / "explained.yaml"))
+    assert done.stderr == "" and done.stdout.count("\n") == 1
+    return done.returncode, json.loads(done.stdout)
+
+
+def sentence(refusal: dict) -> str:
+    """A refusal of the JSON as the text has it."""
+    return f"refused: {refusal['status']} {refusal['reason']}: {refusal['detail']}"
 
 
 CASES = {
@@ -168,3 +184,95 @@ def test_wrong_arguments_are_told(arguments, word):
     done = run_pinfold("explain", *arguments)
     assert done.returncode == 1
     assert word in done.stderr and "expected" in done.stderr
+
+
+TYPES = {"url": str, "verdict": str, "client": dict, "entry": dict, "label": str, "pinsets": list,
+         "destination": dict, "ways": list, "cache": dict,
+         "server": dict}
+
+
+def test_the_members_are_those_that_readme_lists(tmp_path):
+    explained(tmp_path, configuration(None), "http://a.test/")
+    _, found = told(tmp_path, "http://a.test/")
+    table = (ROOT / "README.md").read_text().partition("`--json` prints the same")[2]
+    rows = re.findall(r"^\| (`.*?) \| ", table.partition("\n\n###")[0], re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert listed == list(found) == list(TYPES)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_json_says_what_the_text_says(pki, tmp_path, case, scheme):
+    entry, _, _ = CASES[case]
+    config = configuration(pki, {**entry, "name": "api"} if entry else None)
+    url = f"{scheme}://{HOST}:8443/"
+    code, said = explained(tmp_path, config, url, "--client", "127.0.0.1")
+    same, found = told(tmp_path, url, "--client", "127.0.0.1")
+    assert same == code == (found["verdict"] == "refused")
+    assert all(value is None or isinstance(value, TYPES[name]) for name, value in found.items())
+    assert found["url"] == url
+    assert found["client"] == {"address": "127.0.0.1", "served": True, "status": None,
+                               "reason": None, "detail": None}
+    assert found["entry"] == ({"index": 0, "pattern": HOST} if entry else None)
+    assert found["label"] == ("api" if entry else "default")
+    assert [one["name"] for one in found["pinsets"]] == entry.get("pinsets", [])
+    for one in found["pinsets"]:
+        assert one == {"name": "wanted", "mode": "publicKey", "pins": 2, "state": "enforced",
+                       "expires": None}
+    assert found["destination"] == {
+        "verdict": "by-address", "address": None, "detail": said["destination"]}
+    ways = {"connect": f"CONNECT {HOST}:8443", "absolute": "a request with the whole URL"}
+    assert [one["asking"] for one in found["ways"]] == (
+        ["connect", "absolute"] if scheme == "https" else ["absolute"])
+    for one in found["ways"]:
+        text = said[ways[one["asking"]]]
+        assert text == (sentence(one) if one["way"] == "refused" else one["detail"])
+        assert one["port"] == (8443 if one["way"] == "upgrade" else None)
+    assert said["cache"].endswith(": " + found["cache"]["detail"])
+    assert found["cache"]["takesPart"] is True
+    assert found["server"] is None
+
+
+def test_json_of_refused_clients_expired_pinsets_and_addresses(pki, tmp_path):
+    config = configuration(pki, {"pinsets": ["wanted"], "upgrade": "https", "tunnel": "inspect",
+                                 "tls13Tunnel": "probe", "cache": {"store": False}})
+    config["pinsets"]["wanted"]["expires"] = "2020-01-01"
+    config["hosts"][0]["match"] = ["10.0.0.1"]
+    code, said = explained(tmp_path, config, "https://10.0.0.1/", "--client", "192.0.2.7")
+    same, found = told(tmp_path, "https://10.0.0.1/", "--client", "192.0.2.7")
+    assert code == same == 1 and found["verdict"] == "refused"
+    assert found["client"]["served"] is False
+    assert said["client"] == f"192.0.2.7 is {sentence(found['client'])}"
+    assert found["pinsets"][0]["state"] == "expired"
+    assert found["pinsets"][0]["expires"] == "2020-01-01T00:00:00Z"
+    assert found["destination"]["verdict"] == "refused"
+    assert found["destination"]["address"] == "10.0.0.1"
+    assert found["cache"]["takesPart"] is False
+
+
+@pytest.mark.parametrize("kind", ["trusted", "refused", "unreachable", "not-asked"])
+def test_json_of_a_live_server(origin, pki, tmp_path, kind):
+    leaf = pki.self_signed(HOST) if kind == "refused" else pki.intermediate.issue(HOST)
+    there = origin(lambda _: reply(b"answer"), tls=leaf.server_context())
+    config = configuration(pki, {"pinsets": ["wanted"], "upgrade": "https"})
+    config["pinsets"]["wanted"]["enforce"] = False
+    if kind == "not-asked":
+        config["hosts"][0] |= {"upgrade": "none", "clearText": "allow"}
+    url = f"http://{HOST}:{1 if kind == 'unreachable' else there.port}/"
+    code, said = explained(tmp_path, config, url, "--connect")
+    same, found = told(tmp_path, url, "--connect")
+    server = found["server"]
+    assert same == code == (1 if kind in ("refused", "unreachable") else 0)
+    assert server["verdict"] == kind
+    if kind == "trusted":
+        assert said["server"] == f"trusted (TLS {server['version']})"
+        assert server["address"]["verdict"] == "allowed"
+        assert said["address"] == f"{server['address']['address']}: allowed"
+        assert [(one["pinset"], one["reason"]) for one in server["reported"]] == [
+            ("wanted", "tls-no-pin-matches")]
+        assert said["reported only"] == server["reported"][0]["detail"]
+    elif kind == "refused":
+        assert said["server"] == sentence(server)
+        assert server["reason"] == "tls-self-signed"
+    elif kind == "unreachable":
+        assert said["server"] == server["detail"] and server["address"] is None

@@ -36,6 +36,34 @@ package struct RouteExplanation: Sendable {
         case clearText
     }
 
+    /// What the rules of access say of a destination.
+    package struct Destination: Sendable {
+        package enum Verdict: String, Sendable {
+            case allowed
+            case refused
+            /// By its name, private networks are allowed, too; each address decides the rest.
+            case privateAllowed = "private-allowed"
+            /// Each address that the name has decides.
+            case byAddress = "by-address"
+        }
+
+        package let verdict: Verdict
+        /// What is spoken of; nil: the name.
+        package let address: IPAddress?
+        /// Why, for people; nil: there is nothing to say.
+        package let detail: String?
+
+        /// One sentence.
+        package var text: String {
+            let subject = address.map { "\($0): " } ?? ""
+            switch verdict {
+            case .allowed: return subject + "allowed"
+            case .refused: return "\(subject)refused: \(detail ?? "")"
+            case .privateAllowed, .byAddress: return subject + (detail ?? "")
+            }
+        }
+    }
+
     package let host: String
     package let port: UInt16
     /// The index of the host entry that applies, and its label; nil: none does.
@@ -48,7 +76,7 @@ package struct RouteExplanation: Sendable {
     /// How each way of asking goes on.
     package let ways: [(asking: Asking, way: Way)]
     /// What the rules of access say of the destination by its name or, if that is one, its address.
-    package let destination: String
+    package let destination: Destination
     /// Whether responses are looked up and stored; else why not.
     package let cacheIsUsed: Bool
     package let cacheReason: String
@@ -109,32 +137,41 @@ package struct RouteExplanation: Sendable {
 
     private static func destination(
         _ policy: PolicySnapshot, _ host: String, _ port: UInt16
-    ) -> String {
+    ) -> Destination {
         let match = policy.destinationMatch(host: host, port: port)
         if let address = IPAddress(literal: host.utf8.span) {
             return verdict(policy, address, match)
         }
         if match.denied {
-            return "refused: " + ExchangeFault.destinationRefused(.deniedHost).explanation
+            let detail = ExchangeFault.destinationRefused(.deniedHost).explanation
+            return Destination(verdict: .refused, address: nil, detail: detail)
         }
-        return match.allowed
-            ? "its name is in access.destinations.allow: private networks are allowed, too"
-            : "no rule names it: decided by each address that the name has"
+        if match.allowed {
+            return Destination(
+                verdict: .privateAllowed, address: nil,
+                detail: "its name is in access.destinations.allow: private networks are allowed, "
+                    + "too")
+        }
+        return Destination(
+            verdict: .byAddress, address: nil,
+            detail: "no rule names it: decided by each address that the name has")
     }
 
     /// What the rules say of an address of the destination.
     private static func verdict(
         _ policy: PolicySnapshot, _ address: IPAddress, _ match: DestinationRules.HostMatch
-    ) -> String {
+    ) -> Destination {
         switch policy.destinationRules.decide(address, host: match) {
-        case .allowed: "\(address): allowed"
+        case .allowed: Destination(verdict: .allowed, address: address, detail: nil)
         case .refused(let refusal):
-            "\(address): refused: \(ExchangeFault.destinationRefused(refusal).explanation)"
+            Destination(
+                verdict: .refused, address: address,
+                detail: ExchangeFault.destinationRefused(refusal).explanation)
         }
     }
 
     /// The same for an address that the name was found to have.
-    package func verdict(on address: IPAddress, under policy: PolicySnapshot) -> String {
+    package func verdict(on address: IPAddress, under policy: PolicySnapshot) -> Destination {
         Self.verdict(policy, address, policy.destinationMatch(host: host, port: port))
     }
 

@@ -1,0 +1,273 @@
+import Addressing
+import Clocks
+import Configuration
+import Engine
+import Notation
+import PinTools
+import Pinning
+
+/// What `pinfold explain` has to say, as lines and as JSON.
+struct Explanation {
+    /// What came of a look at the server.
+    enum Server {
+        /// None was taken: no TLS would be spoken to it.
+        case spokenToInClearText
+        /// It cannot be reached, or presents nothing.
+        case unreachable(String)
+        case refused(RouteExplanation.Destination, ExchangeFault)
+        /// The version of TLS, and what report-only pinsets would have refused.
+        case trusted(RouteExplanation.Destination, version: String, [TrustFailure])
+    }
+
+    let url: String
+    let route: RouteExplanation
+    /// The client that was asked about, and whether it is served.
+    var client: (address: IPAddress, isServed: Bool)?
+    /// nil: nobody asked for a look.
+    var server: Server?
+
+    /// The client, all ways, or the server.
+    var isRefused: Bool {
+        if client?.isServed == false { return true }
+        if route.ways.allSatisfy({ $0.way.fault != nil }) { return true }
+        switch server {
+        case .unreachable, .refused: return true
+        case .spokenToInClearText, .trusted, nil: return false
+        }
+    }
+
+    // MARK: Lines
+
+    var lines: [String] {
+        var lines = [url]
+        if let (address, isServed) = client {
+            lines.append(
+                "client: \(address) is "
+                    + (isServed ? "served (access.clients)" : Self.text(.clientNotAllowed)))
+        }
+        if let entry = route.entry {
+            let pattern = route.pattern.map { ", by the pattern \($0)" } ?? ""
+            lines.append("entry: hosts[\(entry)] (\(route.label))\(pattern)")
+        } else {
+            lines.append("entry: none applies (\(route.label))")
+        }
+        if route.pinsets.isEmpty { lines.append("pinsets: none") }
+        for pinset in route.pinsets { lines.append("pinset: \(Self.text(pinset))") }
+        lines.append("destination: \(route.destination.text)")
+        let shown = PeerAddress.text(host: route.host, port: route.port)
+        for (asking, way) in route.ways {
+            let how = asking == .connect ? "CONNECT \(shown)" : "a request with the whole URL"
+            lines.append("\(how): \(Self.text(way))")
+        }
+        let cache = route.cacheIsUsed ? "takes part" : "does not take part"
+        lines.append("cache: \(cache): \(route.cacheReason)")
+        switch server {
+        case .spokenToInClearText:
+            lines.append("server: not looked at, for no TLS would be spoken to it")
+        case .unreachable(let why): lines.append("server: \(why)")
+        case .refused(let address, let fault):
+            lines += ["address: \(address.text)", "server: \(Self.text(fault))"]
+        case .trusted(let address, let version, let reported):
+            lines += ["address: \(address.text)", "server: trusted (TLS \(version))"]
+            lines += reported.map { "reported only: \($0)" }
+        case nil: break
+        }
+        return lines
+    }
+
+    private static func text(_ pinset: Pinset) -> String {
+        var parts = ["mode \(pinset.mode.rawValue)", "\(pinset.pins.count) pins"]
+        switch state(pinset) {
+        case .expired: parts.append("expired: refuses every server")
+        case .reported: parts.append("only reports")
+        case .enforced: parts.append("enforced")
+        case .idle: break
+        }
+        if let expires = pinset.expires {
+            parts.append("expires \(CivilDate.text(secondsSince1970: expires))")
+        }
+        return "\(pinset.name) (\(parts.joined(separator: ", ")))"
+    }
+
+    private static func text(_ fault: ExchangeFault) -> String {
+        "refused: \(fault.status) \(fault.reason.token): \(fault.explanation)"
+    }
+
+    private static func text(_ way: RouteExplanation.Way) -> String {
+        switch way {
+        case .refused(let fault): text(fault)
+        case .tunnel: "tunnelled: bytes are relayed unread, the server is not judged"
+        case .inspect(let tls13):
+            "inspected: relayed unread once the server has been judged; TLS 1.3: \(text(tls13))"
+        case .intercept: "intercepted: the server is verified, requests are served like others"
+        case .interceptOrPass:
+            "intercepted; what is not TLS, and clients that keep rejecting, are relayed unread"
+        case .interceptOrInspect(let tls13):
+            "intercepted; clients that keep rejecting are inspected; TLS 1.3 there: \(text(tls13))"
+        case .upgrade(let port): "upgraded: sent as verified TLS to port \(port)"
+        case .verified: "sent as verified TLS"
+        case .clearText: "sent in clear text, the server is not judged"
+        }
+    }
+
+    private static func text(_ tls13: TLS13TunnelMode) -> String {
+        switch tls13 {
+        case .refuse: "refused"
+        case .probe: "another connection to the same address is judged"
+        case .intercept: "intercepted"
+        }
+    }
+
+    // MARK: Pinsets
+
+    private enum PinsetState: String {
+        /// It refuses every server, for its time is over.
+        case expired
+        case reported
+        case enforced
+        /// It compares no pins.
+        case idle = "none"
+    }
+
+    private static func state(_ pinset: Pinset) -> PinsetState {
+        let now = Clock.coarseWallSeconds()
+        if pinset.refusesAll(at: now) { return .expired }
+        if pinset.mode == .none { return .idle }
+        return pinset.isReportOnly(at: now) ? .reported : .enforced
+    }
+
+    // MARK: JSON
+
+    /// One object, on one line. What is not known or does not apply is null.
+    var json: String {
+        var object = JSONObject()
+        object.add("url", url)
+        object.add("verdict", isRefused ? "refused" : "passed")
+        object.add(
+            "client",
+            client.map { address, isServed in
+                var object = JSONObject()
+                object.add("address", "\(address)")
+                object.add("served", isServed)
+                object.add(isServed ? nil : .clientNotAllowed)
+                return object
+            })
+        object.add(
+            "entry",
+            route.entry.map { index in
+                var object = JSONObject()
+                object.add("index", index)
+                object.add("pattern", route.pattern)
+                return object
+            })
+        object.add("label", route.label)
+        object.add("pinsets", route.pinsets.map(Self.json))
+        object.add("destination", Self.json(route.destination))
+        object.add("ways", route.ways.map { Self.json($0.asking, $0.way) })
+        var cache = JSONObject()
+        cache.add("takesPart", route.cacheIsUsed)
+        cache.add("detail", route.cacheReason)
+        object.add("cache", cache)
+        object.add("server", server.map(Self.json))
+        return object.text
+    }
+
+    private static func json(_ pinset: Pinset) -> JSONObject {
+        var object = JSONObject()
+        object.add("name", pinset.name)
+        object.add("mode", pinset.mode.rawValue)
+        object.add("pins", pinset.pins.count)
+        object.add("state", state(pinset).rawValue)
+        object.add("expires", pinset.expires.map { CivilDate.text(secondsSince1970: $0) })
+        return object
+    }
+
+    private static func json(_ destination: RouteExplanation.Destination) -> JSONObject {
+        var object = JSONObject()
+        object.add("verdict", destination.verdict.rawValue)
+        object.add("address", destination.address.map { "\($0)" })
+        object.add("detail", destination.detail)
+        return object
+    }
+
+    private static func json(
+        _ asking: RouteExplanation.Asking, _ way: RouteExplanation.Way
+    ) -> JSONObject {
+        var object = JSONObject()
+        object.add("asking", asking == .connect ? "connect" : "absolute")
+        object.add("way", way.name)
+        var tls13: TLS13TunnelMode?
+        var port: UInt16?
+        switch way {
+        case .inspect(let mode), .interceptOrInspect(let mode): tls13 = mode
+        case .upgrade(let to): port = to
+        case .refused, .tunnel, .intercept, .interceptOrPass, .verified, .clearText: break
+        }
+        object.add("tls13", tls13?.rawValue)
+        object.add("port", port.map { Int($0) })
+        object.add(way.fault, else: way.fault == nil ? text(way) : nil)
+        return object
+    }
+
+    private static func json(_ server: Server) -> JSONObject {
+        let verdict: String
+        var address: RouteExplanation.Destination?
+        var version: String?
+        var fault: ExchangeFault?
+        var detail: String?
+        var failures: [TrustFailure] = []
+        switch server {
+        case .spokenToInClearText: verdict = "not-asked"
+        case .unreachable(let why): (verdict, detail) = ("unreachable", why)
+        case .refused(let at, let why): (verdict, address, fault) = ("refused", at, why)
+        case .trusted(let at, let spoken, let reported):
+            (verdict, address, version, failures) = ("trusted", at, spoken, reported)
+        }
+        var object = JSONObject()
+        object.add("verdict", verdict)
+        object.add("address", address.map(json))
+        object.add("version", version)
+        object.add(fault, else: detail)
+        object.add(
+            "reported",
+            failures.map { failure in
+                var object = JSONObject()
+                object.add("pinset", failure.pinset)
+                object.add("reason", Reason(failure).token)
+                object.add("detail", "\(failure)")
+                return object
+            })
+        return object
+    }
+}
+
+extension JSONObject {
+    /// Adds how a reply says that something is refused.
+    fileprivate mutating func add(_ fault: ExchangeFault?, else detail: String? = nil) {
+        add("status", fault.map { Int($0.status) })
+        add("reason", fault?.reason.token)
+        add("detail", fault?.explanation ?? detail)
+    }
+}
+
+extension RouteExplanation.Way {
+    /// Why it is refused; nil: it is not.
+    fileprivate var fault: ExchangeFault? {
+        if case .refused(let fault) = self { fault } else { nil }
+    }
+
+    /// What it is called in JSON.
+    fileprivate var name: String {
+        switch self {
+        case .refused: "refused"
+        case .tunnel: "tunnel"
+        case .inspect: "inspect"
+        case .intercept: "intercept"
+        case .interceptOrPass: "intercept-or-pass"
+        case .interceptOrInspect: "intercept-or-inspect"
+        case .upgrade: "upgrade"
+        case .verified: "verified"
+        case .clearText: "clear-text"
+        }
+    }
+}

@@ -121,6 +121,8 @@ package struct UpstreamTLS: Sendable, Equatable {
     package var ocspStapling = OCSPStapling.ignored
     /// What servers that ask for it are presented; nil: nothing. Of host entries only.
     package var clientIdentity: ClientIdentity?
+    /// What is asked of Certificate Transparency.
+    package var transparency = CertificateTransparency()
 
     /// The given version, roots and profile.
     package init(
@@ -139,6 +141,36 @@ package enum OCSPStapling: String, Sendable, Equatable, CaseIterable {
     case ignored
     /// Without one that says that the certificate is good, a server is refused.
     case required
+}
+
+/// How many logs must have promised to publish a server's certificate (RFC 6962).
+package struct CertificateTransparency: Sendable, Equatable {
+    /// Valid timestamps (SCTs) of different logs; 0 asks for none.
+    package var minimumSCTs = 0
+    /// The list of logs, read when the configuration was loaded: its absolute path and what is in
+    /// it; nil: none is named.
+    package var list: LogListFile?
+
+    /// Asks for none.
+    package init() {}
+
+    /// What servers are judged by; nil: nothing is asked.
+    package var policy: TransparencyPolicy? {
+        guard minimumSCTs > 0 else { return nil }
+        // Without logs no server passes.
+        return TransparencyPolicy(minimum: minimumSCTs, logs: list?.list.logs ?? [])
+    }
+}
+
+/// A list of logs with the file that it is from.
+package struct LogListFile: Sendable, Equatable {
+    package var path: String
+    package var list: TransparencyLogList
+
+    package init(path: String, list: TransparencyLogList) {
+        self.path = path
+        self.list = list
+    }
 }
 
 /// The oldest TLS version that is spoken.

@@ -40,7 +40,7 @@ struct EntryFailure: Error {
     var isOfPins: Bool {
         switch reason {
         case .noPinMatches, .chain: true
-        case .pinsetWithoutPins, .invalidPolicy, .pinsetExpired: false
+        case .pinsetWithoutPins, .invalidPolicy, .pinsetExpired, .transparency: false
         }
     }
 }

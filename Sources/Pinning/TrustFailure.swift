@@ -125,6 +125,8 @@ package struct TrustFailure: Error, Hashable, Sendable {
         case invalidPolicy
         /// The pinset's time was over at `at`, in seconds since 1970.
         case pinsetExpired(at: Int64)
+        /// Too few logs of Certificate Transparency have promised to publish the certificate.
+        case transparency(TransparencyFailure)
     }
 
     package var reason: Reason
@@ -146,6 +148,7 @@ package struct TrustFailure: Error, Hashable, Sendable {
         case .pinsetWithoutPins: "pinset-without-pins"
         case .invalidPolicy: "invalid-policy"
         case .pinsetExpired: "pinset-expired"
+        case .transparency: "certificate-transparency"
         }
     }
 }
@@ -182,6 +185,8 @@ extension TrustFailure: CustomStringConvertible {
             text = "invalid certificates are allowed without pins, so no host name can be proved"
         case .pinsetExpired(let at):
             text = "the pinset expired at \(CivilDate.text(secondsSince1970: at))"
+        case .transparency(let failure):
+            text = failure.description
         }
         return pinset.map { "pinset \($0): \(text)" } ?? text
     }

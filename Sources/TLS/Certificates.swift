@@ -156,7 +156,7 @@ struct X509View {
     }
 
     /// SHA-256 of the SubjectPublicKeyInfo.
-    private var keyDigest: SHA256Digest? {
+    var keyDigest: SHA256Digest? {
         var encoded: UnsafeMutablePointer<UInt8>?
         let count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), &encoded)
         guard count > 0, let start = encoded else { return nil }

@@ -10,8 +10,8 @@ struct PeerEvidence: TrustEvidence {
     }
 
     let leaf: CertificateIdentity
-    private let certificate: OpaquePointer
-    private let sent: OpaquePointer?
+    let certificate: OpaquePointer
+    let sent: OpaquePointer?
     private let judge: TrustJudge
     private let time: Int64?
     /// Evaluations under the configured roots, which several pinsets ask for alike.
@@ -129,6 +129,21 @@ struct PeerEvidence: TrustEvidence {
             }
         }
         return stack
+    }
+
+    /// The certificates at hand beside those that were sent: those of valid chains, and those that
+    /// the pinsets have whole.
+    mutating func knownCertificates() -> [CertificateStack] {
+        _ = underRoots(pinset: nil, host: nil)
+        var known: [CertificateStack] = []
+        for case .success(let chain) in evaluations.map(\.result) {
+            known.append(chain.certificates)
+        }
+        for pinset in judge.pinsets {
+            known.append(pinset.pinned)
+            if let anchors = pinset.anchors { known.append(anchors) }
+        }
+        return known
     }
 
     /// Builds and checks a chain to an anchor of the store or of `trusted`.

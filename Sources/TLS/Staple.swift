@@ -160,25 +160,33 @@ extension OCSPResponse {
 }
 
 extension TLSClientConnection {
-    /// Has servers asked for an OCSP response, and judges it before anything is sent.
-    static func requireStaples(_ context: OpaquePointer) throws(TLSContextError) {
+    /// Has servers asked for an OCSP response, and what waits for it judged before anything is
+    /// sent.
+    static func askForStaples(in context: OpaquePointer) throws(TLSContextError) {
         guard pinfold_SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp) == 1,
             pinfold_SSL_CTX_set_tlsext_status_cb(
                 context,
                 { ssl, _ in
-                    TLSClientConnection.from(ssl)?.judgeStaple() ?? false ? 1 : 0
+                    guard let connection = TLSClientConnection.from(ssl) else { return 0 }
+                    return connection.judgeWithStaple() && connection.judgeStaple() ? 1 : 0
                 }) == 1
         else { throw .library(ErrorQueue.drain()) }
     }
 
-    /// Called by the library when the server's flight is complete, with a response or without.
-    private func judgeStaple() -> Bool {
-        // It was judged when the session was made.
-        if isResumed { return true }
-        guard let stapleJudge else { return false }
+    /// The OCSP response that the server stapled, in DER; nil: none has come.
+    var staple: [UInt8]? {
         var start: UnsafePointer<UInt8>?
         let count = pinfold_SSL_get_tlsext_status_ocsp_resp(ssl, &start)
-        let staple = count > 0 ? Array(UnsafeBufferPointer(start: start, count: count)) : nil
+        guard let start, count > 0 else { return nil }
+        return Array(UnsafeBufferPointer(start: start, count: count))
+    }
+
+    /// Judges the response where one is required. Called by the library when the server's flight is
+    /// complete, with a response or without.
+    private func judgeStaple() -> Bool {
+        // It was judged when the session was made.
+        if isResumed || !context.settings.requiresStaple { return true }
+        guard let stapleJudge else { return false }
         switch stapleJudge.judge(staple) {
         case .success(let end):
             limitTrust(to: end)

@@ -38,6 +38,10 @@ package final class TLSClientConnection: TLSConnection {
 
     /// Whether the server has asked for the client's certificate.
     package internal(set) var isAskedForCertificate = false
+    /// The timestamps of Certificate Transparency that have come.
+    var timestamps = ServerTimestamps()
+    /// The verdict waits for the stapled OCSP response, which comes after the certificates.
+    private var awaitsStaple = false
 
     /// Prepares a connection; nothing is sent before `handshake()`.
     ///
@@ -125,21 +129,49 @@ extension TLSClientConnection {
             return false
         }
         if context.settings.keepsPresented { keepPresented(storeContext, certificate) }
-        let now = Clock.coarseWallSeconds()
-        let verdict = context.judge.policy.evaluate(&evidence, host: sessionKey.host, now: now)
-        switch evidence.limited(verdict) {
+        timestamps.status = staple
+        let code = judge(&evidence, mayWait: SSL_version(ssl) < TLS1_3_VERSION)
+        // What waits may be refused yet.
+        if facts.map(\.isReported) ?? true { keepPresented(storeContext, certificate) }
+        X509_STORE_CTX_set_error(storeContext, code)
+        return code == X509_V_OK
+    }
+
+    /// Applies the policy; the library's code for the verdict.
+    ///
+    /// - Parameter mayWait: the stapled OCSP response is yet to come.
+    private func judge(_ evidence: inout PeerEvidence, mayWait: Bool) -> Int32 {
+        let verdict = context.judge.verdict(
+            &evidence, host: sessionKey.host, now: Clock.coarseWallSeconds(),
+            timestamps: timestamps)
+        if context.settings.requiresStaple { stapleJudge = evidence.stapleJudge }
+        switch verdict {
         case .trusted(let found):
             facts = found
-            if found.isReported { keepPresented(storeContext, certificate) }
-            if context.settings.requiresStaple { stapleJudge = evidence.stapleJudge }
-            X509_STORE_CTX_set_error(storeContext, X509_V_OK)
-            return true
+            return X509_V_OK
         case .refused(let failure):
+            if mayWait, case .transparency = failure.reason {
+                awaitsStaple = true
+                return X509_V_OK
+            }
             finding = .trust(failure)
-            keepPresented(storeContext, certificate)
-            X509_STORE_CTX_set_error(storeContext, failure.alertCode)
-            return false
+            return failure.alertCode
         }
+    }
+
+    /// Judges what could not be judged without the stapled OCSP response, if anything. Called by
+    /// the library when the server's flight is complete, with a response or without.
+    func judgeWithStaple() -> Bool {
+        guard awaitsStaple else { return true }
+        awaitsStaple = false
+        timestamps.status = staple
+        guard let certificate = SSL_get0_peer_certificate(ssl),
+            var evidence = PeerEvidence(
+                certificate: certificate, sent: SSL_get_peer_cert_chain(ssl), judge: context.judge)
+        else { return false }
+        let isTrusted = judge(&evidence, mayWait: false) == X509_V_OK
+        if facts?.isReported == false, !context.settings.keepsPresented { presented = [] }
+        return isTrusted
     }
 }
 
@@ -148,7 +180,7 @@ extension TrustFailure {
     var alertCode: Int32 {
         switch reason {
         case .chain(let failure): failure.alertCode
-        case .noPinMatches, .pinsetWithoutPins, .invalidPolicy, .pinsetExpired:
+        case .noPinMatches, .pinsetWithoutPins, .invalidPolicy, .pinsetExpired, .transparency:
             X509_V_ERR_APPLICATION_VERIFICATION
         }
     }

@@ -15,6 +15,8 @@ package struct TLSClientSettings: Hashable, Sendable {
     package var requiresStaple = false
     /// What is asked of chains beyond what the library verifies.
     package var profile = ChosenProfile.byDefault
+    /// What is asked of Certificate Transparency; nil: nothing.
+    package var transparency: TransparencyPolicy?
     /// What is offered by ALPN, most wanted first; empty offers nothing.
     package var applicationProtocols = ["http/1.1"]
     /// Whether connections keep the certificates that their server sent, also those of a server
@@ -63,7 +65,7 @@ package final class TLSClientContext: @unchecked Sendable {
             judge = try TrustJudge(
                 settings.policy, roots: roots, securityLevel: SSL_CTX_get_security_level(context),
                 profile: settings.profile, revocation: revocation,
-                requiresStaple: settings.requiresStaple)
+                requiresStaple: settings.requiresStaple, transparency: settings.transparency)
         } catch {
             SSL_CTX_free(context)
             throw error
@@ -118,8 +120,11 @@ package final class TLSClientContext: @unchecked Sendable {
                 return connection.judge(storeContext) ? 1 : 0
             }, nil)
         TLSClientConnection.noteCertificateRequests(context)
-        if settings.requiresStaple { try TLSClientConnection.requireStaples(context) }
+        if settings.requiresStaple || settings.transparency != nil {
+            try TLSClientConnection.askForStaples(in: context)
+        }
         if settings.looksForEncryptedHello { EncryptedHello.offer(in: context) }
+        if settings.transparency != nil { try ServerTimestamps.ask(in: context) }
         let wire = try LibraryContext.wireForm(settings.applicationProtocols)
         guard wire.isEmpty || SSL_CTX_set_alpn_protos(context, wire, UInt32(wire.count)) == 0 else {
             throw .library(ErrorQueue.drain())

@@ -19,6 +19,8 @@ package final class TrustJudge: Sendable {
     let revocation: RevocationLists?
     /// Whether servers must staple an OCSP response that says that their certificate is good.
     let requiresStaple: Bool
+    /// What is asked of Certificate Transparency; nil: nothing.
+    let transparency: TransparencyPolicy?
 
     /// The security level of connections that allow no obsolete version of TLS.
     package static let standardSecurityLevel: Int32 = {
@@ -34,12 +36,13 @@ package final class TrustJudge: Sendable {
     ///   - profile: what is asked of chains beyond what the library verifies.
     ///   - revocation: the lists that chains are held to; nil: none.
     ///   - requiresStaple: whether servers must staple an OCSP response.
+    ///   - transparency: which logs must have promised to publish a server's certificate.
     /// - Throws: for a pin or an anchor that is no certificate or key.
     package init(
         _ policy: SecurityPolicy, roots: TrustRoots,
         securityLevel: Int32 = TrustJudge.standardSecurityLevel,
         profile: ChosenProfile = .byDefault, revocation: RevocationLists? = nil,
-        requiresStaple: Bool = false
+        requiresStaple: Bool = false, transparency: TransparencyPolicy? = nil
     ) throws(TLSContextError) {
         var certificates: [PinsetCertificates] = []
         for pinset in policy.pinsets {
@@ -51,6 +54,7 @@ package final class TrustJudge: Sendable {
         self.profile = profile
         self.revocation = revocation
         self.requiresStaple = requiresStaple
+        self.transparency = transparency
         pinsets = certificates
     }
 
@@ -86,19 +90,19 @@ package final class TrustJudge: Sendable {
     ///   - time: when the certificates must be valid and the pinsets not expired, in seconds since
     ///     1970; nil is now.
     ///   - staple: the OCSP response that the server stapled, in DER; nil: none.
+    ///   - timestamps: those of Certificate Transparency that came beside the certificates.
     package func judge(
-        _ chain: PresentedChain, host: String?, at time: Int64? = nil, staple: [UInt8]? = nil
+        _ chain: PresentedChain, host: String?, at time: Int64? = nil, staple: [UInt8]? = nil,
+        timestamps: ServerTimestamps = ServerTimestamps()
     ) -> TrustVerdict {
         guard let leaf = chain.certificates[0],
             var evidence = PeerEvidence(
                 certificate: leaf, sent: chain.certificates.pointer, judge: self, time: time)
         else { return .refused(TrustFailure(.chain(.outOfMemory))) }
-        let verdict = policy.evaluate(
+        let verdict = verdict(
             &evidence, host: host.map(TrustJudge.normalised),
-            now: time ?? Clock.coarseWallSeconds())
-        guard requiresStaple, case .trusted(var facts) = evidence.limited(verdict) else {
-            return evidence.limited(verdict)
-        }
+            now: time ?? Clock.coarseWallSeconds(), timestamps: timestamps)
+        guard requiresStaple, case .trusted(var facts) = verdict else { return verdict }
         switch evidence.stapleJudge.judge(staple) {
         case .success(let end):
             facts.limit(to: end)
@@ -177,12 +181,15 @@ extension TLSClientContext {
     ///   - host: the name or address that was asked for; nil checks no name.
     ///   - time: when the certificates must be valid, in seconds since 1970; nil is now.
     ///   - staple: the OCSP response that the server stapled, in DER; nil: none.
+    ///   - timestamps: those of Certificate Transparency that came beside the certificates.
     package func judge(
-        chain: [[UInt8]], host: String?, at time: Int64? = nil, staple: [UInt8]? = nil
+        chain: [[UInt8]], host: String?, at time: Int64? = nil, staple: [UInt8]? = nil,
+        timestamps: ServerTimestamps = ServerTimestamps()
     ) -> TrustVerdict {
         do throws(ChainFailure) {
             return judge.judge(
-                try PresentedChain(der: chain), host: host, at: time, staple: staple)
+                try PresentedChain(der: chain), host: host, at: time, staple: staple,
+                timestamps: timestamps)
         } catch {
             return .refused(TrustFailure(.chain(error)))
         }

@@ -10,8 +10,10 @@ package struct ServerProof: Hashable, Sendable {
     package var randoms: [UInt8]
     /// What the session may be resumed by; empty: by no identifier.
     package var sessionID: [UInt8]
-    /// The OCSP response that it stapled, in DER; nil: none that can be read.
+    /// The OCSP response that it stapled, in DER (RFC 6066 §8); nil: none that can be read.
     package var staple: [UInt8]?
+    /// The SCTs of Certificate Transparency, as the extension of the ServerHello has them.
+    package var timestamps: [UInt8]?
 }
 
 /// A server's answer to a ClientHello, up to where it is known what the server proves: its flight
@@ -147,7 +149,7 @@ package struct ServerFlight {
         return ServerProof(
             version: server.version, suite: server.suite, chain: chain, keyExchange: keyExchange,
             randoms: hello.random + server.random, sessionID: server.sessionID,
-            staple: staple)
+            staple: staple, timestamps: server.timestamps)
     }
 
     /// The response in a CertificateStatus (RFC 6066 §8).

@@ -5,6 +5,8 @@ package struct ServerHello: Hashable, Sendable {
     package let random: [UInt8]
     package let sessionID: [UInt8]
     package let suite: UInt16
+    /// The SCTs of Certificate Transparency, as the extension has them; nil: it is not there.
+    package let timestamps: [UInt8]?
 
     /// SHA-256 of `HelloRetryRequest`: the random of a ServerHello that asks for another
     /// ClientHello (RFC 8446 §4.1.3).
@@ -31,6 +33,7 @@ package struct ServerHello: Hashable, Sendable {
         guard try reader.byte() == 0 else { throw .notOffered("compression") }
         let extensions = reader.isAtEnd ? [:] : try reader.extensions()
         try reader.end()
+        timestamps = extensions[ExtensionType.signedTimestamps].map { Array($0) }
         if let content = extensions[ExtensionType.supportedVersions] {
             var inner = WireReader(content, "the version of the ServerHello")
             version = try inner.short()

@@ -67,6 +67,8 @@ struct WireReader {
 enum ExtensionType {
     static let serverName: UInt16 = 0
     static let applicationProtocols: UInt16 = 16
+    /// SCTs of Certificate Transparency (RFC 6962 §3.3.1).
+    static let signedTimestamps: UInt16 = 18
     static let sessionTicket: UInt16 = 35
     static let preSharedKey: UInt16 = 41
     static let earlyData: UInt16 = 42

@@ -44,7 +44,7 @@ package struct TrustChecker {
             judge = try TrustJudge(
                 SecurityPolicy(pinsets: question.pinsets), roots: roots, profile: question.profile,
                 revocation: lists.isEmpty ? nil : try RevocationLists(der: lists),
-                requiresStaple: question.requiresStaple)
+                requiresStaple: question.requiresStaple, transparency: question.transparency)
         } catch {
             throw TrustQuestionProblem("\(error)")
         }

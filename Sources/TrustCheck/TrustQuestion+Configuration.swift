@@ -21,6 +21,7 @@ extension TrustQuestion {
         profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
         requiresStaple = tls.ocspStapling == .required
         revocationLists = tls.crls.flatMap(\.lists)
+        transparency = tls.transparency.policy
         roots = tls.roots.map { source in
             switch source {
             case .system: .system

@@ -41,6 +41,8 @@ package struct TrustQuestion {
     /// Whether an OCSP response is required, and the one that the server staples, in DER.
     package var requiresStaple = false
     package var staple: [UInt8]?
+    /// What is asked of Certificate Transparency; nil: nothing.
+    package var transparency: TransparencyPolicy?
 
     package init() {}
 }

@@ -53,6 +53,10 @@ struct Explanation {
         }
         if route.pinsets.isEmpty { lines.append("pinsets: none") }
         for pinset in route.pinsets { lines.append("pinset: \(Self.text(pinset))") }
+        if let policy = route.transparency {
+            lines.append(
+                "certificate transparency: \(policy.minimum) of \(policy.logs.count) logs")
+        }
         lines.append("destination: \(route.destination.text)")
         let shown = PeerAddress.text(host: route.host, port: route.port)
         for (asking, way) in route.ways {
@@ -162,6 +166,14 @@ struct Explanation {
             })
         object.add("label", route.label)
         object.add("pinsets", route.pinsets.map(Self.json))
+        object.add(
+            "certificateTransparency",
+            route.transparency.map { policy in
+                var object = JSONObject()
+                object.add("minimumSCTs", policy.minimum)
+                object.add("logs", policy.logs.count)
+                return object
+            })
         object.add("destination", Self.json(route.destination))
         object.add("ways", route.ways.map { Self.json($0.asking, $0.way) })
         var cache = JSONObject()

@@ -99,6 +99,9 @@ enum EveryFault {
                     pinsetIndex: 0, pinset: "payments")),
             .trust(TrustFailure(.pinsetWithoutPins)), .trust(TrustFailure(.invalidPolicy)),
             .trust(TrustFailure(.pinsetExpired(at: 0), pinsetIndex: 0, pinset: "payments")),
+            .trust(
+                TrustFailure(
+                    .transparency(TransparencyFailure(minimum: 2, valid: 1, rejected: [])))),
             .alertReceived(code: 40, name: "handshake_failure"),
             .certificateRequired(.certificateRequired), .certificateRejected(.handshakeFailure),
             .versionRefused, .notTLS,

@@ -117,6 +117,45 @@ struct PolicyFingerprintTests {
                 == expected.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
     }
 
+    @Test func `all that decides which timestamps count is in it, and no more`() throws {
+        func digest(_ byte: UInt8) -> SHA256Digest? {
+            let bytes = [UInt8](repeating: byte, count: 32)
+            return SHA256Digest(bytes.span)
+        }
+        let digests = [try #require(digest(1)), try #require(digest(2))]
+        func log(
+            _ index: Int, _ state: TransparencyLog.State? = .usable, since: Int64 = 0,
+            expiries: Range<Int64>? = nil, name: String = "log"
+        ) -> TransparencyLog {
+            TransparencyLog(
+                name: name, id: digests[index], key: [1], state: state, stateSince: since,
+                expiries: expiries)
+        }
+        func fingerprint(
+            _ minimum: Int, _ logs: [TransparencyLog]?, timestamp: Int64? = 1, path: String = "/a"
+        ) throws -> TrustFingerprint {
+            var configuration = try testConfiguration(pinned)
+            configuration.tls.transparency.minimumSCTs = minimum
+            configuration.tls.transparency.list = logs.map {
+                LogListFile(path: path, list: TransparencyLogList(timestamp: timestamp, logs: $0))
+            }
+            return try testPolicy(configuration).fingerprint(entryIndex: nil, isFixed: false)
+        }
+        let different = try [
+            fingerprint(0, nil), fingerprint(1, [log(0)]), fingerprint(2, [log(0)]),
+            fingerprint(1, [log(1)]), fingerprint(1, [log(0), log(1)]),
+            fingerprint(1, [log(0, .retired)]), fingerprint(1, [log(0, nil)]),
+            fingerprint(1, [log(0, .retired, since: 5)]),
+            fingerprint(1, [log(0, expiries: 0..<1)]), fingerprint(1, [log(0, expiries: 0..<2)]),
+            fingerprint(1, [log(0, expiries: 1..<2)]),
+        ]
+        #expect(Set(different).count == different.count)
+        let renamed = try fingerprint(1, [log(0, name: "other")], timestamp: 2, path: "/b")
+        #expect(renamed == different[1])
+        // Nothing is asked, whatever the list.
+        #expect(try fingerprint(0, [log(0)]) == different[0])
+    }
+
     @Test func `certificates do not run into one another`() {
         // The same bytes in the same order, cut at another place; DER may hold 0xFF.
         let (one, two) = (TestRoots.one, TestRoots.two)

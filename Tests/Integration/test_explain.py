@@ -187,7 +187,7 @@ def test_wrong_arguments_are_told(arguments, word):
 
 
 TYPES = {"url": str, "verdict": str, "client": dict, "entry": dict, "label": str, "pinsets": list,
-         "destination": dict, "ways": list, "cache": dict,
+         "certificateTransparency": dict, "destination": dict, "ways": list, "cache": dict,
          "server": dict}
 
 

@@ -17,6 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from support import pki as certificates
 from support.gateway import BINARY, ROOT, free_port
 from support.revocation import crl
+from support.transparency import Log, log_list
 from support.wait import until
 
 README = (ROOT / "README.md").read_text()
@@ -65,6 +66,7 @@ def test_a_configuration_checks_as_printed_without_a_warning(
     (tmp_path / "corp.crl").write_bytes(crl(authority).public_bytes(certificates.PEM))
     if "corp.crl" in text:
         (tmp_path / "corp-ca.pem").write_bytes(authority.pem)
+    log_list(tmp_path / "log_list.json", Log("one").entry(), Log("two").entry())
     file = tmp_path / "pinfold.yaml"
     file.write_text(text)
     checked = subprocess.run(

@@ -39,6 +39,26 @@ struct FlightTests {
         }
     }
 
+    @Test func `has the timestamps and the stapled response that came with it`() throws {
+        let hello = Wire.serverHello(session: [5], extensions: [Wire.ext(18, [1, 2, 3])])
+        let staples: [(body: [UInt8], response: [UInt8]?)] = [
+            ([1] + Wire.vector([7, 8, 9], lengthBytes: 3), [7, 8, 9]),
+            ([1] + Wire.vector([], lengthBytes: 3), []),
+            // Of another kind, cut short, with more behind it: none that could be read.
+            ([2] + Wire.vector([7, 8, 9], lengthBytes: 3), nil), ([1, 0, 0, 3, 7], nil), ([], nil),
+            ([1, 0, 0, 1, 7, 8], nil),
+        ]
+        for (body, response) in staples {
+            var expected = try Self.proof()
+            expected.timestamps = [1, 2, 3]
+            expected.staple = response
+            let flight =
+                [hello, Wire.certificates(Self.chain), Wire.message(22, body)]
+                + Self.full.suffix(2)
+            #expect(try Self.finding(flight) == .presented(expected))
+        }
+    }
+
     @Test func `is not complete a byte before its end`() throws {
         let stream = Wire.handshake(Self.full.flatMap { $0 })
         for end in stream.indices {

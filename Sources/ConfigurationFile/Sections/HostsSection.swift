@@ -84,7 +84,8 @@ extension HostEntry {
             table.described(entry.tls).map { described in
                 var described = described
                 // The others are of entries only.
-                if inherited.contains(described.name) {
+                let name = String(described.name.prefix { $0 != "." })
+                if inherited.contains(name) {
                     described.byDefault = .words("that of tls")
                 }
                 return described.within("tls")

@@ -24,6 +24,9 @@ extension UpstreamTLS {
                 ConfigurationKey(
                     "profile", \.profile, byDefault: "strict, less for roots of your own",
                     reading: { $1.choice(TrustProfile.self) }, text: { $0.map(\.rawValue) }),
+                ConfigurationKey(
+                    "certificateTransparency", \.transparency,
+                    table: CertificateTransparency.table),
             ] + cipherKeys + revocationKeys)
     }
 }

@@ -141,6 +141,8 @@ extension PinResult {
         case .chain: self = .untrustedChain
         case .pinsetWithoutPins, .invalidPolicy: self = .policyRefused
         case .pinsetExpired: self = .expired
+        // No pinset's; the servers of hosts with pinsets, too, are refused without any.
+        case .transparency: self = .untrustedChain
         }
     }
 }

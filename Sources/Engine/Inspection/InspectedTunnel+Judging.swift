@@ -50,7 +50,10 @@ extension InspectedTunnel {
         let entry = standing.entryIndex
         let context = policy.tls(entryIndex: entry)
         let server = JudgedServer(authority, policy, entryIndex: entry)
-        switch context.judge(chain: proof.chain, host: authority.host, staple: proof.staple) {
+        let shown = ServerTimestamps(handshake: proof.timestamps, status: proof.staple)
+        switch context.judge(
+            chain: proof.chain, host: authority.host, staple: proof.staple, timestamps: shown)
+        {
         case .refused(let failure):
             environment.countRefused(server, failure) { ShownChain(proof.chain, context) }
             return fail(.tlsFailed(.trust(failure)), .accessDenied)

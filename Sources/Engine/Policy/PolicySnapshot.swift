@@ -312,6 +312,7 @@ private struct ContextFactory {
         settings.requiresStaple = tls.ocspStapling == .required
         settings.policy = SecurityPolicy(pinsets: pinsets)
         settings.profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
+        settings.transparency = tls.transparency.policy
         return settings
     }
 

@@ -73,6 +73,8 @@ package struct RouteExplanation: Sendable {
     package let pattern: String?
     /// The pinsets that a server is held to, in the order of evaluation.
     package let pinsets: [Pinset]
+    /// What is asked of the server by Certificate Transparency; nil: nothing.
+    package let transparency: TransparencyPolicy?
     /// How each way of asking goes on.
     package let ways: [(asking: Asking, way: Way)]
     /// What the rules of access say of the destination by its name or, if that is one, its address.
@@ -94,6 +96,7 @@ package struct RouteExplanation: Sendable {
         label = hostEntry?.label ?? "default"
         pattern = hostEntry?.match.first { $0.matches(host: host.utf8.span, port: port) }
             .map { "\($0)" }
+        transparency = (hostEntry?.tls ?? configuration.tls).transparency.policy
         pinsets = (hostEntry?.pinsets ?? []).map { configuration.pinsets[$0].pinset }
         var ways: [(asking: Asking, way: Way)] = []
         if isSecure { ways.append((.connect, Self.connect(policy, host, port, entry))) }

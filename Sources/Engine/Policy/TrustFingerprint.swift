@@ -68,6 +68,23 @@ struct TrustForm {
         // A list that is issued anew, and revokes no more than before, changes nothing.
         let lists = tls.crls.flatMap(\.lists)
         add(all: lists) { form, der in form.add((try? RevocationList(der: der))?.content ?? der) }
+        if let transparency = tls.transparency.policy { add(transparency) }
+    }
+
+    /// Nothing is added where nothing is asked, and this cannot be taken for what follows then: a
+    /// count of that many pinsets there cannot be.
+    private mutating func add(_ transparency: TransparencyPolicy) {
+        add(-1)
+        add(transparency.minimum)
+        add(all: transparency.logs) { form, log in
+            // The identifier is the digest of the key; the name decides nothing.
+            form.add(log.id.bytes)
+            form.add((log.state?.rawValue ?? "").utf8)
+            form.add(Int(log.stateSince))
+            form.add(log.expiries != nil)
+            form.add(Int(log.expiries?.lowerBound ?? 0))
+            form.add(Int(log.expiries?.upperBound ?? 0))
+        }
     }
 
     /// What servers are held to beside that.

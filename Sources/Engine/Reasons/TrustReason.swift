@@ -7,6 +7,7 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
     case pinsetWithoutPins
     case invalidPolicy
     case pinsetExpired
+    case transparency
     // The chain.
     case hostMismatch
     case expired
@@ -29,6 +30,7 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
         case .pinsetWithoutPins: self = .pinsetWithoutPins
         case .invalidPolicy: self = .invalidPolicy
         case .pinsetExpired: self = .pinsetExpired
+        case .transparency: self = .transparency
         case .chain(.hostMismatch): self = .hostMismatch
         case .chain(.expired): self = .expired
         case .chain(.notYetValid): self = .notYetValid
@@ -67,6 +69,12 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
                 "tls-pinset-expired", "the pinset's time is over",
                 "Find out the pins that are right now and set a later `expires`; "
                     + "`afterExpiry: report` lets valid servers pass meanwhile.")
+        case .transparency:
+            Self.entry(
+                "tls-certificate-transparency",
+                "too few logs have promised to publish the server's certificate",
+                "The reply says why each timestamp does not count. If it names unknown logs, get a "
+                    + "current list of logs; else find out who issued the certificate.")
         case .hostMismatch:
             Self.entry(
                 "tls-host-mismatch", "the server's certificate is for another name",

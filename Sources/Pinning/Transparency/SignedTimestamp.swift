@@ -1,0 +1,119 @@
+/// A promise of a log to publish a certificate: a SignedCertificateTimestamp of version 1
+/// (RFC 6962 §3.2).
+package struct SignedTimestamp: Hashable, Sendable {
+    /// What a log signs.
+    package enum Entry: Hashable, Sendable {
+        /// A certificate, of which the timestamp comes beside it.
+        case certificate([UInt8])
+        /// The precertificate of a certificate that has the timestamp in it: the SHA-256 of its
+        /// issuer's SubjectPublicKeyInfo, and the TBSCertificate without timestamps.
+        case precertificate(issuerKey: SHA256Digest, signed: [UInt8])
+    }
+
+    /// Why bytes are no timestamp that can be judged.
+    package enum Problem: Error, Hashable, Sendable {
+        case malformed
+        /// A version that is not known; what follows it has a form of its own.
+        case unknownVersion(UInt8)
+    }
+
+    /// Which log it is of: the SHA-256 of its key.
+    package let log: SHA256Digest
+    /// When it was given, in milliseconds since 1970.
+    package let milliseconds: UInt64
+    package let extensions: [UInt8]
+    /// How it is signed, by the numbers of TLS 1.2 (RFC 5246 §7.4.1.4.1).
+    package let hash: UInt8
+    package let algorithm: UInt8
+    package let signature: [UInt8]
+
+    /// SHA-256 and ECDSA or RSA: what logs may sign with (RFC 6962 §2.1.4).
+    package var isSignedAsLogsDo: Bool { hash == 4 && (algorithm == 3 || algorithm == 1) }
+
+    /// Reads one; nothing may follow.
+    package init(_ bytes: ArraySlice<UInt8>) throws(Problem) {
+        var reader = TimestampReader(rest: bytes)
+        guard let version = reader.number(bytes: 1) else { throw .malformed }
+        guard version == 0 else { throw .unknownVersion(UInt8(version)) }
+        guard let id = reader.take(SHA256Digest.byteCount), let log = SHA256Digest(id.span),
+            let time = reader.number(bytes: 8), let extensions = reader.vector(),
+            let hash = reader.number(bytes: 1), let algorithm = reader.number(bytes: 1),
+            let signature = reader.vector(), reader.rest.isEmpty
+        else { throw .malformed }
+        self.log = log
+        milliseconds = time
+        self.extensions = Array(extensions)
+        self.hash = UInt8(hash)
+        self.algorithm = UInt8(algorithm)
+        self.signature = Array(signature)
+    }
+
+    /// Reads a SignedCertificateTimestampList (RFC 6962 §3.3), each element by itself.
+    ///
+    /// - Throws: for a list that is not one as a whole, or is empty.
+    package static func list(
+        _ bytes: ArraySlice<UInt8>
+    ) throws(Problem) -> [Result<SignedTimestamp, Problem>] {
+        var outer = TimestampReader(rest: bytes)
+        guard let content = outer.vector(), outer.rest.isEmpty, !content.isEmpty else {
+            throw .malformed
+        }
+        var inner = TimestampReader(rest: content)
+        var found: [Result<SignedTimestamp, Problem>] = []
+        while !inner.rest.isEmpty {
+            guard let one = inner.vector(), !one.isEmpty else { throw .malformed }
+            do throws(Problem) {
+                found.append(.success(try SignedTimestamp(one)))
+            } catch {
+                found.append(.failure(error))
+            }
+        }
+        return found
+    }
+
+    /// What the signature is made over (RFC 6962 §3.2); nil: the entry is longer than any can be.
+    package func signedContent(of entry: Entry) -> [UInt8]? {
+        // The version, and that it is a timestamp.
+        var content: [UInt8] = [0, 0]
+        for shift in stride(from: UInt64(56), through: 0, by: -8) {
+            content.append(UInt8(truncatingIfNeeded: milliseconds >> shift))
+        }
+        let body: [UInt8]
+        switch entry {
+        case .certificate(let der):
+            content += [0, 0]
+            body = der
+        case .precertificate(let issuerKey, let signed):
+            content += [0, 1]
+            content += issuerKey.bytes
+            body = signed
+        }
+        guard body.count < 1 << 24 else { return nil }
+        for shift in [16, 8, 0] { content.append(UInt8(truncatingIfNeeded: body.count >> shift)) }
+        content += body
+        content.append(UInt8(extensions.count >> 8))
+        content.append(UInt8(extensions.count & 0xFF))
+        return content + extensions
+    }
+}
+
+/// Reads the structures of TLS (RFC 8446 §3).
+private struct TimestampReader {
+    var rest: ArraySlice<UInt8>
+
+    mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+        guard count <= rest.count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count)
+    }
+
+    mutating func number(bytes count: Int) -> UInt64? {
+        take(count).map { $0.reduce(0) { $0 << 8 | UInt64($1) } }
+    }
+
+    /// A vector whose length stands before it in two bytes.
+    mutating func vector() -> ArraySlice<UInt8>? {
+        guard let count = number(bytes: 2) else { return nil }
+        return take(Int(count))
+    }
+}

@@ -1,0 +1,61 @@
+/// A log of Certificate Transparency, as a list of logs describes it.
+package struct TransparencyLog: Hashable, Sendable {
+    /// What the list's distributor says of a log.
+    package enum State: String, Hashable, Sendable, CaseIterable {
+        case pending
+        case qualified
+        case usable
+        case readonly
+        case retired
+        case rejected
+    }
+
+    /// What it is called; for people.
+    package var name: String
+    /// The SHA-256 of its key: how timestamps name it.
+    package var id: SHA256Digest
+    /// The SubjectPublicKeyInfo of its key, in DER.
+    package var key: [UInt8]
+    /// Its state; nil: the list says none.
+    package var state: State?
+    /// Since when, in seconds since 1970.
+    package var stateSince: Int64
+    /// When the certificates that it takes expire, in seconds since 1970, the end not included;
+    /// nil: at any time.
+    package var expiries: Range<Int64>?
+
+    /// A log of a state, for certificates of any time unless `expiries` says otherwise.
+    package init(
+        name: String, id: SHA256Digest, key: [UInt8], state: State?, stateSince: Int64 = 0,
+        expiries: Range<Int64>? = nil
+    ) {
+        self.name = name
+        self.id = id
+        self.key = key
+        self.state = state
+        self.stateSince = stateSince
+        self.expiries = expiries
+    }
+
+    /// Whether some of its timestamps count.
+    package var mayCount: Bool {
+        switch state {
+        case .qualified, .usable, .readonly, .retired: true
+        case .pending, .rejected, nil: false
+        }
+    }
+}
+
+/// What is asked of servers by Certificate Transparency (RFC 6962).
+package struct TransparencyPolicy: Hashable, Sendable {
+    /// Valid timestamps of different logs that a server must show, at least one.
+    package var minimum: Int
+    /// The logs that are known.
+    package var logs: [TransparencyLog]
+
+    /// Asks for so many timestamps of these logs.
+    package init(minimum: Int, logs: [TransparencyLog]) {
+        self.minimum = minimum
+        self.logs = logs
+    }
+}

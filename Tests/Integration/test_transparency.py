@@ -1,0 +1,268 @@
+"""`tls.certificateTransparency`: servers must show that logs have promised to publish their
+certificates, in the certificate, in the handshake or in the stapled OCSP response."""
+
+from __future__ import annotations
+
+import json
+import signal
+import ssl
+import subprocess
+import time
+
+import pytest
+from support.gateway import run_pinfold
+from support.inspection import ask, careless, openssl_server, through
+from support.origin import reply
+from support.transparency import Log, embedding, log_list, server_info, status_file
+from support.wait import until
+from test_reload import reload
+
+HOST = "api.logged.test"
+REASON = "tls-certificate-transparency"
+ONE, TWO, UNLISTED = Log("one"), Log("two"), Log("unlisted")
+
+
+@pytest.fixture
+def logs(workspace):
+    return log_list(workspace / "logs.json", ONE.entry(), TWO.entry())
+
+
+def configuration(pki, logs, minimum=2, **entry) -> dict:
+    return {"workers": 1, "access": {"connectPorts": "any"}, "hosts": [{
+        "match": ["**.logged.test"], "upgrade": "https",
+        "tls": {"roots": [str(pki.root.pem_file)],
+                "certificateTransparency": {"minimumSCTs": minimum, "logs": logs}}, **entry}]}
+
+
+def get(running, port, host=HOST):
+    return running.get(f"http://{host}:{port}/", Accept="application/json")
+
+
+def refused(response) -> str:
+    assert response.status == 502
+    assert response.json()["reason"] == REASON
+    return response.json()["message"]
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_timestamps_in_the_certificate(gateway, origin, pki, logs, version):
+    maximum = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}[version]
+    running = gateway(configuration(pki, logs))
+    plain = pki.intermediate.issue(HOST)
+
+    def serve(made):
+        return origin(lambda _: reply(b"genuine"), tls=made.server_context(maximum=maximum))
+
+    enough = serve(embedding(pki.intermediate, plain, ONE, TWO))
+    for _ in range(3):
+        assert get(running, enough.port).body == b"genuine"
+    for made, told in [
+        (plain, "the server has none"),
+        (embedding(pki.intermediate, plain, ONE), "those of 1"),
+        (embedding(pki.intermediate, plain, ONE, ONE), "another one of one"),
+        (embedding(pki.intermediate, plain, ONE, UNLISTED), "not in the list"),
+        (embedding(pki.intermediate, plain, ONE, TWO, at=time.time() + 3600), "the future"),
+        (embedding(pki.intermediate, plain, ONE, TWO,
+                   altered=lambda them: [them[0], them[1][:-1] + bytes([them[1][-1] ^ 1])]),
+         "whose signature is wrong"),
+        (embedding(pki.intermediate, plain, ONE, TWO, altered=lambda them: [them[0], b"\0\1"]),
+         "a malformed one"),
+        # The other certificate's promises.
+        (embedding(pki.intermediate, plain, altered=lambda _: [
+            log.of_precertificate(pki.intermediate.issue(HOST).certificate.tbs_certificate_bytes,
+                                  pki.intermediate) for log in (ONE, TWO)]),
+         "whose signature is wrong"),
+    ]:
+        there = serve(made)
+        assert told in refused(get(running, there.port))
+        assert there.application_bytes == b""
+    assert running.metric("pinfold_http_request_failures_total", reason=REASON) == 8
+    running.wait_log("server refused")
+
+
+@pytest.mark.parametrize("flag", ["-tls1_2", "-tls1_3"])
+def test_timestamps_in_the_handshake(gateway, workspace, pki, logs, flag):
+    running = gateway(configuration(pki, logs))
+    leaf = embedding(pki.intermediate, pki.intermediate.issue(HOST), ONE)
+    other = pki.intermediate.issue(HOST)
+    shown = server_info(workspace / "right.pem", TWO.of_certificate(leaf))
+    with openssl_server(workspace, leaf, flag, "-serverinfo", shown) as port:
+        assert get(running, port).status == 200
+    for timestamp, told in [(TWO.of_certificate(other), "in the handshake one of two whose"),
+                            (ONE.of_certificate(leaf), "in the handshake another one of one")]:
+        shown = server_info(workspace / "wrong.pem", timestamp)
+        with openssl_server(workspace, leaf, flag, "-serverinfo", shown) as port:
+            assert told in refused(get(running, port))
+
+
+@pytest.mark.parametrize("flag", ["-tls1_2", "-tls1_3"])
+def test_timestamps_in_the_stapled_response(gateway, workspace, pki, logs, flag):
+    running = gateway(configuration(pki, logs))
+    leaf = pki.intermediate.issue(HOST)
+    both = [log.of_certificate(leaf) for log in (ONE, TWO)]
+    staple = status_file(workspace / "staple.der", leaf, pki.intermediate, *both)
+    with openssl_server(workspace, leaf, flag, "-status_file", staple) as port:
+        for _ in range(2):
+            assert get(running, port).status == 200
+    staple = status_file(workspace / "one.der", leaf, pki.intermediate, both[0], both[0])
+    with openssl_server(workspace, leaf, flag, "-status_file", staple) as port:
+        assert "in the stapled OCSP response another one" in refused(get(running, port))
+
+
+@pytest.mark.parametrize("way", ["certificate", "handshake", "staple", "none"])
+def test_inspected_tunnels_are_judged_alike(gateway, workspace, pki, logs, way):
+    running = gateway(configuration(pki, logs, tunnel="inspect", upgrade="none"))
+    leaf = pki.intermediate.issue(HOST)
+    if way == "certificate":
+        leaf = embedding(pki.intermediate, leaf, ONE, TWO)
+    both = [log.of_certificate(leaf) for log in (ONE, TWO)]
+    arguments = {
+        "handshake": ["-serverinfo", server_info(workspace / "info.pem", *both)],
+        "staple": ["-status_file",
+                   status_file(workspace / "staple.der", leaf, pki.intermediate, *both)],
+    }.get(way, [])
+    with openssl_server(workspace, leaf, "-tls1_2", *arguments) as port:
+        if way == "certificate":
+            assert ask(through(running, HOST, port, careless("1.2")), HOST).status == 200
+            return
+        # Python's clients ask for neither; OpenSSL's do.
+        if way == "none":
+            with pytest.raises(ssl.SSLError, match="access denied"):
+                through(running, HOST, port, careless("1.2"))
+            (line,) = running.wait_access(1)
+            assert line["reason"] == REASON
+            return
+        known = workspace / "known.cnf"
+        known.write_text("enabled_logs=\n")
+        asks = ["-status"] if way == "staple" else ["-ct", "-ctlogfile", str(known)]
+        client = run_client(running, port, *asks)
+        assert "HTTP/1.0 200" in client, client
+
+
+def run_client(running, port, *arguments: str) -> str:
+    """What `openssl s_client` tells of a page, through a tunnel."""
+    made = subprocess.run(
+        ["openssl", "s_client", "-connect", f"{HOST}:{port}", "-proxy",
+         "{}:{}".format(*running.proxy), "-servername", HOST, "-tls1_2", "-ign_eof", *arguments],
+        input=b"GET / HTTP/1.0\r\n\r\n", capture_output=True, timeout=30)
+    return (made.stdout + made.stderr).decode(errors="replace")
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_a_probed_tunnel_is_judged_alike(gateway, origin, pki, logs, logged):
+    running = gateway(configuration(
+        pki, logs, tunnel="inspect", tls13Tunnel="probe", upgrade="none"))
+    leaf = pki.intermediate.issue(HOST)
+    if logged:
+        leaf = embedding(pki.intermediate, leaf, ONE, TWO)
+    there = origin(lambda _: reply(b"genuine"), tls=leaf.server_context())
+    if logged:
+        assert ask(through(running, HOST, there.port, careless("1.3")), HOST).body == b"genuine"
+        return
+    with pytest.raises((ssl.SSLError, OSError)):
+        ask(through(running, HOST, there.port, careless("1.3")), HOST)
+    (line,) = running.wait_access(1)
+    assert line["reason"] == REASON
+
+
+def test_another_list_ends_what_the_first_let_pass(gateway, origin, pki, workspace, logs):
+    """Connections, sessions and stored responses under the first list are not used again."""
+    leaf = embedding(pki.intermediate, pki.intermediate.issue(HOST), ONE, TWO)
+    there = origin(lambda _: reply(b"genuine", "200 OK", "Cache-Control: max-age=3600"),
+                   tls=leaf.server_context())
+    running = gateway(configuration(pki, logs))
+    assert get(running, there.port).status == 200
+    assert get(running, there.port).status == 200
+    assert there.accepted == 1
+    log_list(workspace / "logs.json", ONE.entry(), TWO.entry("retired", since=1000),
+             UNLISTED.entry())
+    reload(running)
+    assert "after it was retired" in refused(get(running, there.port))
+    # A list that is none leaves the one that is in force.
+    (workspace / "logs.json").write_text("{")
+    running.signal(signal.SIGHUP)
+    running.wait_log("is no list of logs")
+    assert "after it was retired" in refused(get(running, there.port))
+    log_list(workspace / "logs.json", ONE.entry(), TWO.entry())
+    reload(running)
+    assert get(running, there.port).body == b"genuine"
+
+
+def test_an_entry_may_ask_for_less_than_the_rest(gateway, origin, pki, logs):
+    there = origin(lambda _: reply(b"genuine"), tls=pki.intermediate.issue(
+        "free.logged.test", HOST).server_context())
+    config = configuration(pki, logs)
+    config["tls"] = {"certificateTransparency": {"minimumSCTs": 1, "logs": logs}}
+    del config["hosts"][0]["tls"]["certificateTransparency"]
+    config["hosts"].insert(0, {"match": ["free.logged.test"], "upgrade": "https", "tls": {
+        "roots": [str(pki.root.pem_file)], "certificateTransparency": {"minimumSCTs": 0}}})
+    running = gateway(config)
+    assert get(running, there.port, "free.logged.test").status == 200
+    assert "1 log is asked for" in refused(get(running, there.port))
+
+
+def test_trust_and_explain_judge_alike(origin, pki, workspace, logs):
+    config = workspace / "gateway.yaml"
+    config.write_text(json.dumps(configuration(pki, logs)))
+    plain = pki.intermediate.issue(HOST)
+    for made, code, word in [(plain, 1, "certificate-transparency"),
+                             (embedding(pki.intermediate, plain, ONE, TWO), 0, "trusted")]:
+        asked = run_pinfold("trust", "--config", str(config), "--chain", str(made.chain_file()),
+                            "--host", HOST)
+        assert (asked.returncode, asked.stderr) == (code, "")
+        assert word in asked.stdout
+    there = origin(lambda _: reply(b"x"), tls=plain.server_context())
+    config.write_text(json.dumps({
+        **configuration(pki, logs), "hosts": [{
+            **configuration(pki, logs)["hosts"][0], "match": ["localhost"]}]}))
+    local = pki.intermediate.issue("localhost")
+    for made, code in [(local, 1), (embedding(pki.intermediate, local, ONE, TWO), 0)]:
+        there = origin(lambda _: reply(b"x"), tls=made.server_context())
+        told = run_pinfold(
+            "explain", "--connect", f"https://localhost:{there.port}/", "--config", str(config))
+        assert told.returncode == code, told.stdout + told.stderr
+        assert ("SCTs" in told.stdout) == (code == 1)
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"logs": None}, "names no logs"),
+    ({"minimumSCTs": 3}, "3 is more than the list has logs whose timestamps count, 2"),
+    ({"minimumSCTs": 11}, "out of range"),
+    ({"logs": "none.json"}, "none.json"),
+    ({"logs": "text"}, "is no list of logs at \"line 1, byte 1\""),
+    ({"logs": "state"}, "operators[0].logs[0].state"),
+    ({"logs": "id"}, "not the SHA-256 of the log's key"),
+    ({"sct": 1}, "unknown key"),
+])
+def test_a_wrong_list_or_number_is_refused(pki, workspace, logs, change, says):
+    (workspace / "text").write_text("hello")
+    log_list(workspace / "state", ONE.entry("excellent"))
+    log_list(workspace / "id", ONE.entry(log_id=TWO.entry()["log_id"]))
+    config = configuration(pki, logs)
+    wanted = config["hosts"][0]["tls"]["certificateTransparency"]
+    wanted |= change
+    if wanted["logs"] is None:
+        del wanted["logs"]
+    path = workspace / "gateway.yaml"
+    path.write_text(json.dumps(config))
+    made = run_pinfold("check", "--config", str(path))
+    assert made.returncode == 1
+    assert says in made.stderr and "certificateTransparency" in made.stderr, made.stderr
+
+
+def test_an_old_list_is_warned_of(pki, workspace, logs):
+    path = workspace / "gateway.yaml"
+    path.write_text(json.dumps(configuration(pki, logs)))
+
+    def warnings() -> str:
+        made = run_pinfold("check", "--config", str(path))
+        assert made.returncode == 0, made.stderr
+        return made.stdout + made.stderr
+
+    assert "days old" not in warnings()
+    log_list(workspace / "logs.json", ONE.entry(), TWO.entry(), age_days=71)
+    assert "the list is 71 days old" in warnings()
+    content = json.loads((workspace / "logs.json").read_text())
+    del content["log_list_timestamp"]
+    (workspace / "logs.json").write_text(json.dumps(content))
+    assert "does not say when it was made" in warnings()

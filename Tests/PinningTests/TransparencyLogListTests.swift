@@ -1,0 +1,133 @@
+import Testing
+
+@testable import Pinning
+
+@Suite("Lists of logs")
+struct TransparencyLogListTests {
+    /// Stands for SHA-256: the key's first byte, 32 times; a key that begins with 0 is none.
+    private static func digest(_ key: [UInt8]) -> SHA256Digest? {
+        guard let first = key.first, first > 0 else { return nil }
+        return SHA256Digest([UInt8](repeating: first, count: 32).span)
+    }
+
+    private static func read(_ text: String) throws(LogListProblem) -> TransparencyLogList {
+        try TransparencyLogList(json: Array(text.utf8), keyDigest: digest)
+    }
+
+    /// A log whose key is so many, with other members.
+    private static func log(_ byte: UInt8, _ members: String = "") -> String {
+        let id = Base64.encode([UInt8](repeating: byte, count: 32))
+        return #"{"key":"\#(Base64.encode([byte, 9]))","log_id":"\#(id)"\#(members)}"#
+    }
+
+    private static func list(_ logs: String, _ members: String = "") -> String {
+        #"{\#(members)"operators":[{"name":"o","email":["a@b"],"logs":[\#(logs)]}]}"#
+    }
+
+    private static let usable = #","state":{"usable":{"timestamp":"1970-01-01T00:01:00Z"}}"#
+
+    @Test func `the form that Google and Apple publish is read`() throws {
+        let first =
+            #","description":"Öne 1","url":"https://x/","mmd":86400"# + Self.usable
+            + #","temporal_interval":{"start_inclusive":"1970-01-01T00:00:10Z","#
+            + #""end_exclusive":"1970-01-01T00:00:20Z"}"#
+        let text = """
+            {
+              "version": "32.1", "log_list_timestamp": "1970-01-01T00:02:00Z",
+              "operators": [
+                { "name": "A", "email": [], "logs": [
+                  \(Self.log(1, first)) ] },
+                { "name": "B", "logs": [], "tiled_logs": [
+                  \(Self.log(2, #","url":"https://two/","log_type":"prod","#
+                    + #""state":{"retired":{"timestamp":"1970-01-01T00:00:30Z"}}"#)),
+                  \(Self.log(3)) ] },
+                { "name": "C" }
+              ]
+            }
+            """
+        let list = try Self.read(text)
+        #expect(list.timestamp == 120)
+        #expect(list.logs.count == 3)
+        let one = list.logs[0]
+        #expect((one.name, one.key, one.state, one.stateSince) == ("??ne 1", [1, 9], .usable, 60))
+        #expect(one.expiries == 10..<20)
+        let two = list.logs[1]
+        #expect((two.name, two.state, two.stateSince) == ("https://two/", .retired, 30))
+        #expect(two.expiries == nil)
+        let three = list.logs[2]
+        #expect(three.state == nil && !three.mayCount && one.mayCount && two.mayCount)
+        #expect(three.name == Base64.encode([UInt8](repeating: 3, count: 32)))
+    }
+
+    @Test(arguments: TransparencyLog.State.allCases)
+    func `every state is known`(state: TransparencyLog.State) throws {
+        let since = #","state":{"\#(state.rawValue)":{"timestamp":"2026-01-01T00:00:00Z","x":1}}"#
+        let log = try #require(try Self.read(Self.list(Self.log(1, since))).logs.first)
+        #expect(log.state == state)
+    }
+
+    @Test(
+        arguments: [
+            ("", "line 1, byte 1", "ends"), ("[]", "", "an object"), ("{}", "operators", "missing"),
+            ("{\n\"operators\": [}", "line 2, byte 15", "begins"),
+            (#"{"a":1,"a":2}"#, "line 1, byte 11", "twice"),
+            (String(repeating: "[", count: 100_000), "line 1, byte 33", "deep"),
+            (#"{"operators":{}}"#, "operators", "a list"),
+            (#"{"operators":[]}"#, "operators", "no log"),
+            (#"{"operators":[1]}"#, "operators[0]", "an object"),
+            (list("", #""log_list_timestamp":"soon","#), "log_list_timestamp", "a time"),
+            (list("", #""log_list_timestamp":7,"#), "log_list_timestamp", "a string"),
+            (list("3"), "operators[0].logs[0]", "an object"),
+            (list("{}"), "operators[0].logs[0].key", "missing"),
+            (list(#"{"key":"?"}"#), "operators[0].logs[0].key", "base64"),
+            (list(#"{"key":""}"#), "operators[0].logs[0].key", "base64"),
+            (list(#"{"key":"AAAA"}"#), "operators[0].logs[0].key", "P-256"),
+            (list(#"{"key":"AQkA"}"#), "operators[0].logs[0].log_id", "missing"),
+            (list(#"{"key":"AQkA","log_id":"AAAA"}"#), "operators[0].logs[0].log_id", "SHA-256"),
+            (
+                list(log(1) + "," + log(1)), "operators[0].logs[1]",
+                "same log as operators[0].logs[0]"
+            ),
+            (list(log(1, #","state":{}"#)), "operators[0].logs[0].state", "one of pending"),
+            (list(log(1, #","state":"usable""#)), "operators[0].logs[0].state", "one of pending"),
+            (
+                list(log(1, #","state":{"great":{"timestamp":"2026-01-01T00:00:00Z"}}"#)),
+                "operators[0].logs[0].state", "one of pending"
+            ),
+            (
+                list(log(1, #","state":{"usable":{},"retired":{}}"#)),
+                "operators[0].logs[0].state", "one of pending"
+            ),
+            (
+                list(log(1, #","state":{"retired":{}}"#)),
+                "operators[0].logs[0].state.retired.timestamp", "missing"
+            ),
+            (
+                list(log(1, #","temporal_interval":{"start_inclusive":"2026-01-01T00:00:00Z"}"#)),
+                "operators[0].logs[0].temporal_interval.end_exclusive", "missing"
+            ),
+            (
+                list(
+                    log(
+                        1,
+                        #","temporal_interval":{"start_inclusive":"2026-01-01T00:00:00Z","#
+                            + #""end_exclusive":"2026-01-01T00:00:00Z"}"#)),
+                "operators[0].logs[0].temporal_interval", "ends before"
+            ),
+        ] as [(String, String, String)])
+    func `what is none is refused with its place`(text: String, place: String, says: String) {
+        let problem = #expect(throws: LogListProblem.self) { try Self.read(text) }
+        #expect(problem?.place == place)
+        #expect(problem?.text.contains(says) == true, "\(problem?.text ?? "")")
+    }
+
+    @Test func `a list that is cut anywhere is none`() {
+        let whole = Array(Self.list(Self.log(1, Self.usable)).utf8)
+        for count in 0..<whole.count {
+            #expect(throws: LogListProblem.self) {
+                try TransparencyLogList(
+                    json: Array(whole.prefix(count)), keyDigest: Self.digest)
+            }
+        }
+    }
+}

@@ -50,6 +50,7 @@ package struct TrustChecker {
         }
         do throws(ChainProblem) {
             let chain = try presented(question)
+            if question.goesAroundPins { return Self.pinnedPortRefused }
             switch judge.judge(
                 chain, host: question.host, at: question.time, staple: question.staple)
             {
@@ -79,6 +80,13 @@ package struct TrustChecker {
         var failure = failure
         if failure.pinset == "" { failure.pinset = nil }
         return TrustAnswer(.fail, failure.token, failure.description)
+    }
+
+    /// In the words of the 403 page and the log.
+    private static var pinnedPortRefused: TrustAnswer {
+        TrustAnswer(
+            .fail, "pinned-port-refused",
+            "this host has pinsets, but not in the entry of hosts that applies to this port")
     }
 
     // MARK: What is presented

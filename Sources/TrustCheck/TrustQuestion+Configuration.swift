@@ -15,8 +15,8 @@ extension TrustQuestion {
         _ configuration: ConfigurationSnapshot, port: UInt16 = 443, pinset name: String?
     ) throws(TrustQuestionProblem) {
         let wanted = host?.lowercasedHost ?? ""
-        let entry = configuration.hostEntry(host: wanted.utf8.span, port: port)
-            .map { configuration.hosts.entries[$0] }
+        let index = configuration.hostEntry(host: wanted.utf8.span, port: port)
+        let entry = index.map { configuration.hosts.entries[$0] }
         let tls = entry?.tls ?? configuration.tls
         profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
         requiresStaple = tls.ocspStapling == .required
@@ -30,6 +30,9 @@ extension TrustQuestion {
         }
         guard let name else {
             pinsets = entry?.pinsets.map { configuration.pinsets[$0].pinset } ?? []
+            let bypass = configuration.pinBypass(
+                host: wanted.utf8.span, entry: index, by: .verifiedTLS)
+            goesAroundPins = bypass != nil
             return
         }
         guard let found = configuration.pinsets.first(where: { $0.pinset.name == name }) else {

@@ -43,6 +43,9 @@ package struct TrustQuestion {
     package var staple: [UInt8]?
     /// What is asked of Certificate Transparency; nil: nothing.
     package var transparency: TransparencyPolicy?
+    /// The host has pinsets, and not in the entry of `hosts` that applies: it is refused, whatever
+    /// it presents.
+    package var goesAroundPins = false
 
     package init() {}
 }

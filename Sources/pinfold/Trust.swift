@@ -34,6 +34,12 @@ struct Trust: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "With --config: the server's port, which entries of `hosts` may name; 443 by default.",
+            valueName: "port"))
+    var port: UInt16?
+
+    @Option(
+        help: ArgumentHelp(
             "Trust anchors: `system` (the default) or a file; repeatable.", valueName: "file"))
     var roots: [String] = []
 
@@ -90,7 +96,9 @@ struct Trust: ParsableCommand {
     var batch = false
 
     func validate() throws {
-        let isSpecific = !chain.isEmpty || host != nil || !roots.isEmpty || !intermediates.isEmpty
+        let isSpecific =
+            !chain.isEmpty || host != nil || port != nil || !roots.isEmpty
+            || !intermediates.isEmpty
         let hasPolicy = mode != nil || !pins.isEmpty || allowInvalid || noDomain
         if batch,
             isSpecific || hasPolicy || ocsp != nil || at != nil || profile != nil || config != nil
@@ -100,6 +108,8 @@ struct Trust: ParsableCommand {
         }
         if !batch, chain.isEmpty { throw ValidationError("--chain is missing") }
         if pinset != nil, config == nil { throw ValidationError("--pinset needs --config") }
+        if port != nil, config == nil { throw ValidationError("--port needs --config") }
+        if port == 0 { throw ValidationError("--port is 0; expected a number from 1 to 65535") }
         if config != nil, hasPolicy {
             throw ValidationError(
                 "--config brings the pinsets: no --mode, --pin, --allow-invalid or --no-domain")
@@ -141,7 +151,7 @@ struct Trust: ParsableCommand {
             } catch {
                 throw TrustQuestionProblem(error.description)
             }
-            try question.apply(loaded.snapshot, pinset: pinset)
+            try question.apply(loaded.snapshot, port: port ?? 443, pinset: pinset)
         } else {
             var pinset = Pinset(
                 name: "", allowInvalidCertificates: allowInvalid, validatesDomainName: !noDomain)

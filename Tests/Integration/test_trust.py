@@ -335,6 +335,30 @@ def test_a_configuration_brings_anchors_profile_and_pinsets(workspace, pki, leaf
         "pinfold: there is no pinset rihgt; expected one of right, wrong\n")
 
 
+def test_entries_of_a_configuration_may_name_the_port(workspace, pki, leaf):
+    other = pki.intermediate.issue("trust.test")
+    config = workspace / "ports.yaml"
+    config.write_text(json.dumps({
+        "tls": {"roots": [str(pki.root.pem_file)]},
+        "hosts": [{"match": ["trust.test:8443"], "pinsets": ["other"]},
+                  {"match": ["trust.test:9443"]},
+                  {"match": ["trust.test"], "pinsets": ["right"]}],
+        "pinsets": {"right": {"mode": "publicKey", "pins": [leaf.pin]},
+                    "other": {"mode": "publicKey", "pins": [other.pin]}}}))
+    common = ("--config", config, "--chain", leaf.chain_file(), "--host", "trust.test")
+    assert trust(*common).returncode == 0
+    assert trust(*common, "--port", "443").returncode == 0
+    refused = trust(*common, "--port", "8443")
+    assert refused.returncode == 1
+    assert refused.stdout.startswith("fail: no-pin-matches: pinset other: ")
+    # The words of the 403 page: the entry that applies goes around the pins.
+    around = trust(*common, "--port", "9443")
+    assert around.returncode == 1
+    assert around.stdout.startswith(
+        "fail: pinned-port-refused: this host has pinsets, but not in the entry")
+    assert trust(*common, "--port", "9443", "--pinset", "right").returncode == 0
+
+
 @pytest.mark.parametrize("arguments, words", [
     (("--chain", "/nowhere/at.all", "--host", "a"), '"/nowhere/at.all" cannot be read'),
     (("--chain", "{leaf}", "--host", "a", "--roots", "{key}"), "holds a private key"),
@@ -355,6 +379,9 @@ def test_what_cannot_be_answered_is_an_error_of_its_own(leaf, arguments, words):
     (("--host", "a"), "--chain is missing"), (("--chain", "x"), "--host is missing"),
     (("--batch", "--host", "a"), "--batch takes everything from its lines"),
     (("--chain", "x", "--host", "a", "--pinset", "p"), "--pinset needs --config"),
+    (("--chain", "x", "--host", "a", "--port", "1"), "--port needs --config"),
+    (("--chain", "x", "--host", "a", "--config", "c", "--port", "0"), "--port is 0"),
+    (("--batch", "--port", "1"), "--batch takes everything from its lines"),
     (("--chain", "x", "--host", "a", "--config", "c", "--pin", "p"), "--config brings the pinsets"),
     (("--chain", "x", "--host", "a", "--mode", "some"), "mode"),
 ])

@@ -267,8 +267,8 @@ let package = Package(
         .testTarget(
             name: "GatewayTests",
             dependencies: [
-                "Gateway", "Engine", "CLinux", "HTTPCore", "Addressing", "Pinning",
-                "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
+                "Gateway", "Engine", "CLinux", "COpenSSL", "HTTPCore", "Addressing", "Pinning",
+                "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "TLSWire",
                 "CacheStore", "Resolver", "Configuration", "Admin", "TestSupport",
                 "EngineTestSupport",
                 .product(name: "Logging", package: "swift-log"),

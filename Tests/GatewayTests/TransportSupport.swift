@@ -1,5 +1,6 @@
 import CLinux
 import EventLoop
+import Foundation
 import TLS
 import Testing
 
@@ -20,10 +21,16 @@ enum TestIdentity {
         return Array(bytes.prefix(count))
     }()
     /// Without the key.
-    private static var certificate: [UInt8] {
+    static var certificate: [UInt8] {
         let text = String(decoding: pem, as: UTF8.self)
         let start = text.firstRange(of: "-----BEGIN CERTIFICATE-----")?.lowerBound
         return Array(text[(start ?? text.startIndex)...].utf8)
+    }
+    static var certificateDER: [UInt8] {
+        let lines = String(decoding: certificate, as: UTF8.self).split(separator: "\n")
+        let text = lines.drop { !$0.hasPrefix("-----BEGIN") }.dropFirst()
+            .prefix { !$0.hasPrefix("-----END") }.joined()
+        return Data(base64Encoded: text).map(Array.init) ?? []
     }
 
     static let server: TLSServerContext = {
@@ -50,9 +57,11 @@ extension Transport {
     }
 
     /// A client's side, over a socket.
-    static func client(_ descriptor: Int32) throws -> Transport {
+    static func client(
+        _ descriptor: Int32, _ context: TLSClientContext = TestIdentity.client
+    ) throws -> Transport {
         let tls = try TLSClientConnection(
-            context: TestIdentity.client, fileDescriptor: descriptor, host: "service.test",
+            context: context, fileDescriptor: descriptor, host: "service.test",
             port: 443, now: Int64(time(nil)))
         return Transport(descriptor: descriptor, tls: tls)
     }
@@ -86,6 +95,12 @@ final class FarEnd {
         guard !isClosed else { return }
         isClosed = true
         Descriptors.close(transport.descriptor)
+    }
+
+    /// Closes its socket in a way that the other end takes for a reset.
+    func reset() {
+        Sockets.resetOnClose(transport.descriptor)
+        close()
     }
 
     /// Queues bytes; they go out as the end goes on.

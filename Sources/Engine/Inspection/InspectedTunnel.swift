@@ -63,7 +63,9 @@ final class InspectedTunnel: EventHandler {
     let authority: BoundAuthority
     let clientNetwork: IPNetwork?
     let endpoint: Endpoint
-    private let handover: DownstreamHandover
+    /// The client's connection, and to be called when it is closed.
+    private let transport: Transport
+    private let closed: () -> Void
     private var ended: ((Outcome) -> Void)?
     var step = Step.greeting
     /// The configuration by which its server was connected to, or was judged last.
@@ -111,7 +113,8 @@ final class InspectedTunnel: EventHandler {
         self.authority = authority
         clientNetwork = client
         self.endpoint = endpoint
-        self.handover = handover
+        transport = handover.transport
+        closed = handover.closed
         self.policy = policy
         self.ended = ended
         input = handover.leftover
@@ -120,7 +123,7 @@ final class InspectedTunnel: EventHandler {
         server = Server(descriptor, of: self)
     }
 
-    private var descriptor: Int32 { handover.transport.descriptor }
+    private var descriptor: Int32 { transport.descriptor }
 
     var isForAddress: Bool { IPAddress(literal: authority.host.utf8.span) != nil }
 
@@ -194,7 +197,7 @@ final class InspectedTunnel: EventHandler {
 
     /// False: nothing more can be done now.
     private func sendToClient() -> Bool {
-        switch handover.transport.flush(&output, on: environment.loop, spending: &budget) {
+        switch transport.flush(&output, on: environment.loop, spending: &budget) {
         case .drained: return true
         case .blocked: break
         case .turnIsOver: environment.loop.requeue(self)
@@ -218,7 +221,7 @@ final class InspectedTunnel: EventHandler {
     func readClient() -> UnsafeRawBufferPointer? {
         guard mayRead else { return nil }
         let buffer = environment.loop.buffers.makeRoom(in: &input)
-        switch handover.transport.read(into: buffer.writable, spending: &budget) {
+        switch transport.read(into: buffer.writable, spending: &budget) {
         case .bytes(let count, _):
             let fresh = UnsafeRawBufferPointer(rebasing: buffer.writable.prefix(count))
             buffer.end += count
@@ -298,8 +301,7 @@ final class InspectedTunnel: EventHandler {
     private func handOver() -> DownstreamHandover {
         environment.loop.remove(self, keepingOpen: descriptor)
         return DownstreamHandover(
-            transport: handover.transport, leftover: input, pending: output,
-            closed: handover.closed)
+            transport: transport, leftover: input, pending: output, closed: closed)
     }
 
     /// What ``refuse(_:_:)`` does, as a step that ends here.
@@ -328,7 +330,7 @@ final class InspectedTunnel: EventHandler {
 
     /// Has the client read what it was told.
     private func linger() -> Bool {
-        if !hasFinishedSending { hasFinishedSending = handover.transport.finishSending() }
+        if !hasFinishedSending { hasFinishedSending = transport.finishSending() }
         input?.clear()
         while lingered < Self.lingerBytes, let bytes = readClient() {
             lingered += bytes.count
@@ -361,7 +363,7 @@ final class InspectedTunnel: EventHandler {
         environment.loop.remove(self)
         Descriptors.close(descriptor)
         output.discard()
-        handover.closed()
+        closed()
         if fault != nil { countInspection() }
         end(.ended(fault))
     }

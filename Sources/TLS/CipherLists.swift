@@ -1,4 +1,5 @@
 import COpenSSL
+import Notation
 
 /// Why a list of cipher suites cannot be used.
 package enum CipherListProblem: Error, Hashable, Sendable, CustomStringConvertible {
@@ -42,17 +43,31 @@ package enum CipherLists {
     package static func check(ciphers list: String) throws(CipherListProblem) {
         for (index, element) in elements(list).enumerated() {
             var name = element
-            if name.hasPrefix("@SECLEVEL") { throw .securityLevel }
             if name == "@STRENGTH" || name == "DEFAULT" && index == 0 { continue }
+            // The library needs nothing between a name and such a command.
+            if name.contains("@SECLEVEL") { throw .securityLevel }
             if let first = name.utf8.first, "!-+".utf8.contains(first) { name.removeFirst() }
             for word in name.split(separator: "+", omittingEmptySubsequences: false) {
                 if suitesOfTLS13.contains(String(word)) { throw .ofTLS13(String(word)) }
                 guard word != "DEFAULT", isKnown(String(word)) else { throw .unknown(element) }
             }
         }
-        guard leavesAny(TLS1_2_VERSION, { SSL_CTX_set_cipher_list($0, list) == 1 }) else {
-            throw .leavesNothing
+        var keepsLevel = true
+        let leavesAny = leavesAny(TLS1_2_VERSION) { context in
+            let level = SSL_CTX_get_security_level(context)
+            defer { keepsLevel = SSL_CTX_get_security_level(context) == level }
+            return offer(ciphers: list, in: context)
         }
+        guard keepsLevel else { throw .securityLevel }
+        guard leavesAny else { throw .leavesNothing }
+    }
+
+    /// Has a context offer what a list names, and in no case a suite without encryption or without
+    /// a certificate.
+    ///
+    /// - Returns: false if that leaves nothing.
+    static func offer(ciphers list: String, in context: OpaquePointer) -> Bool {
+        SSL_CTX_set_cipher_list(context, list + ":!eNULL:!aNULL") == 1
     }
 
     /// Checks a list of suites of TLS 1.3, with `:` between their names.
@@ -69,7 +84,13 @@ package enum CipherLists {
 
     private static func isKnown(_ word: String) -> Bool {
         if obsolete.contains(word) { return true }
-        guard !word.isEmpty, let context = SSL_CTX_new(TLS_client_method()) else { return false }
+        // Any other byte ends a name for the library, which then reads on.
+        let isName = word.utf8.allSatisfy {
+            ASCII.isLetter($0) || ASCII.isDigit($0) || "-_.".utf8.contains($0)
+        }
+        guard !word.isEmpty, isName, let context = SSL_CTX_new(TLS_client_method()) else {
+            return false
+        }
         defer {
             SSL_CTX_free(context)
             ErrorQueue.clear()

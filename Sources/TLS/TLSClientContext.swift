@@ -102,7 +102,7 @@ package final class TLSClientContext: @unchecked Sendable {
         _ context: OpaquePointer, _ settings: TLSClientSettings
     ) throws(TLSContextError) {
         try LibraryContext.configure(context, minimumVersion: settings.minimumVersion)
-        if let ciphers = settings.ciphers, SSL_CTX_set_cipher_list(context, ciphers) != 1 {
+        if let ciphers = settings.ciphers, !CipherLists.offer(ciphers: ciphers, in: context) {
             throw .library(ErrorQueue.drain())
         }
         if let suites = settings.cipherSuites, SSL_CTX_set_ciphersuites(context, suites) != 1 {

@@ -70,6 +70,8 @@ def check(folder, pki, tls):
     ("ciphers", "ECDHE+AESGCM:FOO", '"FOO"'), ("ciphers", "HIGH:!aNUL", '"!aNUL"'),
     ("ciphers", "HIGH:ECDHE+AESGMC", '"ECDHE+AESGMC"'), ("ciphers", "HIGH:+", '"+"'),
     ("ciphers", "HIGH:DEFAULT", '"DEFAULT"'), ("ciphers", "HIGH:@SECLEVEL=0", "@SECLEVEL"),
+    ("ciphers", "ALL@SECLEVEL=0", "@SECLEVEL"), ("ciphers", "eNULL@SECLEVEL=0", "@SECLEVEL"),
+    ("ciphers", "COMPLEMENTOFALL", "no cipher suite is left"),
     ("ciphers", "HIGH:TLS_AES_128_GCM_SHA256", "belongs to cipherSuites"),
     ("ciphers", "aNULL", "no cipher suite is left"), ("ciphers", "eNULL", "no cipher suite"),
     ("ciphers", "HIGH:!ALL", "no cipher suite is left"), ("ciphers", "", "no cipher suite"),

@@ -115,6 +115,9 @@ package final class CertificateAuthority: @unchecked Sendable {
         guard X509_get0_subject_key_id(certificate.pointer) != nil else {
             throw .notAnAuthority("it lacks a subject key identifier")
         }
+        guard inspection.notBefore <= inspection.notAfter else {
+            throw .notAnAuthority("its times cannot be read, or it ends before it begins")
+        }
         if let weakness = key.weakness { throw .weakKey(weakness) }
     }
 }

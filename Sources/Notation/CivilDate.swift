@@ -68,6 +68,14 @@ package struct CivilDate: Equatable {
         daysSince1970 * 86_400 + hour * 3600 + minute * 60 + second
     }
 
+    /// Whole days from one time to another, both in seconds since 1970: also where that is more
+    /// seconds than there are numbers for, as with a certificate's end that cannot be read.
+    package static func days(from start: Int64, to end: Int64) -> Int64 {
+        let (difference, isTooLarge) = end.subtractingReportingOverflow(start)
+        guard isTooLarge else { return difference / 86_400 }
+        return (end < start ? Int64.min : .max) / 86_400
+    }
+
     /// 0 for Sunday to 6 for Saturday.
     package var weekday: Int { Int((daysSince1970 % 7 + 11) % 7) }
 

@@ -108,7 +108,7 @@ package struct ChainReport: Sendable {
                     lines.append("   names:       \(inspection.names.joined(separator: ", "))")
                 }
                 let end = CivilDate.text(secondsSince1970: inspection.notAfter)
-                let days = (inspection.notAfter - now) / 86_400
+                let days = CivilDate.days(from: now, to: inspection.notAfter)
                 lines.append("   valid until: \(end) (\(days) days)")
             }
             lines.append("   pin:         \(item.key.keyPinText)")

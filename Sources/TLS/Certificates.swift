@@ -186,6 +186,9 @@ struct X509View {
     /// Seconds since 1970.
     var notAfter: Int64 { X509View.seconds(X509_get0_notAfter(pointer)) ?? .min }
 
+    /// Whether both times can be read.
+    var hasTimes: Bool { notBefore != .max && notAfter != .min }
+
     /// DNS names and addresses of the subject alternative names, as many as are reported.
     var names: [CertificateName] { names(atMost: X509View.namesReported) }
 

@@ -5,6 +5,8 @@ import Notation
 package enum TLSIdentityError: Error, Hashable, Sendable, CustomStringConvertible {
     /// There is no certificate among the PEM blocks of the chain, or one that cannot be read.
     case noCertificate
+    /// The certificate does not say from when until when it is valid, or nothing that can be read.
+    case unreadableTimes
     /// There is no private key that can be read without a password.
     case noKey
     /// The private key is encrypted.
@@ -15,6 +17,7 @@ package enum TLSIdentityError: Error, Hashable, Sendable, CustomStringConvertibl
     package var description: String {
         switch self {
         case .noCertificate: "no certificate in PEM"
+        case .unreadableTimes: "a certificate whose notBefore or notAfter cannot be read"
         case .noKey: "no private key in PEM that is not encrypted"
         case .encryptedKey:
             "a private key that is encrypted, and no password can be given: decrypt it with "
@@ -66,6 +69,7 @@ package final class TLSServerIdentity: @unchecked Sendable {
         stapleEnd = staple.flatMap { OCSPResponse($0)?.answer(for: certificate)?.nextUpdate }
         names = Self.names(of: certificate)
         hasECDSAKey = EVP_PKEY_get_base_id(key) == EVP_PKEY_EC
+        guard X509View(certificate).hasTimes else { throw .unreadableTimes }
     }
 
     /// From objects of the library that were made elsewhere; they keep their other owners.

@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from support.gateway import run_pinfold
+from support.pki import without_readable_end
 
 
 @pytest.fixture
@@ -221,6 +222,16 @@ def test_check_takes_what_init_and_rotate_made(folder):
         assert done.returncode == 0, done.stderr
         assert f"certificate: \"{folder}/ca.pem\"" in done.stdout
         assert "PRIVATE" not in done.stdout
+
+
+def test_an_authority_without_a_readable_end_is_refused(folder):
+    (folder / "c.yaml").write_text("interception: { certificate: ca.pem, key: ca.key }\n")
+    ca(folder, "init")
+    (made,) = certificates(folder / "ca.pem")
+    (folder / "ca.pem").write_text(without_readable_end(made))
+    assert "its times cannot be read" in ca(folder, "show", code=1)
+    done = run_pinfold("check", "--config", "c.yaml", cwd=folder)
+    assert done.returncode == 1 and "its times cannot be read" in done.stderr, done.stderr
 
 
 def test_init_makes_what_a_configuration_names_once(folder):

@@ -7,11 +7,13 @@ import ssl
 import threading
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.gateway import run_pinfold
 from support.interception import ask_inside
 from support.origin import reply
+from support.pki import without_readable_end
 from support.wait import until
 from support.wire import request
 
@@ -210,12 +212,29 @@ def test_what_one_certificate_was_told_is_not_told_to_another(gateway, pki, file
     assert len(there.requests) == 2
 
 
+def spoil_end(files):
+    leaf = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+    files.certificate.write_text(without_readable_end(leaf))
+
+
+def test_a_new_certificate_without_a_readable_end_leaves_the_old_one_in_force(
+        gateway, pki, files, serve):
+    there = serve()
+    files.hold(client(pki.other_root, "gateway-old"))
+    running = gateway(configuration(pki, files.keys))
+    spoil_end(files)
+    assert "notAfter" in running.wait_log("cannot be used, the old one stays")
+    assert ask(running, there).body == b"gateway-old"
+
+
 WRONG = {
     "another's key": (lambda pki, files: files.key.write_bytes(
         client(pki.other_root, "x").key_file.read_bytes()), "clientKey", "cannot be used"),
     "no key": (lambda pki, files: files.key.write_bytes(b"hello"), "clientKey", "no private key"),
     "no certificate": (lambda pki, files: files.certificate.write_bytes(b"hello"),
                        "clientCertificate", "no certificate"),
+    "an unreadable end": (lambda pki, files: spoil_end(files), "clientCertificate",
+                          "notBefore or notAfter"),
     "missing": (lambda pki, files: files.key.unlink(), "clientKey", "cannot be read"),
     "a folder": (lambda pki, files: (files.key.unlink(), files.key.mkdir()), "clientKey",
                  "a folder"),

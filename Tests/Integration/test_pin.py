@@ -9,6 +9,7 @@ import pytest
 import yaml
 from support.gateway import run_pinfold
 from support.origin import reply
+from support.pki import without_readable_end
 from support.wait import SLOWDOWN
 from support.wire import request
 
@@ -38,6 +39,13 @@ def test_a_trusted_server_is_shown_with_its_whole_chain(origin, pki):
     assert report["pins"] == [leaf.pin, pki.intermediate.pin]
     assert report["chain"][0]["names"] == ["localhost", "127.0.0.1"]
     assert there.tls.names == [None] and there.application_bytes == b""
+
+
+def test_a_certificate_without_a_readable_end_is_shown_all_the_same(pki, workspace):
+    file = workspace / "endless.pem"
+    file.write_text(without_readable_end(pki.intermediate.issue("localhost").certificate))
+    done = run_pinfold("pin", str(file))
+    assert done.returncode == 0 and "valid until: 0000-01-01" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(("kind", "reason"), [

@@ -7,6 +7,7 @@ import threading
 import pytest
 from support.gateway import run_pinfold
 from support.origin import reply
+from support.pki import without_readable_end
 from support.secure import (
     NAME, forward, reload, reverse, s_client, secure_wire, staple, subject_seen, tls_of)
 from support.wire import request
@@ -122,6 +123,8 @@ def check(workspace, **keys) -> tuple[int, str, str]:
 def test_check_tells_what_is_wrong_with_a_certificate(workspace, pki):
     leaf, other = pki.intermediate.issue(NAME, days=(-1, 90)), pki.root.issue("other.test")
     good = tls_of(leaf)
+    endless = workspace / "endless.pem"
+    endless.write_text(without_readable_end(leaf.certificate))
     code, output, problems = check(workspace, **good)
     assert (code, problems) == (0, "")
     assert str(leaf.chain_file()) in output and "BEGIN" not in output
@@ -129,6 +132,7 @@ def test_check_tells_what_is_wrong_with_a_certificate(workspace, pki):
         (good | {"key": str(other.key_file)}, "tls.key"),
         (good | {"key": "missing.key"}, "cannot be read"),
         (good | {"certificate": str(leaf.key_file)}, "no certificate"),
+        (good | {"certificate": str(endless)}, "notBefore or notAfter"),
         (good | {"key": [good["key"], str(other.key_file)]}, "as many keys as certificates"),
         (good | {"minimum": "1.4"}, "1.0, 1.1, 1.2, 1.3"),
         (good | {"clientRoots": [str(leaf.key_file)]}, "no file of certificates"),

@@ -20,6 +20,16 @@ struct CivilDateTests {
 
     @Test(
         arguments: [
+            (0, 86_400, 1), (0, 86_399, 0), (86_400, 0, -1), (1, .max, .max / 86_400),
+            (1, .min, .min / 86_400), (-2, .max, .max / 86_400), (.max, .min, .min / 86_400),
+            (.min, .max, .max / 86_400),
+        ] as [(Int64, Int64, Int64)])
+    func `days between any two times can be told`(_ start: Int64, _ end: Int64, _ days: Int64) {
+        #expect(CivilDate.days(from: start, to: end) == days)
+    }
+
+    @Test(
+        arguments: [
             0, -1, 86_399, 86_400, -86_400, -86_401, 951_782_400, -2_203_891_200, Int64.min,
             Int64.min + 1, Int64.max - 1, Int64.max,
         ])

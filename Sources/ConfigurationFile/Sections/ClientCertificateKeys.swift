@@ -1,5 +1,6 @@
 import Clocks
 import Configuration
+import Notation
 import TLS
 
 /// The keys of `tls` that only an entry of `hosts` has: whoever asks would be told who the gateway
@@ -68,7 +69,7 @@ enum ClientIdentityReview {
             made = try TLSClientIdentity(chainPEM: files.chain, keyPEM: files.key)
         } catch {
             switch error {
-            case .noCertificate:
+            case .noCertificate, .unreadableTimes:
                 self = .unusable(
                     "\(quoted(files.path)) holds \(error)", expected: "a certificate in PEM",
                     isOfKey: false)
@@ -83,7 +84,7 @@ enum ClientIdentityReview {
             return
         }
         var warnings: [String] = []
-        let days = (made.notAfter - now) / 86_400
+        let days = CivilDate.days(from: now, to: made.notAfter)
         if made.notAfter <= now {
             warnings.append("\(quoted(files.path)) has expired: servers refuse it; renew it")
         } else if days < Self.daysToEnd {

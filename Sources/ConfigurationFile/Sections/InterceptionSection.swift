@@ -1,5 +1,6 @@
 import CertificateAuthority
 import Configuration
+import Notation
 
 /// `interception`.
 extension InterceptionConfiguration {
@@ -128,10 +129,11 @@ extension SnapshotReader {
     }
 
     private func warnOfEnd(_ authority: CertificateAuthority, _ field: Field?) {
-        let left = authority.inspection.notAfter - validation.environment.now
-        guard left < Self.warningDays * 86_400 else { return }
+        let days = CivilDate.days(
+            from: validation.environment.now, to: authority.inspection.notAfter)
+        guard days < Self.warningDays else { return }
         field?.warn(
-            "the authority expires in \(left / 86_400) days; `pinfold ca rotate` makes the next "
+            "the authority expires in \(days) days; `pinfold ca rotate` makes the next "
                 + "one, which clients of this one accept")
     }
 }

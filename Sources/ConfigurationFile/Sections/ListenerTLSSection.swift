@@ -1,5 +1,6 @@
 import Clocks
 import Configuration
+import Notation
 import TLS
 
 /// `tls` of a listener.
@@ -169,7 +170,7 @@ extension SnapshotReader {
                 try identity.requireUse(minimum: TLSVersion(text: tls.minimum.rawValue) ?? .tls12)
             } catch {
                 switch error {
-                case .noCertificate:
+                case .noCertificate, .unreadableTimes:
                     element.fail(
                         "\(quoted(certificate.path)) holds \(error)",
                         expected: "a certificate in PEM")
@@ -199,7 +200,7 @@ extension SnapshotReader {
     private func warn(
         of identity: TLSServerIdentity, _ field: Field, _ path: String, _ now: Int64
     ) {
-        let days = (identity.notAfter - now) / 86_400
+        let days = CivilDate.days(from: now, to: identity.notAfter)
         if identity.notAfter <= now {
             field.warn("\(quoted(path)) has expired: clients refuse it; renew it")
         } else if days < Self.daysToEnd {

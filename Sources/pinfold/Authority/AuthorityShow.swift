@@ -26,7 +26,7 @@ struct AuthorityShow: ParsableCommand {
     static func text(_ authority: CertificateAuthority) -> String {
         let now = Clock.coarseWallSeconds()
         let inspection = authority.inspection
-        let days = (inspection.notAfter - now) / 86_400
+        let days = CivilDate.days(from: now, to: inspection.notAfter)
         var lines = [
             "subject: \(inspection.identity.subject)",
             "key: \(authority.keyText)",

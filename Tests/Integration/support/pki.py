@@ -144,6 +144,14 @@ def self_signed(folder: Path, *names: str) -> Certificate:
     return make(folder, names, issuer=None)
 
 
+def without_readable_end(certificate: x509.Certificate) -> str:
+    """The certificate in PEM with a month 99 in its notAfter. Its signature is wrong then."""
+    der = certificate.public_bytes(DER)
+    end = certificate.not_valid_after_utc.strftime("%y%m%d%H%M%SZ").encode()
+    assert der.count(end) == 1
+    return ssl.DER_cert_to_PEM_cert(der.replace(end, end[:2] + b"99" + end[4:]))
+
+
 _count = 0
 
 

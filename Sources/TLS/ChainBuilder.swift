@@ -12,6 +12,8 @@ struct ChainBuilder {
         var result: Result<BuiltChain, ChainFailure>
         /// Whether another chain from the same leaf could be accepted.
         var mayDependOnPath = false
+        /// Whether the leaf is the anchor, and no list of its issuer could be verified.
+        var lacksIssuer = false
     }
 
     let leaf: OpaquePointer
@@ -30,7 +32,13 @@ struct ChainBuilder {
     /// The chain that the library finds, or else another one: the library decides for an issuer
     /// once and never goes back.
     func build() -> Result<BuiltChain, ChainFailure> {
-        let first = attempt(sent: sent, store: store, trusted: trusted)
+        var first = attempt(sent: sent, store: store, trusted: trusted)
+        if first.lacksIssuer, trusted != nil,
+            let issuers = judge.roots.anchors(named: X509_get_issuer_name(leaf))
+        {
+            // Servers do not send their root, whose list it is.
+            first = attempt(sent: issuers.pointer, store: store, trusted: trusted)
+        }
         guard case .failure(let failure) = first.result, first.mayDependOnPath else {
             return first.result
         }
@@ -85,6 +93,7 @@ struct ChainBuilder {
         var failure = ChainFailure(building, leaf: leaf, host: host ?? "")
         let depth = X509_STORE_CTX_get_error_depth(building)
         let mayDependOnPath: Bool
+        var lacksIssuer = false
         switch failure {
         case .hostMismatch, .selfSigned: mayDependOnPath = false
         case .incompleteChain, .untrustedRoot, .badSignature, .constraintViolated:
@@ -93,6 +102,11 @@ struct ChainBuilder {
         }
         if let chain = X509_STORE_CTX_get1_chain(building) {
             let certificates = CertificateStack(owning: chain)
+            if case .revocation(let found) = failure, certificates.count == 1 {
+                // The library has tried the leaf's own key, if a list does not say whose it is.
+                lacksIssuer = true
+                failure = .revocation(judge.revocation?.unverifiable(leaf) ?? found)
+            }
             // Of a leaf alone the library looks at the key before all else.
             if certificates.count > 1 || isWeak(failure),
                 let violation = violation(of: certificates, isTrusted: false),
@@ -101,7 +115,8 @@ struct ChainBuilder {
                 failure = self.failure(violation, in: certificates)
             }
         }
-        return Attempt(result: .failure(failure), mayDependOnPath: mayDependOnPath)
+        return Attempt(
+            result: .failure(failure), mayDependOnPath: mayDependOnPath, lacksIssuer: lacksIssuer)
     }
 
     private func isWeak(_ failure: ChainFailure) -> Bool {

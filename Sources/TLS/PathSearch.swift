@@ -85,12 +85,8 @@ struct PathSearch {
             }
             return stack
         }
-        guard let store = builder.store, let context = X509_STORE_CTX_new() else { return nil }
-        defer { X509_STORE_CTX_free(context) }
-        guard X509_STORE_CTX_init(context, store, builder.leaf, nil) == 1,
-            let found = X509_STORE_CTX_get1_certs(context, X509_get_issuer_name(certificate))
-        else { return nil }
-        return CertificateStack(owning: found)
+        // The anchors of a store are the judge's.
+        return builder.judge.roots.anchors(named: X509_get_issuer_name(certificate))
     }
 
     private func isNamed(

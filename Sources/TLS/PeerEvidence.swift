@@ -1,4 +1,5 @@
 import COpenSSL
+import Clocks
 import Pinning
 
 /// What a server presented, for the policy to judge. Lives inside one call of the verification
@@ -56,7 +57,9 @@ struct PeerEvidence: TrustEvidence {
 
     private mutating func note(_ chain: BuiltChain) {
         if accepted == nil { accepted = chain.certificates }
-        guard let end = judge.revocation?.end(of: chain.certificates) else { return }
+        guard let end = judge.revocation?.end(
+            of: chain.certificates, at: time ?? Clock.coarseWallSeconds())
+        else { return }
         statusEnd = min(statusEnd ?? end, end)
     }
 

@@ -90,6 +90,20 @@ package final class TrustRoots: @unchecked Sendable {
         }
     }
 
+    /// The anchors that bear a name (X509_NAME); nil: there are none.
+    func anchors(named name: OpaquePointer?) -> CertificateStack? {
+        guard let context = X509_STORE_CTX_new() else { return nil }
+        defer {
+            X509_STORE_CTX_free(context)
+            ErrorQueue.clear()
+        }
+        guard X509_STORE_CTX_init(context, store, nil, nil) == 1,
+            let found = X509_STORE_CTX_get1_certs(context, name)
+        else { return nil }
+        let anchors = CertificateStack(owning: found)
+        return anchors.count > 0 ? anchors : nil
+    }
+
     /// Whether an anchor comes from a file, and not from the system's store.
     func isOwn(_ anchor: OpaquePointer) -> Bool {
         // Without a file there is nothing to compare.
@@ -104,16 +118,9 @@ enum SystemStore {
     private static let roots = try? TrustRoots([.system])
 
     static func contains(_ certificate: OpaquePointer) -> Bool {
-        guard let store = roots?.store, let context = X509_STORE_CTX_new() else { return false }
-        defer {
-            X509_STORE_CTX_free(context)
-            ErrorQueue.clear()
+        guard let stack = roots?.anchors(named: X509_get_subject_name(certificate)) else {
+            return false
         }
-        guard X509_STORE_CTX_init(context, store, certificate, nil) == 1,
-            let found = X509_STORE_CTX_get1_certs(
-                context, X509_get_subject_name(certificate))
-        else { return false }
-        let stack = CertificateStack(owning: found)
         return (0..<stack.count).contains { index in
             stack[index].map { X509_cmp($0, certificate) == 0 } ?? false
         }

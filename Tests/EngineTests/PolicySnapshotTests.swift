@@ -248,6 +248,16 @@ struct PolicyFingerprintTests {
             form.add(tls)
             return form.bytes
         }
+        func crls(of contents: [String], in lists: [[UInt8]] = [[1]]) -> [UInt8] {
+            form {
+                $0.crls = [
+                    CRLFile(
+                        path: "/l", lists: lists,
+                        contents: contents.compactMap { SHA256Digest(hashing: Array($0.utf8).span) }
+                    )
+                ]
+            }
+        }
         func identity(_ chain: [UInt8], _ key: [UInt8] = [1], at path: String = "/c") -> [UInt8] {
             form {
                 $0.clientIdentity = ClientIdentity(
@@ -257,11 +267,11 @@ struct PolicyFingerprintTests {
         let forms = [
             form { _ in }, identity([1]), identity([2]), form { $0.ciphers = "HIGH" },
             form { $0.ciphers = "ALL" }, form { $0.cipherSuites = "HIGH" },
-            form { $0.crls = [CRLFile(path: "/l", lists: [[1]])] },
-            form { $0.ocspStapling = .required },
-            form { $0.crls = [CRLFile(path: "/l", lists: [[1], [2]])] },
+            crls(of: ["a"]), form { $0.ocspStapling = .required }, crls(of: ["a", "b"]),
         ]
         #expect(Set(forms).count == forms.count)
+        // What a list says is known from when it was read: it is not read again.
+        #expect(crls(of: ["a"], in: [[1]]) == crls(of: ["a"], in: [[2]]))
         // Who it is does not depend on where the files are.
         #expect(identity([1]) == identity([1], at: "/d"))
     }

@@ -18,6 +18,7 @@ from support.dns import NameServer
 from support.gateway import BINARY, Gateway, merged, raise_descriptor_limit
 from support.interception import InterceptionAuthority
 from support.origin import HTTPOrigin, Origin, serving
+from support.revocation import Lists
 from support.servers import HTTPBin, Nginx
 from support.wait import SLOWDOWN
 from support.ways import NAMES, WAYS, SharedGateways, Through
@@ -260,6 +261,12 @@ class PKI:
 @pytest.fixture(scope="session")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> PKI:
     return PKI(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture
+def lists(workspace: Path) -> Lists:
+    """Files of lists of revoked certificates."""
+    return Lists(workspace)
 
 
 @pytest.fixture(scope="session")

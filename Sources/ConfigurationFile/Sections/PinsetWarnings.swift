@@ -66,7 +66,7 @@ extension SnapshotReader {
 
 extension Pin {
     /// Whether it is a certificate given whole that can be no issuer's.
-    fileprivate var isCertificateOfServer: Bool {
+    var isCertificateOfServer: Bool {
         guard case .certificate(let der) = self else { return false }
         // What cannot be read is an error elsewhere.
         return (try? CertificateInspection(certificate: der))?.isAuthority == false

@@ -36,6 +36,13 @@ extension SnapshotReader {
     /// Warns of questions about revocation that no chain is built for.
     func warnOfUnverifiedChains(_ field: Field, _ entry: HostEntry, _ pinsets: [PinsetEntry]) {
         let own = entry.pinsets.map { pinsets[$0].pinset }
+        if let pinset = own.first(where: \.anchorsServersUnverified), !entry.tls.crls.isEmpty {
+            field.warn(
+                "since pinset \(pinset.name) allows invalid certificates, no chain to the roots is "
+                    + "verified: a server whose own certificate is pinned must send that of its "
+                    + "issuer, whose list tls.crls must have, or is refused; only an issuer that "
+                    + "is among the roots need not be sent")
+        }
         guard let first = own.first,
             own.allSatisfy({ $0.allowInvalidCertificates && $0.mode != .certificate })
         else { return }
@@ -89,6 +96,7 @@ extension CRLFile {
             throw CRLFileProblem(text: "\(quoted(path)) is no file of CRLs: \(error.problem)")
         }
         var warnings: [String] = []
+        var digests: [SHA256Digest] = []
         for (index, der) in lists.enumerated() {
             let place = lists.count == 1 ? quoted(path) : "\(quoted(path)), list \(index + 1),"
             let list: RevocationList
@@ -97,6 +105,10 @@ extension CRLFile {
             } catch {
                 throw CRLFileProblem(text: "\(place) holds \(error)")
             }
+            guard let content = list.content else {
+                throw CRLFileProblem(text: "\(place) cannot be digested: out of memory")
+            }
+            digests.append(content)
             let whose = "the list of \(list.issuer)"
             if list.ends <= now {
                 warnings.append(
@@ -110,7 +122,39 @@ extension CRLFile {
             }
             if list.issued > now { warnings.append("\(place) holds \(whose), which is of later") }
         }
-        return (CRLFile(path: path, lists: lists), warnings)
+        return (CRLFile(path: path, lists: lists, contents: digests), warnings)
+    }
+
+    /// The same with the lists of a file before it in the place of older ones of their issuer and
+    /// scope, with a warning for each: who brings back an old list takes back revocations.
+    func keepingNewer(of before: CRLFile) -> (file: CRLFile, warnings: [String]) {
+        var file = self
+        var warnings: [String] = []
+        var present = lists.map { try? RevocationList(der: $0) }
+        for (index, der) in before.lists.enumerated() where !lists.contains(der) {
+            guard let old = try? RevocationList(der: der) else { continue }
+            let isOutdone = present.contains {
+                $0.map { !$0.isReplaced(by: old) && $0.isOfSameSeries(as: old) } ?? false
+            }
+            guard !isOutdone,
+                let place = present.firstIndex(where: { $0?.isReplaced(by: old) ?? false })
+            else { continue }
+            present[place] = old
+            file.lists[place] = der
+            file.contents[place] = before.contents[index]
+            warnings.append(
+                "\(quoted(path)) holds an older list of \(old.issuer) than is in force: the newer "
+                    + "one stays until there is a newer still, or the configuration is reloaded")
+        }
+        return (file, warnings)
+    }
+}
+
+extension Pinset {
+    /// Whether a server's own certificate is all that its chain need lead to.
+    fileprivate var anchorsServersUnverified: Bool {
+        mode == .certificate && allowInvalidCertificates
+            && pins.contains(where: \.isCertificateOfServer)
     }
 }
 

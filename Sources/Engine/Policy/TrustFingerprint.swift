@@ -65,9 +65,8 @@ struct TrustForm {
         add((tls.ciphers ?? "").utf8)
         add((tls.cipherSuites ?? "").utf8)
         add(tls.ocspStapling.rawValue.utf8)
-        // A list that is issued anew, and revokes no more than before, changes nothing.
-        let lists = tls.crls.flatMap(\.lists)
-        add(all: lists) { form, der in form.add((try? RevocationList(der: der))?.content ?? der) }
+        // A list that is issued anew, and revokes the same as before, changes nothing.
+        add(all: tls.crls.flatMap(\.contents)) { $0.add($1.bytes) }
         if let transparency = tls.transparency.policy { add(transparency) }
     }
 

@@ -181,7 +181,7 @@ extension ExpositionWriter {
         sample(service.configurationGeneration)
         family(
             "pinfold_config_last_reload_successful", .gauge,
-            help: "1 if the latest reload was taken over, 0 if it was rejected.")
+            help: "1 if the latest reload was taken over and all watched files are, 0 otherwise.")
         sample(service.lastReloadSucceeded ? 1 : 0)
         family(
             "pinfold_config_loaded_timestamp_seconds", .gauge,

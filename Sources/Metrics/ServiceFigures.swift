@@ -29,7 +29,8 @@ package struct ServiceFigures: Sendable {
     package var pinsets: [PinsetFigures] = []
     /// The number of the configuration in force: 1 at the start, one more by each reload.
     package var configurationGeneration: UInt64 = 1
-    /// Whether the latest reload was taken over; `true` before the first.
+    /// Whether the latest reload was taken over, and every file that is watched; `true` before the
+    /// first.
     package var lastReloadSucceeded = true
     /// When the configuration in force was taken over, in milliseconds since 1970.
     package var configurationLoadedMilliseconds: UInt64 = 0

@@ -3,70 +3,17 @@ old, forged or another's; and lists that change while the gateway runs."""
 
 from __future__ import annotations
 
-import json
+import signal
 from datetime import datetime, timedelta, timezone
 
 import pytest
-import yaml
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from support import pki as certificates
-from support.gateway import run_pinfold
 from support.interception import ask_inside
 from support.origin import reply
-from support.revocation import crl
+from support.revocation import (
+    DER, HOST, PEM, check, configuration, crl, judged, served, token, twin)
 from support.wait import until
 from support.wire import request
-
-HOST = "listed.test"
-PEM, DER = serialization.Encoding.PEM, serialization.Encoding.DER
-
-
-class Lists:
-    """Files of lists, by name."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def hold(self, name, *lists, encoding=PEM):
-        file = self.folder / f"{name}.crl"
-        file.write_bytes(b"".join(one.public_bytes(encoding) for one in lists))
-        return str(file)
-
-
-@pytest.fixture
-def lists(workspace):
-    return Lists(workspace)
-
-
-def configuration(pki, crls, **tls):
-    return {"workers": 1, "hosts": [
-        {"match": [HOST], "upgrade": "https",
-         "tls": {"roots": [str(pki.root.pem_file)], "crls": crls, **tls}}]}
-
-
-def token(answer):
-    return answer.proxy_status["details"].split(":")[0]
-
-
-def judged(folder, config, leaf, *arguments):
-    """The reason by which `pinfold trust` decides under a configuration."""
-    file = folder / "judged.yaml"
-    file.write_text(yaml.safe_dump(config))
-    done = run_pinfold("trust", "--chain", str(leaf.chain_file()), "--host", HOST, "--json",
-                       "--config", str(file), *arguments)
-    return json.loads(done.stdout)
-
-
-def served(origin, leaf, **fields):
-    return origin(lambda _: reply(b"here", "200 OK", "Cache-Control: no-store"),
-                  tls=leaf.server_context(**fields))
-
-
-def twin(pki, of):
-    """Another authority of the same name."""
-    name = of.certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value
-    return certificates.root(pki.folder, name)
 
 
 CASES = {
@@ -134,14 +81,16 @@ def test_the_verdict_is_that_of_the_day_that_is_asked_for(workspace, pki, lists)
     assert end.strftime("%Y-%m-%d") in judged(workspace, config, leaf)["detail"]
 
 
-def test_an_anchor_needs_no_list_of_its_issuer(workspace, pki, lists):
+def test_the_verdict_ends_with_the_list_that_fits(workspace, pki, lists):
+    """Another authority of the same name says something for longer."""
     leaf = pki.intermediate.issue(HOST)
-    config = configuration(pki, [lists.hold("one", crl(pki.intermediate))])
-    config["hosts"][0]["tls"]["roots"] = [str(pki.intermediate.pem_file)]
-    assert judged(workspace, config, leaf)["reason"] == "trusted"
-    config = configuration(pki, [lists.hold("one", crl(pki.intermediate, leaf))])
-    config["hosts"][0]["tls"]["roots"] = [str(pki.intermediate.pem_file)]
-    assert judged(workspace, config, leaf)["reason"] == "certificate-revoked"
+    config = configuration(pki, [lists.hold(
+        "all", crl(pki.root, days=(-1, 20)), crl(pki.intermediate, days=(-1, 3)),
+        crl(twin(pki, pki.intermediate), days=(-1, 9)),
+        crl(pki.intermediate, days=(-9, -2), number=0))])
+    answer = judged(workspace, config, leaf)
+    end = datetime.now(timezone.utc) + timedelta(days=3)
+    assert answer["reason"] == "trusted" and end.strftime("%Y-%m-%d") in answer["detail"], answer
 
 
 def test_a_revoked_way_gives_way_to_another(workspace, pki, lists):
@@ -227,7 +176,7 @@ def test_a_new_list_is_in_force_without_a_reload(gateway, pki, lists, origin):
     assert running.ask(request(url)).status == 200
     assert len(there.requests) == 1, "the second is a hit"
     # As good as the one before: what was stored is used on.
-    lists.hold("all", crl(pki.root), crl(pki.intermediate, days=(0, 9)))
+    lists.hold("all", crl(pki.root), crl(pki.intermediate, days=(0, 9), number=2))
     running.wait_log("have changed and are in force")
     assert running.ask(request(url)).status == 200
     assert len(there.requests) == 1
@@ -236,17 +185,94 @@ def test_a_new_list_is_in_force_without_a_reload(gateway, pki, lists, origin):
     running.wait_log("cannot be used, the old one stays")
     assert running.ask(request(url)).status == 200
     # One that revokes the server: neither its connection nor what is stored is used.
-    lists.hold("all", crl(pki.root), crl(pki.intermediate, leaf))
+    lists.hold("all", crl(pki.root), crl(pki.intermediate, leaf, number=3))
     until(lambda: running.log().count("have changed and are in force") == 2, running.log)
     answer = running.ask(request(url))
     assert (answer.status, token(answer)) == (502, "tls-certificate-revoked")
     assert len(there.requests) == 1
 
 
-def check(folder, config):
-    file = folder / "checked.yaml"
-    file.write_text(yaml.safe_dump(config))
-    return run_pinfold("check", "--config", str(file))
+@pytest.mark.parametrize("older", [
+    {"number": 1}, {"number": 2, "days": (-3, 7)}, {"number": None, "days": (-3, 7)},
+    {"number": 2, "days": (-3, 7), "keyed": False}])
+def test_an_older_list_does_not_take_the_place_of_a_newer_one(
+        gateway, pki, lists, origin, older):
+    leaf = pki.intermediate.issue(HOST)
+    there = served(origin, leaf)
+    root, other = crl(pki.root), crl(pki.other_root)
+    newer = None if older["number"] is None else 2
+    file = lists.hold("all", root, crl(pki.intermediate, leaf, number=newer))
+    running = gateway(configuration(pki, [file]))
+
+    def ask():
+        answer = running.ask(request(f"http://{HOST}:{there.port}/"))
+        return answer.status
+
+    assert ask() == 502
+    lists.hold("all", other, root, crl(pki.intermediate, **older))
+    line = running.wait_log("older list")
+    assert "hosts[0].tls.crls[0]" in line and pki.intermediate.name.split("-")[1] in line
+    # What else the file has is taken up.
+    running.wait_log("have changed and are in force")
+    assert ask() == 502
+    lists.hold("all", root, crl(pki.intermediate, number=newer and 3, days=(-1, 9)))
+    until(lambda: running.log().count("have changed and are in force") == 2, running.log)
+    assert ask() == 200
+    assert running.log().count("older list") == 1
+
+
+def test_a_broken_file_does_not_keep_others_from_being_taken_up(gateway, pki, lists, origin):
+    leaf = pki.intermediate.issue(HOST)
+    there = served(origin, leaf)
+    broken = lists.hold("broken", crl(pki.root))
+    good = lists.hold("good", crl(pki.intermediate))
+    config = configuration(pki, [broken, good])
+    running = gateway(config)
+    url = f"http://{HOST}:{there.port}/"
+    assert running.ask(request(url)).status == 200
+    (lists.folder / "broken.crl").write_text("hello")
+    running.wait_log("cannot be used, the old one stays")
+    lists.hold("good", crl(pki.intermediate, leaf, number=2))
+    running.wait_log("have changed and are in force")
+    answer = running.ask(request(url))
+    assert (answer.status, token(answer)) == (502, "tls-certificate-revoked")
+    assert running.metric("pinfold_config_last_reload_successful") == 0
+    # It is told once for each state of the files.
+    assert running.log().count("cannot be used, the old one stays") == 2
+    lists.hold("broken", crl(pki.root))
+    until(lambda: running.metric("pinfold_config_last_reload_successful") == 1, running.log)
+
+
+def test_files_that_are_well_do_not_hide_a_reload_that_failed(gateway, pki, lists):
+    file = lists.hold("all", crl(pki.root))
+    running = gateway(configuration(pki, [file]))
+
+    def is_well():
+        return running.metric("pinfold_config_last_reload_successful")
+
+    assert is_well() == 1
+    running.write_config({**running.config, "limits": {"feilds": 3}})
+    running.signal(signal.SIGHUP)
+    until(lambda: is_well() == 0, "the reload fails")
+    lists.hold("all", crl(pki.root, number=2))
+    running.wait_log("have changed and are in force")
+    assert is_well() == 0
+    (lists.folder / "all.crl").write_text("hello")
+    running.wait_log("cannot be used, the old one stays")
+    lists.hold("all", crl(pki.root, number=3))
+    until(lambda: running.log().count("have changed and are in force") == 2, running.log)
+    assert is_well() == 0
+    running.write_config(running.config)
+    running.signal(signal.SIGHUP)
+    until(lambda: is_well() == 1, "the reload succeeds")
+
+
+def unreadable_end(made):
+    """The list with a month 99 in nextUpdate."""
+    bare = made.public_bytes(DER)
+    end = made.next_update_utc.strftime("%y%m%d%H%M%SZ").encode()
+    assert bare.count(end) == 1
+    return bare.replace(end, end[:2] + b"99" + end[4:])
 
 
 WRONG = {
@@ -257,6 +283,8 @@ WRONG = {
     "more behind": (lambda pki: crl(pki.root).public_bytes(DER) + b"\0",
                     "holds a list that cannot be read"),
     "armour": (lambda pki: crl(pki.root).public_bytes(PEM)[:-20], "armor is damaged"),
+    "an unreadable nextUpdate": (lambda pki: unreadable_end(crl(pki.root)),
+                                 "holds a list that cannot be read"),
     "a delta": (lambda pki: crl(pki.root, extensions=[
         (x509.DeltaCRLIndicator(1), True)]).public_bytes(PEM), "delta CRL"),
 }

@@ -1,15 +1,20 @@
 import Configuration
 
-/// Why a file that has changed is not taken up: what is wrong, and under which key.
+/// Why files that have changed are not taken up: what is wrong, and under which key.
 package struct FileRefreshProblem: Error, Equatable, CustomStringConvertible {
+    /// The files' absolute paths.
+    package var paths: [String]
     package var description: String
 }
 
 /// A configuration with files as they are now.
 package struct RefreshedConfiguration {
+    /// With what was in force before in the place of what cannot be used.
     package var snapshot: ConfigurationSnapshot
     /// What is probably not meant, a line each.
     package var warnings: [String]
+    /// What cannot be used.
+    package var problems: [FileRefreshProblem]
 }
 
 extension ConfigurationSnapshot {
@@ -22,22 +27,24 @@ extension ConfigurationSnapshot {
         return paths
     }
 
-    /// The same configuration with the watched files as they are now. The configuration's own file
-    /// is not read.
+    /// The same configuration with watched files as they are now, each as far as it can be used.
+    /// The configuration's own file is not read.
     ///
-    /// - Parameter now: seconds since 1970.
-    /// - Throws: for the first file that cannot be used.
-    package func refreshed(at now: Int64) throws(FileRefreshProblem) -> RefreshedConfiguration {
-        var files = FileRefresh(now: now)
+    /// - Parameters:
+    ///   - paths: the files that may have changed, as ``watchedFiles`` has them.
+    ///   - now: seconds since 1970.
+    package func refreshed(reading paths: [String], at now: Int64) -> RefreshedConfiguration {
+        var files = FileRefresh(paths: Set(paths), now: now)
         var next = self
-        next.tls = try files.refreshed(tls, "tls")
+        next.tls = files.refreshed(tls, "tls")
         var entries = hosts.entries
         for index in entries.indices {
-            entries[index].tls = try files.refreshed(entries[index].tls, "hosts[\(index)].tls")
+            entries[index].tls = files.refreshed(entries[index].tls, "hosts[\(index)].tls")
         }
         // Making the index anew is worth it only for what is another.
         if entries != hosts.entries { next.hosts = HostTable(entries: entries) }
-        return RefreshedConfiguration(snapshot: next, warnings: files.warnings)
+        return RefreshedConfiguration(
+            snapshot: next, warnings: files.warnings, problems: files.problems)
     }
 }
 
@@ -52,23 +59,45 @@ extension UpstreamTLS {
 
 /// Reads files again, each once.
 private struct FileRefresh {
+    /// Those that may have changed.
+    let paths: Set<String>
     let now: Int64
     private(set) var warnings: [String] = []
+    private(set) var problems: [FileRefreshProblem] = []
     private var contents: [String: [UInt8]] = [:]
-    private var lists: [String: CRLFile] = [:]
+    /// nil: what is in force stays.
+    private var lists: [String: CRLFile?] = [:]
 
-    init(now: Int64) { self.now = now }
+    init(paths: Set<String>, now: Int64) {
+        self.paths = paths
+        self.now = now
+    }
 
     /// - Parameter key: the path of the section, for what is told.
-    mutating func refreshed(
-        _ tls: UpstreamTLS, _ key: String
-    ) throws(FileRefreshProblem) -> UpstreamTLS {
+    mutating func refreshed(_ tls: UpstreamTLS, _ key: String) -> UpstreamTLS {
         var tls = tls
-        if let identity = tls.clientIdentity {
-            tls.clientIdentity = try refreshed(identity, "\(key).clientCertificate")
+        if let identity = tls.clientIdentity,
+            paths.contains(identity.path) || paths.contains(identity.keyPath)
+        {
+            do throws(FileRefreshProblem) {
+                tls.clientIdentity = try refreshed(identity, "\(key).clientCertificate")
+            } catch {
+                problems.append(error)
+            }
         }
-        for index in tls.crls.indices {
-            tls.crls[index] = try refreshed(tls.crls[index], "\(key).crls[\(index)]")
+        for index in tls.crls.indices where paths.contains(tls.crls[index].path) {
+            let file = tls.crls[index]
+            if let known = lists[file.path] {
+                tls.crls[index] = known ?? file
+                continue
+            }
+            do throws(FileRefreshProblem) {
+                tls.crls[index] = try refreshed(file, "\(key).crls[\(index)]")
+                lists[file.path] = .some(tls.crls[index])
+            } catch {
+                problems.append(error)
+                lists[file.path] = .some(nil)
+            }
         }
         return tls
     }
@@ -76,36 +105,40 @@ private struct FileRefresh {
     private mutating func refreshed(
         _ identity: ClientIdentity, _ key: String
     ) throws(FileRefreshProblem) -> ClientIdentity {
+        let paths = [identity.path, identity.keyPath]
         let next = ClientIdentity(
-            path: identity.path, chain: try read(identity.path, key), keyPath: identity.keyPath,
-            key: try read(identity.keyPath, key))
+            path: identity.path, chain: try read(identity.path, key, of: paths),
+            keyPath: identity.keyPath, key: try read(identity.keyPath, key, of: paths))
         guard next != identity else { return identity }
         switch ClientIdentityReview(next, at: now) {
         case .usable(let found):
             for text in found { warnings.append("\(key): \(text)") }
             return next
         case .unusable(let problem, let expected, isOfKey: _):
-            throw FileRefreshProblem(description: "\(key): \(problem); expected \(expected)")
+            throw FileRefreshProblem(
+                paths: paths, description: "\(key): \(problem); expected \(expected)")
         }
     }
 
     private mutating func refreshed(
         _ file: CRLFile, _ key: String
     ) throws(FileRefreshProblem) -> CRLFile {
-        if let known = lists[file.path] { return known }
-        let bytes = try read(file.path, key)
+        let bytes = try read(file.path, key, of: [file.path])
         do throws(CRLFileProblem) {
-            let (next, found) = try CRLFile.read(bytes, path: file.path, at: now)
-            lists[file.path] = next
-            if next != file { for text in found { warnings.append("\(key): \(text)") } }
+            let (read, found) = try CRLFile.read(bytes, path: file.path, at: now)
+            guard read != file else { return file }
+            let (next, kept) = read.keepingNewer(of: file)
+            for text in found + kept { warnings.append("\(key): \(text)") }
             return next
         } catch {
-            throw FileRefreshProblem(description: "\(key): \(error.text)")
+            throw FileRefreshProblem(
+                paths: [file.path], description: "\(key): \(error.text)")
         }
     }
 
+    /// - Parameter paths: the files that are of no use without this one.
     private mutating func read(
-        _ path: String, _ key: String
+        _ path: String, _ key: String, of paths: [String]
     ) throws(FileRefreshProblem) -> [UInt8] {
         if let known = contents[path] { return known }
         do throws(Files.Problem) {
@@ -113,7 +146,8 @@ private struct FileRefresh {
             contents[path] = read
             return read
         } catch {
-            throw FileRefreshProblem(description: "\(key): \(quoted(path)) \(error.text)")
+            throw FileRefreshProblem(
+                paths: paths, description: "\(key): \(quoted(path)) \(error.text)")
         }
     }
 }

@@ -35,8 +35,8 @@ package final class GatewayProcess {
     /// Started with the first configuration that has an authority.
     private var issuer: CertificateIssuer?
     private var watched = WatchedFiles()
-    /// Whether a watched file is one that cannot be used, so that an old one is in force.
-    private var hasBrokenFile = false
+    /// What was wrong with watched files when they were last read.
+    private var fileErrors: [String] = []
     private var hosts: [String: HostReachability] = [:]
     private let sockets: ListenerSockets
     let workerCount: Int
@@ -251,7 +251,6 @@ package final class GatewayProcess {
         let hosts = hosts.values.sorted { $0.host < $1.host }
         published.reload.withLock { reload in
             reload.generation = policy.generation
-            reload.lastSucceeded = true
             reload.loadedMilliseconds = UInt64(max(0, Clock.wallMilliseconds()))
             reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
             reload.diskLimit = UInt64(configuration.cache.diskBytes)
@@ -277,7 +276,7 @@ package final class GatewayProcess {
             case .reopenLogs: shared?.accessLog?.reopen()
             case .terminate, .interrupt: return drain()
             case .none:
-                if watched.haveChanged() { refresh() }
+                if let change = watched.change() { refresh(change) }
                 waited += pause
                 guard waited >= FreedMemory.intervalMilliseconds else { continue }
                 waited = 0
@@ -348,9 +347,14 @@ package final class GatewayProcess {
     private func reload() {
         do {
             let loaded = try load()
-            let (generation, perWorker) = try adopt(loaded.snapshot) { log(loaded.warnings) }
+            let (generation, perWorker) = try adopt(loaded.snapshot) {
+                log(loaded.warnings)
+                published.reload.withLock {
+                    $0.lastSucceeded = true
+                    $0.filesAreInForce = true
+                }
+            }
             watched.watch(loaded.snapshot.watchedFiles)
-            hasBrokenFile = false
             announce(perWorker)
             logger.notice("configuration reloaded", metadata: ["generation": "\(generation)"])
         } catch {
@@ -360,22 +364,31 @@ package final class GatewayProcess {
         }
     }
 
-    /// Takes up files that have changed, under the configuration in force.
-    private func refresh() {
-        do {
-            let refreshed = try configuration.refreshed(at: Clock.coarseWallSeconds())
-            if hasBrokenFile { published.reload.withLock { $0.lastSucceeded = true } }
-            hasBrokenFile = false
-            guard refreshed.snapshot != configuration else { return }
-            let (generation, _) = try adopt(refreshed.snapshot) {
-                for warning in refreshed.warnings { logger.warning("configuration: \(warning)") }
+    /// Takes up files that have changed, under the configuration in force: those that can be used.
+    private func refresh(_ change: WatchedFiles.Change) {
+        let found = configuration.refreshed(
+            reading: change.paths, at: Clock.coarseWallSeconds())
+        var failed = found.problems.flatMap(\.paths)
+        var errors = found.problems.map(\.description)
+        if found.snapshot != configuration {
+            do {
+                let (generation, _) = try adopt(found.snapshot)
+                logger.notice(
+                    "files of the configuration have changed and are in force",
+                    metadata: ["generation": "\(generation)"])
+            } catch {
+                failed = change.paths
+                errors.append("\(error)")
             }
-            logger.notice(
-                "files of the configuration have changed and are in force",
-                metadata: ["generation": "\(generation)"])
-        } catch {
-            hasBrokenFile = true
-            published.reload.withLock { $0.lastSucceeded = false }
+        }
+        watched.takeUp(except: failed)
+        let isWell = errors.isEmpty
+        published.reload.withLock { $0.filesAreInForce = isWell }
+        // What is tried again, and fails for the same reasons, has been told.
+        guard !change.isRetry || errors != fileErrors else { return }
+        fileErrors = errors
+        for warning in found.warnings { logger.warning("configuration: \(warning)") }
+        for error in errors {
             logger.error(
                 "a file of the configuration has changed and cannot be used, the old one stays",
                 metadata: ["error": "\(error)"])
@@ -384,15 +397,15 @@ package final class GatewayProcess {
 
     /// Puts another configuration in force.
     ///
-    /// - Parameter warn: tells what is to be told before it is.
+    /// - Parameter prepare: does what comes before that, once nothing can fail any more.
     /// - Returns: its generation, and the sockets that were opened for it.
     private func adopt(
-        _ next: ConfigurationSnapshot, warn: () -> Void
+        _ next: ConfigurationSnapshot, preparing prepare: () -> Void = {}
     ) throws -> (generation: UInt64, sockets: [[ListenerSocket]]) {
         let generation = published.reload.withLock { $0.generation } + 1
         let policy = try makePolicy(next, generation: generation)
         let perWorker = try sockets.open(next)
-        warn()
+        prepare()
         if let shared { tell(shared, of: perWorker) }
         warnOfWhatNeedsRestart(next)
         warnOfWhatIsRemoved(next)

@@ -18,6 +18,8 @@ final class PublishedState: Sendable {
     struct Reload {
         var generation: UInt64 = 1
         var lastSucceeded = true
+        /// Whether every watched file is in force as it is on disk.
+        var filesAreInForce = true
         var loadedMilliseconds: UInt64 = 0
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
@@ -117,7 +119,7 @@ final class PublishedState: Sendable {
         service.pinsets = reload.pinsets
         service.reachability = reload.hosts.map { LabelledState($0) }
         service.configurationGeneration = reload.generation
-        service.lastReloadSucceeded = reload.lastSucceeded
+        service.lastReloadSucceeded = reload.lastSucceeded && reload.filesAreInForce
         service.configurationLoadedMilliseconds = reload.loadedMilliseconds
         service.isReady = readiness().isReady
         return service

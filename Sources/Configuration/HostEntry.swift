@@ -60,7 +60,8 @@ package enum TunnelMode: String, Sendable, Equatable, CaseIterable {
 /// What becomes of open tunnels, and of connections upgraded to another protocol, when a reload
 /// changes what their host must prove, or forbids them.
 package enum LiveTunnelMode: String, Sendable, Equatable, CaseIterable {
-    /// Those whose server was verified when they were opened are closed.
+    /// Those whose server was verified when they were opened are closed, and those that `access`
+    /// forbids now.
     case auto
     /// All of them are closed.
     case close

@@ -37,6 +37,8 @@ final class SimulatedTunnel {
     /// When one of them sent something last: what the other takes, a relay does not see.
     private var sentAt: Int64
     private let idleMilliseconds: Int64
+    /// Whether not every policy lets it be.
+    private let isDoubtful: Bool
     /// How often the configuration had been loaded when the request began.
     private let reloads: Int
 
@@ -49,6 +51,8 @@ final class SimulatedTunnel {
         number = request.number
         status = request.target == nil ? 101 : 200
         reloads = request.reloads
+        isDoubtful =
+            request.target?.name.addresses.contains { $0.isAllowed.contains(false) } ?? false
         let size = world.random.chance(4) ? 300_000 : 3000
         self.client = End(
             client, content: early + world.random.bytes(world.random.below(size)),
@@ -136,9 +140,9 @@ final class SimulatedTunnel {
     /// An end without the other's last byte: only if something was wrong.
     private func overEarly() {
         let wasIdle = world.now - sentAt >= idleMilliseconds
-        // A reload may end a switched protocol, whose server was verified; never a tunnel of which
-        // nothing was known.
-        let mayBeSuperseded = status == 101 && world.reloads != reloads
+        // A reload may end a switched protocol, whose server was verified; a tunnel, of which
+        // nothing was known, only where a policy denies the address.
+        let mayBeSuperseded = world.reloads != reloads && (status == 101 || isDoubtful)
         if !isBroken, !wasIdle, !mayBeSuperseded {
             world.fail(
                 "tunnel \(number) ends early: \(client.received) of \(server.sent) and "

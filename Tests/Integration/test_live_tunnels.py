@@ -99,6 +99,9 @@ CHANGES = {
     "denial": lambda config: config.update(
         access={"connectPorts": "any", "clients": ["127.0.0.0/8"], "destinations": {
             "allow": ["127.0.0.0/8"], "deny": [HOST]}}),
+    "the clients": lambda config: config.update(
+        access={"connectPorts": "any", "clients": ["192.0.2.0/24"], "destinations": {
+            "allow": ["127.0.0.0/8"]}}),
     "refusal": lambda config: config["hosts"][0].update(tunnel="refuse"),
     "the ports": lambda config: config.update(
         access={"connectPorts": [1], "clients": ["127.0.0.0/8"], "destinations": {
@@ -117,6 +120,57 @@ def test_each_change_of_what_counts_closes_it(gateway, scripted_origin, pki, lea
         reload(running, {**running.config, **config})
         until(lambda: not answers(sock), "it is closed")
     closed(running)
+
+
+ACCESS = ["denial", "the clients", "the ports"]
+
+
+@pytest.mark.parametrize("change", ACCESS)
+def test_no_tunnel_stays_that_access_forbids(gateway, scripted_origin, pki, leaf, change):
+    """Also where nobody has looked into it."""
+    there = scripted_origin(echo)
+    config = {"hosts": [{"match": [HOST], "tunnel": "pass"}]}
+    running = gateway(config)
+    with opened(running, HOST, there.port) as wire:
+        assert answers(wire.socket)
+        CHANGES[change](config)
+        reload(running, {**running.config, **config})
+        until(lambda: not answers(wire.socket), "it is closed")
+    closed(running)
+
+
+@pytest.mark.parametrize("change", ACCESS[:2])
+def test_no_upgraded_connection_stays_that_access_forbids(gateway, scripted_origin, change):
+    there = scripted_origin(websocket)
+    config: dict = {"hosts": []}
+    running = gateway(config)
+    with running.wire() as wire:
+        wire.send(f"GET http://{HOST}:{there.port}/ HTTP/1.1\r\nHost: {HOST}:{there.port}\r\n"
+                  "Connection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+        assert wire.read_head().status == 101
+        assert answers(wire.socket)
+        CHANGES[change](config)
+        reload(running, {**running.config, **config})
+        until(lambda: not answers(wire.socket), "it is closed")
+    closed(running)
+
+
+@pytest.mark.parametrize("mode", ["refuse", "intercept"])
+def test_a_probed_tunnel_is_closed_when_probing_is_not_enough_any_more(
+    gateway, scripted_origin, pki, leaf, authority, mode
+):
+    there = scripted_origin(echo, tls=leaf.server_context())
+    config = config_of(pki, leaf, tls13Tunnel="probe") | {"interception": authority.section}
+    running = gateway(config)
+    with through(running, HOST, there.port, careless("1.3")) as probed, \
+            through(running, HOST, there.port, careless("1.2")) as verified:
+        assert answers(probed) and answers(verified)
+        config["hosts"][0]["tls13Tunnel"] = mode
+        reload(running, {**running.config, **config})
+        until(lambda: not answers(probed), "it is closed")
+        assert answers(verified)
+        [line] = running.wait_access(1)
+        assert line["reason"] == "tunnel-policy-changed" and line["inspected"] == "probed"
 
 
 OTHERS = {

@@ -43,8 +43,8 @@ extension Exchange {
                         at: made.endpoint, policy)
                 }
                 let basis = TunnelBasis(
-                    BoundAuthority(host: host, port: request.port), by: .tunnel,
-                    at: made.endpoint, isVerified: false, under: policy)
+                    BoundAuthority(host: host, port: request.port), by: .tunnel, from: peer,
+                    at: made.endpoint, proof: .none, under: policy)
                 established(Transport(descriptor: made.descriptor), timeouts, basis)
             }
         }
@@ -91,7 +91,8 @@ extension Exchange {
         let server = upstream.handOver()
         relay(
             client.handOver(after: head), server.transport, earlyFromUpstream: server.leftover,
-            origin?.timeouts ?? environment.policy.timeouts, origin?.basis(at: upstreamEndpoint))
+            origin?.timeouts ?? environment.policy.timeouts,
+            origin?.basis(from: peer, at: upstreamEndpoint))
     }
 
     /// A server may switch only to protocols that the request names (RFC 9110 §7.8).

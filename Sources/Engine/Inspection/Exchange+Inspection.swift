@@ -32,7 +32,9 @@ extension Exchange {
             var basis: TunnelBasis?
             if let running {
                 basis = TunnelBasis(
-                    authority, by: .tunnel, at: endpoint, isVerified: true, under: running.policy)
+                    authority, by: .tunnel, from: peer, at: endpoint,
+                    proof: running.inspection == .probed ? .probed : .verified,
+                    under: running.policy)
                 upstreamVersion = running.version
                 inspection = running.inspection
             }

@@ -46,7 +46,7 @@ extension Exchange {
                 join(
                     handover, transport, timeouts,
                     TunnelBasis(
-                        authority, by: .tunnel, at: endpoint, isVerified: false,
+                        authority, by: .tunnel, from: peer, at: endpoint, proof: .none,
                         under: environment.policy))
             case .ended(let fault):
                 if let fault { note(fault) }

@@ -8,21 +8,33 @@ struct TunnelBasis {
     /// What was asked for, by which the host entry is found.
     let authority: BoundAuthority
     let approach: PolicySnapshot.Approach
+    /// The client's address; nil: it is nobody's that a rule applies to.
+    let client: IPAddress?
     /// The server's address.
     let endpoint: Endpoint?
-    /// The server had to prove who it is.
-    let isVerified: Bool
+    let proof: Proof
     let demand: ServerDemand
     let trustGeneration: UInt64
 
+    /// How the server had to prove who it is.
+    enum Proof {
+        /// It did not.
+        case none
+        /// What is relayed is its proof.
+        case verified
+        /// Another connection to it was verified (`tls13Tunnel: probe`).
+        case probed
+    }
+
     init(
-        _ authority: BoundAuthority, by approach: PolicySnapshot.Approach, at endpoint: Endpoint?,
-        isVerified: Bool, under policy: PolicySnapshot
+        _ authority: BoundAuthority, by approach: PolicySnapshot.Approach, from client: Endpoint?,
+        at endpoint: Endpoint?, proof: Proof, under policy: PolicySnapshot
     ) {
         self.authority = authority
         self.approach = approach
+        self.client = client?.address
         self.endpoint = endpoint
-        self.isVerified = isVerified
+        self.proof = proof
         demand = policy.demand(
             entryIndex: policy.entry(host: authority.host, port: authority.port))
         trustGeneration = policy.trustGeneration
@@ -35,25 +47,43 @@ struct TunnelBasis {
         let entry = policy.entry(host: authority.host, port: authority.port)
         switch entry.map({ policy.configuration.hosts.entries[$0].liveTunnels }) ?? .auto {
         case .keep: return false
-        case .auto where !isVerified: return false
+        // Nothing was known of its server before either.
+        case .auto where proof == .none: return !hasAccess(under: policy)
         case .auto, .close:
-            return policy.demand(entryIndex: entry) != demand || !isAllowed(by: policy)
+            return policy.demand(entryIndex: entry) != demand || !hasAccess(under: policy)
+                || !isAllowed(by: policy, entry)
         }
     }
 
-    /// Whether it could be begun as it is.
-    private func isAllowed(by policy: PolicySnapshot) -> Bool {
-        let target = policy.target(host: authority.host, port: authority.port, by: approach)
-        guard target.refusal == nil else { return false }
+    /// Whether the rules of `access` would let it be begun.
+    private func hasAccess(under policy: PolicySnapshot) -> Bool {
+        let access = policy.configuration.access
+        if let client, !access.serves(client: client) { return false }
         switch approach {
         case .fixed: return true
         case .request: break
         case .tunnel:
-            guard policy.configuration.access.connectPorts.contains(authority.port),
-                isVerified || policy.mayPass(authority)
-            else { return false }
+            guard access.connectPorts.contains(authority.port) else { return false }
         }
+        let match = target(under: policy).match
+        guard !match.denied else { return false }
         guard let endpoint else { return true }
-        return policy.destinationRules.decide(endpoint.address, host: target.match) == .allowed
+        return policy.destinationRules.decide(endpoint.address, host: match) == .allowed
+    }
+
+    /// Whether it could be begun as it is, where `access` lets it.
+    private func isAllowed(by policy: PolicySnapshot, _ entry: Int?) -> Bool {
+        guard target(under: policy).refusal == nil else { return false }
+        guard case .tunnel = approach else { return true }
+        switch proof {
+        case .none: return policy.mayPass(authority)
+        case .verified: return true
+        case .probed:
+            return (policy.configuration.inspection(entry: entry) ?? .probe) == .probe
+        }
+    }
+
+    private func target(under policy: PolicySnapshot) -> PolicySnapshot.Target {
+        policy.target(host: authority.host, port: authority.port, by: approach)
     }
 }

@@ -160,10 +160,10 @@ extension ForwardingConfiguration {
 
 extension Origin {
     /// What a connection that leaves HTTP stands on.
-    func basis(at endpoint: Endpoint?) -> TunnelBasis {
+    func basis(from client: Endpoint?, at endpoint: Endpoint?) -> TunnelBasis {
         TunnelBasis(
             BoundAuthority(host: key.host, port: key.requestedPort),
             by: key.isFixed ? .fixed(isSecure: key.isSecure) : .request(isSecure: key.isSecure),
-            at: endpoint, isVerified: key.isSecure, under: policy)
+            from: client, at: endpoint, proof: key.isSecure ? .verified : .none, under: policy)
     }
 }

@@ -243,8 +243,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "PinReportingTests",
-            dependencies: ["PinReporting", "Configuration", "CLinux", "Locking", "TestSupport"],
-            swiftSettings: strict),
+            dependencies: [
+                "PinReporting", "Configuration", "Pinning", "CLinux", "Locking", "TestSupport",
+            ], swiftSettings: strict),
         .testTarget(
             name: "ConfigurationFileTests",
             dependencies: [

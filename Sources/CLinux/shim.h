@@ -40,6 +40,7 @@ extern int pipe2(int ends[2], int flags);
 extern ssize_t splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t count,
                       unsigned int flags);
 extern int memfd_create(const char *name, unsigned int flags);
+extern int syncfs(int fd);
 extern int pthread_setname_np(pthread_t thread, const char *name);
 enum {
     PINFOLD_F_SETPIPE_SZ = 1031,

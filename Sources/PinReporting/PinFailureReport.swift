@@ -1,3 +1,4 @@
+import Configuration
 import Notation
 import Pinning
 
@@ -56,6 +57,9 @@ package struct PinFailureReport: Sendable, Equatable {
         self.time = time
     }
 
+    /// Bytes of DER in its chains.
+    var chainBytes: Int { (served + validated).reduce(0) { $0 + $1.count } }
+
     /// The first certificates, as many as a report may have.
     private static func bounded(_ chain: [[UInt8]]) -> [[UInt8]] {
         var bytes = 0
@@ -96,9 +100,34 @@ package struct PinFailureReport: Sendable, Equatable {
     }
 }
 
+/// What a failure is reported under: after a reload that changes any of it, it is another failure.
+package struct ReportPolicy: Hashable, Sendable {
+    /// Enforced, whether it is or not: subjects tell that by themselves.
+    package let pinset: Pinset
+    package let destination: ReportDestination
+
+    /// A pinset that reports to a destination.
+    package init(pinset: Pinset, destination: ReportDestination) {
+        var enforced = pinset
+        enforced.isEnforced = true
+        self.pinset = enforced
+        self.destination = destination
+    }
+
+    /// What a pinset of a configuration reports under; nil: it reports nowhere.
+    package init?(_ entry: PinsetEntry) {
+        guard let destination = entry.reportTo else { return nil }
+        self.init(pinset: entry.pinset, destination: destination)
+    }
+
+    /// By the name, which is enough to spread what is asked for at each failure.
+    package func hash(into hasher: inout Hasher) { hasher.combine(pinset.name) }
+}
+
 /// What failures are told apart by.
 package struct ReportSubject: Hashable, Sendable {
-    package var pinset: String
+    package var policy: ReportPolicy
+    package var pinset: String { policy.pinset.name }
     package var host: String
     package var port: UInt16
     /// The key of the server's certificate, `sha256/…`; empty without one.
@@ -108,10 +137,10 @@ package struct ReportSubject: Hashable, Sendable {
 
     /// The subject of these parts.
     package init(
-        pinset: String, host: String, port: UInt16, leafKey: String, reason: String,
+        policy: ReportPolicy, host: String, port: UInt16, leafKey: String, reason: String,
         isEnforced: Bool
     ) {
-        self.pinset = pinset
+        self.policy = policy
         self.host = host
         self.port = port
         self.leafKey = leafKey

@@ -1,3 +1,4 @@
+import Clocks
 import Configuration
 import EventLoop
 import Locking
@@ -15,8 +16,10 @@ import Threads
 package final class PinReporter: Sendable {
     /// Where reports are sent to, by the configuration in force.
     package struct Settings: Sendable {
-        /// By the names of the pinsets that report.
-        package var destinations: [String: ReportDestination]
+        /// By the names of the pinsets that report: what each is, and where to it reports.
+        package let policies: [String: ReportPolicy]
+        /// Where they report to, by the names of the pinsets.
+        package let destinations: [String: ReportDestination]
         /// The pins of each pinset that has some, by their index, as they are written in reports;
         /// those that are told apart.
         package var pins: [String: [String]]
@@ -25,10 +28,11 @@ package final class PinReporter: Sendable {
 
         /// The given settings.
         package init(
-            destinations: [String: ReportDestination], pins: [String: [String]],
+            policies: [String: ReportPolicy], pins: [String: [String]],
             context: TLSClientContext
         ) {
-            self.destinations = destinations
+            self.policies = policies
+            destinations = policies.mapValues(\.destination)
             self.pins = pins
             self.context = context
         }
@@ -65,6 +69,7 @@ package final class PinReporter: Sendable {
 
     private let core: ReporterCore
     private let thread: Thread
+    private let use: UseWatch?
 
     /// Starts the thread.
     ///
@@ -76,6 +81,7 @@ package final class PinReporter: Sendable {
         folder: String, resolver: Resolver, settings: Settings, use: UseWatch? = nil,
         tell: @escaping @Sendable (ReportEvent) -> Void
     ) throws(StartError) {
+        self.use = use
         do {
             core = ReporterCore(settings: settings, wake: try SharedEvent(), tell: tell)
         } catch {
@@ -91,9 +97,21 @@ package final class PinReporter: Sendable {
     }
 
     /// Another configuration is in force. Reports of pinsets that report nowhere any more are
-    /// dropped, and those of the others go to where it says.
+    /// dropped, and those of the others go to where it says; what was only counted of pinsets that
+    /// are others now is reported.
+    ///
+    /// To be called before anybody judges servers by it: what is counted from now on is its pins'.
     package func configure(_ settings: Settings) {
-        core.state.withLock { $0.settings = settings }
+        let counts = use?.counts() ?? [:]
+        core.state.withLock { state in
+            state.inbox += state.gate.adopt(settings.policies)
+            if state.settings.pins != settings.pins {
+                state.changes.append(
+                    ReporterCore.PinChange(
+                        counts: counts, pins: settings.pins, wall: Clock.coarseWallSeconds()))
+            }
+            state.settings = settings
+        }
         core.wake.signal()
     }
 
@@ -144,7 +162,10 @@ package final class PinReporter: Sendable {
             if ended { return .done(true) }
             return ReporterCore.nanoseconds(after: 0) >= end ? .done(false) : .until(end)
         }
-        if hasEnded { thread.join() } else { thread.detach() }
+        if hasEnded { return thread.join() }
+        thread.detach()
+        let lost = core.state.withLock { $0.inbox.count + $0.unkept + $0.gate.counted }
+        if lost > 0 { core.tell(.notKept(lost)) }
     }
 }
 
@@ -188,6 +209,10 @@ package enum ReportEvent: Sendable, Equatable {
     case folderUnusable(String)
     /// So many reports of an earlier process wait.
     case foundWaiting(Int)
+    /// So many reports are lost: they could not be written down before the end.
+    case notKept(Int)
+    /// A file of a report cannot be read now, and waits.
+    case unreadable(String)
     /// A file of a report was damaged, and is removed.
     case damaged(file: String)
     /// A destination does not take reports now; they wait.

@@ -47,6 +47,7 @@ package struct PinUseTable: Sendable, Equatable {
         _ counts: [String: Count], since before: [String: Count], pins: [String: [String]],
         now: Int64
     ) {
+        let now = min(max(now, Self.times.lowerBound), Self.times.upperBound)
         var next: [String: PinsetUse] = [:]
         for (name, texts) in pins {
             var use = pinsets[name] ?? PinsetUse()
@@ -117,6 +118,9 @@ extension PinUseTable {
         return text
     }
 
+    /// Seconds since 1970 that a time may be: to the end of the year 9999.
+    private static let times: ClosedRange<Int64> = 0...253_402_300_799
+
     private static func text(_ time: Int64?) -> String { time.map { "\($0)" } ?? "-" }
 
     /// Reads the text of a table; nil for anything else.
@@ -130,7 +134,7 @@ extension PinUseTable {
                 pinsets[name] = PinsetUse(evaluated: evaluated.time)
                 current = name
             } else if parts.count == 4, parts[0] == "pin", let current,
-                let since = Int64(parts[1]), let matched = Self.time(parts[2])
+                let since = Self.time(parts[1])?.time, let matched = Self.time(parts[2])
             {
                 pinsets[current]?.pins[String(parts[3])] = PinUse(
                     since: since, matched: matched.time)
@@ -142,6 +146,7 @@ extension PinUseTable {
 
     private static func time(_ text: Substring) -> (time: Int64?, Void)? {
         if text == "-" { return (nil, ()) }
-        return Int64(text).map { ($0, ()) }
+        guard let time = Int64(text), times.contains(time) else { return nil }
+        return (time, ())
     }
 }

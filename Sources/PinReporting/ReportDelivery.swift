@@ -14,6 +14,8 @@ final class ReportDelivery {
     private var settings: PinReporter.Settings
     /// Nil: it is not kept when which pin matched.
     private var recorder: PinUseRecorder?
+    /// Reports of an earlier process may be in the folder, though none go anywhere now.
+    private var seeksOld = true
 
     /// How long the thread waits at most, in milliseconds: so often the spool is looked through.
     private static let idleMilliseconds: Int64 = 60_000
@@ -34,6 +36,7 @@ final class ReportDelivery {
             case .unusable(let error): tell(.folderUnusable("\(error)"))
             case .opened(let reports): if reports > 0 { tell(.foundWaiting(reports)) }
             case .damaged(let file): tell(.damaged(file: file))
+            case .unreadable(let error): tell(.unreadable("\(error)"))
             }
         }
     }
@@ -42,8 +45,8 @@ final class ReportDelivery {
     func run() {
         while true {
             openSpool()
-            takeIn()
             if core.isEnding { break }
+            takeIn()
             prune()
             look()
             if let item = next() {
@@ -56,9 +59,12 @@ final class ReportDelivery {
     }
 
     private func openSpool() {
+        let isInUse = !settings.destinations.isEmpty || spool.count > 0
         // Without reports there is no folder either, unless an earlier process had some.
-        guard !settings.destinations.isEmpty || !spool.items.isEmpty else { return }
-        let found = spool.open(now: Clock.monotonicMilliseconds())
+        guard isInUse || seeksOld else { return spool.close() }
+        let found = spool.open(
+            now: Clock.monotonicMilliseconds(), wall: Clock.wallMilliseconds(), makes: isInUse)
+        seeksOld = seeksOld && spool.isClosed
         core.add(.damaged, found.damaged)
         drop(found.dropped)
     }
@@ -67,28 +73,36 @@ final class ReportDelivery {
     private func takeIn() {
         Descriptors.drain(core.wake.descriptor)
         let now = Clock.monotonicMilliseconds() / 1000
-        let (reports, settings) = core.state.withLock { state in
-            defer { state.inbox = [] }
-            return (state.inbox + state.gate.takeDue(now: now), state.settings)
+        let (reports, settings, changes) = core.state.withLock { state in
+            defer { (state.inbox, state.changes) = ([], []) }
+            let reports = state.inbox + state.gate.takeDue(now: now)
+            state.unkept = reports.count
+            return (reports, state.settings, state.changes)
         }
         self.settings = settings
+        recorder?.note(changes)
         keep(reports)
     }
 
     /// Notes which pins have matched.
-    private func look(atOnce: Bool = false) {
+    private func look(atOnce: Bool = false, syncs: Bool = true) {
         recorder?.look(
-            pins: settings.pins, wall: Clock.coarseWallSeconds(),
-            now: Clock.monotonicMilliseconds(), atOnce: atOnce)
+            wall: Clock.coarseWallSeconds(), now: Clock.monotonicMilliseconds(), atOnce: atOnce,
+            syncs: syncs)
     }
 
-    private func keep(_ reports: [PinFailureReport]) {
-        let created = Clock.wallMilliseconds()
+    private func keep(_ reports: [PinFailureReport], syncs: Bool = true) {
+        let (created, now) = (Clock.wallMilliseconds(), Clock.monotonicMilliseconds())
         var dropped = 0
-        for report in reports where settings.destinations[report.pinset] != nil {
-            if !spool.add(pinset: report.pinset, body: report.json, created: created) {
+        for report in reports {
+            if settings.destinations[report.pinset] != nil,
+                !spool.add(
+                    pinset: report.pinset, body: report.json, created: created, now: now,
+                    syncs: syncs)
+            {
                 dropped += 1
             }
+            core.state.withLock { $0.unkept -= 1 }
         }
         drop(dropped)
         publish()
@@ -101,13 +115,13 @@ final class ReportDelivery {
     }
 
     private func publish() {
-        core.waiting.store(spool.items.count, ordering: .relaxed)
+        core.waiting.store(spool.count, ordering: .relaxed)
         core.waitingBytes.store(spool.bytes, ordering: .relaxed)
     }
 
     private func prune() {
         let destinations = settings.destinations
-        let gone = spool.prune(wall: Clock.wallMilliseconds()) { destinations[$0] != nil }
+        let gone = spool.prune(now: Clock.monotonicMilliseconds()) { destinations[$0] != nil }
         if gone.expired > 0 {
             core.add(.expired, gone.expired)
             core.tell(.expired(gone.expired))
@@ -145,7 +159,11 @@ final class ReportDelivery {
 
     private func deliver(_ item: ReportSpool.Item) {
         guard let destination = settings.destinations[item.pinset] else { return }
-        guard let body = spool.body(of: item) else {
+        let body: [UInt8]
+        switch spool.body(of: item) {
+        case .text(let text): body = text
+        case .unreadable: return
+        case .damaged:
             spool.remove(item.name)
             core.add(.damaged)
             core.tell(.damaged(file: item.name))
@@ -180,7 +198,7 @@ final class ReportDelivery {
         ReportPoster(
             resolver: resolver, context: settings.context,
             wait: { [unowned self] in wait($0, $1, milliseconds: $2) },
-            isEnding: { [core] in core.isEnding }
+            goesOn: { [unowned self] in goesOn() }
         ).post(body, to: destination)
     }
 
@@ -190,20 +208,39 @@ final class ReportDelivery {
         let end = Clock.monotonicMilliseconds() + milliseconds
         while true {
             let left = end - Clock.monotonicMilliseconds()
-            let found = core.wait(descriptor, events, milliseconds: left)
-            if found.isWoken { takeIn() }
-            if core.isEnding { return false }
-            if found.isReady { return true }
             guard left > 0 else { return false }
+            let found = core.wait(descriptor, events, milliseconds: left)
+            if core.isEnding { return false }
+            if found.isWoken { takeIn() }
+            if found.isReady { return true }
         }
     }
 
-    /// The process ends: what is not delivered waits for the next one.
+    /// Takes in what was submitted during a delivery that waits for nothing; false: the process
+    /// ends.
+    private func goesOn() -> Bool {
+        if core.isEnding { return false }
+        if core.wait(nil, 0, milliseconds: 0).isWoken { takeIn() }
+        return true
+    }
+
+    /// The process ends: what is not delivered waits for the next one. The disk may be slow, and
+    /// the process does not wait for long: it is waited for when all is written.
     private func finish() {
-        takeIn()
-        keep(core.state.withLock { $0.gate.takeAll() })
+        Descriptors.drain(core.wake.descriptor)
+        let (reports, settings, changes) = core.state.withLock { state in
+            defer { (state.inbox, state.changes) = ([], []) }
+            let reports = state.inbox + state.gate.takeAll()
+            state.unkept = reports.count
+            return (reports, state.settings, state.changes)
+        }
+        self.settings = settings
+        recorder?.note(changes)
+        look(atOnce: true, syncs: spool.isClosed)
+        keep(reports, syncs: false)
+        if spool.inMemory > 0 { core.tell(.notKept(spool.inMemory)) }
+        spool.sync()
         spool.close()
-        look(atOnce: true)
         core.ended.withLock { $0 = true }
         core.ended.broadcast()
     }

@@ -3,6 +3,7 @@ import CLinux
 /// Why a file or folder could not be used.
 package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConvertible {
     package var path: String
+    /// The errno; 0: it is no regular file.
     package var code: Int32
 
     init(_ path: String, _ code: Int32 = __errno_location().pointee) {
@@ -10,7 +11,9 @@ package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConver
         self.code = code
     }
 
-    package var description: String { "\(path): \(String(cString: strerror(code)))" }
+    package var description: String {
+        "\(path): \(code == 0 ? "is no regular file" : String(cString: strerror(code)))"
+    }
 }
 
 /// The files of one folder. A file is there whole or not at all, also after a crash.
@@ -19,12 +22,13 @@ struct ReportFolder {
     /// The folder's descriptor, locked: no other process uses the folder.
     private let descriptor: Int32
 
-    /// Makes the folder if it is not there, and takes it for this process.
+    /// Takes the folder for this process.
     ///
+    /// - Parameter makes: it is made if it is not there.
     /// - Throws: where it cannot be made or written, and where another process has it.
-    init(path: String) throws(ReportFolderError) {
+    init(path: String, makes: Bool = true) throws(ReportFolderError) {
         self.path = path
-        try Self.make(path)
+        if makes { try Self.make(path) }
         let descriptor = open_with_mode(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw ReportFolderError(path) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, access(path, W_OK | X_OK) == 0 else {
@@ -65,39 +69,86 @@ struct ReportFolder {
         return names.sorted()
     }
 
-    /// A file's bytes, one more than `most` where there are more; nil: it cannot be read.
-    func read(_ name: String, most: Int) -> [UInt8]? {
-        Self.contents(of: "\(path)/\(name)", most: most)
+    /// A file's bytes, one more than `most` where there are more; nil: there is none.
+    func contents(_ name: String, most: Int) throws(ReportFolderError) -> [UInt8]? {
+        try Self.contents(of: "\(path)/\(name)", most: most)
     }
 
-    static func contents(of path: String, most: Int = ReportFile.maximumBytes) -> [UInt8]? {
-        guard let file = fopen(path, "re") else { return nil }
-        defer { fclose(file) }
-        return [UInt8](unsafeUninitializedCapacity: most + 1) { buffer, count in
-            count = fread(buffer.baseAddress, 1, most + 1, file)
+    /// The bytes of the file at a path, likewise. Nothing that is no regular file is read, nor
+    /// waited for.
+    static func contents(
+        of path: String, most: Int = ReportFile.maximumBytes
+    ) throws(ReportFolderError) -> [UInt8]? {
+        let flags = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC
+        let descriptor = open_with_mode(path, flags, 0)
+        guard descriptor >= 0 else {
+            switch __errno_location().pointee {
+            case ENOENT, ENOTDIR: return nil
+            case ELOOP: throw ReportFolderError(path, 0)
+            case let code: throw ReportFolderError(path, code)
+            }
         }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw ReportFolderError(path) }
+        guard Int32(status.st_mode) & S_IFMT == S_IFREG else { throw ReportFolderError(path, 0) }
+        var bytes = [UInt8](repeating: 0, count: min(most, Int(status.st_size)) + 1)
+        var filled = 0
+        while filled < bytes.count {
+            let count = bytes.withUnsafeMutableBytes {
+                let rest = UnsafeMutableRawBufferPointer(rebasing: $0[filled...])
+                return CLinux.read(descriptor, rest.baseAddress, rest.count)
+            }
+            if count < 0, __errno_location().pointee == EINTR { continue }
+            guard count >= 0 else { throw ReportFolderError(path) }
+            if count == 0 { break }
+            filled += count
+        }
+        return Array(bytes[..<filled])
     }
 
-    /// Writes a file, to the disk, and gives it its name only then.
-    func write(_ bytes: [UInt8], to name: String) throws(ReportFolderError) {
-        try Self.write(bytes, to: "\(path)/\(name)")
-        _ = fsync(descriptor)
+    /// Writes a file, and gives it its name only when it is whole.
+    ///
+    /// - Parameter syncs: it is on the disk then; false: after the next ``sync()``.
+    func write(
+        _ bytes: [UInt8], to name: String, syncs: Bool = true
+    ) throws(ReportFolderError) {
+        try Self.write(bytes, to: "\(path)/\(name)", syncs: syncs)
+        if syncs { _ = fsync(descriptor) }
     }
+
+    /// Has all that was written on the disk.
+    func sync() { _ = syncfs(descriptor) }
 
     /// Writes the file at a path, whose folder is made if it is not there.
-    static func write(_ bytes: [UInt8], to path: String) throws(ReportFolderError) {
+    ///
+    /// The file that becomes it is this process's own, whatever is found in its place.
+    static func write(
+        _ bytes: [UInt8], to path: String, syncs: Bool = true
+    ) throws(ReportFolderError) {
         if let slash = path.lastIndex(of: "/") { try make(String(path[..<slash])) }
-        let unfinished = path + ReportFile.unfinishedSuffix
-        guard let file = fopen(unfinished, "we") else { throw ReportFolderError(unfinished) }
-        let isWritten =
-            fwrite(bytes, 1, bytes.count, file) == bytes.count && fflush(file) == 0
-            && fsync(fileno(file)) == 0
-        var code = __errno_location().pointee
-        let isClosed = fclose(file) == 0
-        if isWritten, isClosed, rename(unfinished, path) == 0 { return }
-        if isWritten { code = __errno_location().pointee }
+        let unfinished = "\(path).\(getpid())\(ReportFile.unfinishedSuffix)"
         unlink(unfinished)
-        throw ReportFolderError(unfinished, code)
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let descriptor = open_with_mode(unfinished, flags, 0o644)
+        guard descriptor >= 0 else { throw ReportFolderError(unfinished) }
+        do throws(ReportFolderError) {
+            defer { close(descriptor) }
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes {
+                    CLinux.write(descriptor, $0.baseAddress, $0.count)
+                }
+                if count < 0, __errno_location().pointee == EINTR { continue }
+                guard count > 0 else { throw ReportFolderError(unfinished) }
+                rest = rest.dropFirst(count)
+            }
+            if syncs, fsync(descriptor) != 0 { throw ReportFolderError(unfinished) }
+            if rename(unfinished, path) != 0 { throw ReportFolderError(path) }
+        } catch {
+            unlink(unfinished)
+            throw error
+        }
     }
 
     func remove(_ name: String) { unlink("\(path)/\(name)") }

@@ -23,23 +23,47 @@ package struct ReportGate: Sendable {
         var report: PinFailureReport?
     }
 
-    /// Reports that a pinset may still make at once.
-    private struct Allowance {
-        var left: Int64 = ReportGate.burst
-        /// When it was filled up last, in seconds.
+    /// What one pinset has: no other's failures take of it.
+    private struct Share {
+        var entries: [ReportSubject: Entry] = [:]
+        /// Reports that it may still make at once.
+        var left = ReportGate.burst
+        /// When that was filled up last, in seconds.
         var since: Int64
+
+        mutating func decide(_ subject: ReportSubject, now: Int64, time: Int64) -> Decision {
+            if entries[subject] != nil {
+                entries[subject]?.held += 1
+                entries[subject]?.lastTime = time
+                return .count
+            }
+            refill(now)
+            guard entries.count < ReportGate.capacity, left > 0 else { return .refuse }
+            left -= 1
+            entries[subject] = Entry(since: now, lastTime: time)
+            return .report
+        }
+
+        private mutating func refill(_ now: Int64) {
+            let more = (now - since) / ReportGate.refillSeconds
+            left = min(ReportGate.burst, left + more)
+            since += more * ReportGate.refillSeconds
+        }
     }
 
     /// Between two reports of the same, in seconds.
     package static let periodSeconds: Int64 = 3600
-    /// Different failures that are told apart at a time.
+    /// Different failures of one pinset that are told apart at a time.
     package static let capacity = 128
     /// Reports of different failures of one pinset at once, and the seconds for one more.
     package static let burst: Int64 = 30
     package static let refillSeconds: Int64 = 60
+    /// Bytes of the chains that are kept for reports to come, of all pinsets together.
+    package static let maximumBytes = 16 << 20
 
-    private var entries: [ReportSubject: Entry] = [:]
-    private var allowances: [String: Allowance] = [:]
+    /// By the pinsets' names.
+    private var shares: [String: Share] = [:]
+    private var bytes = 0
 
     package init() {}
 
@@ -51,67 +75,75 @@ package struct ReportGate: Sendable {
     package mutating func decide(
         _ subject: ReportSubject, now: Int64, time: Int64
     ) -> Decision {
-        if entries[subject] != nil {
-            entries[subject]?.held += 1
-            entries[subject]?.lastTime = time
-            return .count
-        }
-        guard entries.count < Self.capacity, takeAllowance(subject.pinset, now) else {
-            return .refuse
-        }
-        entries[subject] = Entry(since: now, lastTime: time)
-        return .report
+        shares[subject.pinset, default: Share(since: now)].decide(subject, now: now, time: time)
     }
 
-    private mutating func takeAllowance(_ pinset: String, _ now: Int64) -> Bool {
-        var allowance = allowances[pinset] ?? Allowance(since: now)
-        let more = (now - allowance.since) / Self.refillSeconds
-        allowance.left = min(Self.burst, allowance.left + more)
-        allowance.since += more * Self.refillSeconds
-        defer { allowances[pinset] = allowance }
-        guard allowance.left > 0 else { return false }
-        allowance.left -= 1
-        return true
-    }
-
-    /// Keeps what was reported, for the report of what is only counted from now on.
+    /// Keeps what was reported, for the report of what is only counted from now on. Where there is
+    /// no room for it, what was counted is not reported, and the next failure is again.
     package mutating func keep(_ report: PinFailureReport, for subject: ReportSubject) {
-        entries[subject]?.report = report
+        guard shares[subject.pinset]?.entries[subject] != nil,
+            bytes + report.chainBytes <= Self.maximumBytes
+        else { return }
+        shares[subject.pinset]?.entries[subject]?.report = report
+        bytes += report.chainBytes
     }
 
     /// Reports of what was counted, for the subjects whose period is over. Another one begins for
     /// them; those that did not happen again are forgotten.
     package mutating func takeDue(now: Int64) -> [PinFailureReport] {
         var due: [PinFailureReport] = []
-        for (subject, entry) in entries where now - entry.since >= Self.periodSeconds {
-            guard entry.held > 0, let report = entry.counted else {
-                entries[subject] = nil
-                continue
+        for (name, share) in shares {
+            for (subject, entry) in share.entries where now - entry.since >= Self.periodSeconds {
+                guard entry.held > 0, let report = entry.counted else {
+                    forget(subject, of: name)
+                    continue
+                }
+                due.append(report)
+                shares[name]?.entries[subject]?.held = 0
+                shares[name]?.entries[subject]?.since = now
             }
-            due.append(report)
-            entries[subject]?.held = 0
-            entries[subject]?.since = now
         }
-        forgetPinsets()
         return due.sorted { $0.time < $1.time }
+    }
+
+    /// Other pinsets and destinations are in force. Failures of those that are others now are
+    /// reported anew, and forgotten here.
+    ///
+    /// - Returns: reports of what was counted of them.
+    package mutating func adopt(_ policies: [String: ReportPolicy]) -> [PinFailureReport] {
+        var reports: [PinFailureReport] = []
+        for (name, share) in shares {
+            var isAnother = policies[name] == nil
+            for (subject, entry) in share.entries where subject.policy != policies[name] {
+                isAnother = true
+                if let report = entry.counted { reports.append(report) }
+                forget(subject, of: name)
+            }
+            if isAnother { shares[name]?.left = Self.burst }
+            if policies[name] == nil { shares[name] = nil }
+        }
+        return reports.sorted { $0.time < $1.time }
+    }
+
+    private mutating func forget(_ subject: ReportSubject, of pinset: String) {
+        let entry = shares[pinset]?.entries.removeValue(forKey: subject)
+        bytes -= entry?.report?.chainBytes ?? 0
     }
 
     /// Reports of all that was counted, before the process ends.
     package mutating func takeAll() -> [PinFailureReport] {
-        let all = entries.values.compactMap(\.counted).sorted { $0.time < $1.time }
+        let all = entries.compactMap(\.counted).sorted { $0.time < $1.time }
         self = ReportGate()
         return all
     }
 
-    /// When ``takeDue(now:)`` has something to do next; nil: not as it is now.
-    package var nextDue: Int64? { entries.values.map { $0.since + Self.periodSeconds }.min() }
+    /// Reports that ``takeAll()`` would give out.
+    package var counted: Int { entries.count(where: { $0.counted != nil }) }
 
-    /// Names of pinsets come from configurations, and a process may see many of those.
-    private mutating func forgetPinsets() {
-        guard allowances.count > Self.capacity else { return }
-        let used = Set(entries.keys.map(\.pinset))
-        allowances = allowances.filter { used.contains($0.key) }
-    }
+    /// When ``takeDue(now:)`` has something to do next; nil: not as it is now.
+    package var nextDue: Int64? { entries.map { $0.since + Self.periodSeconds }.min() }
+
+    private var entries: [Entry] { shares.values.flatMap(\.entries.values) }
 }
 
 extension ReportGate.Entry {

@@ -30,14 +30,16 @@ struct ReportPoster {
     let context: TLSClientContext
     /// Waits for a descriptor; false: it was not ready in time, or the process ends.
     let wait: (_ descriptor: Int32, _ events: Int16, _ milliseconds: Int64) -> Bool
-    /// Whether the process ends.
-    let isEnding: () -> Bool
+    /// Does what has come up meanwhile, without waiting; false: the process ends.
+    let goesOn: () -> Bool
     private let deadline: Int64
 
     /// How long a delivery may take, in milliseconds.
     static let milliseconds: Int64 = 15_000
     /// Bytes of the longest head of a response.
     private static let headBytes = 16 << 10
+    /// Interim responses before the final one, at most.
+    private static let interimResponses = 16
 
     /// What went wrong.
     private struct Failure: Error {
@@ -47,16 +49,20 @@ struct ReportPoster {
 
     init(
         resolver: Resolver, context: TLSClientContext,
-        wait: @escaping (Int32, Int16, Int64) -> Bool, isEnding: @escaping () -> Bool
+        wait: @escaping (Int32, Int16, Int64) -> Bool, goesOn: @escaping () -> Bool
     ) {
         self.resolver = resolver
         self.context = context
         self.wait = wait
-        self.isEnding = isEnding
+        self.goesOn = goesOn
         deadline = Clock.monotonicMilliseconds() + Self.milliseconds
     }
 
     private var remaining: Int64 { max(0, deadline - Clock.monotonicMilliseconds()) }
+
+    /// Whether there is time for another pass. A server may send so much that a descriptor is never
+    /// waited for.
+    private var mayGoOn: Bool { remaining > 0 && goesOn() }
 
     /// Sends JSON to a destination, and reads what it says about it.
     func post(_ body: [UInt8], to destination: ReportDestination) -> PostResult {
@@ -72,7 +78,7 @@ struct ReportPoster {
             _ = channel.tls?.shutdown()
             return Self.result(answer)
         } catch {
-            if isEnding() { return .interrupted }
+            if !goesOn() { return .interrupted }
             return .failed(error.text, answered: false, retryAfter: nil)
         }
     }
@@ -167,7 +173,7 @@ struct ReportPoster {
             let tls = try TLSClientConnection(
                 context: context, fileDescriptor: descriptor, host: origin.host,
                 port: origin.port, now: Clock.coarseWallSeconds())
-            while true {
+            while mayGoOn {
                 var events = Int16(POLLIN)
                 switch tls.handshake() {
                 case .complete: return tls
@@ -176,11 +182,12 @@ struct ReportPoster {
                 case .wantWrite: events = Int16(POLLOUT)
                 case .wantRead, .wantIdentity: break
                 }
-                guard wait(descriptor, events, remaining) else { throw .truncated }
+                guard wait(descriptor, events, remaining) else { break }
             }
         } catch {
             throw Failure("TLS: \(error)")
         }
+        throw Failure("TLS: the handshake did not end in time")
     }
 
     // MARK: The exchange
@@ -228,7 +235,7 @@ struct ReportPoster {
     private func send(_ bytes: [UInt8], over channel: Channel) throws(Failure) {
         var sent = 0
         while sent < bytes.count {
-            guard remaining > 0 else { throw Failure("it took the report too slowly") }
+            guard mayGoOn else { throw Failure("it took the report too slowly") }
             let moved = bytes.withUnsafeBytes {
                 channel.write(UnsafeRawBufferPointer(rebasing: $0[sent...]))
             }
@@ -246,8 +253,9 @@ struct ReportPoster {
         var head = ResponseHead()
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 4096)
+        var interim = 0
         while true {
-            guard remaining > 0 else { throw Failure("it did not answer in time") }
+            guard mayGoOn else { throw Failure("it did not answer in time") }
             guard let moved = part.withUnsafeMutableBytes({ channel.read($0) }) else {
                 throw Failure("it closed the connection without an answer")
             }
@@ -269,6 +277,10 @@ struct ReportPoster {
                 }
                 switch progress {
                 case .complete(let count) where head.isInterim:
+                    interim += 1
+                    guard interim <= Self.interimResponses else {
+                        throw Failure("it answers without end")
+                    }
                     bytes.removeFirst(count)
                     head = ResponseHead()
                     continue

@@ -6,8 +6,8 @@ struct ReportSpool {
         /// The name of its file; also its identity.
         var name: String
         var pinset: String
-        /// Milliseconds since 1970.
-        var created: Int64
+        /// When it is too old, in milliseconds of a clock that never goes back.
+        var expires: Int64
         var bytes: Int
         /// How often its destination answered and did not take it.
         var attempts = 0
@@ -23,6 +23,8 @@ struct ReportSpool {
         case opened(reports: Int)
         /// A file was no report and is removed.
         case damaged(file: String)
+        /// A file cannot be read now; it is left for later.
+        case unreadable(ReportFolderError)
     }
 
     /// Reports that wait at most, and their bytes; in memory, where there is no folder, fewer.
@@ -31,55 +33,91 @@ struct ReportSpool {
     static let maximumInMemory = 64
     /// How long a report waits at most, in milliseconds: seven days.
     static let maximumAge: Int64 = 7 * 86_400_000
-    /// Between two attempts to use a folder that could not be used, in milliseconds.
-    static let reopenMilliseconds: Int64 = 60_000
+    /// Between two attempts at a folder that cannot be used, or a file in it, in milliseconds.
+    static let retryMilliseconds: Int64 = 60_000
 
     private let path: String
     private let tell: (Event) -> Void
     private var folder: ReportFolder?
     private var triedAt: Int64?
+    /// Since it was told that the folder cannot be used, all has not gone well again.
+    private var hasTold = false
     private var nextNumber = UInt32.random(in: 0...UInt32.max)
     /// In the order in which they were made.
     private(set) var items: [Item] = []
     private(set) var bytes = 0
+    /// Names of files that could not be read, and when they are too old.
+    private var unread: [(name: String, expires: Int64)] = []
 
     init(path: String, tell: @escaping (Event) -> Void) {
         self.path = path
         self.tell = tell
     }
 
-    /// Uses the folder, unless it does or could not a moment ago; reports in memory go there.
+    /// Reports that wait, those that cannot be read now among them.
+    var count: Int { items.count + unread.count }
+
+    /// Reports that are in no file.
+    var inMemory: Int { items.count(where: { $0.body != nil }) }
+
+    /// What became of reports that were looked at.
+    struct Found: Equatable {
+        /// Files that were no reports.
+        var damaged = 0
+        /// Reports that had no place.
+        var dropped = 0
+    }
+
+    /// Uses the folder, and what of it could not be used before: reports in memory go there.
+    /// Nothing that failed is tried again at once.
     ///
-    /// - Parameter now: milliseconds of a clock that never goes back.
-    /// - Returns: how many files were damaged, and how many reports had no place.
-    mutating func open(now: Int64) -> (damaged: Int, dropped: Int) {
-        guard folder == nil, triedAt.map({ now - $0 >= Self.reopenMilliseconds }) ?? true else {
-            return (0, 0)
+    /// - Parameters:
+    ///   - now: milliseconds of a clock that never goes back.
+    ///   - wall: milliseconds since 1970.
+    ///   - makes: the folder is made if it is not there, and told of where it cannot be used.
+    mutating func open(now: Int64, wall: Int64, makes: Bool = true) -> Found {
+        var found = Found()
+        let isDone = folder != nil && unread.isEmpty && inMemory == 0
+        guard !isDone, triedAt.map({ now - $0 >= Self.retryMilliseconds }) ?? true else {
+            return found
         }
-        let isFirst = triedAt == nil
-        triedAt = now
+        if makes { triedAt = now }
         do throws(ReportFolderError) {
-            let opened = try ReportFolder(path: path)
-            let names: [String]
-            do throws(ReportFolderError) {
-                names = try opened.names()
-            } catch {
-                opened.end()
-                throw error
+            if let folder {
+                let again = unread
+                unread = []
+                for file in again { load(file.name, file.expires, from: folder, &found) }
+            } else {
+                let opened = try ReportFolder(path: path, makes: makes)
+                let names: [String]
+                do throws(ReportFolderError) {
+                    names = try opened.names()
+                } catch {
+                    opened.end()
+                    throw error
+                }
+                folder = opened
+                load(names, from: opened, now: now, wall: wall, &found)
             }
-            folder = opened
-            return load(names, opened)
+            try save(syncs: true)
+            hasTold = false
         } catch {
-            if isFirst { tell(.unusable(error)) }
-            return (0, 0)
+            if makes { tellUnusable(error) }
         }
+        return found
+    }
+
+    private mutating func tellUnusable(_ error: ReportFolderError) {
+        if !hasTold { tell(.unusable(error)) }
+        hasTold = true
     }
 
     /// Takes in what an earlier process left.
-    private mutating func load(_ names: [String], _ folder: ReportFolder) -> (Int, Int) {
-        var damaged = 0
-        var dropped = 0
-        let inMemory = items
+    private mutating func load(
+        _ names: [String], from folder: ReportFolder, now: Int64, wall: Int64,
+        _ found: inout Found
+    ) {
+        let made = items
         (items, bytes) = ([], 0)
         for name in names {
             if name.hasSuffix(ReportFile.unfinishedSuffix) {
@@ -88,34 +126,50 @@ struct ReportSpool {
             }
             // What is none of its own files is left alone.
             guard let created = ReportFile.created(name: name) else { continue }
-            guard let contents = folder.read(name, most: ReportFile.maximumBytes),
-                let report = ReportFile.read(contents)
-            else {
-                damaged += 1
-                folder.remove(name)
-                tell(.damaged(file: "\(path)/\(name)"))
-                continue
-            }
-            guard hasRoom(for: report.body.count) else {
-                dropped += 1
-                folder.remove(name)
-                continue
-            }
-            append(
-                Item(
-                    name: name, pinset: report.pinset, created: created,
-                    bytes: report.body.count))
+            // The clock may have been another one when it was made: it is not older than that.
+            let age = created < wall ? min(wall - created, Self.maximumAge + 1) : 0
+            load(name, now + Self.maximumAge - age, from: folder, &found)
         }
-        tell(.opened(reports: items.count))
-        for item in inMemory {
-            guard let body = item.body else { continue }
-            if !add(pinset: item.pinset, body: body, created: item.created) { dropped += 1 }
+        tell(.opened(reports: count))
+        for item in made {
+            if hasRoom(for: item.bytes) { append(item) } else { found.dropped += 1 }
         }
-        return (damaged, dropped)
     }
 
-    private func hasRoom(for count: Int) -> Bool {
-        items.count < Self.maximumReports && bytes + count <= Self.maximumBytes
+    /// Takes in a file, unless it cannot be read now: that is no fault of the report.
+    private mutating func load(
+        _ name: String, _ expires: Int64, from folder: ReportFolder, _ found: inout Found
+    ) {
+        let contents: [UInt8]
+        do throws(ReportFolderError) {
+            guard let read = try folder.contents(name, most: ReportFile.maximumBytes) else {
+                return
+            }
+            contents = read
+        } catch {
+            return putOff(name, expires, error)
+        }
+        guard let report = ReportFile.read(contents) else {
+            found.damaged += 1
+            folder.remove(name)
+            return tell(.damaged(file: "\(path)/\(name)"))
+        }
+        guard hasRoom(for: report.body.count) else {
+            found.dropped += 1
+            return folder.remove(name)
+        }
+        append(
+            Item(
+                name: name, pinset: report.pinset, expires: expires, bytes: report.body.count))
+    }
+
+    private mutating func putOff(_ name: String, _ expires: Int64, _ error: ReportFolderError) {
+        if unread.isEmpty { tell(.unreadable(error)) }
+        unread.append((name, expires))
+    }
+
+    private func hasRoom(for bytes: Int) -> Bool {
+        count < Self.maximumReports && self.bytes + bytes <= Self.maximumBytes
     }
 
     private mutating func append(_ item: Item) {
@@ -125,33 +179,70 @@ struct ReportSpool {
 
     /// Adds a report.
     ///
-    /// - Parameter created: milliseconds since 1970.
+    /// - Parameters:
+    ///   - created: milliseconds since 1970.
+    ///   - now: milliseconds of a clock that never goes back.
+    ///   - syncs: it is on the disk then; false: after the next ``sync()``.
     /// - Returns: false if there is no room for it.
-    mutating func add(pinset: String, body: [UInt8], created: Int64) -> Bool {
+    mutating func add(
+        pinset: String, body: [UInt8], created: Int64, now: Int64, syncs: Bool = true
+    ) -> Bool {
         guard hasRoom(for: body.count) else { return false }
         nextNumber &+= 1
-        let name = ReportFile.name(created: max(0, created), number: nextNumber)
-        var item = Item(name: name, pinset: pinset, created: created, bytes: body.count)
-        if let folder, let contents = ReportFile.bytes(pinset: pinset, body: body) {
-            do throws(ReportFolderError) {
-                try folder.write(contents, to: name)
-                append(item)
-                return true
-            } catch {
-                tell(.unusable(error))
-            }
+        append(
+            Item(
+                name: ReportFile.name(created: max(0, created), number: nextNumber),
+                pinset: pinset, expires: now + Self.maximumAge, bytes: body.count, body: body))
+        do throws(ReportFolderError) {
+            try save(syncs: syncs)
+        } catch {
+            tellUnusable(error)
         }
-        guard items.count(where: { $0.body != nil }) < Self.maximumInMemory else { return false }
-        item.body = body
-        append(item)
-        return true
+        guard inMemory > Self.maximumInMemory else { return true }
+        bytes -= items.removeLast().bytes
+        return false
     }
 
-    /// The JSON of a report; nil: its file is gone or damaged.
-    func body(of item: Item) -> [UInt8]? {
-        if let body = item.body { return body }
-        return folder?.read(item.name, most: ReportFile.maximumBytes)
-            .flatMap { ReportFile.read($0) }?.body
+    /// Writes the reports that are in memory to the folder, where there is one.
+    private mutating func save(syncs: Bool) throws(ReportFolderError) {
+        guard let folder else { return }
+        for index in items.indices {
+            guard let body = items[index].body,
+                let contents = ReportFile.bytes(pinset: items[index].pinset, body: body)
+            else { continue }
+            try folder.write(contents, to: items[index].name, syncs: syncs)
+            items[index].body = nil
+        }
+    }
+
+    /// Has all reports that are in files on the disk.
+    func sync() { folder?.sync() }
+
+    /// The JSON of a report; nil: there is none. A file that cannot be read now is tried again
+    /// later, and what it holds is no item until then.
+    mutating func body(of item: Item) -> Body {
+        if let body = item.body { return .text(body) }
+        guard let folder else { return .damaged }
+        do throws(ReportFolderError) {
+            let read = try folder.contents(item.name, most: ReportFile.maximumBytes)
+            return read.flatMap { ReportFile.read($0) }.map { .text($0.body) } ?? .damaged
+        } catch {
+            if let index = items.firstIndex(where: { $0.name == item.name }) {
+                bytes -= items.remove(at: index).bytes
+            }
+            putOff(item.name, item.expires, error)
+            return .unreadable
+        }
+    }
+
+    /// What a report's file has.
+    enum Body: Equatable {
+        /// The JSON.
+        case text([UInt8])
+        /// It is gone or damaged.
+        case damaged
+        /// It cannot be read now: it is no item until it is tried again.
+        case unreadable
     }
 
     /// Removes a report, delivered or given up.
@@ -164,15 +255,15 @@ struct ReportSpool {
 
     /// Removes the reports that are too old, and those that `isWanted` has no use for.
     ///
-    /// - Parameter wall: milliseconds since 1970.
+    /// - Parameter now: milliseconds of a clock that never goes back.
     /// - Returns: how many were too old, and how many not wanted.
     mutating func prune(
-        wall: Int64, isWanted: (_ pinset: String) -> Bool
+        now: Int64, isWanted: (_ pinset: String) -> Bool
     ) -> (expired: Int, unwanted: Int) {
         var expired = 0
         var unwanted = 0
         for item in items {
-            if wall - item.created > Self.maximumAge {
+            if item.expires < now {
                 expired += 1
             } else if !isWanted(item.pinset) {
                 unwanted += 1
@@ -181,6 +272,9 @@ struct ReportSpool {
             }
             remove(item.name)
         }
+        for file in unread where file.expires < now { folder?.remove(file.name) }
+        expired += unread.count(where: { $0.expires < now })
+        unread.removeAll { $0.expires < now }
         return (expired, unwanted)
     }
 
@@ -200,9 +294,12 @@ struct ReportSpool {
         return best
     }
 
+    /// Whether no folder is in use.
+    var isClosed: Bool { folder == nil }
+
     /// Lets go of the folder.
     mutating func close() {
         folder?.end()
-        folder = nil
+        (folder, triedAt) = (nil, nil)
     }
 }

@@ -10,7 +10,21 @@ final class ReporterCore: Sendable {
         /// Reports that the thread has not taken in yet.
         var inbox: [PinFailureReport] = []
         var settings: PinReporter.Settings
+        /// Changes of the pins that the thread has not taken in yet.
+        var changes: [PinChange] = []
+        /// Reports that the thread has taken in and not written yet.
+        var unkept = 0
         var isEnding = false
+    }
+
+    /// Other pins are in force.
+    struct PinChange: Sendable {
+        /// What had been counted until then.
+        var counts: [String: PinUseTable.Count]
+        /// The pins from then on.
+        var pins: [String: [String]]
+        /// When, in seconds since 1970.
+        var wall: Int64
     }
 
     /// Reports that the thread may be behind with.

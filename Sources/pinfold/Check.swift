@@ -35,7 +35,14 @@ extension Check {
     ///
     /// - Parameter now: seconds since 1970.
     static func idlePins(of snapshot: ConfigurationSnapshot, now: Int64) -> [String] {
-        guard let table = PinUseFile.read(snapshot.cache.pinUseFile) else { return [] }
+        guard !snapshot.pinsets.isEmpty else { return [] }
+        let found: PinUseTable?
+        do throws(ReportFolderError) {
+            found = try PinUseFile.read(snapshot.cache.pinUseFile)
+        } catch {
+            return ["which pins have matched cannot be read: \(error)"]
+        }
+        guard let table = found else { return [] }
         return snapshot.pinsets.flatMap { entry -> [String] in
             let pinset = entry.pinset
             guard pinset.mode != .none else { return [] }
@@ -45,8 +52,8 @@ extension Check {
                 let days = (now - idle.since) / 86_400
                 let advice =
                     idle.hasMatched
-                    ? "if its key is no longer in use, remove it"
-                    : "right for a backup; any other is wrong or of no use"
+                    ? "its key may no longer be in use"
+                    : "normal for a backup; if it is not one, look whether it was mistyped"
                 return "pinsets.\(pinset.name).pins: pin \(idle.index + 1) of pinset "
                     + "\(pinset.name) has matched nothing since \(date) (\(days) days), "
                     + "\(idle.text): \(advice)"

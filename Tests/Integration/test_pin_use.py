@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 
+import pytest
 from support.gateway import run_pinfold
 from support.origin import reply
 from support.secure import reload
@@ -37,18 +39,22 @@ def uses(running) -> dict[str, tuple[str, str]]:
 
 def age(running, seconds: int) -> None:
     """Makes the file that much older."""
-    header, _, *lines = use_file(running).read_text().splitlines()
+    lines = use_file(running).read_text().splitlines()[2:]
     made = []
     for line in lines:
         parts = line.split(" ")
         last = 2 if parts[0] == "pinset" else 3
         made.append(" ".join(
             str(int(part) - seconds) if part.isdigit() and 0 < index < last else part
-            for index, part in enumerate(parts)))
-    text = "".join(line + "\n" for line in made)
+            for index, part in enumerate(parts)) + "\n")
+    write_uses(running, made)
+
+
+def write_uses(running, lines: list[str]) -> None:
+    text = "".join(lines)
     digest = hashlib.sha256(text.encode()).hexdigest().upper()
     digest = ":".join(digest[i:i + 2] for i in range(0, 64, 2))
-    use_file(running).write_text(f"{header}\n{digest}\n{text}")
+    use_file(running).write_text(f"pinfold pin use 1\n{digest}\n{text}")
 
 
 def check(running) -> str:
@@ -100,7 +106,7 @@ def test_a_pin_that_nothing_has_matched_is_warned_of(gateway, origin, pki):
     running.stop()
     lines = [line for line in check(running).splitlines() if "has matched nothing" in line]
     assert len(lines) == 2
-    assert "pin 1 of" in lines[0] and "(8 days)" in lines[0] and "remove it" in lines[0]
+    assert "pin 1 of" in lines[0] and "(8 days)" in lines[0] and "no longer be in use" in lines[0]
     assert "pin 3 of" in lines[1] and "(58 days)" in lines[1] and "backup" in lines[1]
 
 
@@ -117,6 +123,31 @@ def test_a_reload_counts_for_the_pins_of_its_time(gateway, origin, pki):
     running.stop()
     assert uses(running)[BACKUP][1] == "-"
     assert uses(running)[leaf.pin][1] != "-"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_what_is_no_file_is_told_of(gateway, pki, kind):
+    running = gateway(configuration(pki, BACKUP), start=False)
+    use_file(running).parent.mkdir()
+    other = running.folder / "other"
+    other.write_text("somebody's")
+    make = {"pipe": os.mkfifo, "folder": os.mkdir,
+            "link": lambda path: path.symlink_to(other)}[kind]
+    make(use_file(running))
+    running.start()
+    running.wait_log("it cannot be written down which pins match.*pin-use: is no regular file")
+    assert running.stop() == 0
+    assert "cannot be read: " in check(running) and "is no regular file" in check(running)
+    assert other.read_text() == "somebody's"
+
+
+@pytest.mark.parametrize("since", [-2**63, -1, 2**63 - 1])
+def test_a_file_with_times_that_are_none_is_as_none(gateway, pki, since):
+    running = gateway(configuration(pki, BACKUP), start=False)
+    running.write_config(running.config)
+    use_file(running).parent.mkdir()
+    write_uses(running, ["pinset 1700000000 payments\n", f"pin {since} - {BACKUP}\n"])
+    assert "has matched nothing" not in check(running)
 
 
 def test_a_damaged_file_is_as_none(gateway, pki):

@@ -1,3 +1,4 @@
+import CLinux
 import Locking
 import TestSupport
 import Testing
@@ -96,6 +97,9 @@ struct PinUseTests {
     @Test(arguments: [
         "pin 1 2 a\n", "pinset x p\n", "pinset 1\n", "pinset - p\npin 1 a\n", "other 1 2 3\n",
         "pinset - p\npin x - a\n", "pinset - p\npin 1 y a\n",
+        // No times: the year 10000, and what cannot be reckoned with.
+        "pinset 253402300800 p\n", "pinset -1 p\n", "pinset \(Int64.min) p\n",
+        "pinset 7 p\npin \(Int64.min) - a\n", "pinset 7 p\npin 1 \(Int64.max) a\n",
     ])
     func `is nothing that has another form`(text: String) {
         #expect(PinUseTable(text: text) == nil)
@@ -108,20 +112,20 @@ struct PinUseTests {
             ["p": Count(evaluations: 1, matches: [1])], since: [:], pins: ["p": ["a", "b"]],
             now: 7)
         let path = folder.file("made/too/pin-use")
-        #expect(PinUseFile.read(path) == nil)
+        #expect(try PinUseFile.read(path) == nil)
         try PinUseFile.write(table, to: path)
-        #expect(PinUseFile.read(path) == table)
-        let whole = try #require(ReportFolder.contents(of: path))
+        #expect(try PinUseFile.read(path) == table)
+        let whole = try #require(try ReportFolder.contents(of: path))
         let other = folder.file("other")
         for index in whole.indices {
             var changed = whole
             changed[index] ^= 1
             try ReportFolder.write(changed, to: other)
-            #expect(PinUseFile.read(other) == nil, "byte \(index)")
+            #expect(try PinUseFile.read(other) == nil, "byte \(index)")
         }
     }
 
-    @Test func `is written at the interval and at the end, each time by the pins of its time`() {
+    @Test func `is written at the interval and at the end, by the pins of each time`() throws {
         let folder = TemporaryFolder()
         let path = folder.file("pin-use")
         let counts = Counter()
@@ -129,30 +133,72 @@ struct PinUseTests {
             PinReporter.UseWatch(path: path, counts: { counts.value }), pins: ["p": ["a"]],
             now: 0
         ) { _ in }
-        recorder.look(pins: ["p": ["a"]], wall: 100, now: 0)
-        #expect(PinUseFile.read(path)?.pinsets["p"]?.pins["a"] == Use(since: 100))
+        recorder.look(wall: 100, now: 0)
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"] == Use(since: 100))
         counts.set(["p": Count(evaluations: 1, matches: [1])])
-        recorder.look(pins: ["p": ["a"]], wall: 200, now: 1)
-        #expect(PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == nil)
-        // What was counted before a reload is the pins' of before.
+        recorder.look(wall: 200, now: 1)
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == nil)
+        // What was counted before a reload is the pins' of before, whenever it is looked at.
         counts.set(["p": Count(evaluations: 2, matches: [2])])
-        recorder.look(
-            pins: ["p": ["b", "a"]], wall: 300, now: PinUseRecorder.intervalMilliseconds)
+        recorder.note([
+            ReporterCore.PinChange(counts: counts.value, pins: ["p": ["b", "a"]], wall: 300)
+        ])
+        counts.set(["p": Count(evaluations: 3, matches: [2, 1])])
+        recorder.look(wall: 350, now: PinUseRecorder.intervalMilliseconds)
         #expect(
-            PinUseFile.read(path)?.pinsets["p"]?.pins == [
-                "a": Use(since: 100, matched: 300), "b": Use(since: 300),
+            try PinUseFile.read(path)?.pinsets["p"]?.pins == [
+                "a": Use(since: 100, matched: 350), "b": Use(since: 300),
             ])
-        counts.set(["p": Count(evaluations: 3, matches: [3])])
-        recorder.look(
-            pins: ["p": ["b", "a"]], wall: 400, now: PinUseRecorder.intervalMilliseconds + 1,
-            atOnce: true)
-        #expect(PinUseFile.read(path)?.pinsets["p"]?.pins["b"]?.matched == 400)
+        counts.set(["p": Count(evaluations: 4, matches: [3, 1])])
+        recorder.look(wall: 400, now: PinUseRecorder.intervalMilliseconds + 1, atOnce: true)
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["b"]?.matched == 400)
         // The next process goes on from there.
         var next = PinUseRecorder(
             PinReporter.UseWatch(path: path, counts: { [:] }), pins: ["p": ["b", "a"]], now: 0
         ) { _ in }
-        next.look(pins: ["p": ["b", "a"]], wall: 500, now: 0, atOnce: true)
-        #expect(PinUseFile.read(path)?.pinsets["p"]?.pins["b"]?.matched == 400)
+        next.look(wall: 500, now: 0, atOnce: true)
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["b"]?.matched == 400)
+    }
+
+    @Test(arguments: ["folder", "pipe", "link"])
+    func `is neither read nor written over where there is something else`(_ kind: String) throws {
+        let folder = TemporaryFolder()
+        let path = folder.file("pin-use")
+        switch kind {
+        case "folder": #expect(mkdir(path, 0o700) == 0)
+        case "pipe": #expect(mkfifo(path, 0o600) == 0)
+        default:
+            try folder.write("somebody's", to: "other")
+            #expect(symlink(folder.file("other"), path) == 0)
+        }
+        #expect(throws: ReportFolderError(path, 0)) { try PinUseFile.read(path) }
+        let counts = Counter()
+        var told: [ReportEvent] = []
+        var recorder = PinUseRecorder(
+            PinReporter.UseWatch(path: path, counts: { counts.value }), pins: ["p": ["a"]], now: 0
+        ) { told.append($0) }
+        counts.set(["p": Count(evaluations: 1, matches: [1])])
+        recorder.look(wall: 1, now: 0, atOnce: true)
+        recorder.look(wall: 2, now: 1, atOnce: true)
+        #expect(told == [.useNotWritten("\(path): is no regular file")])
+        #expect(throws: ReportFolderError(path, 0)) { try PinUseFile.read(path) }
+        // What has been counted meanwhile is not lost.
+        #expect(rename(path, folder.file("elsewhere")) == 0)
+        recorder.look(wall: 3, now: 2, atOnce: true)
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == 3)
+    }
+
+    @Test func `is written to no file that somebody has put there`() throws {
+        let folder = TemporaryFolder()
+        try folder.write("somebody's", to: "other")
+        let path = folder.file("pin-use")
+        for name in ["\(path).unfinished", "\(path).\(getpid()).unfinished"] {
+            #expect(symlink(folder.file("other"), name) == 0)
+        }
+        try PinUseFile.write(PinUseTable(), to: path)
+        #expect(try PinUseFile.read(path) == PinUseTable())
+        #expect(
+            try ReportFolder.contents(of: folder.file("other")) == Array("somebody's".utf8))
     }
 
     @Test func `is told of once where it cannot be written`() throws {
@@ -166,8 +212,8 @@ struct PinUseTests {
                 PinReporter.UseWatch(path: path, counts: { counts.value }), pins: ["p": ["a"]],
                 now: 0
             ) { told.append($0) }
-            recorder.look(pins: ["p": ["a"]], wall: 1, now: 0, atOnce: true)
-            recorder.look(pins: ["p": ["a"]], wall: 2, now: 1, atOnce: true)
+            recorder.look(wall: 1, now: 0, atOnce: true)
+            recorder.look(wall: 2, now: 1, atOnce: true)
         }
         #expect(told.count == 1)
     }

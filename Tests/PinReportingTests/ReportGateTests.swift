@@ -35,7 +35,7 @@ struct ReportGateTests {
     @Test(arguments: [
         subject(pinset: "other"), subject(host: "b.example.com"), subject(port: 8443),
         subject(leafKey: "sha256/other"), subject(reason: "untrusted-root"),
-        subject(isEnforced: false),
+        subject(isEnforced: false), subject(expires: 7), subject(path: "/other"),
     ])
     func `tells failures apart by each part of them`(_ other: ReportSubject) {
         var gate = ReportGate()
@@ -63,16 +63,77 @@ struct ReportGateTests {
         #expect(decide(at: 3 * ReportGate.refillSeconds) == .refuse)
     }
 
-    @Test func `tells apart so many at a time however many pinsets there are`() {
+    @Test func `tells apart so many of one pinset and leaves the others their own`() {
         var gate = ReportGate()
         var reported = 0
-        for number in 0..<10_000
-        where gate.decide(subject(pinset: "p\(number)"), now: 0, time: 0) == .report {
-            reported += 1
+        // Each goes on all the time, so that none is ever forgotten.
+        for now in stride(from: 0, to: 5 * period, by: Int64.Stride(ReportGate.refillSeconds)) {
+            let another = subject(leafKey: "sha256/\(reported)")
+            if gate.decide(another, now: now, time: 0) == .report {
+                gate.keep(report(), for: another)
+                #expect(gate.decide(another, now: now, time: 0) == .count)
+                reported += 1
+            }
+            if now % period == 0 {
+                for number in 0..<reported {
+                    _ = gate.decide(subject(leafKey: "sha256/\(number)"), now: now, time: 0)
+                }
+            }
+            _ = gate.takeDue(now: now)
         }
         #expect(reported == ReportGate.capacity)
-        _ = gate.takeDue(now: period)
-        #expect(gate.decide(subject(pinset: "p9999"), now: period, time: 0) == .report)
+        for number in 0..<2 * ReportGate.capacity {
+            let other = subject(pinset: "p\(number)")
+            #expect(gate.decide(other, now: 5 * period, time: 0) == .report)
+        }
+    }
+
+    @Test(arguments: [
+        [policy("payments", expires: 7)], [policy("payments", path: "/other")],
+        [policy("other")], [],
+    ])
+    func `forgets failures of what is another after a reload`(_ next: [ReportPolicy]) {
+        var gate = ReportGate()
+        for number in 0..<ReportGate.burst + 1 {
+            let one = subject(host: "h\(number)")
+            guard gate.decide(one, now: 0, time: 0) == .report else { continue }
+            gate.keep(report(host: "h\(number)"), for: one)
+        }
+        #expect(gate.decide(subject(host: "h3"), now: 1, time: 9) == .count)
+        #expect(gate.adopt(["payments": policy("payments")]).isEmpty == true)
+        #expect(gate.decide(subject(host: "another"), now: 1, time: 9) == .refuse)
+        let policies = Dictionary(uniqueKeysWithValues: next.map { ($0.pinset.name, $0) })
+        let reports = gate.adopt(policies)
+        #expect(reports.map(\.host) == ["h3"])
+        #expect(reports.map(\.count) == [1])
+        for policy in next {
+            var one = subject(host: "h3")
+            one.policy = policy
+            #expect(gate.decide(one, now: 2, time: 9) == .report)
+        }
+        #expect(gate.nextDue == (next.isEmpty ? nil : 2 + period))
+        #expect(gate.takeAll().isEmpty == true)
+    }
+
+    @Test func `keeps so many bytes for what is counted and no more`() {
+        var gate = ReportGate()
+        let chain = [[UInt8](repeating: 1, count: PinFailureReport.chainBytes)]
+        let room = ReportGate.maximumBytes / PinFailureReport.chainBytes
+        for number in 0...room {
+            let one = subject(pinset: "p\(number)")
+            #expect(gate.decide(one, now: 0, time: 0) == .report)
+            gate.keep(report(served: chain), for: one)
+            #expect(gate.decide(one, now: 0, time: 0) == .count)
+        }
+        #expect(gate.counted == room)
+        // What is forgotten makes room.
+        #expect(gate.takeDue(now: period).count == room)
+        #expect(gate.takeDue(now: 2 * period).isEmpty == true)
+        #expect(gate.nextDue == nil)
+        #expect(gate.decide(subject(), now: 2 * period, time: 0) == .report)
+        gate.keep(report(served: chain), for: subject())
+        #expect(gate.decide(subject(), now: 2 * period, time: 0) == .count)
+        #expect(gate.counted == 1)
     }
 
     @Test func `gives out all that was counted at the end`() {

@@ -1,4 +1,5 @@
 import CLinux
+import Foundation
 import Locking
 import TestSupport
 import Testing
@@ -17,7 +18,7 @@ struct ReportSpoolTests {
     private func spool(in name: String = "reports", open: Bool = true) -> ReportSpool {
         let told = told
         var made = ReportSpool(path: folder.file(name)) { told.events.append($0) }
-        if open { _ = made.open(now: 0) }
+        if open { _ = made.open(now: 0, wall: 0) }
         return made
     }
 
@@ -41,21 +42,22 @@ struct ReportSpoolTests {
         var first = spool()
         for number in 1...3 {
             #expect(
-                first.add(pinset: "p\(number)", body: body("{\(number)}"), created: Int64(number))
+                first.add(
+                    pinset: "p\(number)", body: body("{\(number)}"), created: Int64(number), now: 0)
                     == true)
         }
         first.close()
-        let second = spool()
+        var second = spool()
         #expect(told.events.last == .opened(reports: 3))
         #expect(second.items.map(\.pinset) == ["p1", "p2", "p3"])
-        #expect(second.items.map(\.created) == [1, 2, 3])
-        #expect(second.items.map { second.body(of: $0) } == ["{1}", "{2}", "{3}"].map(body))
+        let bodies = second.items.map { second.body(of: $0) }
+        #expect(bodies == ["{1}", "{2}", "{3}"].map { .text(body($0)) })
         #expect(second.bytes == 9)
     }
 
     @Test func `are gone when they are removed`() {
         var made = spool()
-        #expect(made.add(pinset: "p", body: body("{}"), created: 1) == true)
+        #expect(made.add(pinset: "p", body: body("{}"), created: 1, now: 0) == true)
         #expect(files.count == 1)
         made.remove(made.items[0].name)
         #expect(files.isEmpty)
@@ -65,11 +67,11 @@ struct ReportSpoolTests {
 
     @Test func `are dropped where their file was changed at any byte or cut off`() throws {
         var made = spool()
-        #expect(made.add(pinset: "p", body: body(#"{"a":1}"#), created: 1) == true)
+        #expect(made.add(pinset: "p", body: body(#"{"a":1}"#), created: 1, now: 0) == true)
         let name = made.items[0].name
         made.close()
         let path = folder.file("reports/" + name)
-        let whole = try #require(ReportFolder.contents(of: path))
+        let whole = try #require(try ReportFolder.contents(of: path))
         #expect(ReportFile.read(whole)?.pinset == "p")
         for index in whole.indices {
             var changed = whole
@@ -80,7 +82,7 @@ struct ReportSpoolTests {
         #expect(ReportFile.read(whole + [0]) == nil)
         try folder.write("rubbish", to: "reports/" + name)
         var second = ReportSpool(path: folder.file("reports")) { [told] in told.events.append($0) }
-        #expect(second.open(now: 0).damaged == 1)
+        #expect(second.open(now: 0, wall: 0).damaged == 1)
         #expect(told.events.contains(.damaged(file: path)))
         #expect(second.items.isEmpty)
         #expect(files.isEmpty)
@@ -99,33 +101,55 @@ struct ReportSpoolTests {
     @Test func `have no more room than they may take`() {
         var made = spool()
         let large = [UInt8](repeating: 0x20, count: 512 << 10)
-        for _ in 0..<32 { #expect(made.add(pinset: "p", body: large, created: 1) == true) }
-        #expect(made.add(pinset: "p", body: body("{}"), created: 2) == false)
+        for _ in 0..<32 { #expect(made.add(pinset: "p", body: large, created: 1, now: 0) == true) }
+        #expect(made.add(pinset: "p", body: body("{}"), created: 2, now: 0) == false)
         #expect(made.bytes == ReportSpool.maximumBytes)
         made.remove(made.items[0].name)
         for _ in made.items.count..<ReportSpool.maximumReports {
-            #expect(made.add(pinset: "p", body: body("{}"), created: 2) == true)
+            #expect(made.add(pinset: "p", body: body("{}"), created: 2, now: 0) == true)
         }
-        #expect(made.add(pinset: "p", body: [], created: 2) == false)
+        #expect(made.add(pinset: "p", body: [], created: 2, now: 0) == false)
     }
 
     @Test func `are dropped when they are too old or nobody wants them any more`() {
         var made = spool()
-        for (pinset, created) in [("p", Int64(1)), ("q", 2), ("p", 3)] {
-            #expect(made.add(pinset: pinset, body: body("{}"), created: created) == true)
+        for (pinset, now) in [("p", Int64(1)), ("q", 2), ("p", 3)] {
+            // The clock on the wall may be set at any time.
+            #expect(
+                made.add(pinset: pinset, body: body("{}"), created: 1000 * now, now: now) == true)
         }
-        let gone = made.prune(wall: ReportSpool.maximumAge + 2) { $0 == "p" }
+        let gone = made.prune(now: ReportSpool.maximumAge + 2) { $0 == "p" }
         #expect(gone.expired == 1)
         #expect(gone.unwanted == 1)
-        #expect(made.items.map(\.created) == [3])
+        #expect(made.items.map(\.expires) == [ReportSpool.maximumAge + 3])
         #expect(files.count == 1)
+    }
+
+    /// Of a report of the moment 7: the clock when it is found, and its age then.
+    private static let ages: [(wall: Int64, age: Int64)] = [
+        (7, 0), (-9, 0), (1007, 1000), (.max, ReportSpool.maximumAge + 1),
+        (ReportSpool.maximumAge + 7, ReportSpool.maximumAge),
+        (ReportSpool.maximumAge + 9, ReportSpool.maximumAge + 1),
+    ]
+
+    @Test(arguments: ages)
+    func `are as old as the clock on the wall says when they are found`(
+        wall: Int64, age: Int64
+    ) {
+        var first = spool()
+        #expect(first.add(pinset: "p", body: body("{}"), created: 7, now: 50) == true)
+        first.close()
+        var second = spool(open: false)
+        _ = second.open(now: 90, wall: wall)
+        #expect(second.items.map(\.expires) == [90 + ReportSpool.maximumAge - age])
     }
 
     @Test func `come out oldest first, those that were not taken last`() {
         var made = spool()
         for number in 1...3 {
             #expect(
-                made.add(pinset: "p\(number)", body: body("{}"), created: Int64(number)) == true)
+                made.add(pinset: "p\(number)", body: body("{}"), created: Int64(number), now: 0)
+                    == true)
         }
         #expect(made.next { _ in true }?.pinset == "p1")
         made.setBack(made.items[0].name)
@@ -143,17 +167,85 @@ struct ReportSpoolTests {
         }
         for number in 0..<ReportSpool.maximumInMemory {
             #expect(
-                made.add(pinset: "p", body: body("{\(number)}"), created: Int64(number)) == true)
+                made.add(pinset: "p", body: body("{\(number)}"), created: Int64(number), now: 0)
+                    == true)
         }
-        #expect(made.add(pinset: "p", body: body("{}"), created: 100) == false)
-        #expect(made.items.first.map { made.body(of: $0) } == body("{0}"))
+        #expect(made.add(pinset: "p", body: body("{}"), created: 100, now: 0) == false)
+        #expect(made.body(of: made.items[0]) == .text(body("{0}")))
+        #expect(told.events.count == 1)
         unlink(folder.file("reports"))
-        _ = made.open(now: ReportSpool.reopenMilliseconds - 1)
+        _ = made.open(now: ReportSpool.retryMilliseconds - 1, wall: 0)
         #expect(files.isEmpty)
-        _ = made.open(now: ReportSpool.reopenMilliseconds)
+        _ = made.open(now: ReportSpool.retryMilliseconds, wall: 0)
         #expect(files.count == ReportSpool.maximumInMemory)
         #expect(made.items.allSatisfy { $0.body == nil })
-        #expect(made.items.first.map { made.body(of: $0) } == body("{0}"))
+        #expect(made.body(of: made.items[0]) == .text(body("{0}")))
+    }
+
+    @Test func `go to their folder when it can be written again`() throws {
+        var made = spool()
+        // What is written is first given this name.
+        let path = folder.file("reports")
+        try FileManager.default.removeItem(atPath: path)
+        try folder.write("a file where the folder was", to: "reports")
+        #expect(made.add(pinset: "p", body: body("{1}"), created: 1, now: 0) == true)
+        #expect(made.add(pinset: "p", body: body("{2}"), created: 2, now: 0) == true)
+        #expect(made.inMemory == 2)
+        #expect(told.events.count(where: { $0 != .opened(reports: 0) }) == 1)
+        unlink(path)
+        _ = made.open(now: ReportSpool.retryMilliseconds, wall: 0)
+        #expect(made.inMemory == 0)
+        #expect(files.count == 2)
+        let bodies = made.items.map { made.body(of: $0) }
+        #expect(bodies == [.text(body("{1}")), .text(body("{2}"))])
+    }
+
+    @Test func `are left for later where their file cannot be read`() throws {
+        var first = spool()
+        for number in 1...2 {
+            let text = body("{\(number)}")
+            #expect(first.add(pinset: "p", body: text, created: 1, now: 0) == true)
+        }
+        first.close()
+        let all = files
+        // Every attempt to open a file fails, as without descriptors.
+        let path = folder.file("reports/" + all[0])
+        let kept = try #require(try ReportFolder.contents(of: path))
+        unlink(path)
+        symlink(path, path)
+        var made = spool()
+        #expect(files == all)
+        #expect(made.items.map(\.name) == [all[1]])
+        #expect(made.count == 2)
+        #expect(told.events.contains(.unreadable(ReportFolderError(path, 0))))
+        unlink(path)
+        try ReportFolder.write(kept, to: path)
+        _ = made.open(now: ReportSpool.retryMilliseconds - 1, wall: 0)
+        #expect(made.items.count == 1)
+        _ = made.open(now: ReportSpool.retryMilliseconds, wall: 0)
+        #expect(made.items.count == 2)
+        // Also one that was read before.
+        let item = made.items[0]
+        let name = folder.file("reports/" + item.name)
+        unlink(name)
+        #expect(mkdir(name, 0o700) == 0)
+        #expect(made.body(of: item) == .unreadable)
+        #expect(made.items.count == 1)
+        #expect(made.count == 2)
+        #expect(made.next { _ in true }?.name != item.name)
+        #expect(made.prune(now: ReportSpool.maximumAge + 9) { _ in true }.expired == 2)
+        #expect(made.count == 0)
+    }
+
+    @Test func `are looked for without making a folder for them`() {
+        var made = spool(open: false)
+        #expect(made.open(now: 0, wall: 0, makes: false) == ReportSpool.Found())
+        #expect(made.isClosed == true)
+        #expect(told.events.isEmpty)
+        #expect(folder.names.isEmpty)
+        // The folder is made at once when there is a report.
+        _ = made.open(now: 1, wall: 0)
+        #expect(made.isClosed == false)
     }
 
     @Test func `are one process's`() {

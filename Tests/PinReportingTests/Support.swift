@@ -1,4 +1,6 @@
+import Configuration
 import PinReporting
+import Pinning
 
 /// A report with everything in it, but for what a test changes.
 func report(
@@ -14,9 +16,19 @@ func report(
 
 func subject(
     pinset: String = "payments", host: String = "api.example.com", port: UInt16 = 443,
-    leafKey: String = "sha256/leaf", reason: String = "no-pin-matches", isEnforced: Bool = true
+    leafKey: String = "sha256/leaf", reason: String = "no-pin-matches", isEnforced: Bool = true,
+    expires: Int64? = nil, path: String = "/"
 ) -> ReportSubject {
     ReportSubject(
-        pinset: pinset, host: host, port: port, leafKey: leafKey, reason: reason,
-        isEnforced: isEnforced)
+        policy: policy(pinset, expires: expires, path: path), host: host, port: port,
+        leafKey: leafKey, reason: reason, isEnforced: isEnforced)
+}
+
+/// A pinset that reports to a path.
+func policy(_ pinset: String, expires: Int64? = nil, path: String = "/") -> ReportPolicy {
+    var made = Pinset(name: pinset)
+    made.expires = expires
+    let origin = UpstreamOrigin(scheme: .https, host: "reports.example.com", port: 443)
+    return ReportPolicy(
+        pinset: made, destination: ReportDestination(origin: origin, path: path))
 }

@@ -15,7 +15,7 @@ extension Environment {
         _ shown: () -> ShownChain
     ) {
         guard let reporter = shared.pinReporter, let entry = server.pinset(of: failure),
-            entry.reportTo != nil
+            let policy = ReportPolicy(entry)
         else { return }
         let shown = shown()
         let leaf = shown.certificates.first.flatMap {
@@ -23,7 +23,7 @@ extension Environment {
         }
         let reason = Reason(failure).token
         let subject = ReportSubject(
-            pinset: entry.pinset.name, host: server.host, port: server.port,
+            policy: policy, host: server.host, port: server.port,
             leafKey: leaf?.identity.key.keyPinText ?? "", reason: reason, isEnforced: isEnforced)
         guard
             reporter.admits(subject, time: wallSeconds, now: Clock.monotonicMilliseconds() / 1000),

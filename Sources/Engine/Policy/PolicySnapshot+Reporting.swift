@@ -7,16 +7,16 @@ extension PolicySnapshot {
     /// Where pin failures are reported to. Servers that take reports are judged by `tls` alone: no
     /// pinset applies to them, so that a pin that is wrong cannot keep its own report back.
     package var reporting: PinReporter.Settings {
-        var destinations: [String: ReportDestination] = [:]
+        var policies: [String: ReportPolicy] = [:]
         for entry in configuration.pinsets {
-            if let destination = entry.reportTo { destinations[entry.pinset.name] = destination }
+            policies[entry.pinset.name] = ReportPolicy(entry)
         }
         var pins: [String: [String]] = [:]
         for entry in configuration.pinsets where entry.pinset.mode != .none {
             pins[entry.pinset.name] = entry.pinset.pinsToldApart
         }
         return PinReporter.Settings(
-            destinations: destinations, pins: pins, context: tls(entryIndex: nil))
+            policies: policies, pins: pins, context: tls(entryIndex: nil))
     }
 }
 

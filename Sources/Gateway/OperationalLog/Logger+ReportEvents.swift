@@ -11,6 +11,14 @@ extension Logger {
                 metadata: ["detail": "\(detail)"])
         case .foundWaiting(let reports):
             info("pin failure reports found waiting", metadata: ["reports": "\(reports)"])
+        case .notKept(let reports):
+            error(
+                "pin failure reports are lost: they could not be written down before the end",
+                metadata: ["reports": "\(reports)"])
+        case .unreadable(let detail):
+            error(
+                "a pin failure report cannot be read, and waits",
+                metadata: ["detail": "\(detail)"])
         case .damaged(let file):
             warning("a damaged pin failure report was dropped", metadata: ["file": "\(file)"])
         case .failing(let destination, let problem):

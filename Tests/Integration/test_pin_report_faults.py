@@ -1,0 +1,232 @@
+"""Reports of pin failures where the server that takes them, the disk or a reload gets in the way."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+from support.gateway import free_port
+from support.origin import reply, serving
+from support.reports import Collector, counted, files, waiting
+from support.secure import reload
+from support.wait import until
+from test_pin_reports import HOST, WRONG, ask, collector, configuration, serve
+
+__all__ = ["collector"]
+
+HELLO_REQUESTS = b"\x16\x03\x03\x00\x04\x00\x00\x00\x00" * 4000
+INTERIM = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+
+# A disk that is slow: while a file is there, what the reporter's thread syncs takes for ever.
+SLOW_DISK = """
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static void wait_here(void) {
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    while (strcmp(name, "pin-reports") == 0 && access(SLOW, F_OK) == 0) usleep(1000);
+}
+int fsync(int fd) { (void)fd; wait_here(); return 0; }
+int syncfs(int fd) { (void)fd; wait_here(); return 0; }
+"""
+
+
+def endless(data: bytes):
+    """A server that sends the same for ever, after it has been sent anything."""
+    def script(connection) -> None:
+        connection.socket.recv(1 << 16)
+        with contextlib.suppress(OSError):
+            while True:
+                connection.socket.sendall(data)
+    return script
+
+
+def dead(pki, **pinset) -> dict:
+    """Reports go where nobody is."""
+    return configuration(pki, f"http://127.0.0.1:{free_port()}/", **pinset)
+
+
+def test_a_handshake_without_end_holds_nothing_up(gateway, origin, pki, scripted_origin):
+    taker = scripted_origin(endless(HELLO_REQUESTS))
+    running = gateway(configuration(pki, f"https://localhost:{taker.port}/", enforce=False))
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 200
+    until(lambda: taker.accepted == 1, "it is being told")
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 200
+    until(lambda: len(files(running)) == 2, "what happens meanwhile is on disk")
+    running.wait_log("are not taken, and wait.*the handshake did not end in time", 30)
+    until(lambda: taker.accepted == 2, "it is tried again")
+    assert running.stop() == 0
+    assert len(files(running)) == 2
+    # The thread has ended by itself: it has written down all that it knew.
+    assert "pin" in (running.folder / "cache" / "pin-use").read_text()
+
+
+def test_interim_responses_without_end_hold_nothing_up(gateway, origin, pki, scripted_origin):
+    taker = scripted_origin(endless(INTERIM * 100))
+    running = gateway(configuration(pki, taker.url("/")))
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    running.wait_log("are not taken, and wait.*it answers without end")
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    until(lambda: len(files(running)) == 2, "both wait")
+
+
+def test_a_few_interim_responses_are_passed_over(gateway, origin, pki, collector):
+    taker = collector(answers=[INTERIM * 16 + reply(b"", "204 No Content")])
+    running = gateway(configuration(pki, taker.url("/")))
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    until(lambda: counted(running, "delivered") == 1, "it is delivered")
+
+
+def test_reports_of_before_are_dropped_when_nobody_wants_them(gateway, origin, pki):
+    config = dead(pki)
+    running = gateway(config)
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    until(lambda: len(files(running)) == 1, "it is on disk")
+    running.stop()
+    del running.config["pinsets"]["wanted"]["reportTo"]
+    running.start()
+    running.wait_log("their pinsets report nowhere any more.*reports=1")
+    assert counted(running, "withdrawn") == 1
+    assert files(running) == [] and waiting(running) == 0
+
+
+def test_without_reports_there_is_no_folder(gateway, pki):
+    config = dead(pki)
+    del config["pinsets"]["wanted"]["reportTo"]
+    running = gateway(config)
+    until(lambda: (running.folder / "cache" / "pin-use").exists(), "the thread has worked")
+    assert running.stop() == 0
+    assert not (running.folder / "cache" / "pin-reports").exists()
+
+
+def test_a_failure_is_reported_anew_when_the_pins_are_others(gateway, origin, pki, collector):
+    there, taker, another = serve(origin, pki.intermediate.issue(HOST)), collector(), collector()
+    config = configuration(pki, taker.url("/"))
+    running = gateway(config)
+    for _ in range(3):
+        assert ask(running, there).status == 502
+    [first] = taker.wait()
+    config["pinsets"]["wanted"]["pins"] = WRONG[1:]
+    reload(running, {**running.config, **config})
+    # What was only counted is reported with the pins of its time.
+    assert taker.wait(2)[1]["known-pins"] == first["known-pins"]
+    assert taker.reports[1]["count"] == 2
+    assert ask(running, there).status == 502
+    third = taker.wait(3)[2]
+    assert third["count"] == 1 and third["known-pins"] == first["known-pins"][1:]
+    config["pinsets"]["wanted"]["reportTo"] = another.url("/")
+    reload(running, {**running.config, **config})
+    assert ask(running, there).status == 502
+    assert another.wait()[0]["count"] == 1
+    # Nothing of it has changed: it is counted.
+    config["limits"] = {"pending": 7}
+    reload(running, {**running.config, **config})
+    before = counted(running, "repeated")
+    assert ask(running, there).status == 502
+    assert counted(running, "repeated") == before + 1
+
+
+def test_reports_that_no_folder_takes_are_told_of_at_the_end(gateway, origin, pki):
+    running = gateway(dead(pki), start=False)
+    (running.folder / "cache").mkdir()
+    (running.folder / "cache" / "pin-reports").write_text("not a folder")
+    running.start()
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    until(lambda: waiting(running) == 1, "it waits in memory")
+    assert running.stop() == 0
+    assert "could not be written down before the end reports=1" in running.log()
+
+
+@pytest.fixture
+def slow_disk(tmp_path, monkeypatch):
+    """The file that makes the disk slow for gateways that are started."""
+    slow, source, library = (tmp_path / name for name in ("slow", "slow.c", "slow.so"))
+    source.write_text(SLOW_DISK)
+    compiler = shutil.which("cc") or shutil.which("clang")
+    assert compiler, "a C compiler is needed"
+    subprocess.run([compiler, "-shared", "-fPIC", f'-DSLOW="{slow}"', "-o", library, source],
+                   check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    yield slow
+    slow.unlink(missing_ok=True)
+
+
+def end(running) -> None:
+    """Waits as long as the gateway gives its disk."""
+    running.signal(signal.SIGTERM)
+    assert running.wait_exit() == 0
+
+
+def test_a_slow_disk_loses_nothing_at_the_end(gateway, origin, pki, slow_disk):
+    leaf = pki.intermediate.issue(HOST)
+    there = serve(origin, leaf)
+    running = gateway(dead(pki, pins=[leaf.pin, WRONG[0]]), start=False)
+    running.start()
+    use = running.folder / "cache" / "pin-use"
+    until(use.exists, "its pins are watched")
+    other = serve(origin, pki.intermediate.issue(HOST))
+    for _ in range(3):
+        assert ask(running, other).status == 502
+    until(lambda: len(files(running)) == 1, "one is on disk")
+    assert ask(running, there).status == 200
+    slow_disk.touch()
+    end(running)
+    assert len(files(running)) == 2
+    assert not [line for line in use.read_text().splitlines()
+                if leaf.pin in line and line.split()[2] == "-"]
+
+
+def test_reports_that_a_slow_disk_loses_are_told_of(gateway, origin, pki, slow_disk):
+    running = gateway(dead(pki), start=False)
+    running.start()
+    folder = running.folder / "cache" / "pin-reports"
+    until((running.folder / "cache" / "pin-use").exists, "its pins are watched")
+    slow_disk.touch()
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    until(lambda: list(folder.glob("*.unfinished")), "it is being written")
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    end(running)
+    assert "could not be written down before the end reports=2" in running.log()
+
+
+def test_a_pin_gets_what_it_matched_though_a_delivery_takes_long(
+    gateway, origin, pki, scripted_origin
+):
+    silent = scripted_origin(lambda connection: connection.read_request_head() and
+                             connection.socket.recv(1 << 20) and connection.socket.recv(1))
+    leaf = pki.intermediate.issue(HOST)
+    config = configuration(pki, silent.url("/"), pins=[WRONG[0], leaf.pin])
+    running = gateway(config)
+    until(lambda: (running.folder / "cache" / "pin-use").exists(), "its pins are watched")
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    until(lambda: silent.accepted == 1, "it is being told")
+    config["pinsets"]["wanted"]["pins"] = [leaf.pin, WRONG[0]]
+    reload(running, {**running.config, **config})
+    assert ask(running, serve(origin, leaf)).status == 200
+    assert running.stop() == 0
+    lines = (running.folder / "cache" / "pin-use").read_text().splitlines()
+    seen = {line.split()[3]: line.split()[2] for line in lines if line.startswith("pin ")}
+    assert seen[WRONG[0]] == "-" and seen[leaf.pin] != "-"
+
+
+def test_reports_in_memory_go_to_disk_when_there_is_a_folder(gateway, origin, pki):
+    """After a minute, or with the next report."""
+    config = dead(pki)
+    running = gateway(config)
+    folder = running.folder / "cache" / "pin-reports"
+    until(folder.exists, "the folder is made")
+    folder.rmdir()
+    folder.write_text("not a folder")
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    running.wait_log("pin failure reports wait in memory")
+    folder.unlink()
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    until(lambda: len(files(running)) == 2, "both are on disk")
+    with serving(Collector(listener=socket.create_server(
+            ("127.0.0.1", int(config["pinsets"]["wanted"]["reportTo"].split(":")[2][:-1]))))) as it:
+        assert len(it.wait(2)) == 2

@@ -223,7 +223,7 @@ package final class RevocationLists: @unchecked Sendable {
     private static func mayPass(_ building: OpaquePointer) -> Bool {
         let code = X509_STORE_CTX_get_error(building)
         let depth = X509_STORE_CTX_get_error_depth(building)
-        // The library knows no anchor below others: the leaf is one if nothing is untrusted.
+        // The first certificate that is trusted; 0: the leaf itself, whatever was sent above it.
         let anchor = X509_STORE_CTX_get_num_untrusted(building)
         guard RevocationFailure.problem(code) != nil, depth >= anchor else { return false }
         guard depth == anchor, let certificate = X509_STORE_CTX_get_current_cert(building) else {
@@ -239,11 +239,10 @@ package final class RevocationLists: @unchecked Sendable {
     func unverifiable(_ leaf: OpaquePointer) -> RevocationFailure? {
         let own = lists.filter { $0.isOfIssuer(of: leaf) }
         guard !own.isEmpty else { return nil }
-        let (subject, issuer) = (X509View(leaf).subject, X509View(leaf).issuer)
         if own.contains(where: { $0.names(leaf) }) {
-            return RevocationFailure(
-                .revoked, "\(issuer) has revoked the certificate of \(subject)")
+            return RevocationFailure(X509_V_ERR_CERT_REVOKED, certificate: X509View(leaf))
         }
+        let (subject, issuer) = (X509View(leaf).subject, X509View(leaf).issuer)
         return RevocationFailure(
             .listMissing,
             "the CRL of \(issuer) cannot be verified, since the server does not send its "

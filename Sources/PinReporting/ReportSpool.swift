@@ -100,7 +100,6 @@ struct ReportSpool {
                 load(names, from: opened, now: now, wall: wall, &found)
             }
             try save(syncs: true)
-            hasTold = false
         } catch {
             if makes { tellUnusable(error) }
         }
@@ -213,6 +212,7 @@ struct ReportSpool {
             try folder.write(contents, to: items[index].name, syncs: syncs)
             items[index].body = nil
         }
+        hasTold = false
     }
 
     /// Has all reports that are in files on the disk.

@@ -198,6 +198,16 @@ struct ReportSpoolTests {
         #expect(files.count == 2)
         let bodies = made.items.map { made.body(of: $0) }
         #expect(bodies == [.text(body("{1}")), .text(body("{2}"))])
+        // Each time that it breaks is told of, also where the next report found it whole.
+        for times in 2...3 {
+            try FileManager.default.removeItem(atPath: path)
+            try folder.write("a file where the folder was", to: "reports")
+            #expect(made.add(pinset: "p", body: body("{}"), created: 3, now: 0) == true)
+            #expect(told.events.count(where: { $0 != .opened(reports: 0) }) == times)
+            unlink(path)
+            #expect(made.add(pinset: "p", body: body("{}"), created: 3, now: 0) == true)
+            #expect(made.inMemory == 0)
+        }
     }
 
     @Test func `are left for later where their file cannot be read`() throws {

@@ -2,6 +2,8 @@
 #define PINFOLD_COPENSSL_H
 #include <errno.h>
 #include <openssl/bio.h>
+#include <openssl/core.h>
+#include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -9,6 +11,7 @@
 #include <openssl/ocsp.h>
 #include <openssl/params.h>
 #include <openssl/pem.h>
+#include <openssl/provider.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
 #include <openssl/ssl.h>

@@ -74,7 +74,12 @@ extension SHA256Digest {
 package func parseCertificate(der: [UInt8]) -> OpaquePointer? {
     let parsed = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
         var position = buffer.baseAddress
-        guard let certificate = d2i_X509(nil, &position, buffer.count) else { return nil }
+        var certificate = X509_new_ex(CertificateLibrary.context, nil)
+        // As `d2i_X509` does without an object; with one it would look at the extensions, too. It
+        // frees an object that cannot be filled.
+        guard certificate != nil,
+            ASN1_item_d2i(&certificate, &position, buffer.count, X509_it()) != nil
+        else { return nil }
         guard position == buffer.baseAddress.map({ $0 + buffer.count }) else {
             X509_free(certificate)
             return nil

@@ -107,7 +107,9 @@ def test_a_session_is_one_hosts(gateway, pki, origin):
     session, _ = visit(gate, there.port, client)
     with pytest.raises(ssl.SSLError, match="handshake failure"):
         through(gate, "other.test", there.port, client, session=session)
-    assert gate.wait_access(2)[1]["reason"] == "tunnel-session-unknown"
+    # The first tunnel may end after the second one.
+    reasons = [line.get("reason") for line in gate.wait_access(2)]
+    assert sorted(map(str, reasons)) == ["None", "tunnel-session-unknown"]
 
 
 def test_a_reload_judges_who_is_being_judged(gateway, pki, scripted_origin):

@@ -21,7 +21,7 @@ struct PeerEvidence: TrustEvidence {
     /// seconds since 1970; nil: nothing was asked about it.
     private var statusEnd: Int64?
     /// A chain that was accepted, the first; nil: the policy asked for none.
-    private var accepted: CertificateStack?
+    private(set) var accepted: CertificateStack?
 
     /// - Parameters:
     ///   - certificate: the leaf.

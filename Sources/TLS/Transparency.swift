@@ -1,5 +1,6 @@
 import COpenSSL
 import CertificateProfile
+import Locking
 import Pinning
 
 // Certificate Transparency (RFC 6962). The library's own validation is of no use here: it skips
@@ -20,10 +21,13 @@ package struct ServerTimestamps: Hashable, Sendable {
 
 /// Keys of logs.
 package enum TransparencyKey {
-    /// The SHA-256 of a log's SubjectPublicKeyInfo; nil where that is no key of P-256, or of RSA
-    /// with 2048 bits or more (RFC 6962 §2.1.4).
-    package static func digest(_ der: [UInt8]) -> SHA256Digest? {
-        guard let key = parsed(der) else { return nil }
+    /// Certificates that are tried as the issuer of a server's, where no chain says which it is.
+    static let issuersAtMost = 8
+
+    /// Whether a SubjectPublicKeyInfo is a key of P-256, or of RSA with 2048 bits or more, as logs
+    /// have them (RFC 6962 §2.1.4).
+    package static func isKnown(_ der: [UInt8]) -> Bool {
+        guard let key = parsed(der) else { return false }
         defer {
             EVP_PKEY_free(key)
             ErrorQueue.clear()
@@ -32,18 +36,15 @@ package enum TransparencyKey {
         case EVP_PKEY_EC:
             var name = [CChar](repeating: 0, count: 32)
             var count = 0
-            guard EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1,
-                String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            return EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1
+                && String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
                     == "prime256v1"
-            else { return nil }
-        case EVP_PKEY_RSA:
-            guard EVP_PKEY_get_bits(key) >= 2048 else { return nil }
-        default: return nil
+        case EVP_PKEY_RSA: return EVP_PKEY_get_bits(key) >= 2048
+        default: return false
         }
-        return SHA256Digest(hashing: der.span)
     }
 
-    private static func parsed(_ der: [UInt8]) -> OpaquePointer? {
+    fileprivate static func parsed(_ der: [UInt8]) -> OpaquePointer? {
         let key = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var position = buffer.baseAddress
             guard let key = d2i_PUBKEY(nil, &position, buffer.count) else { return nil }
@@ -56,16 +57,40 @@ package enum TransparencyKey {
         if key == nil { ERR_clear_error() }
         return key
     }
+}
+
+/// The keys of one policy's logs, each decoded when it is first needed.
+final class TransparencyKeys: Sendable {
+    /// Read only, which any number of threads may do at once.
+    private final class Key: @unchecked Sendable {
+        let pointer: OpaquePointer
+
+        init?(_ der: [UInt8]) {
+            guard let pointer = TransparencyKey.parsed(der) else { return nil }
+            self.pointer = pointer
+        }
+
+        deinit { EVP_PKEY_free(pointer) }
+    }
+
+    private let decoded = Locked<[SHA256Digest: Key]>([:])
+
+    private func key(_ log: TransparencyLog) -> Key? {
+        decoded.withLock { decoded in
+            if let known = decoded[log.id] { return known }
+            let made = Key(log.key)
+            decoded[log.id] = made
+            return made
+        }
+    }
 
     /// Whether a log has signed content.
-    static func verifies(
+    func verifies(
         _ log: TransparencyLog, _ timestamp: SignedTimestamp, _ content: [UInt8]
     ) -> Bool {
-        guard let key = parsed(log.key) else { return false }
-        defer {
-            EVP_PKEY_free(key)
-            ErrorQueue.clear()
-        }
+        guard let holder = key(log) else { return false }
+        let key = holder.pointer
+        defer { ErrorQueue.clear() }
         let isRSA = EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA
         // 1 is RSA and 3 is ECDSA (RFC 5246 §7.4.1.4.1).
         guard timestamp.algorithm == (isRSA ? 1 : 3), let context = EVP_MD_CTX_new() else {
@@ -76,7 +101,9 @@ package enum TransparencyKey {
             return false
         }
         let signature = timestamp.signature
-        return EVP_DigestVerify(context, signature, signature.count, content, content.count) == 1
+        return withExtendedLifetime(holder) {
+            EVP_DigestVerify(context, signature, signature.count, content, content.count) == 1
+        }
     }
 }
 
@@ -95,7 +122,7 @@ extension TrustJudge {
             return .refused(TrustFailure(.chain(.outOfMemory)))
         }
         let failure = transparency.failure(of: shown, now: now) { log, timestamp, content in
-            TransparencyKey.verifies(log, timestamp, content)
+            transparencyKeys.verifies(log, timestamp, content)
         }
         return failure.map { .refused(TrustFailure(.transparency($0))) } ?? verdict
     }
@@ -108,14 +135,17 @@ extension PeerEvidence {
     ) -> TransparencyEvidence? {
         guard let der = X509View(certificate).der else { return nil }
         var shown = TransparencyEvidence(
-            lists: [], certificate: der, precertificate: [], issuerKeys: [],
+            lists: [], certificate: der, precertificate: [], issuerKey: nil,
             notAfter: X509View(certificate).notAfter)
         if let content = TransparencyContent(certificate: der) {
             if let embedded = content.timestamps {
                 shown.lists.append((.certificate, embedded))
                 shown.precertificate = content.signed
-                shown.issuerKeys = issuerKeys()
+                shown.issuerKey = issuerKey()
             }
+        } else {
+            // There are some, in a form that is none.
+            shown.lists.append((.certificate, []))
         }
         if let list = timestamps.handshake { shown.lists.append((.handshake, list)) }
         for list in timestamps.status.map(StapledTimestamps.lists) ?? [] {
@@ -124,25 +154,34 @@ extension PeerEvidence {
         return shown
     }
 
-    /// The keys that have signed the certificate, of all certificates at hand that may be its
-    /// issuer's: several may have the same name.
-    private mutating func issuerKeys() -> [SHA256Digest] {
-        var keys: [SHA256Digest] = []
-        func add(_ candidate: OpaquePointer?) {
-            guard let candidate, X509_check_issued(candidate, certificate) == X509_V_OK,
-                let key = X509_get0_pubkey(candidate), X509_verify(certificate, key) == 1,
-                let digest = X509View(candidate).keyDigest, !keys.contains(digest)
-            else { return }
-            keys.append(digest)
+    /// The key that has signed the certificate: that of the accepted chain, or, where none was
+    /// asked for, the first that did of the certificates at hand that bear the issuer's name. Each
+    /// costs a signature, and a server may send a hundred.
+    private mutating func issuerKey() -> SHA256Digest? {
+        defer { ErrorQueue.clear() }
+        var tried = 0
+        func key(_ candidate: OpaquePointer?) -> SHA256Digest? {
+            guard tried < TransparencyKey.issuersAtMost, let candidate,
+                X509_check_issued(candidate, certificate) == X509_V_OK,
+                let key = X509_get0_pubkey(candidate)
+            else { return nil }
+            tried += 1
+            return X509_verify(certificate, key) == 1 ? X509View(candidate).keyDigest : nil
         }
+        if let found = key(accepted?[1]) { return found }
         if let sent {
-            for index in 0..<pinfold_sk_X509_num(sent) { add(pinfold_sk_X509_value(sent, index)) }
+            for index in 0..<pinfold_sk_X509_num(sent) {
+                if let found = key(pinfold_sk_X509_value(sent, index)) { return found }
+            }
         }
+        // Building chains is work, too.
+        guard tried < TransparencyKey.issuersAtMost else { return nil }
         for stack in knownCertificates() {
-            for index in 0..<stack.count { add(stack[index]) }
+            for index in 0..<stack.count {
+                if let found = key(stack[index]) { return found }
+            }
         }
-        ErrorQueue.clear()
-        return keys
+        return nil
     }
 }
 

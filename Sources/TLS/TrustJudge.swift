@@ -21,6 +21,7 @@ package final class TrustJudge: Sendable {
     let requiresStaple: Bool
     /// What is asked of Certificate Transparency; nil: nothing.
     let transparency: TransparencyPolicy?
+    let transparencyKeys = TransparencyKeys()
 
     /// The security level of connections that allow no obsolete version of TLS.
     package static let standardSecurityLevel: Int32 = {

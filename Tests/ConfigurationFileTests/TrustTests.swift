@@ -136,4 +136,38 @@ struct TrustTests {
             #expect(snapshot.hosts.entries[1].tls.roots == [.system])
         }
     }
+
+    /// A log of the list, by its SubjectPublicKeyInfo and the SHA-256 of that.
+    private static func log(_ key: String, _ id: String) -> String {
+        #"{"key":"\#(key)","log_id":"\#(id)","#
+            + #""state":{"usable":{"timestamp":"2026-01-01T00:00:00Z"}}}"#
+    }
+
+    @Test func `a list of logs that several entries name is read once`() throws {
+        let logs = [
+            Self.log(
+                "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEO+/dDp7qWKat5Y3OHdxHa40QZwDRGPZW2szuYiSG6yJG"
+                    + "l7BRqzw/uBg0Myr4EPitC9dVWikHjdW6TedlOZP9Yg==",
+                "af//UNuuqPw7UaHac9EAy+ocB2466/rawbQoQJMkCg0="),
+            // Of Ed25519.
+            Self.log(
+                "MCowBQYDK2VwAyEA1RF41/CtKUZZLffaR/GS+b+t3bIvqz5ir063GDpRtZ8=",
+                "XTuztL+ANz4itSm5TOHTTanB9nLHyGF33ERAEi+z6xA="),
+        ]
+        try withTemporaryFolder { folder in
+            try write(
+                #"{"operators":[{"logs":[\#(logs.joined(separator: ","))]}]}"#, to: "logs.json",
+                in: folder)
+            let entry = "upgrade: https, tls: { certificateTransparency: "
+                + "{ minimumSCTs: 1, logs: logs.json } } }"
+            let snapshot = try load(
+                "hosts: [{ match: [a.test], \(entry), { match: [b.test], \(entry)]", folder: folder
+            )
+            let read = snapshot.hosts.entries.compactMap { $0.tls.transparency.list?.list.logs }
+            #expect(read.map { $0.map(\.hasKnownKey) } == [[true, false], [true, false]])
+            // The same memory.
+            let places = read.map { $0.withUnsafeBufferPointer { $0.baseAddress } }
+            #expect(places[0] == places[1])
+        }
+    }
 }

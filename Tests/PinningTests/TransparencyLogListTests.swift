@@ -4,14 +4,15 @@ import Testing
 
 @Suite("Lists of logs")
 struct TransparencyLogListTests {
-    /// Stands for SHA-256: the key's first byte, 32 times; a key that begins with 0 is none.
-    private static func digest(_ key: [UInt8]) -> SHA256Digest? {
-        guard let first = key.first, first > 0 else { return nil }
-        return SHA256Digest([UInt8](repeating: first, count: 32).span)
+    /// SHA-256 is the key's first byte, 32 times; no log may have a key that begins with 0.
+    private static func read(_ bytes: [UInt8]) throws(LogListProblem) -> TransparencyLogList {
+        try TransparencyLogList(
+            json: bytes, digest: { SHA256Digest([UInt8](repeating: $0[0], count: 32).span) },
+            isKnownKey: { $0[0] > 0 })
     }
 
     private static func read(_ text: String) throws(LogListProblem) -> TransparencyLogList {
-        try TransparencyLogList(json: Array(text.utf8), keyDigest: digest)
+        try read(Array(text.utf8))
     }
 
     /// A log whose key is so many, with other members.
@@ -81,7 +82,7 @@ struct TransparencyLogListTests {
             (list("{}"), "operators[0].logs[0].key", "missing"),
             (list(#"{"key":"?"}"#), "operators[0].logs[0].key", "base64"),
             (list(#"{"key":""}"#), "operators[0].logs[0].key", "base64"),
-            (list(#"{"key":"AAAA"}"#), "operators[0].logs[0].key", "P-256"),
+            (list(#"{"key":null}"#), "operators[0].logs[0].key", "missing"),
             (list(#"{"key":"AQkA"}"#), "operators[0].logs[0].log_id", "missing"),
             (list(#"{"key":"AQkA","log_id":"AAAA"}"#), "operators[0].logs[0].log_id", "SHA-256"),
             (
@@ -125,9 +126,44 @@ struct TransparencyLogListTests {
         let whole = Array(Self.list(Self.log(1, Self.usable)).utf8)
         for count in 0..<whole.count {
             #expect(throws: LogListProblem.self) {
-                try TransparencyLogList(
-                    json: Array(whole.prefix(count)), keyDigest: Self.digest)
+                try Self.read(Array(whole.prefix(count)))
             }
         }
+    }
+
+    @Test func `a log with a key of an unknown kind is of the list, and does not count`() throws {
+        let logs = [Self.log(0, Self.usable), Self.log(1, Self.usable)]
+        let list = try Self.read(Self.list(logs.joined(separator: ",")))
+        #expect(list.logs.map(\.hasKnownKey) == [false, true])
+        #expect(list.logs.map(\.mayCount) == [false, true])
+    }
+
+    @Test func `null is nothing`() throws {
+        let text = """
+            { "log_list_timestamp": null, "operators": [ { "logs": [
+                \(Self.log(1, #","description":null,"state":null,"temporal_interval":null"#))
+              ], "tiled_logs": null } ] }
+            """
+        let list = try Self.read(text)
+        #expect(list.timestamp == nil)
+        #expect(list.logs.map(\.state) == [nil])
+        #expect(list.logs.map(\.expiries) == [nil])
+    }
+
+    @Test func `logs suffice that are not retired and whose certificates have not expired`()
+        throws
+    {
+        let interval = #","temporal_interval":{"start_inclusive":"1970-01-01T00:00:10Z","#
+            + #""end_exclusive":"1970-01-01T00:00:20Z"}"#
+        let retired = #","state":{"retired":{"timestamp":"2026-01-01T00:00:00Z"}}"#
+        let logs = try Self.read(
+            Self.list(
+                [
+                    Self.log(0, Self.usable), Self.log(1, Self.usable),
+                    Self.log(2, Self.usable + interval), Self.log(3, retired), Self.log(4),
+                ].joined(separator: ","))
+        ).logs
+        #expect(logs.map { $0.suffices(at: 19) } == [false, true, true, false, false])
+        #expect(logs.map { $0.suffices(at: 20) } == [false, true, false, false, false])
     }
 }

@@ -116,18 +116,20 @@ struct TransparencyEvaluationTests {
     private static let logs = [
         log(1, .usable), log(2, .qualified), log(3, .readonly), log(4, .retired, since: 900),
         log(5, .pending), log(6, .rejected), log(7, nil), log(8, .usable, expiries: 0..<2000),
-        log(9, .usable, expiries: 2000..<2001),
+        log(9, .usable, expiries: 2000..<2001), log(10, .retired, since: 900),
+        TransparencyLog(
+            name: "log 11", id: digest(11), key: [], hasKnownKey: false, state: .usable),
     ]
 
     /// The judgement at time 1000 on a certificate that expires at 2000. A signature counts that
     /// is `5A`, unless it is over something else than the source's entry.
     private func failure(
-        _ minimum: Int, _ lists: (TimestampSource, [UInt8])..., issuers: [UInt8] = [0x11, 0x22],
+        _ minimum: Int, _ lists: (TimestampSource, [UInt8])..., issuer: UInt8? = 0x22,
         asked: ((TransparencyLog) -> Void)? = nil
     ) -> TransparencyFailure? {
         let evidence = TransparencyEvidence(
             lists: lists.map { (source: $0.0, bytes: $0.1) }, certificate: [0xCE],
-            precertificate: [0xFE], issuerKeys: issuers.map(digest), notAfter: 2000)
+            precertificate: [0xFE], issuerKey: issuer.map(digest), notAfter: 2000)
         return TransparencyPolicy(minimum: minimum, logs: Self.logs).failure(
             of: evidence, now: 1000
         ) { log, timestamp, content in
@@ -135,7 +137,6 @@ struct TransparencyEvaluationTests {
             #expect(log.id == timestamp.log)
             let isEmbedded = content[11] == 1
             if isEmbedded {
-                // The second of the keys is the issuer's.
                 guard content[12] == 0x22 else { return false }
                 #expect(content[47] == 0xFE)
             } else {
@@ -167,14 +168,13 @@ struct TransparencyEvaluationTests {
         arguments: [
             (sct(1, signature: [0x00]), .wrongSignature(log: "log 1")),
             (sct(1, at: 1301), .inFuture(log: "log 1", at: 1301)), (sct(1, at: 1300), nil),
-            (sct(4, at: 899), nil), (sct(4, at: 900), .afterRetirement(log: "log 4", at: 900)),
             (sct(5), .state(.pending, log: "log 5")), (sct(6), .state(.rejected, log: "log 6")),
             (sct(7), .state(nil, log: "log 7")), (sct(8), .otherExpiry(log: "log 8")),
             (sct(9), nil), (sct(77), .unknownLog(digest(77))),
             (sct(1, version: 3), .unknownVersion(3)), (Array(sct(1).dropLast()), .malformed),
             (sct(1, hash: 2), .unknownSignature(log: "log 1")),
             (sct(1, algorithm: 2), .unknownSignature(log: "log 1")),
-            (sct(1, algorithm: 1), nil),
+            (sct(1, algorithm: 1), nil), (sct(11), .unknownKey(log: "log 11")),
             (sct(1, at: UInt64.max / 1000), .inFuture(log: "log 1", at: 18_446_744_073_709_551)),
         ] as [([UInt8], TimestampRejection?)])
     func `each that does not count is told with its reason`(
@@ -194,10 +194,10 @@ struct TransparencyEvaluationTests {
     }
 
     @Test func `without the issuer those in the certificate cannot be checked, others can`() {
-        let embedded = failure(1, (.certificate, list(sct(1))), issuers: [])
+        let embedded = failure(1, (.certificate, list(sct(1))), issuer: nil)
         #expect(embedded?.rejected == [.init(.certificate, .noIssuer(log: "log 1"))])
-        #expect(failure(1, (.handshake, list(sct(1))), issuers: []) == nil)
-        let other = failure(1, (.certificate, list(sct(1))), issuers: [0x11])
+        #expect(failure(1, (.handshake, list(sct(1))), issuer: nil) == nil)
+        let other = failure(1, (.certificate, list(sct(1))), issuer: 0x11)
         #expect(other?.rejected == [.init(.certificate, .wrongSignature(log: "log 1"))])
     }
 
@@ -215,7 +215,42 @@ struct TransparencyEvaluationTests {
                 + " malformed")
     }
 
-    @Test func `so many are looked at, and no more than are needed`() throws {
+    @Test func `retired logs count with what certificates have from before`() throws {
+        let own = (TimestampSource.certificate, list(sct(4, at: 899), sct(1)))
+        #expect(failure(2, own) == nil)
+        #expect(failure(2, (.certificate, list(sct(1), sct(4, at: 899)))) == nil)
+        #expect(
+            failure(2, (.certificate, list(sct(1), sct(4, at: 900))))?.rejected
+                == [.init(.certificate, .afterRetirement(log: "log 4", at: 900))])
+        // Beside the certificate anybody may show what was signed last night.
+        for source in [TimestampSource.handshake, .status] {
+            let found = try #require(failure(2, (source, list(sct(1), sct(4, at: 899)))))
+            #expect(found.rejected == [.init(source, .besideCertificate(log: "log 4"))])
+            #expect(found.description.contains("which is retired"))
+        }
+    }
+
+    @Test func `retired logs alone do not suffice`() throws {
+        let both = (TimestampSource.certificate, list(sct(4, at: 899), sct(10, at: 899)))
+        for minimum in [1, 2] {
+            let found = try #require(failure(minimum, both))
+            #expect(found.valid == 2 && found.rejected.isEmpty)
+            #expect(found.description.contains(", all retired, where one that is not is asked"))
+            // One more that is not, wherever it is.
+            #expect(failure(minimum, both, (.handshake, list(sct(1)))) == nil)
+        }
+    }
+
+    @Test func `only those whose signature is checked are limited`() throws {
+        let others = (0..<200).map { _ in sct(77) }
+            + (0..<40).map { _ in sct(4, at: 950) } + [sct(1), sct(2)]
+        var content: [UInt8] = []
+        for one in others { content += [0, UInt8(one.count)] + one }
+        let whole = [UInt8(content.count >> 8), UInt8(content.count & 255)] + content
+        #expect(failure(2, (.certificate, whole)) == nil)
+    }
+
+    @Test func `so many are checked, and no more than are needed`() throws {
         var many: [UInt8] = []
         for _ in 0..<1000 {
             let one = sct(1, signature: [0])
@@ -224,8 +259,8 @@ struct TransparencyEvaluationTests {
         let whole = [UInt8(many.count >> 8), UInt8(many.count & 255)] + many
         var asked = 0
         let found = try #require(failure(1, (.handshake, whole)) { _ in asked += 1 })
-        #expect(asked == TransparencyPolicy.timestampsAtMost)
-        #expect(found.ignored == 1000 - TransparencyPolicy.timestampsAtMost)
+        #expect(asked == TransparencyPolicy.signaturesAtMost)
+        #expect(found.ignored == 1000 - TransparencyPolicy.signaturesAtMost)
         #expect(found.description.utf8.count < 1000)
         asked = 0
         #expect(failure(1, (.handshake, list(sct(1), sct(2), sct(3)))) { _ in asked += 1 } == nil)

@@ -158,12 +158,13 @@ struct TransparencyTests {
             try failure(try verdict(chain, minimum: 1, at: PKI.now - 400))?.rejected.first
                 == .init(.certificate, .inFuture(log: "test log", at: PKI.now)))
         #expect(try failure(try verdict(chain, minimum: 1, at: PKI.now - 300)) == nil)
-        let retired = [Self.one.described(.retired, since: PKI.now)]
+        let current = Self.unlisted.described()
+        let retired = [Self.one.described(.retired, since: PKI.now), current]
         #expect(
-            try failure(try verdict(chain, minimum: 1, logs: retired))?.rejected.first
+            try failure(try verdict(chain, logs: retired))?.rejected.first
                 == .init(.certificate, .afterRetirement(log: "test log", at: PKI.now)))
-        let after = [Self.one.described(.retired, since: PKI.now + 1)]
-        #expect(try failure(try verdict(chain, minimum: 1, logs: after)) == nil)
+        let after = [Self.one.described(.retired, since: PKI.now + 1), current]
+        #expect(try failure(try verdict(chain, logs: after)) == nil)
         let end = try CertificateInspection(certificate: PKI.leaf.der).notAfter
         for (expiries, fits) in [
             (end..<end + 1, true), (0..<end, false), (end + 1..<end + 2, false),
@@ -174,12 +175,42 @@ struct TransparencyTests {
     }
 
     @Test func `keys of logs are P-256, or RSA with 2048 bits`() {
-        #expect(TransparencyKey.digest(Self.one.der) == Self.one.id)
-        #expect(TransparencyKey.digest(Self.two.der) == Self.two.id)
-        #expect(TransparencyKey.digest(PKI.weak.publicKey) == nil)
-        #expect(TransparencyKey.digest(Self.one.der + [0]) == nil)
+        #expect(TransparencyKey.isKnown(Self.one.der))
+        #expect(TransparencyKey.isKnown(Self.two.der))
+        #expect(!TransparencyKey.isKnown(PKI.weak.publicKey))
+        #expect(!TransparencyKey.isKnown(Self.one.der + [0]))
         for count in 0..<Self.one.der.count {
-            #expect(TransparencyKey.digest(Array(Self.one.der.prefix(count))) == nil)
+            #expect(!TransparencyKey.isKnown(Array(Self.one.der.prefix(count))))
+        }
+    }
+
+    @Test func `few of those that may be the issuer are tried`() throws {
+        let leaf = embedded(by: [Self.one, Self.two])
+        // They bear the intermediate's name and have other keys.
+        let others = [[UInt8]](
+            repeating: PKI.impostor.der, count: TransparencyKey.issuersAtMost)
+        let last = [leaf] + others + [PKI.intermediate.der]
+        let lax = [pinset(.publicKey, PKI.leaf.pins(.key), allowInvalid: true)]
+        // A chain that is asked for says which one it is.
+        #expect(try failure(try verdict(last)) == nil)
+        let found = try failure(try verdict(last, pinsets: lax, roots: PKI.roots()))
+        #expect(
+            found?.rejected.map(\.why)
+                == [.noIssuer(log: "test log"), .noIssuer(log: "test log")])
+        let second = [leaf] + others.dropLast() + [PKI.intermediate.der]
+        #expect(try failure(try verdict(second, pinsets: lax, roots: PKI.roots())) == nil)
+    }
+
+    @Test func `timestamps in a form that is none are told as such`() throws {
+        let malformed = TransparencyFailure.Rejected(.certificate, .malformedList)
+        for content in [[5, 0], [0xFF], [4, 1]] as [[UInt8]] {
+            let leaf = PKI.leaf.embedding(raw: content, issuer: PKI.intermediate)
+            let shown = ServerTimestamps(
+                handshake: TestLog.list(
+                    [Self.one, Self.two].map { $0.promise(.certificate(leaf), at: PKI.now) }))
+            let chain = [leaf, PKI.intermediate.der]
+            #expect(try failure(try verdict(chain))?.rejected == [malformed])
+            #expect(try failure(try verdict(chain, timestamps: shown)) == nil)
         }
     }
 }

@@ -1,3 +1,5 @@
+import Pinning
+
 /// What the checks of one configuration share: the surroundings, and the errors and warnings found
 /// so far.
 ///
@@ -11,6 +13,8 @@ final class Validation {
     let environment: ConfigurationEnvironment
     /// The absolute folder that the file's relative paths are relative to.
     let folder: String
+    /// Lists of logs that have been read, by their paths: several entries may name one.
+    var logLists: [String: Result<TransparencyLogList, LogListProblem>] = [:]
     private(set) var errors: [ConfigurationError] = []
     private var warnings: [ConfigurationWarning] = []
 

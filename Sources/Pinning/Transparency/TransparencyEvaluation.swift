@@ -6,39 +6,40 @@ package struct TransparencyEvidence: Sendable {
     package var certificate: [UInt8]
     /// The TBSCertificate without the timestamps in it.
     package var precertificate: [UInt8]
-    /// SHA-256 of the keys that may be the issuer's: each has signed the certificate.
-    package var issuerKeys: [SHA256Digest]
+    /// SHA-256 of the issuer's key, which has signed the certificate; nil: it is not known.
+    package var issuerKey: SHA256Digest?
     /// When the certificate expires, in seconds since 1970.
     package var notAfter: Int64
 
     package init(
         lists: [(source: TimestampSource, bytes: [UInt8])], certificate: [UInt8],
-        precertificate: [UInt8], issuerKeys: [SHA256Digest], notAfter: Int64
+        precertificate: [UInt8], issuerKey: SHA256Digest?, notAfter: Int64
     ) {
         self.lists = lists
         self.certificate = certificate
         self.precertificate = precertificate
-        self.issuerKeys = issuerKeys
+        self.issuerKey = issuerKey
         self.notAfter = notAfter
     }
 
-    /// What the timestamps of a source are signed over.
-    func entries(_ source: TimestampSource) -> [SignedTimestamp.Entry] {
+    /// What the timestamps of a source are signed over; nil: the issuer is not known.
+    func entry(_ source: TimestampSource) -> SignedTimestamp.Entry? {
         switch source {
         case .certificate:
-            issuerKeys.map { .precertificate(issuerKey: $0, signed: precertificate) }
-        case .handshake, .status: [.certificate(certificate)]
+            issuerKey.map { .precertificate(issuerKey: $0, signed: precertificate) }
+        case .handshake, .status: .certificate(certificate)
         }
     }
 }
 
 extension TransparencyPolicy {
-    /// Timestamps that are looked at; a server may send a thousand, and each costs a signature.
-    package static let timestampsAtMost = 32
+    /// Signatures that are checked; a server may send a thousand.
+    package static let signaturesAtMost = 32
     /// How far clocks may be apart, in seconds: as OpenSSL has it.
     package static let clockSkewSeconds: Int64 = 300
 
-    /// Counts the logs whose timestamps are valid.
+    /// Counts the logs whose timestamps are valid. One of them must not be retired: keys of
+    /// retired logs are guarded by nobody, and who has them chooses the time of a timestamp.
     ///
     /// - Parameters:
     ///   - now: seconds since 1970.
@@ -49,8 +50,9 @@ extension TransparencyPolicy {
         verify: (TransparencyLog, SignedTimestamp, [UInt8]) -> Bool
     ) -> TransparencyFailure? {
         var counted: Set<SHA256Digest> = []
+        var areRetired = true
+        var checked = 0
         var failure = TransparencyFailure(minimum: minimum, valid: 0, rejected: [])
-        var looked = 0
         for (source, bytes) in evidence.lists {
             let list: [Result<SignedTimestamp, SignedTimestamp.Problem>]
             do throws(SignedTimestamp.Problem) {
@@ -60,65 +62,66 @@ extension TransparencyPolicy {
                 continue
             }
             for one in list {
-                if counted.count >= minimum { return nil }
-                guard looked < Self.timestampsAtMost else {
-                    failure.ignored += 1
-                    continue
-                }
-                looked += 1
-                do throws(SignedTimestamp.Problem) {
-                    let timestamp = try one.get()
-                    if let why = rejection(
-                        of: timestamp, from: source, evidence, counted, now: now, verify)
-                    {
-                        failure.rejected.append(.init(source, why))
-                    } else {
-                        counted.insert(timestamp.log)
+                do throws(TimestampRejection) {
+                    let timestamp = try one.mapError(TimestampRejection.init).get()
+                    let log = try log(of: timestamp, from: source, evidence, now: now)
+                    if counted.contains(log.id) { throw .sameLog(log: log.name) }
+                    guard let entry = evidence.entry(source) else {
+                        throw .noIssuer(log: log.name)
                     }
+                    guard checked < Self.signaturesAtMost else {
+                        failure.ignored += 1
+                        continue
+                    }
+                    checked += 1
+                    guard let content = timestamp.signedContent(of: entry),
+                        verify(log, timestamp, content)
+                    else { throw .wrongSignature(log: log.name) }
+                    counted.insert(log.id)
+                    if log.state != .retired { areRetired = false }
+                    if counted.count >= minimum, !areRetired { return nil }
                 } catch {
-                    switch error {
-                    case .malformed: failure.rejected.append(.init(source, .malformed))
-                    case .unknownVersion(let version):
-                        failure.rejected.append(.init(source, .unknownVersion(version)))
-                    }
+                    failure.rejected.append(.init(source, error))
                 }
             }
         }
         failure.valid = counted.count
-        return counted.count >= minimum ? nil : failure
+        return failure
     }
 
-    /// Why a timestamp does not count; nil: it does.
-    private func rejection(
+    /// The log that a timestamp is of, where it counts if that log has signed it.
+    private func log(
         of timestamp: SignedTimestamp, from source: TimestampSource,
-        _ evidence: TransparencyEvidence, _ counted: Set<SHA256Digest>, now: Int64,
-        _ verify: (TransparencyLog, SignedTimestamp, [UInt8]) -> Bool
-    ) -> TimestampRejection? {
-        guard let log = logs.first(where: { $0.id == timestamp.log }) else {
-            return .unknownLog(timestamp.log)
-        }
+        _ evidence: TransparencyEvidence, now: Int64
+    ) throws(TimestampRejection) -> TransparencyLog {
+        guard let log = log(timestamp.log) else { throw .unknownLog(timestamp.log) }
         let seconds = Int64(timestamp.milliseconds / 1000)
-        switch log.state {
-        case .qualified, .usable, .readonly: break
-        case .retired:
+        guard let state = log.state, state.mayCount else {
+            throw .state(log.state, log: log.name)
+        }
+        guard log.hasKnownKey else { throw .unknownKey(log: log.name) }
+        if state == .retired {
+            guard source == .certificate else { throw .besideCertificate(log: log.name) }
             guard seconds < log.stateSince else {
-                return .afterRetirement(log: log.name, at: log.stateSince)
+                throw .afterRetirement(log: log.name, at: log.stateSince)
             }
-        case .pending, .rejected, nil: return .state(log.state, log: log.name)
         }
         guard log.expiries?.contains(evidence.notAfter) ?? true else {
-            return .otherExpiry(log: log.name)
+            throw .otherExpiry(log: log.name)
         }
         guard seconds <= now + Self.clockSkewSeconds else {
-            return .inFuture(log: log.name, at: seconds)
+            throw .inFuture(log: log.name, at: seconds)
         }
-        if counted.contains(log.id) { return .sameLog(log: log.name) }
-        guard timestamp.isSignedAsLogsDo else { return .unknownSignature(log: log.name) }
-        let entries = evidence.entries(source)
-        if entries.isEmpty { return .noIssuer(log: log.name) }
-        let isSigned = entries.contains { entry in
-            timestamp.signedContent(of: entry).map { verify(log, timestamp, $0) } ?? false
+        guard timestamp.isSignedAsLogsDo else { throw .unknownSignature(log: log.name) }
+        return log
+    }
+}
+
+extension TimestampRejection {
+    fileprivate init(_ problem: SignedTimestamp.Problem) {
+        switch problem {
+        case .malformed: self = .malformed
+        case .unknownVersion(let version): self = .unknownVersion(version)
         }
-        return isSigned ? nil : .wrongSignature(log: log.name)
     }
 }

@@ -17,7 +17,7 @@ package enum TimestampSource: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Why a timestamp does not count.
-package enum TimestampRejection: Hashable, Sendable {
+package enum TimestampRejection: Error, Hashable, Sendable {
     /// A whole list of them cannot be read.
     case malformedList
     case malformed
@@ -25,6 +25,10 @@ package enum TimestampRejection: Hashable, Sendable {
     case unknownLog(SHA256Digest)
     /// The list of logs says that the log's timestamps are worth nothing; nil: nothing.
     case state(TransparencyLog.State?, log: String)
+    /// The log's key is of a kind that logs may not have.
+    case unknownKey(log: String)
+    /// The log is retired, and the timestamp is not in the certificate.
+    case besideCertificate(log: String)
     /// Given when the log was retired already, at this time in seconds since 1970.
     case afterRetirement(log: String, at: Int64)
     /// The log takes no certificates that expire when this one does.
@@ -50,6 +54,9 @@ package enum TimestampRejection: Hashable, Sendable {
         case .state(let state, let log):
             return state.map { "one of \(log), a log that is \($0.rawValue)" }
                 ?? "one of \(log), a log without a state"
+        case .unknownKey(let log): return "one of \(log), whose key is of an unknown kind"
+        case .besideCertificate(let log):
+            return "one of \(log), which is retired: only those in certificates count"
         case .afterRetirement(let log, let at):
             return "one of \(log) from after it was retired at \(Self.time(at))"
         case .otherExpiry(let log):
@@ -89,7 +96,7 @@ package struct TransparencyFailure: Hashable, Sendable, CustomStringConvertible 
     package var minimum: Int
     package var valid: Int
     package var rejected: [Rejected]
-    /// Timestamps that were not looked at, for there are more than are.
+    /// Timestamps whose signatures were not checked, for there are more than are.
     package var ignored = 0
 
     package init(minimum: Int, valid: Int, rejected: [Rejected], ignored: Int = 0) {
@@ -105,11 +112,12 @@ package struct TransparencyFailure: Hashable, Sendable, CustomStringConvertible 
             "valid certificate timestamps (SCTs) of \(minimum) "
             + "\(minimum == 1 ? "log is" : "different logs are") asked for, and the server has "
             + (valid == 0 ? "none" : "those of \(valid)")
+        if valid >= minimum { text += ", all retired, where one that is not is asked for" }
         if rejected.isEmpty, ignored == 0 { return text }
         var told = rejected.prefix(Self.toldAtMost).map { "\($0.source.text) \($0.why.text)" }
         let more = rejected.count - told.count
         if more > 0 { told.append("\(more) more") }
-        if ignored > 0 { told.append("\(ignored) that were not looked at") }
+        if ignored > 0 { told.append("\(ignored) that were not checked") }
         text += "; not counted: \(told.joined(separator: ", "))"
         return text
     }

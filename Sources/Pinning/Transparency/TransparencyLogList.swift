@@ -28,10 +28,12 @@ package struct TransparencyLogList: Hashable, Sendable {
 
     /// Reads a list.
     ///
-    /// - Parameter keyDigest: the SHA-256 of a SubjectPublicKeyInfo in DER; nil where that is no
-    ///   key that a log may have (RFC 6962 §2.1.4).
+    /// - Parameters:
+    ///   - digest: the SHA-256 of bytes; nil only if it cannot be made.
+    ///   - isKnownKey: whether a SubjectPublicKeyInfo in DER is a key that logs may have (RFC 6962
+    ///     §2.1.4). A log with another is of the list, and does not count.
     package init(
-        json bytes: [UInt8], keyDigest: ([UInt8]) -> SHA256Digest?
+        json bytes: [UInt8], digest: ([UInt8]) -> SHA256Digest?, isKnownKey: ([UInt8]) -> Bool
     ) throws(LogListProblem) {
         let root: JSONValue
         do throws(JSONProblem) {
@@ -52,8 +54,9 @@ package struct TransparencyLogList: Hashable, Sendable {
             let operation = try operation.object()
             // Logs that are read by tiles give timestamps of the same form.
             for name in ["logs", "tiled_logs"] {
-                for element in try operation.optional(name)?.elements() ?? [] {
-                    let log = try Self.log(try element.object(), keyDigest)
+                guard let logs = operation.optional(name) else { continue }
+                for element in try logs.elements() {
+                    let log = try Self.log(try element.object(), digest, isKnownKey)
                     if let other = known.updateValue(element.place, forKey: log.id) {
                         throw element.problem("the same log as \(other)")
                     }
@@ -71,15 +74,11 @@ package struct TransparencyLogList: Hashable, Sendable {
     }
 
     private static func log(
-        _ member: Member, _ keyDigest: ([UInt8]) -> SHA256Digest?
+        _ member: Member, _ digest: ([UInt8]) -> SHA256Digest?, _ isKnownKey: ([UInt8]) -> Bool
     ) throws(LogListProblem) -> TransparencyLog {
-        let key = try member.required("key")
-        let der = try key.base64()
-        guard let digest = keyDigest(der) else {
-            throw key.problem("no key of a log; expected one of P-256 or RSA with 2048 bits")
-        }
+        let key = try member.required("key").base64()
         let id = try member.required("log_id")
-        guard try id.base64() == digest.bytes else {
+        guard let digest = digest(key), try id.base64() == digest.bytes else {
             throw id.problem("not the SHA-256 of the log's key")
         }
         var name = ""
@@ -87,12 +86,12 @@ package struct TransparencyLogList: Hashable, Sendable {
             name = try member.optional(title)?.text() ?? ""
         }
         var log = TransparencyLog(
-            name: name.isEmpty ? Base64.encode(digest.bytes) : shown(name), id: digest, key: der,
-            state: nil)
-        if let state = try member.optional("state") {
+            name: name.isEmpty ? Base64.encode(digest.bytes) : shown(name), id: digest, key: key,
+            hasKnownKey: isKnownKey(key), state: nil)
+        if let state = member.optional("state") {
             (log.state, log.stateSince) = try Self.state(state)
         }
-        if let interval = try member.optional("temporal_interval") {
+        if let interval = member.optional("temporal_interval") {
             let interval = try interval.object()
             let start = try interval.required("start_inclusive").time()
             let end = try interval.required("end_exclusive").time()
@@ -140,24 +139,26 @@ private struct Member {
         return self
     }
 
-    func optional(_ name: String) throws(LogListProblem) -> Member? {
-        guard let inner = value[name] else { return nil }
+    /// A member; nil where there is none, or it is null.
+    func optional(_ name: String) -> Member? {
+        guard let inner = value[name], inner != .null else { return nil }
         return Member(place: place.isEmpty ? name : "\(place).\(name)", value: inner)
     }
 
     func required(_ name: String) throws(LogListProblem) -> Member {
-        guard let inner = try optional(name) else {
+        guard let inner = optional(name) else {
             throw Member(place: place.isEmpty ? name : "\(place).\(name)", value: .null)
                 .problem("it is missing")
         }
         return inner
     }
 
-    func elements() throws(LogListProblem) -> [Member] {
+    /// The elements of a list, each made when it is asked for.
+    func elements() throws(LogListProblem) -> some Sequence<Member> {
         guard case .array(let values) = value else {
             throw problem("\(value.name); expected a list")
         }
-        return values.enumerated().map { Member(place: "\(place)[\($0)]", value: $1) }
+        return values.enumerated().lazy.map { Member(place: "\(place)[\($0)]", value: $1) }
     }
 
     func text() throws(LogListProblem) -> String {

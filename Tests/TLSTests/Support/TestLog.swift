@@ -17,7 +17,7 @@ final class TestLog: @unchecked Sendable {
         key = holder.key
         let encoded = holder.publicKey
         der = encoded
-        guard let digest = TransparencyKey.digest(encoded) else { fatalError("no key of a log") }
+        guard let digest = SHA256Digest(hashing: encoded.span) else { fatalError("no digest") }
         id = digest
     }
 
@@ -78,19 +78,27 @@ extension TestCertificate {
 
     /// DER of the same certificate with a list of timestamps in it.
     func embedding(_ list: [UInt8], issuer: TestCertificate) -> [UInt8] {
-        guard let copy = X509_dup(x509), let data = ASN1_OCTET_STRING_new(),
-            let inner = ASN1_OCTET_STRING_new()
-        else { fatalError("no memory") }
-        defer {
-            X509_free(copy)
-            ASN1_OCTET_STRING_free(data)
-            ASN1_OCTET_STRING_free(inner)
-        }
+        guard let inner = ASN1_OCTET_STRING_new() else { fatalError("no memory") }
+        defer { ASN1_OCTET_STRING_free(inner) }
         ASN1_OCTET_STRING_set(inner, list, Int32(list.count))
         var wrapped: UnsafeMutablePointer<UInt8>?
         let wrappedCount = i2d_ASN1_OCTET_STRING(inner, &wrapped)
-        ASN1_OCTET_STRING_set(data, wrapped, wrappedCount)
-        CRYPTO_free(wrapped, nil, 0)
+        defer { CRYPTO_free(wrapped, nil, 0) }
+        return embedding(
+            raw: Array(UnsafeBufferPointer(start: wrapped, count: Int(wrappedCount))),
+            issuer: issuer)
+    }
+
+    /// The same with anything as the extension's value.
+    func embedding(raw value: [UInt8], issuer: TestCertificate) -> [UInt8] {
+        guard let copy = X509_dup(x509), let data = ASN1_OCTET_STRING_new() else {
+            fatalError("no memory")
+        }
+        defer {
+            X509_free(copy)
+            ASN1_OCTET_STRING_free(data)
+        }
+        ASN1_OCTET_STRING_set(data, value, Int32(value.count))
         guard
             let made = X509_EXTENSION_create_by_NID(nil, NID_ct_precert_scts, 0, data)
         else { fatalError("no extension") }

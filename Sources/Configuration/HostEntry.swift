@@ -161,6 +161,13 @@ package struct CertificateTransparency: Sendable, Equatable {
         // Without logs no server passes.
         return TransparencyPolicy(minimum: minimumSCTs, logs: list?.list.logs ?? [])
     }
+
+    /// Whether servers are judged alike: a list that is only younger changes nothing, nor does one
+    /// of which nothing is asked.
+    package static func == (left: Self, right: Self) -> Bool {
+        left.minimumSCTs == right.minimumSCTs
+            && (left.minimumSCTs == 0 || left.list?.list.logs == right.list?.list.logs)
+    }
 }
 
 /// A list of logs with the file that it is from.

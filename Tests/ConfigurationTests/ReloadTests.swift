@@ -48,6 +48,30 @@ struct ReloadTests {
         #expect(!new.hasSamePolicy(as: old))
     }
 
+    @Test func `a list of logs that is only younger, or is not asked for, is the same policy`()
+        throws
+    {
+        let bytes = [UInt8](repeating: 1, count: 32)
+        let digest = SHA256Digest(bytes.span)
+        let id = try #require(digest)
+        func policy(_ minimum: Int, _ made: Int64, _ logs: Int) throws -> ConfigurationSnapshot {
+            let log = TransparencyLog(name: "log", id: id, key: [1], state: .usable)
+            var new = try full()
+            new.tls.transparency.minimumSCTs = minimum
+            new.tls.transparency.list = LogListFile(
+                path: "/\(made)",
+                list: TransparencyLogList(
+                    timestamp: made, logs: Array(repeating: log, count: logs)))
+            return new
+        }
+        let asked = try policy(1, 1, 1)
+        #expect(try policy(1, 2, 1).hasSamePolicy(as: asked))
+        #expect(try !policy(1, 1, 2).hasSamePolicy(as: asked))
+        #expect(try !policy(2, 1, 1).hasSamePolicy(as: asked))
+        #expect(try policy(0, 1, 1).hasSamePolicy(as: policy(0, 1, 2)))
+        #expect(try policy(0, 1, 1).hasSamePolicy(as: full()))
+    }
+
     @Test func `a change of the rest is the same policy`() throws {
         let old = try full()
         var new = old

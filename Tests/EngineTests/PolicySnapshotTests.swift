@@ -97,7 +97,7 @@ struct PolicyFingerprintTests {
         var configuration = try testConfiguration()
         configuration.tls = UpstreamTLS(minimum: .tls12, roots: [.system])
         func number(_ value: UInt8) -> [UInt8] { [0, 0, 0, 0, 0, 0, 0, value] }
-        var form = Array("pinfold trust 5".utf8)
+        var form = Array("pinfold trust 6".utf8)
         // A reverse listener's upstream: no rules of access.
         form.append(0)
         // The version, and that no profile is written down.
@@ -144,7 +144,7 @@ struct PolicyFingerprintTests {
         let different = try [
             fingerprint(0, nil), fingerprint(1, [log(0)]), fingerprint(2, [log(0)]),
             fingerprint(1, [log(1)]), fingerprint(1, [log(0), log(1)]),
-            fingerprint(1, [log(0, .retired)]), fingerprint(1, [log(0, nil)]),
+            fingerprint(1, [log(0, .retired)]), fingerprint(1, []),
             fingerprint(1, [log(0, .retired, since: 5)]),
             fingerprint(1, [log(0, expiries: 0..<1)]), fingerprint(1, [log(0, expiries: 0..<2)]),
             fingerprint(1, [log(0, expiries: 1..<2)]),
@@ -152,6 +152,13 @@ struct PolicyFingerprintTests {
         #expect(Set(different).count == different.count)
         let renamed = try fingerprint(1, [log(0, name: "other")], timestamp: 2, path: "/b")
         #expect(renamed == different[1])
+        let alike = try [
+            fingerprint(1, [log(0, .readonly)]), fingerprint(1, [log(0, .qualified, since: 7)]),
+            fingerprint(1, [log(0), log(1, .pending)]), fingerprint(1, [log(1, nil), log(0)]),
+            fingerprint(1, [log(1, .rejected, since: 9), log(0)]),
+        ]
+        for one in alike { #expect(one == different[1]) }
+        #expect(try fingerprint(1, [log(1), log(0)]) == fingerprint(1, [log(0), log(1)]))
         // Nothing is asked, whatever the list.
         #expect(try fingerprint(0, [log(0)]) == different[0])
     }

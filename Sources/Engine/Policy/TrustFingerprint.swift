@@ -24,7 +24,7 @@ struct TrustFingerprint: Hashable, Sendable {
 /// The bytes that a fingerprint is the digest of. Each item is preceded by its length and each list
 /// by its count, so that no two configurations write the same bytes.
 struct TrustForm {
-    private(set) var bytes = Array("pinfold trust 5".utf8)
+    private(set) var bytes = Array("pinfold trust 6".utf8)
 
     /// A number, in eight bytes.
     mutating func add(_ number: Int) {
@@ -75,11 +75,16 @@ struct TrustForm {
     private mutating func add(_ transparency: TransparencyPolicy) {
         add(-1)
         add(transparency.minimum)
-        add(all: transparency.logs) { form, log in
-            // The identifier is the digest of the key; the name decides nothing.
-            form.add(log.id.bytes)
-            form.add((log.state?.rawValue ?? "").utf8)
-            form.add(Int(log.stateSince))
+        // Only what decides is written, so that a list that says the same in other words, or more
+        // of logs that do not count, changes nothing.
+        let logs = transparency.countingLogs.map { (id: $0.id.bytes, log: $0) }
+            .sorted { $0.id.lexicographicallyPrecedes($1.id) }
+        add(all: logs) { form, entry in
+            // The identifier is the digest of the key.
+            form.add(entry.id)
+            let log = entry.log
+            form.add(log.state == .retired)
+            form.add(log.state == .retired ? Int(log.stateSince) : 0)
             form.add(log.expiries != nil)
             form.add(Int(log.expiries?.lowerBound ?? 0))
             form.add(Int(log.expiries?.upperBound ?? 0))

@@ -52,7 +52,8 @@ package struct TrustChecker {
             let chain = try presented(question)
             if question.goesAroundPins { return Self.pinnedPortRefused }
             switch judge.judge(
-                chain, host: question.host, at: question.time, staple: question.staple)
+                chain, host: question.host, at: question.time, staple: question.staple,
+                timestamps: ServerTimestamps(status: question.staple))
             {
             case .trusted(let facts): return Self.pass(facts)
             case .refused(let failure): return Self.fail(failure)

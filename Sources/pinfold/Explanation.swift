@@ -55,7 +55,7 @@ struct Explanation {
         for pinset in route.pinsets { lines.append("pinset: \(Self.text(pinset))") }
         if let policy = route.transparency {
             lines.append(
-                "certificate transparency: \(policy.minimum) of \(policy.logs.count) logs")
+                "certificate transparency: \(policy.minimum) of \(policy.countingLogs.count) logs")
         }
         lines.append("destination: \(route.destination.text)")
         let shown = PeerAddress.text(host: route.host, port: route.port)
@@ -171,7 +171,7 @@ struct Explanation {
             route.transparency.map { policy in
                 var object = JSONObject()
                 object.add("minimumSCTs", policy.minimum)
-                object.add("logs", policy.logs.count)
+                object.add("logs", policy.countingLogs.count)
                 return object
             })
         object.add("destination", Self.json(route.destination))

@@ -3,6 +3,7 @@ certificates, in the certificate, in the handshake or in the stapled OCSP respon
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import ssl
@@ -10,10 +11,11 @@ import subprocess
 import time
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
 from support.gateway import run_pinfold
 from support.inspection import ask, careless, openssl_server, through
 from support.origin import reply
-from support.transparency import Log, embedding, log_list, server_info, status_file
+from support.transparency import Log, embedding, log_list, server_info, spki, status_file, utc
 from support.wait import until
 from test_reload import reload
 
@@ -188,6 +190,51 @@ def test_another_list_ends_what_the_first_let_pass(gateway, origin, pki, workspa
     assert get(running, there.port).body == b"genuine"
 
 
+@pytest.mark.parametrize("flag", ["-tls1_2", "-tls1_3"])
+def test_keys_of_retired_logs_are_of_no_use(gateway, workspace, pki, logs, flag):
+    """Who has them can date a timestamp back to before their end."""
+    old, gone = Log("old"), time.time() - 300 * 86400
+    log_list(workspace / "logs.json", ONE.entry(), TWO.entry(),
+             *(log.entry("retired", since=gone) for log in (old, UNLISTED)))
+    running = gateway(configuration(pki, logs))
+    leaf = pki.intermediate.issue(HOST)
+    shown = server_info(workspace / "shown.pem", ONE.of_certificate(leaf),
+                        *(log.of_certificate(leaf, gone - 86400) for log in (old, UNLISTED)))
+    with openssl_server(workspace, leaf, flag, "-serverinfo", shown) as port:
+        assert "one of old, which is retired" in refused(get(running, port))
+    leaf = embedding(pki.intermediate, leaf, old, UNLISTED, at=gone - 86400)
+    with openssl_server(workspace, leaf, flag) as port:
+        assert "those of 2, all retired" in refused(get(running, port))
+    embedded = embedding(pki.intermediate, pki.intermediate.issue(HOST), old, at=gone - 86400)
+    shown = server_info(workspace / "shown.pem", ONE.of_certificate(embedded))
+    with openssl_server(workspace, embedded, flag, "-serverinfo", shown) as port:
+        assert get(running, port).status == 200
+
+
+def test_a_list_that_decides_the_same_ends_nothing(gateway, origin, pki, workspace, logs):
+    leaf = embedding(pki.intermediate, pki.intermediate.issue(HOST), ONE, TWO)
+    there = origin(lambda _: reply(b"genuine", "200 OK", "Cache-Control: max-age=3600"),
+                   tls=leaf.server_context())
+    running = gateway(configuration(pki, logs, tunnel="inspect"))
+    assert get(running, there.port).body == b"genuine"
+    with openssl_server(workspace, leaf, "-tls1_2") as port:
+        client = careless("1.2")
+        first = through(running, HOST, port, client)
+        session = first.session
+        assert ask(first, HOST).status == 200
+        log_list(workspace / "logs.json", ONE.entry(), TWO.entry(), age_days=0)
+        reload(running)
+        # The session was seen to be made under a list that is only older.
+        again = through(running, HOST, port, client, session=session)
+        assert again.session_reused
+        log_list(workspace / "logs.json", TWO.entry("qualified", since=9),
+                 ONE.entry("readonly", since=5, description="renamed"), UNLISTED.entry("pending"))
+        reload(running)
+        assert ask(again, HOST).status == 200
+    assert get(running, there.port).body == b"genuine"
+    assert there.accepted == 1
+
+
 def test_an_entry_may_ask_for_less_than_the_rest(gateway, origin, pki, logs):
     there = origin(lambda _: reply(b"genuine"), tls=pki.intermediate.issue(
         "free.logged.test", HOST).server_context())
@@ -224,9 +271,25 @@ def test_trust_and_explain_judge_alike(origin, pki, workspace, logs):
         assert ("SCTs" in told.stdout) == (code == 1)
 
 
+def test_trust_counts_timestamps_of_the_response_that_it_is_given(pki, workspace, logs):
+    config = workspace / "gateway.yaml"
+    config.write_text(json.dumps(configuration(pki, logs)))
+    made = pki.intermediate.issue(HOST)
+    both = [log.of_certificate(made) for log in (ONE, TWO)]
+    for shown, code in [(both, 0), (both[:1], 1)]:
+        response = status_file(
+            workspace / "response.der", made, pki.intermediate, *shown, signed=True)
+        asked = run_pinfold("trust", "--config", str(config), "--chain", str(made.chain_file()),
+                            "--host", HOST, "--ocsp", response)
+        assert (asked.returncode, asked.stderr) == (code, ""), asked.stdout
+        assert ("certificate-transparency" in asked.stdout) == (code == 1)
+
+
 @pytest.mark.parametrize(("change", "says"), [
     ({"logs": None}, "names no logs"),
-    ({"minimumSCTs": 3}, "3 is more than the list has logs whose timestamps count, 2"),
+    ({"minimumSCTs": 3}, "3 is more than the list has logs whose timestamps count"),
+    ({"logs": "retired"}, "that have all expired not among them: 1"),
+    ({"logs": "over"}, "that have all expired not among them: 1"),
     ({"minimumSCTs": 11}, "out of range"),
     ({"logs": "none.json"}, "none.json"),
     ({"logs": "text"}, "is no list of logs at \"line 1, byte 1\""),
@@ -237,6 +300,9 @@ def test_trust_and_explain_judge_alike(origin, pki, workspace, logs):
 def test_a_wrong_list_or_number_is_refused(pki, workspace, logs, change, says):
     (workspace / "text").write_text("hello")
     log_list(workspace / "state", ONE.entry("excellent"))
+    log_list(workspace / "retired", ONE.entry(), TWO.entry("retired", since=time.time()))
+    log_list(workspace / "over", ONE.entry(), TWO.entry(temporal_interval={
+        "start_inclusive": utc(0), "end_exclusive": utc(time.time())}))
     log_list(workspace / "id", ONE.entry(log_id=TWO.entry()["log_id"]))
     config = configuration(pki, logs)
     wanted = config["hosts"][0]["tls"]["certificateTransparency"]
@@ -266,3 +332,25 @@ def test_an_old_list_is_warned_of(pki, workspace, logs):
     del content["log_list_timestamp"]
     (workspace / "logs.json").write_text(json.dumps(content))
     assert "does not say when it was made" in warnings()
+    # Also where only entries ask for timestamps of its logs.
+    config = configuration(pki, logs)
+    del config["hosts"][0]["tls"]["certificateTransparency"]["logs"]
+    path.write_text(json.dumps({**config, "tls": {"certificateTransparency": {"logs": logs}}}))
+    assert "does not say when it was made" in warnings()
+    log_list(workspace / "logs.json", ONE.entry(), TWO.entry(), age_days=71)
+    assert "the list is 71 days old" in warnings()
+
+
+def test_a_log_with_a_key_of_another_kind_does_not_count(pki, workspace):
+    odd = Log("odd")
+    odd.key = ed25519.Ed25519PrivateKey.generate()
+    odd.id = hashlib.sha256(spki(odd.key)).digest()
+    pending = Log("pending").entry("pending")
+    logs = log_list(workspace / "logs.json", ONE.entry(), TWO.entry(), odd.entry(), pending)
+    path = workspace / "gateway.yaml"
+    path.write_text(json.dumps(configuration(pki, logs)))
+    made = run_pinfold("check", "--config", str(path))
+    assert made.returncode == 0
+    assert "odd does not count: the key of a log is" in made.stdout + made.stderr
+    told = run_pinfold("explain", f"https://{HOST}/", "--config", str(path))
+    assert "certificate transparency: 2 of 2 logs" in told.stdout, told.stdout + told.stderr

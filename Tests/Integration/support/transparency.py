@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from cryptography import x509
@@ -115,21 +115,28 @@ def server_info(path: Path, *timestamps: bytes) -> str:
     return str(path)
 
 
-def status_file(path: Path, made: Certificate, issuer: Certificate, *timestamps: bytes) -> str:
-    """A file for `openssl s_server -status_file`: an OCSP response with timestamps. Its signature
-    is none, for it is theirs that count."""
+def status_file(path: Path, made: Certificate, issuer: Certificate, *timestamps: bytes,
+                signed: bool = False) -> str:
+    """A file for `openssl s_server -status_file`: an OCSP response with timestamps. Unless it is to
+    be signed its signature is none, for it is theirs that count."""
     sha1 = sequence(oid("1.3.14.3.2.26"), tlv(0x05))
     name = hashlib.sha1(issuer.certificate.subject.public_bytes()).digest()
     serial = made.certificate.serial_number
     number = tlv(0x02, serial.to_bytes(serial.bit_length() // 8 + 1, "big"))
-    now = tlv(0x18, datetime.now(timezone.utc).strftime("%Y%m%d%H%M%SZ").encode())
+    key = x509.SubjectKeyIdentifier.from_public_key(issuer.key.public_key()).digest
+
+    def time_in(days: int) -> bytes:
+        when = datetime.now(timezone.utc) + timedelta(days=days)
+        return tlv(0x18, when.strftime("%Y%m%d%H%M%SZ").encode())
+
     single = sequence(
-        sequence(sha1, tlv(0x04, name), tlv(0x04, bytes(20)), number), tlv(0x80), now,
-        tlv(0xA1, sequence(sequence(
+        sequence(sha1, tlv(0x04, name), tlv(0x04, key), number), tlv(0x80), time_in(-1),
+        tlv(0xA0, time_in(4)), tlv(0xA1, sequence(sequence(
             oid(STAPLED), tlv(0x04, tlv(0x04, sct_list(*timestamps)))))))
-    data = sequence(tlv(0xA2, tlv(0x04, bytes(20))), now, sequence(single))
+    data = sequence(tlv(0xA2, tlv(0x04, key)), time_in(0), sequence(single))
+    signature = issuer.key.sign(data, ec.ECDSA(hashes.SHA256())) if signed else bytes(8)
     algorithm = sequence(oid("1.2.840.10045.4.3.2"))
-    basic = sequence(data, algorithm, tlv(0x03, bytes(9)))
+    basic = sequence(data, algorithm, tlv(0x03, b"\0" + signature))
     response = sequence(tlv(0x0A, b"\0"), tlv(0xA0, sequence(
         oid("1.3.6.1.5.5.7.48.1.1"), tlv(0x04, basic))))
     path.write_bytes(response)

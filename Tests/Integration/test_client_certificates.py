@@ -11,9 +11,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.gateway import run_pinfold
-from support.interception import ask_inside
 from support.origin import reply
 from support.pki import without_readable_end
+from support.secure_ways import WAYS, ask_by, prepare
 from support.wait import until
 from support.wire import request
 
@@ -82,27 +82,13 @@ def ask(running, there, host=HOST, path="/"):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("way", ["upgrade", "https target", "reverse", "interception"])
+@pytest.mark.parametrize("way", WAYS)
 def test_the_certificate_is_shown_on_every_way(gateway, pki, files, serve, way, version):
     there = serve(version=version)
     files.hold(client(pki.other_root, "gateway-1"))
     config = configuration(pki, files.keys)
-    config["listeners"] = [
-        {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
-        {"name": "back", "address": "127.0.0.1:0", "kind": "reverse",
-         "upstream": f"https://{HOST}:{there.port}"}]
-    if way == "interception":
-        config["hosts"][0]["intercept"] = True
-        config["interception"] = pki.interception.section
-    running = gateway(config)
-    if way == "interception":
-        answer = ask_inside(running, HOST, there.port,
-                            request("/", host=f"{HOST}:{there.port}"))
-    elif way == "reverse":
-        answer = running.ask(request("/", host="back"), "back")
-    else:
-        scheme = "https" if way == "https target" else "http"
-        answer = running.ask(request(f"{scheme}://{HOST}:{there.port}/"))
+    running = gateway(prepare(config, pki, way, HOST, there.port))
+    answer = ask_by(way, running, HOST, there.port)
     assert (answer.status, answer.body) == (200, b"gateway-1"), answer
 
 

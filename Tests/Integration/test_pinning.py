@@ -17,11 +17,11 @@ from support.gateway import Gateway
 from support.interception import InterceptionAuthority, ask_inside
 from support.origin import HTTPOrigin, reply
 from support.pki import Certificate
+from support.secure_ways import WAYS
 from support.wait import until
 from support.wire import Response, request
 
 HOST = "api.pinned.test"
-WAYS = ["upgrade", "https target", "reverse", "interception"]
 # Where one gateway is asked in clear text and through a tunnel.
 BOTH = ["interception", "upgrade"]
 EMPTY_PIN = "sha256/" + "A" * 43 + "="

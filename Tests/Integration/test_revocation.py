@@ -8,10 +8,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from cryptography import x509
-from support.interception import ask_inside
 from support.origin import reply
 from support.revocation import (
     DER, HOST, PEM, check, configuration, crl, judged, served, token, twin)
+from support.secure_ways import WAYS, ask_by, prepare
 from support.wait import until
 from support.wire import request
 
@@ -104,29 +104,15 @@ def test_a_revoked_way_gives_way_to_another(workspace, pki, lists):
     assert judged(workspace, config, leaf)["reason"] == "trusted"
 
 
-@pytest.mark.parametrize("way", ["upgrade", "https target", "reverse", "interception"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_revoked_server_is_refused_on_every_way(gateway, pki, lists, origin, way):
     good, bad = pki.intermediate.issue(HOST), pki.intermediate.issue(HOST)
     file = lists.hold("all", crl(pki.root), crl(pki.intermediate, bad))
     for leaf, status in ((good, 200), (bad, 502)):
         there = served(origin, leaf)
         config = configuration(pki, [file])
-        config["listeners"] = [
-            {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
-            {"name": "back", "address": "127.0.0.1:0", "kind": "reverse",
-             "upstream": f"https://{HOST}:{there.port}"}]
-        if way == "interception":
-            config["hosts"][0]["intercept"] = True
-            config["interception"] = pki.interception.section
-        running = gateway(config)
-        if way == "interception":
-            answer = ask_inside(running, HOST, there.port,
-                                request("/", host=f"{HOST}:{there.port}"))
-        elif way == "reverse":
-            answer = running.ask(request("/", host="back"), "back")
-        else:
-            scheme = "https" if way == "https target" else "http"
-            answer = running.ask(request(f"{scheme}://{HOST}:{there.port}/"))
+        running = gateway(prepare(config, pki, way, HOST, there.port))
+        answer = ask_by(way, running, HOST, there.port)
         assert answer.status == status, answer
         if status == 502:
             assert token(answer) == "tls-certificate-revoked"

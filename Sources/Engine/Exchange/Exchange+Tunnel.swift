@@ -152,6 +152,10 @@ extension Exchange {
         }
         relay.basis = basis
         relay.superseded = { [self] in note(.tunnelPolicyChanged) }
+        // The configuration may have changed since the server was judged: look before relaying.
+        if let basis, basis.trustGeneration != environment.policy.trustGeneration {
+            environment.loop.afterTurn { [environment] in relay.meet(environment.policy) }
+        }
         do {
             try relay.start(
                 client: handover.transport, upstream: transport,
@@ -163,10 +167,6 @@ extension Exchange {
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed()
             return endQuietly()
-        }
-        // The configuration may have changed since the server was judged.
-        if let basis, basis.trustGeneration != environment.policy.trustGeneration {
-            environment.loop.afterTurn { [environment] in relay.meet(environment.policy) }
         }
     }
 

@@ -57,8 +57,9 @@ struct PeerEvidence: TrustEvidence {
 
     private mutating func note(_ chain: BuiltChain) {
         if accepted == nil { accepted = chain.certificates }
-        guard let end = judge.revocation?.end(
-            of: chain.certificates, at: time ?? Clock.coarseWallSeconds())
+        guard
+            let end = judge.revocation?.end(
+                of: chain.certificates, at: time ?? Clock.coarseWallSeconds())
         else { return }
         statusEnd = min(statusEnd ?? end, end)
     }

@@ -158,7 +158,8 @@ struct TrustTests {
             try write(
                 #"{"operators":[{"logs":[\#(logs.joined(separator: ","))]}]}"#, to: "logs.json",
                 in: folder)
-            let entry = "upgrade: https, tls: { certificateTransparency: "
+            let entry =
+                "upgrade: https, tls: { certificateTransparency: "
                 + "{ minimumSCTs: 1, logs: logs.json } } }"
             let snapshot = try load(
                 "hosts: [{ match: [a.test], \(entry), { match: [b.test], \(entry)]", folder: folder

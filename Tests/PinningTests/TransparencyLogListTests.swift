@@ -153,7 +153,8 @@ struct TransparencyLogListTests {
     @Test func `logs suffice that are not retired and whose certificates have not expired`()
         throws
     {
-        let interval = #","temporal_interval":{"start_inclusive":"1970-01-01T00:00:10Z","#
+        let interval =
+            #","temporal_interval":{"start_inclusive":"1970-01-01T00:00:10Z","#
             + #""end_exclusive":"1970-01-01T00:00:20Z"}"#
         let retired = #","state":{"retired":{"timestamp":"2026-01-01T00:00:00Z"}}"#
         let logs = try Self.read(

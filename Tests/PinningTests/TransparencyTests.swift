@@ -242,7 +242,8 @@ struct TransparencyEvaluationTests {
     }
 
     @Test func `only those whose signature is checked are limited`() throws {
-        let others = (0..<200).map { _ in sct(77) }
+        let others =
+            (0..<200).map { _ in sct(77) }
             + (0..<40).map { _ in sct(4, at: 950) } + [sct(1), sct(2)]
         var content: [UInt8] = []
         for one in others { content += [0, UInt8(one.count)] + one }

@@ -81,11 +81,11 @@ package struct ReportGate: Sendable {
     /// Keeps what was reported, for the report of what is only counted from now on. Where there is
     /// no room for it, what was counted is not reported, and the next failure is again.
     package mutating func keep(_ report: PinFailureReport, for subject: ReportSubject) {
-        guard shares[subject.pinset]?.entries[subject] != nil,
-            bytes + report.chainBytes <= Self.maximumBytes
-        else { return }
+        guard let entry = shares[subject.pinset]?.entries[subject] else { return }
+        let others = bytes - (entry.report?.chainBytes ?? 0)
+        guard others + report.chainBytes <= Self.maximumBytes else { return }
         shares[subject.pinset]?.entries[subject]?.report = report
-        bytes += report.chainBytes
+        bytes = others + report.chainBytes
     }
 
     /// Reports of what was counted, for the subjects whose period is over. Another one begins for

@@ -234,6 +234,25 @@ package final class RevocationLists: @unchecked Sendable {
         return depth > 0
     }
 
+    /// What is told of a chain that the library has let pass and whose anchor is an authority that
+    /// another anchor has revoked; nil: it is not. The library looks at nothing above an anchor.
+    func anchorFailure(
+        _ chain: CertificateStack, among roots: TrustRoots
+    ) -> RevocationFailure? {
+        guard chain.count > 1, let anchor = chain[chain.count - 1] else { return nil }
+        let naming = lists.filter { $0.isOfIssuer(of: anchor) && $0.names(anchor) }
+        guard !naming.isEmpty, X509_self_signed(anchor, 0) != 1,
+            let issuers = roots.anchors(named: X509_get_issuer_name(anchor))
+        else { return nil }
+        defer { ErrorQueue.clear() }
+        let isRevoked = (0..<issuers.count).contains { index in
+            guard let key = issuers[index].flatMap({ X509_get0_pubkey($0) }) else { return false }
+            return naming.contains { X509_CRL_verify($0.pointer, key) == 1 }
+        }
+        guard isRevoked else { return nil }
+        return RevocationFailure(X509_V_ERR_CERT_REVOKED, certificate: X509View(anchor))
+    }
+
     /// What is told of a leaf that is the anchor and that no list lets pass, for want of its
     /// issuer's certificate; nil: there is no list of its issuer's name.
     func unverifiable(_ leaf: OpaquePointer) -> RevocationFailure? {

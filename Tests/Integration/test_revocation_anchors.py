@@ -32,6 +32,28 @@ def test_nothing_is_asked_above_an_anchor(workspace, pki, lists, keyed):
         assert answer["reason"] == "trusted", answer
 
 
+@pytest.mark.parametrize("above", [[], ["another"], ["intermediate"]])
+@pytest.mark.parametrize("sends", ["all", "the leaf alone", "its root, too"])
+def test_an_anchor_that_another_anchor_has_revoked_is_refused(
+        workspace, pki, lists, sends, above):
+    """A bundle of an intermediate authority and its root as `roots`."""
+    leaf = pki.intermediate.issue(HOST)
+    if sends == "the leaf alone":
+        leaf.chain.clear()
+    elif sends == "its root, too":
+        leaf.chain.append(pki.root.certificate)
+    named = {"another": pki.root.issue("another.test"), "intermediate": pki.intermediate}
+    file = lists.hold("all", crl(pki.root, *(named[one] for one in above)),
+                      crl(pki.intermediate))
+    config = configuration(pki, [file])
+    roots = [str(pki.intermediate.pem_file), str(pki.root.pem_file)]
+    for order in (roots, roots[::-1]):
+        config["hosts"][0]["tls"]["roots"] = order
+        answer = judged(workspace, config, leaf)
+        wanted = "certificate-revoked" if "intermediate" in above else "trusted"
+        assert answer["reason"] == wanted, answer
+
+
 def test_a_list_of_a_root_for_servers_only_is_enough(workspace, pki, lists):
     leaf = pki.root.issue(HOST)
     only = crl(pki.root, extensions=[(x509.IssuingDistributionPoint(

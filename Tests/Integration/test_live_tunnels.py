@@ -139,6 +139,36 @@ def test_no_tunnel_stays_that_access_forbids(gateway, scripted_origin, pki, leaf
     closed(running)
 
 
+def test_a_handshake_under_way_makes_no_tunnel_that_access_forbids(
+    gateway, scripted_origin, pki, leaf
+):
+    there = scripted_origin(echo, tls=leaf.server_context())
+    config = config_of(pki, leaf)
+    running = gateway(config)
+    with opened(running, HOST, there.port) as wire:
+        CHANGES["the clients"](config)
+        reload(running, {**running.config, **config})
+        with contextlib.suppress(OSError), careless("1.2").wrap_socket(
+                wire.socket, server_hostname=HOST) as sock:
+            until(lambda: not answers(sock), "it is closed")
+    closed(running)
+
+
+def test_what_is_not_tls_makes_no_tunnel_that_access_forbids(
+    gateway, scripted_origin, authority
+):
+    """The client says only after the reload what it speaks."""
+    there = scripted_origin(echo)
+    config: dict = {"hosts": [{"match": [HOST], "intercept": True, "tunnel": "pass"}],
+                    "interception": authority.section}
+    running = gateway(config)
+    with opened(running, HOST, there.port) as wire:
+        CHANGES["the clients"](config)
+        reload(running, {**running.config, **config})
+        until(lambda: not answers(wire.socket), "it is closed")
+    closed(running)
+
+
 @pytest.mark.parametrize("change", ACCESS[:2])
 def test_no_upgraded_connection_stays_that_access_forbids(gateway, scripted_origin, change):
     there = scripted_origin(websocket)

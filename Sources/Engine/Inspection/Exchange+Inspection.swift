@@ -34,7 +34,7 @@ extension Exchange {
                 basis = TunnelBasis(
                     authority, by: .tunnel, from: peer, at: endpoint,
                     proof: running.inspection == .probed ? .probed : .verified,
-                    under: running.policy)
+                    under: running.policy, since: policy.trustGeneration)
                 upstreamVersion = running.version
                 inspection = running.inspection
             }

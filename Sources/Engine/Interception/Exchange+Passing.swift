@@ -27,6 +27,7 @@ extension Exchange {
                 authority: authority, name: name, ingress: ingress, peer: peer, account: account,
                 hostLabel: hostLabel, interception: interception, server: server)
         }
+        let generation = environment.policy.trustGeneration
         let undecided = UndecidedTunnel(
             environment: environment, authority: authority, client: network, handover: handover
         ) { [self] outcome in
@@ -47,7 +48,7 @@ extension Exchange {
                     handover, transport, timeouts,
                     TunnelBasis(
                         authority, by: .tunnel, from: peer, at: endpoint, proof: .none,
-                        under: environment.policy))
+                        under: environment.policy, since: generation))
             case .ended(let fault):
                 if let fault { note(fault) }
                 endQuietly()

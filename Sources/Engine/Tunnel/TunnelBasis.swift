@@ -26,9 +26,13 @@ struct TunnelBasis {
         case probed
     }
 
+    /// - Parameters:
+    ///   - policy: by which the server was judged, or connected to.
+    ///   - generation: of the policy under which `access` let the client in, if that was another.
     init(
         _ authority: BoundAuthority, by approach: PolicySnapshot.Approach, from client: Endpoint?,
-        at endpoint: Endpoint?, proof: Proof, under policy: PolicySnapshot
+        at endpoint: Endpoint?, proof: Proof, under policy: PolicySnapshot,
+        since generation: UInt64? = nil
     ) {
         self.authority = authority
         self.approach = approach
@@ -37,7 +41,7 @@ struct TunnelBasis {
         self.proof = proof
         demand = policy.demand(
             entryIndex: policy.entry(host: authority.host, port: authority.port))
-        trustGeneration = policy.trustGeneration
+        trustGeneration = generation ?? policy.trustGeneration
     }
 
     /// Whether the relay has to end under another policy, by the choice of the entry that applies

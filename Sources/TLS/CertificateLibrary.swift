@@ -11,7 +11,10 @@ enum CertificateLibrary {
     nonisolated(unsafe) static let context: OpaquePointer? = make()
 
     private static func make() -> OpaquePointer? {
-        guard defaultProvider != nil, let context = OSSL_LIB_CTX_new() else { return nil }
+        // Without a decoder no key could be read.
+        guard decoders?.pointee.algorithm_names != nil, let context = OSSL_LIB_CTX_new() else {
+            return nil
+        }
         // The provider is there for as long as the process.
         let added = OSSL_PROVIDER_add_builtin(context, name) { _, _, functions, provider in
             functions?.pointee = CertificateLibrary.functions

@@ -70,7 +70,7 @@ package class TLSConnection {
             guard let ssl, let data = pinfold_SSL_get_app_data(ssl) else { return }
             let connection = Unmanaged<TLSConnection>.fromOpaque(data).takeUnretainedValue()
             if event & SSL_CB_LOOP != 0 {
-                connection.noteHandshakeMessage()
+                connection.noteTransition()
             } else if event & SSL_CB_WRITE_ALERT == SSL_CB_WRITE_ALERT {
                 connection.noteSentAlert(value)
             }
@@ -154,9 +154,14 @@ package class TLSConnection {
         }
     }
 
-    /// Counts a handshake message.
-    private func noteHandshakeMessage() {
-        if isOpen { socket.pointee.lateMessages += 1 }
+    /// Counts a handshake message that has been received, by the one transition of the library's
+    /// that comes after it: others begin or end with no message at hand, or one that is sent.
+    private func noteTransition() {
+        guard isOpen else { return }
+        switch SSL_get_state(ssl) {
+        case TLS_ST_OK, TLS_ST_CW_KEY_UPDATE, TLS_ST_SW_KEY_UPDATE: break
+        default: socket.pointee.lateMessages += 1
+        }
     }
 
     /// Notes an alert that is sent, as the library gives it.

@@ -35,6 +35,8 @@ struct FloodTests {
         let response = readAll(client)
         #expect(response.end == .endOfStream)
         #expect(response.bytes == Array("hello".utf8))
+        // Each once, and two tickets.
+        #expect(client.connection.socket.pointee.lateMessages == count + 2)
     }
 
     @Test func `a flood of key updates ends the connection, with its reason`() throws {

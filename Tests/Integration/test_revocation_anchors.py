@@ -131,6 +131,7 @@ def test_a_revoked_leaf_that_is_the_anchor_is_refused(gateway, pki, lists, origi
     assert (answer.status, token(answer)) == (502, "tls-certificate-revoked")
     assert there.application_bytes == b""
 
+
 def test_check_warns_of_pinned_servers_that_must_send_their_issuer(workspace, pki, lists):
     """No chain to the roots is verified, so that nothing else has the issuer's certificate."""
     leaf = pki.intermediate.issue(HOST)

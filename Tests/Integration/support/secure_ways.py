@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.interception import ask_inside
-from support.wire import request
+from .interception import ask_inside
+from .wire import request
 
 WAYS = ["upgrade", "https target", "reverse", "interception"]
 

@@ -1,8 +1,9 @@
 import CLinux
 import COpenSSL
 import Pinning
-import TLS
 import Testing
+
+@testable import TLS
 
 @Suite("Contexts and certificates")
 struct ContextTests {
@@ -154,5 +155,9 @@ struct ContextTests {
         let numbers = [EPIPE, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, EIO]
         let texts = numbers.map { TLSError.transport(errorNumber: $0).description }
         #expect(Set(texts).count == numbers.count)
+    }
+
+    @Test func `certificates are read with fewer decoders by the default provider`() {
+        #expect(CertificateLibrary.context != nil)
     }
 }

@@ -18,6 +18,7 @@ from support.dns import NameServer
 from support.gateway import BINARY, Gateway, merged, raise_descriptor_limit
 from support.interception import InterceptionAuthority
 from support.origin import HTTPOrigin, Origin, serving
+from support.reports import Collector
 from support.revocation import Lists
 from support.servers import HTTPBin, Nginx
 from support.wait import SLOWDOWN
@@ -235,6 +236,13 @@ def scripted_origin() -> Iterator[Callable[..., Origin]]:
             return stack.enter_context(serving(Origin(script, **options)))
 
         yield make
+
+
+@pytest.fixture
+def collector() -> Iterator[Callable[..., Collector]]:
+    """collector(**options): a server that takes reports of pin failures."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: stack.enter_context(serving(Collector(**options)))
 
 
 class PKI:

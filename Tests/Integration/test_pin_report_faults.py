@@ -11,12 +11,19 @@ import subprocess
 import pytest
 from support.gateway import free_port
 from support.origin import reply, serving
-from support.reports import Collector, counted, files, waiting
+from support.reports import (
+    HOST,
+    WRONG,
+    Collector,
+    ask,
+    configuration,
+    counted,
+    files,
+    serve,
+    waiting,
+)
 from support.secure import reload
 from support.wait import until
-from test_pin_reports import HOST, WRONG, ask, collector, configuration, serve
-
-__all__ = ["collector"]
 
 HELLO_REQUESTS = b"\x16\x03\x03\x00\x04\x00\x00\x00\x00" * 4000
 INTERIM = b"HTTP/1.1 103 Early Hints\r\n\r\n"

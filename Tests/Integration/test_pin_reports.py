@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import socket
 import ssl
-from collections.abc import Iterator
 
 import pytest
 from support.gateway import free_port, run_pinfold
 from support.inspection import careless, opened
 from support.origin import reply, serving
-from support.reports import Collector, certificates, counted, files, seconds_ago, waiting
+from support.reports import (
+    HOST,
+    WRONG,
+    Collector,
+    ask,
+    certificates,
+    configuration,
+    counted,
+    files,
+    seconds_ago,
+    serve,
+    waiting,
+)
 from support.secure import reload
 from support.wait import until
-
-HOST = "api.report.test"
-WRONG = ["sha256/" + "A" * 43 + "=", "sha256/" + "B" * 42 + "A="]
-
-
-@pytest.fixture
-def collector() -> Iterator:
-    with contextlib.ExitStack() as stack:
-        yield lambda *args, **options: stack.enter_context(serving(Collector(*args, **options)))
-
-
-def configuration(pki, url: str, host: str = HOST, entry: dict | None = None, **pinset) -> dict:
-    return {
-        "hosts": [{"match": [host], "upgrade": "https", "pinsets": ["wanted"], **(entry or {})}],
-        "tls": {"roots": [str(pki.root.pem_file)]},
-        "workers": 1,
-        "pinsets": {"wanted": {"mode": "publicKey", "pins": WRONG, "reportTo": url, **pinset}}}
-
-
-def serve(origin, certificate):
-    return origin(lambda _: reply(b"genuine", "200 OK", "Cache-Control: no-store"),
-                  tls=certificate.server_context())
-
-
-def ask(running, there, host: str = HOST):
-    return running.get(f"http://{host}:{there.port}/", Accept="application/json")
 
 
 def test_a_refused_server_is_reported_with_all_there_is_to_know(gateway, origin, pki, collector):

@@ -1,11 +1,19 @@
+import Pinning
 import Testing
 
 @testable import Engine
 
 @Suite("When it is told of what a pinset only reports")
 struct PinReportsTests {
-    private func subject(_ number: Int = 0) -> PinReports.Subject {
-        PinReports.Subject(pinset: "p", host: "h\(number)", port: 443)
+    private func subject(
+        _ number: Int = 0, pinset: Pinset = Pinset(name: "p")
+    ) -> PinReports.Subject {
+        PinReports.Subject(pinset: pinset, host: "h\(number)", port: 443)
+    }
+
+    /// The pinset with another pin, as a reload gives it.
+    private var changed: Pinset {
+        Pinset(name: "p", mode: .publicKey, pins: [.publicKey([7])])
     }
 
     @Test func `each subject is told of once in a period, with what came in between`() {
@@ -26,5 +34,26 @@ struct PinReportsTests {
         #expect(told.count == PinReports.capacity)
         #expect(reports.note(subject(1_000_000), now: 2) == nil)
         #expect(reports.note(subject(1_000_000), now: 1 + PinReports.periodSeconds) == 0)
+    }
+
+    @Test func `after a reload that changes the pinset it is told of at once`() {
+        let reports = PinReports()
+        #expect(reports.note(subject(), now: 0) == 0)
+        #expect(reports.note(subject(), now: 1) == nil)
+        #expect(reports.note(subject(pinset: changed), now: 2) == 0)
+        #expect(reports.note(subject(pinset: changed), now: 3) == nil)
+        // Handshakes that began before the reload are no news.
+        #expect(reports.note(subject(), now: 4) == nil)
+    }
+
+    @Test func `subjects of the pinset of before a reload make room for those of after it`() {
+        let reports = PinReports()
+        for number in 0..<PinReports.capacity { _ = reports.note(subject(number), now: 1) }
+        #expect(reports.note(subject(-1), now: 2) == nil)
+        #expect(reports.note(subject(-1, pinset: changed), now: 2) == 0)
+        let told = (0..<3 * PinReports.capacity).filter {
+            reports.note(subject($0, pinset: changed), now: 3) != nil
+        }
+        #expect(told.count == PinReports.capacity - 1)
     }
 }

@@ -237,3 +237,19 @@ def test_reports_in_memory_go_to_disk_when_there_is_a_folder(gateway, origin, pk
     with serving(Collector(listener=socket.create_server(
             ("127.0.0.1", int(config["pinsets"]["wanted"]["reportTo"].split(":")[2][:-1]))))) as it:
         assert len(it.wait(2)) == 2
+
+
+def test_a_server_that_passes_is_told_of_anew_when_the_pins_are_others(gateway, origin, pki):
+    """Not only once in the hour after the first time."""
+    config = configuration(pki, "", enforce=False)
+    del config["pinsets"]["wanted"]["reportTo"]
+    running, there = gateway(config), serve(origin, pki.intermediate.issue(HOST))
+    line = "server passed by a report-only pinset"
+    assert ask(running, there).status == 200
+    until(lambda: running.log().count(line) == 1, "it is told of")
+    for lines, pins in [(2, WRONG[:1]), (3, WRONG[1:])]:
+        config["pinsets"]["wanted"]["pins"] = pins
+        reload(running, {**running.config, **config})
+        for _ in range(2):
+            assert ask(running, there).status == 200
+        until(lambda lines=lines: running.log().count(line) == lines, "each pin is told of once")

@@ -67,8 +67,9 @@ extension Environment {
 
     /// Tells of a server that a pinset would have refused if it were enforced.
     private func report(_ failure: TrustFailure, _ server: JudgedServer) {
+        guard let entry = server.pinset(of: failure) else { return }
         let subject = PinReports.Subject(
-            pinset: failure.pinset ?? "", host: server.host, port: server.port)
+            pinset: entry.pinset, host: server.host, port: server.port)
         guard let silent = shared.pinReports.note(subject, now: loop.monotonicNow / 1000)
         else { return }
         var metadata = metadata(of: server, failure)

@@ -181,8 +181,9 @@ extension ExpositionWriter {
         sample(service.configurationGeneration)
         family(
             "pinfold_config_last_reload_successful", .gauge,
-            help: "1 if the latest reload was taken over and all watched files are, 0 otherwise.")
+            help: "1 if the latest reload was taken over and no watched file is unusable, else 0.")
         sample(service.lastReloadSucceeded ? 1 : 0)
+        writeWatchedFiles(service)
         family(
             "pinfold_config_loaded_timestamp_seconds", .gauge,
             help: "When the configuration in force was taken over, in seconds since 1970.",
@@ -192,6 +193,23 @@ extension ExpositionWriter {
             "pinfold_ready", .gauge,
             help: "1 while the gateway takes new work, 0 while it does not.")
         sample(service.isReady ? 1 : 0)
+    }
+
+    private mutating func writeWatchedFiles(_ service: ServiceFigures) {
+        family(
+            "pinfold_config_file_state", .gauge,
+            help: "1 at the state of a file that is taken up when it changes.")
+        for file in service.watchedFiles {
+            for state in WatchedFileState.allCases {
+                var labels = LabelText("file", file.path)
+                labels.append("state", state.label)
+                sample(labels, state == file.state ? 1 : 0)
+            }
+        }
+        family(
+            "pinfold_config_file_refusals", .counter,
+            help: "Times that a watched file had changed and could not be used.")
+        sample(service.fileRefusals)
     }
 
     /// What was built.

@@ -29,9 +29,13 @@ package struct ServiceFigures: Sendable {
     package var pinsets: [PinsetFigures] = []
     /// The number of the configuration in force: 1 at the start, one more by each reload.
     package var configurationGeneration: UInt64 = 1
-    /// Whether the latest reload was taken over, and every file that is watched; `true` before the
-    /// first.
+    /// Whether the latest reload was taken over, and no file that is watched is unusable; `true`
+    /// before the first.
     package var lastReloadSucceeded = true
+    /// The files that are taken up when they change, each once.
+    package var watchedFiles: [WatchedFileFigures] = []
+    /// How often such files had changed and could not be used.
+    package var fileRefusals: UInt64 = 0
     /// When the configuration in force was taken over, in milliseconds since 1970.
     package var configurationLoadedMilliseconds: UInt64 = 0
     /// The moment of the scrape, in seconds since 1970.
@@ -45,6 +49,37 @@ package struct ServiceFigures: Sendable {
 
     /// Figures at rest, to be filled in.
     package init() {}
+}
+
+/// What is in force of a file that is taken up when it changes.
+package enum WatchedFileState: UInt8, Sendable, CaseIterable {
+    /// The file as it is on disk.
+    case current
+    /// Something newer that the file held before, and does not hold any more.
+    case outdated
+    /// What it held before: as it is on disk it cannot be used.
+    case unusable
+
+    /// The label value: `current`, `outdated`, `unusable`.
+    package var label: StaticString {
+        switch self {
+        case .current: "current"
+        case .outdated: "outdated"
+        case .unusable: "unusable"
+        }
+    }
+}
+
+/// A file that is taken up when it changes.
+package struct WatchedFileFigures: Sendable, Equatable {
+    /// Its absolute path.
+    package var path: String
+    package var state: WatchedFileState
+
+    package init(path: String, state: WatchedFileState) {
+        self.path = path
+        self.state = state
+    }
 }
 
 /// A pinset of the configuration in force.

@@ -10,91 +10,193 @@ struct WatchedFilesTests {
         try text.write(toFile: path, atomically: true, encoding: .utf8)
     }
 
-    /// Two files, as `watched` has them, and what looks at them find.
+    /// A set of two files that belong together, and one of its own.
     private static func looking(
-        _ body: (_ paths: [String], _ watched: inout WatchedFiles) throws -> Void
+        _ body: (_ sets: [[String]], _ looks: Looks) throws -> Void
     ) throws {
         let folder = TemporaryFolder()
         try withExtendedLifetime(folder) {
-            let paths = ["a", "b"].map { "\(folder.path)/\($0)" }
+            let paths = ["a", "b", "c"].map { "\(folder.path)/\($0)" }
             for path in paths { try put("one", at: path) }
-            var watched = WatchedFiles()
-            watched.watch(paths)
-            try body(paths, &watched)
+            let sets = [[paths[0], paths[1]], [paths[2]]]
+            let looks = Looks()
+            looks.watched.watch(sets)
+            try body(sets, looks)
+        }
+    }
+
+    /// Looks at files, one second after the other.
+    private final class Looks {
+        var watched = WatchedFiles()
+        var now: Int64 = 0
+        /// What is found wrong with a set, by its first file.
+        var faults: [String: [String]] = [:]
+        var turns: [WatchedFiles.Turn] = []
+
+        func change() -> WatchedFiles.Change? {
+            now += Int64(WatchedFiles.intervalMilliseconds)
+            return watched.change(at: now)
+        }
+
+        /// The sets that were read at the next look.
+        func look() -> [[String]] {
+            guard let change = change() else { return [] }
+            let faults = faults
+            turns += watched.note(change, at: now) { paths in
+                faults[paths[0]].map { .unusable($0) } ?? .current
+            }
+            return change.sets
         }
     }
 
     @Test func `nothing watched has never changed`() {
         var watched = WatchedFiles()
-        #expect(watched.isEmpty)
-        for _ in 0..<2 {
-            let change = watched.change()
+        #expect(watched.isEmpty && watched.areUsable && watched.outcomes.isEmpty)
+        for now in 0..<2 {
+            let change = watched.change(at: Int64(now))
             #expect(change == nil)
         }
     }
 
     @Test func `files have changed when two looks find them alike and unlike before`() throws {
-        try Self.looking { paths, watched in
-            func look(_ watched: inout WatchedFiles) -> [String]? {
-                guard let change = watched.change() else { return nil }
-                watched.takeUp(except: [])
-                return change.paths
-            }
+        try Self.looking { sets, looks in
             // What they were like when they were read is not known.
-            #expect(look(&watched) == nil)
-            #expect(look(&watched) == paths)
-            #expect(look(&watched) == nil)
-            try Self.put("two", at: paths[0])
-            #expect(look(&watched) == nil)
-            // The second file is written later than the first.
-            try Self.put("two", at: paths[1])
-            #expect(look(&watched) == nil)
-            #expect(look(&watched) == paths)
-            #expect(look(&watched) == nil)
-            try FileManager.default.removeItem(atPath: paths[0])
-            #expect(look(&watched) == nil)
-            #expect(look(&watched) == [paths[0]])
-            #expect(look(&watched) == nil)
+            #expect(looks.look() == [])
+            #expect(looks.look() == sets)
+            #expect(looks.look() == [])
+            try Self.put("two", at: sets[0][0])
+            #expect(looks.look() == [])
+            // Its key is written later than the certificate.
+            try Self.put("two", at: sets[0][1])
+            #expect(looks.look() == [])
+            #expect(looks.look() == [sets[0]])
+            #expect(looks.look() == [])
+            try FileManager.default.removeItem(atPath: sets[1][0])
+            #expect(looks.look() == [])
+            #expect(looks.look() == [sets[1]])
+            #expect(looks.look() == [])
         }
     }
 
-    @Test func `what was not taken up is told again until it is`() throws {
-        try Self.looking { paths, watched in
-            #expect(watched.change() == nil)
-            #expect(watched.change() == .init(paths: paths, isRetry: false))
-            watched.takeUp(except: [paths[1]])
-            // Nothing has changed on disk: reading it may have failed for another reason.
-            for _ in 0..<2 {
-                #expect(watched.change() == .init(paths: [paths[1]], isRetry: true))
-                watched.takeUp(except: [paths[1]])
+    @Test func `a file that keeps changing does not keep others from being read`() throws {
+        try Self.looking { sets, looks in
+            for _ in 0..<2 { _ = looks.look() }
+            try Self.put("two", at: sets[1][0])
+            var read: [[[String]]] = []
+            for turn in 0..<4 {
+                try Self.put("\(turn)", at: sets[0][0])
+                read.append(looks.look())
             }
-            try Self.put("two", at: paths[1])
-            #expect(watched.change() == nil)
-            #expect(watched.change() == .init(paths: [paths[1]], isRetry: false))
-            watched.takeUp(except: [])
-            #expect(watched.change() == nil)
+            #expect(read == [[], [sets[1]], [], []])
+            #expect(looks.look() == [sets[0]])
+        }
+    }
+
+    @Test func `what could not be used is tried again ever more rarely`() throws {
+        try Self.looking { sets, looks in
+            looks.faults = [sets[1][0]: ["broken"]]
+            #expect(looks.look() == [])
+            #expect(looks.look() == sets)
+            var pauses: [Int64] = []
+            var last = looks.now
+            while pauses.count < 9 {
+                let read = looks.look()
+                if read.isEmpty { continue }
+                #expect(read == [sets[1]])
+                pauses.append((looks.now - last) / 1000)
+                last = looks.now
+            }
+            #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60])
+            // It is told once, and counted once.
+            #expect(
+                looks.turns == [
+                    WatchedFiles.Turn(paths: sets[1], reasons: ["broken"], isMended: false)
+                ])
+            #expect(looks.watched.refusals == 1)
+            // What changes is read at once, and its pauses begin anew.
+            try Self.put("two", at: sets[1][0])
+            #expect(looks.look() == [])
+            #expect(looks.look() == [sets[1]])
+            #expect(looks.look() == [sets[1]])
+            #expect(looks.look() == [])
+            #expect(looks.look() == [sets[1]])
+            #expect(looks.watched.refusals == 2)
+            #expect(looks.turns.count == 1)
+        }
+    }
+
+    @Test func `what is read again as it was is told to be so`() throws {
+        try Self.looking { sets, looks in
+            #expect(looks.change() == nil)
+            let first = try #require(looks.change())
+            #expect(first == .init(sets: sets, isRetry: false))
+            _ = looks.watched.note(first, at: looks.now) { _ in .unusable(["broken"]) }
+            #expect(looks.change() == .init(sets: sets, isRetry: true))
+            try Self.put("two", at: sets[0][0])
+            #expect(looks.change() == .init(sets: [sets[1]], isRetry: true))
+            #expect(looks.change() == .init(sets: sets, isRetry: false))
+        }
+    }
+
+    @Test func `each change of what is wrong is told once`() throws {
+        try Self.looking { sets, looks in
+            func turn(_ reasons: [String]) -> WatchedFiles.Turn {
+                .init(paths: sets[1], reasons: reasons, isMended: reasons.isEmpty)
+            }
+            for _ in 0..<2 { _ = looks.look() }
+            #expect(looks.turns.isEmpty)
+            let found = [["broken"], ["broken", "worse"], ["worse"], [], ["broken"], []]
+            for (number, faults) in found.enumerated() {
+                looks.faults = faults.isEmpty ? [:] : [sets[1][0]: faults]
+                try Self.put("\(number)", at: sets[1][0])
+                for _ in 0..<4 { _ = looks.look() }
+                #expect(looks.watched.areUsable == faults.isEmpty)
+            }
+            #expect(
+                looks.turns == [
+                    turn(["broken"]), turn(["worse"]), turn([]), turn(["broken"]), turn([]),
+                ])
+        }
+    }
+
+    @Test func `of several sets with a file the worst is told of it`() throws {
+        let folder = TemporaryFolder()
+        try withExtendedLifetime(folder) {
+            let paths = ["a", "b", "c"].map { "\(folder.path)/\($0)" }
+            var watched = WatchedFiles()
+            watched.watch([[paths[0], paths[1]], [paths[0], paths[2]], [paths[2]]])
+            _ = watched.change(at: 1000)
+            let second = watched.change(at: 2000)
+            let change = try #require(second)
+            _ = watched.note(change, at: 2000) { paths in
+                paths.count == 1 ? .outdated : paths[1].hasSuffix("c") ? .unusable(["x"]) : .current
+            }
+            #expect(watched.outcomes.map(\.path) == paths)
+            let outcomes = watched.outcomes.map(\.outcome)
+            #expect(outcomes == [.unusable(["x"]), .current, .unusable(["x"])])
         }
     }
 
     @Test func `a file that is again as it was taken up is read once more`() throws {
-        try Self.looking { paths, watched in
-            let target = paths[0] + ".target"
-            try FileManager.default.moveItem(atPath: paths[0], toPath: target)
+        try Self.looking { sets, looks in
+            let path = sets[1][0]
+            let target = path + ".target"
+            try FileManager.default.moveItem(atPath: path, toPath: target)
             let link = { (to: String) in
-                try FileManager.default.createSymbolicLink(
-                    atPath: paths[0], withDestinationPath: to)
+                try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: to)
             }
             try link(target)
-            #expect(watched.change() == nil)
-            #expect(watched.change() != nil)
-            watched.takeUp(except: [])
-            try FileManager.default.removeItem(atPath: paths[0])
-            #expect(watched.change() == nil)
-            #expect(watched.change() == .init(paths: [paths[0]], isRetry: false))
-            watched.takeUp(except: [paths[0]])
+            #expect(looks.look() == [])
+            #expect(looks.look() == sets)
+            try FileManager.default.removeItem(atPath: path)
+            looks.faults = [path: ["gone"]]
+            #expect(looks.look() == [])
+            #expect(looks.look() == [sets[1]])
+            looks.faults = [:]
             try link(target)
-            #expect(watched.change() == nil)
-            #expect(watched.change() == .init(paths: [paths[0]], isRetry: false))
+            #expect(looks.look() == [])
+            #expect(looks.look() == [sets[1]])
+            #expect(looks.turns.map(\.isMended) == [false, true])
         }
     }
 }

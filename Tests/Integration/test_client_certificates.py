@@ -174,7 +174,7 @@ def test_a_broken_new_file_leaves_the_old_one_in_force(gateway, pki, files, serv
     assert ask(running, there).body == b"gateway-old"
     files.key.write_bytes(client(pki.other_root, "x").key_file.read_bytes())
     log = running.wait_log("cannot be used, the old one stays")
-    assert "hosts[0].tls.clientCertificate" in log
+    assert "hosts[0].tls.clientKey" in log
     assert running.metric("pinfold_config_last_reload_successful") == 0
     assert ask(running, there).body == b"gateway-old"
     files.certificate.unlink()

@@ -223,10 +223,60 @@ def test_a_broken_file_does_not_keep_others_from_being_taken_up(gateway, pki, li
     answer = running.ask(request(url))
     assert (answer.status, token(answer)) == (502, "tls-certificate-revoked")
     assert running.metric("pinfold_config_last_reload_successful") == 0
-    # It is told once for each state of the files.
-    assert running.log().count("cannot be used, the old one stays") == 2
+    # It is told once, whatever becomes of the other one.
+    assert running.log().count("cannot be used, the old one stays") == 1
     lists.hold("broken", crl(pki.root))
     until(lambda: running.metric("pinfold_config_last_reload_successful") == 1, running.log)
+    running.wait_log("can be used again")
+
+
+def file_state(running, file):
+    """The state that metrics tell of a watched file."""
+    (state,) = [state for state in ("current", "outdated", "unusable") if running.metric(
+        "pinfold_config_file_state", file=str(file), state=state) == 1]
+    return state
+
+
+def test_metrics_tell_what_is_in_force_of_each_file(gateway, pki, lists):
+    other, file = lists.hold("other", crl(pki.root)), lists.hold("file", crl(pki.other_root))
+    running = gateway(configuration(pki, [other, file]))
+
+    def refusals():
+        return running.metric("pinfold_config_file_refusals_total")
+
+    def becomes(state):
+        until(lambda: file_state(running, file) == state, running.log)
+        assert file_state(running, other) == "current"
+
+    becomes("current")
+    assert refusals() == 0
+    (lists.folder / "file.crl").write_text("hello")
+    becomes("unusable")
+    (lists.folder / "file.crl").unlink()
+    until(lambda: refusals() == 2, running.log)
+    becomes("unusable")
+    lists.hold("file", crl(pki.other_root, number=2))
+    becomes("current")
+    lists.hold("file", crl(pki.other_root, number=1))
+    becomes("outdated")
+    lists.hold("file", crl(pki.other_root, number=3))
+    becomes("current")
+    assert refusals() == 2
+
+
+def test_check_and_the_log_say_the_same_of_a_file(gateway, workspace, pki, lists):
+    file = lists.hold("all", crl(pki.root))
+    config = configuration(pki, [file])
+    running = gateway(config)
+    for number, spoil in enumerate([lambda: (lists.folder / "all.crl").write_text("hello"),
+                                    lambda: (lists.folder / "all.crl").unlink()]):
+        spoil()
+        until(lambda: running.log().count("cannot be used, the old one stays") == number + 1,
+              running.log)
+        (error,) = check(workspace, config).stderr.splitlines()
+        said = error.split(": ", 1)[1]
+        assert said.startswith("hosts[0].tls.crls[0]: ") and "; expected " in said
+        assert said.replace('"', '\\"') in running.log(), (said, running.log())
 
 
 def test_files_that_are_well_do_not_hide_a_reload_that_failed(gateway, pki, lists):

@@ -235,6 +235,63 @@ def test_a_list_that_decides_the_same_ends_nothing(gateway, origin, pki, workspa
     assert there.accepted == 1
 
 
+def test_a_new_list_is_in_force_without_a_reload(gateway, origin, pki, workspace, logs):
+    leaf = embedding(pki.intermediate, pki.intermediate.issue(HOST), ONE, TWO)
+    there = origin(lambda _: reply(b"genuine", "200 OK", "Cache-Control: max-age=3600"),
+                   tls=leaf.server_context())
+    running = gateway(configuration(pki, logs))
+    file = workspace / "logs.json"
+
+    def is_in_force(times):
+        until(lambda: running.log().count("have changed and are in force") == times, running.log)
+
+    def state(name):
+        return running.metric("pinfold_config_file_state", file=str(file), state=name)
+
+    assert get(running, there.port).body == b"genuine"
+    # Half of a list, or one that no server could satisfy: the one before stays.
+    whole = file.read_bytes()
+    file.write_bytes(whole[:len(whole) // 2])
+    running.wait_log("is no list of logs at")
+    assert state("unusable") == 1
+    log_list(file, ONE.entry(), TWO.entry("retired", since=9))
+    running.wait_log("2 is more than the list has logs")
+    assert running.metric("pinfold_config_file_refusals_total") == 2
+    assert running.metric("pinfold_config_last_reload_successful") == 0
+    assert get(running, there.port).status == 200
+    # One that decides the same: what is stored is used on.
+    log_list(file, TWO.entry(), ONE.entry(description="renamed"))
+    is_in_force(1)
+    assert state("current") == 1
+    assert get(running, there.port).status == 200
+    assert there.accepted == 1
+    # A log less, and another in its place: neither connection nor stored response is used.
+    log_list(file, ONE.entry(), TWO.entry("rejected", since=1), UNLISTED.entry())
+    is_in_force(2)
+    assert "a log that is rejected" in refused(get(running, there.port))
+    # An older list does not take the place of a newer one.
+    log_list(file, ONE.entry(), TWO.entry(), age_days=40)
+    running.wait_log("holds an older list than is in force")
+    assert state("outdated") == 1
+    assert "a log that is rejected" in refused(get(running, there.port))
+    reload(running)
+    assert state("current") == 1
+    assert get(running, there.port).status == 200
+
+
+def test_a_list_of_several_entries_is_told_of_once(gateway, pki, workspace, logs):
+    config = configuration(pki, logs)
+    config["tls"] = {"certificateTransparency": {"minimumSCTs": 1, "logs": logs}}
+    config["hosts"] += [{"match": [f"{number}.test"]} for number in range(3)]
+    running = gateway(config)
+    (workspace / "logs.json").write_text("hello")
+    running.wait_log("is no list of logs at")
+    log_list(workspace / "logs.json", ONE.entry("retired", since=1))
+    until(lambda: running.log().count("minimumSCTs: ") == 2, running.log)
+    assert running.log().count("is no list of logs at") == 1
+    assert running.metric("pinfold_config_file_refusals_total") == 2
+
+
 def test_an_entry_may_ask_for_less_than_the_rest(gateway, origin, pki, logs):
     there = origin(lambda _: reply(b"genuine"), tls=pki.intermediate.issue(
         "free.logged.test", HOST).server_context())

@@ -78,6 +78,11 @@ enum Sample {
         ]
         service.configurationGeneration = 17
         service.lastReloadSucceeded = false
+        service.watchedFiles = [
+            WatchedFileFigures(path: "/etc/a \"list\"", state: .outdated),
+            WatchedFileFigures(path: "/etc/b", state: .unusable),
+        ]
+        service.fileRefusals = 25
         service.configurationLoadedMilliseconds = 1_700_000_000_123
         service.isReady = false
         var process = ProcessFigures()
@@ -222,6 +227,13 @@ struct ExpositionTests {
             ("pinfold_config_generation", [:], 17),
             ("pinfold_config_last_reload_successful", [:], 0),
             ("pinfold_config_loaded_timestamp_seconds", [:], 1_700_000_000.123),
+            (
+                "pinfold_config_file_state",
+                ["file": "/etc/a \"list\"", "state": "outdated"], 1
+            ),
+            ("pinfold_config_file_state", ["file": "/etc/b", "state": "current"], 0),
+            ("pinfold_config_file_state", ["file": "/etc/b", "state": "unusable"], 1),
+            ("pinfold_config_file_refusals_total", [:], 25),
             ("pinfold_ready", [:], 0),
             (
                 "pinfold_build_info",

@@ -28,7 +28,7 @@ extension SnapshotReader {
             for warning in warnings { field.warn(warning) }
             return file
         } catch {
-            field.fail(error.text, expected: "CRLs in PEM, or one in DER")
+            field.fail(error.text, expected: CRLFile.expected)
             return nil
         }
     }
@@ -83,6 +83,9 @@ struct CRLFileProblem: Error {
 }
 
 extension CRLFile {
+    /// What such a file is to hold.
+    static let expected = "CRLs in PEM, or one in DER"
+
     /// The file's lists, and what is probably not meant.
     ///
     /// - Parameter now: seconds since 1970.

@@ -24,19 +24,17 @@ package final class GatewayProcess {
     private let signals = SignalSet()
     private let operationalLog: OperationalLog
     let logger: Logger
-    private(set) var configuration: ConfigurationSnapshot
+    var configuration: ConfigurationSnapshot
     private let startWarnings: [ConfigurationWarning]
     /// What was made from `configuration`; nil before the start.
     private var policy: PolicySnapshot?
-    private let published: PublishedState
+    let published: PublishedState
     private let labels = RouteLabels()
     private let sessions = TLSSessionCache()
     private let ticketKeys = TLSTicketKeys(now: Clock.bootMilliseconds)
     /// Started with the first configuration that has an authority.
     private var issuer: CertificateIssuer?
-    private var watched = WatchedFiles()
-    /// What was wrong with watched files when they were last read.
-    private var fileErrors: [String] = []
+    var watched = WatchedFiles()
     private var hosts: [String: HostReachability] = [:]
     private let sockets: ListenerSockets
     let workerCount: Int
@@ -85,7 +83,7 @@ package final class GatewayProcess {
         log(startWarnings)
         try startWorkers(policy, perWorker, shared)
         announce(perWorker)
-        watched.watch(configuration.watchedFiles)
+        watch(configuration)
         control()
         // From here on nothing needs the main thread: another signal ends the process as it is.
         signals.restoreDefaults()
@@ -276,7 +274,7 @@ package final class GatewayProcess {
             case .reopenLogs: shared?.accessLog?.reopen()
             case .terminate, .interrupt: return drain()
             case .none:
-                if let change = watched.change() { refresh(change) }
+                lookAtFiles()
                 waited += pause
                 guard waited >= FreedMemory.intervalMilliseconds else { continue }
                 waited = 0
@@ -349,12 +347,9 @@ package final class GatewayProcess {
             let loaded = try load()
             let (generation, perWorker) = try adopt(loaded.snapshot) {
                 log(loaded.warnings)
-                published.reload.withLock {
-                    $0.lastSucceeded = true
-                    $0.filesAreInForce = true
-                }
+                published.reload.withLock { $0.lastSucceeded = true }
             }
-            watched.watch(loaded.snapshot.watchedFiles)
+            watch(loaded.snapshot)
             announce(perWorker)
             logger.notice("configuration reloaded", metadata: ["generation": "\(generation)"])
         } catch {
@@ -364,42 +359,11 @@ package final class GatewayProcess {
         }
     }
 
-    /// Takes up files that have changed, under the configuration in force: those that can be used.
-    private func refresh(_ change: WatchedFiles.Change) {
-        let found = configuration.refreshed(
-            reading: change.paths, at: Clock.coarseWallSeconds())
-        var failed = found.problems.flatMap(\.paths)
-        var errors = found.problems.map(\.description)
-        if found.snapshot != configuration {
-            do {
-                let (generation, _) = try adopt(found.snapshot)
-                logger.notice(
-                    "files of the configuration have changed and are in force",
-                    metadata: ["generation": "\(generation)"])
-            } catch {
-                failed = change.paths
-                errors.append("\(error)")
-            }
-        }
-        watched.takeUp(except: failed)
-        let isWell = errors.isEmpty
-        published.reload.withLock { $0.filesAreInForce = isWell }
-        // What is tried again, and fails for the same reasons, has been told.
-        guard !change.isRetry || errors != fileErrors else { return }
-        fileErrors = errors
-        for warning in found.warnings { logger.warning("configuration: \(warning)") }
-        for error in errors {
-            logger.error(
-                "a file of the configuration has changed and cannot be used, the old one stays",
-                metadata: ["error": "\(error)"])
-        }
-    }
-
     /// Puts another configuration in force.
     ///
     /// - Parameter prepare: does what comes before that, once nothing can fail any more.
     /// - Returns: its generation, and the sockets that were opened for it.
-    private func adopt(
+    func adopt(
         _ next: ConfigurationSnapshot, preparing prepare: () -> Void = {}
     ) throws -> (generation: UInt64, sockets: [[ListenerSocket]]) {
         let generation = published.reload.withLock { $0.generation } + 1

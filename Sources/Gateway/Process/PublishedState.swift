@@ -18,8 +18,10 @@ final class PublishedState: Sendable {
     struct Reload {
         var generation: UInt64 = 1
         var lastSucceeded = true
-        /// Whether every watched file is in force as it is on disk.
-        var filesAreInForce = true
+        /// Whether no watched file is unusable.
+        var filesAreUsable = true
+        var files: [WatchedFileFigures] = []
+        var fileRefusals: UInt64 = 0
         var loadedMilliseconds: UInt64 = 0
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
@@ -119,7 +121,9 @@ final class PublishedState: Sendable {
         service.pinsets = reload.pinsets
         service.reachability = reload.hosts.map { LabelledState($0) }
         service.configurationGeneration = reload.generation
-        service.lastReloadSucceeded = reload.lastSucceeded && reload.filesAreInForce
+        service.lastReloadSucceeded = reload.lastSucceeded && reload.filesAreUsable
+        service.watchedFiles = reload.files
+        service.fileRefusals = reload.fileRefusals
         service.configurationLoadedMilliseconds = reload.loadedMilliseconds
         service.isReady = readiness().isReady
         return service

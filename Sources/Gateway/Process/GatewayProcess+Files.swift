@@ -1,0 +1,92 @@
+import Clocks
+import Configuration
+import ConfigurationFile
+import Logging
+import Metrics
+
+// Files that are taken up when they change, without the configuration's own file being read.
+extension GatewayProcess {
+    /// Begins to watch the files of a configuration that has just been read.
+    func watch(_ configuration: ConfigurationSnapshot) {
+        watched.watch(configuration.watchedFiles)
+        publishFiles()
+    }
+
+    /// Takes up the files that have changed.
+    func lookAtFiles() {
+        let now = Clock.monotonicMilliseconds()
+        if let change = watched.change(at: now) { refresh(change, at: now) }
+    }
+
+    /// Takes up what can be used of files that have changed, under the configuration in force.
+    private func refresh(_ change: WatchedFiles.Change, at now: Int64) {
+        let found = configuration.refreshed(
+            reading: change.paths, at: Clock.coarseWallSeconds())
+        var failure: String?
+        if found.snapshot != configuration {
+            do {
+                let (generation, _) = try adopt(found.snapshot)
+                logger.notice(
+                    "files of the configuration have changed and are in force",
+                    metadata: ["generation": "\(generation)"])
+            } catch {
+                failure = "\(error)"
+            }
+        } else {
+            // Judges alike, but may be of a later day.
+            configuration = found.snapshot
+        }
+        // What is tried again as it was has been told.
+        if !change.isRetry || failure == nil {
+            for warning in found.warnings { logger.warning("configuration: \(warning)") }
+        }
+        let turns = watched.note(change, at: now) { paths in
+            var reasons = found.problems.filter { $0.paths == paths }.map(\.description)
+            if let failure { reasons.append(failure) }
+            if !reasons.isEmpty { return .unusable(reasons) }
+            return found.outdated.isDisjoint(with: paths) ? .current : .outdated
+        }
+        publishFiles()
+        tell(turns)
+    }
+
+    /// One line for what is new of each set of files.
+    private func tell(_ turns: [WatchedFiles.Turn]) {
+        for turn in turns where turn.isMended {
+            let paths = turn.paths.joined(separator: ", ")
+            logger.notice(
+                "a file of the configuration can be used again", metadata: ["file": "\(paths)"])
+        }
+        var told: Set<String> = []
+        for reason in turns.flatMap(\.reasons) where told.insert(reason).inserted {
+            logger.error(
+                "a file of the configuration has changed and cannot be used, the old one stays",
+                metadata: ["error": "\(reason)"])
+        }
+    }
+
+    /// Watched files that metrics tell of.
+    private static let fileLimit = 1000
+
+    private func publishFiles() {
+        let files = watched.outcomes.prefix(Self.fileLimit).map {
+            WatchedFileFigures(path: $0.path, state: WatchedFileState($0.outcome))
+        }
+        let (areUsable, refusals) = (watched.areUsable, watched.refusals)
+        published.reload.withLock {
+            $0.files = files
+            $0.filesAreUsable = areUsable
+            $0.fileRefusals = refusals
+        }
+    }
+}
+
+extension WatchedFileState {
+    fileprivate init(_ outcome: WatchedFiles.Outcome) {
+        switch outcome {
+        case .current: self = .current
+        case .outdated: self = .outdated
+        case .unusable: self = .unusable
+        }
+    }
+}

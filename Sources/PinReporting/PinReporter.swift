@@ -213,8 +213,10 @@ package enum ReportEvent: Sendable, Equatable {
     case notKept(Int)
     /// A file of a report cannot be read now, and waits.
     case unreadable(String)
-    /// A file of a report was damaged, and is removed.
+    /// A file of a report was damaged or not written to its end, and is removed.
     case damaged(file: String)
+    /// So many files of the folder are no reports, and are left alone.
+    case foreign(folder: String, files: Int)
     /// A destination does not take reports now; they wait.
     case failing(destination: String, problem: String)
     /// It takes them again.

@@ -65,6 +65,38 @@ package struct PinUseTable: Sendable, Equatable {
         pinsets = next
     }
 
+    /// Adds what another table knows: of what both know, since when it is watched first, and what
+    /// happened last.
+    package mutating func add(_ other: PinUseTable) {
+        for (name, use) in other.pinsets {
+            var both = pinsets[name] ?? PinsetUse()
+            both.evaluated = Self.later(both.evaluated, use.evaluated)
+            for (text, theirs) in use.pins {
+                let ours = both.pins[text] ?? theirs
+                both.pins[text] = PinUse(
+                    since: min(ours.since, theirs.since),
+                    matched: Self.later(ours.matched, theirs.matched))
+            }
+            pinsets[name] = both
+        }
+    }
+
+    /// Forgets the pinsets and pins that another table does not have.
+    package mutating func keep(only other: PinUseTable) {
+        for (name, use) in pinsets {
+            guard let wanted = other.pinsets[name]?.pins else {
+                pinsets[name] = nil
+                continue
+            }
+            pinsets[name]?.pins = use.pins.filter { wanted[$0.key] != nil }
+        }
+    }
+
+    private static func later(_ one: Int64?, _ other: Int64?) -> Int64? {
+        guard let one, let other else { return one ?? other }
+        return max(one, other)
+    }
+
     /// A pin that nothing has matched for a while, although its pinset has judged servers.
     package struct IdlePin: Sendable, Equatable {
         /// Its index among the pinset's pins.

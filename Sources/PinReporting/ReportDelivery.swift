@@ -36,6 +36,7 @@ final class ReportDelivery {
             case .unusable(let error): tell(.folderUnusable("\(error)"))
             case .opened(let reports): if reports > 0 { tell(.foundWaiting(reports)) }
             case .damaged(let file): tell(.damaged(file: file))
+            case .foreign(let files): tell(.foreign(folder: folder, files: files))
             case .unreadable(let error): tell(.unreadable("\(error)"))
             }
         }
@@ -85,20 +86,18 @@ final class ReportDelivery {
     }
 
     /// Notes which pins have matched.
-    private func look(atOnce: Bool = false, syncs: Bool = true) {
-        recorder?.look(
-            wall: Clock.coarseWallSeconds(), now: Clock.monotonicMilliseconds(), atOnce: atOnce,
-            syncs: syncs)
+    private func look() {
+        recorder?.look(wall: Clock.coarseWallSeconds(), now: Clock.monotonicMilliseconds())
     }
 
-    private func keep(_ reports: [PinFailureReport], syncs: Bool = true) {
+    private func keep(_ reports: [PinFailureReport], areLast: Bool = false) {
         let (created, now) = (Clock.wallMilliseconds(), Clock.monotonicMilliseconds())
         var dropped = 0
         for report in reports {
             if settings.destinations[report.pinset] != nil,
                 !spool.add(
                     pinset: report.pinset, body: report.json, created: created, now: now,
-                    syncs: syncs)
+                    isLast: areLast)
             {
                 dropped += 1
             }
@@ -236,10 +235,14 @@ final class ReportDelivery {
         }
         self.settings = settings
         recorder?.note(changes)
-        look(atOnce: true, syncs: spool.isClosed)
-        keep(reports, syncs: false)
-        if spool.inMemory > 0 { core.tell(.notKept(spool.inMemory)) }
-        spool.sync()
+        // First everything is in files, then on the disk.
+        keep(reports, areLast: true)
+        recorder?.begin(wall: Clock.coarseWallSeconds())
+        let inMemory = spool.inMemory
+        if inMemory > 0 { core.tell(.notKept(inMemory)) }
+        spool.settle()
+        recorder?.finish()
+        if spool.unsettled > inMemory { core.tell(.notKept(spool.unsettled - inMemory)) }
         spool.close()
         core.ended.withLock { $0 = true }
         core.ended.broadcast()

@@ -7,8 +7,6 @@ enum ReportFile {
     private static let header = "pinfold pin report 1\n"
     /// How the names of such files end.
     static let suffix = ".report"
-    /// How the names of files end that were not written to their end.
-    static let unfinishedSuffix = ".unfinished"
     /// Bytes of the longest file that is read.
     static let maximumBytes = 1 << 20
 
@@ -41,6 +39,17 @@ enum ReportFile {
         hexadecimal(UInt64(bitPattern: created), digits: 16) + "-"
             + hexadecimal(UInt64(number), digits: 8) + suffix
     }
+
+    /// The name that a file was to get which was not finished; nil: it was to be no report.
+    static func finishedName(of name: String) -> String? {
+        let report = name.prefix(nameLength)
+        guard name.hasSuffix(UnfinishedFile.suffix), created(name: String(report)) != nil
+        else { return nil }
+        return String(report)
+    }
+
+    /// Characters of a name.
+    private static let nameLength = 16 + 1 + 8 + suffix.count
 
     /// When the report of a file was made, in milliseconds since 1970; nil: its name is no
     /// report's.

@@ -16,7 +16,7 @@ package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConver
     }
 }
 
-/// The files of one folder. A file is there whole or not at all, also after a crash.
+/// The files of one folder. A file is there whole or not at all, also after a loss of power.
 struct ReportFolder {
     let path: String
     /// The folder's descriptor, locked: no other process uses the folder.
@@ -42,21 +42,27 @@ struct ReportFolder {
     /// Lets go of the folder.
     func end() { close(descriptor) }
 
-    private static func make(_ path: String) throws(ReportFolderError) {
+    /// Makes a folder, and those above it, where they are missing.
+    static func make(_ path: String) throws(ReportFolderError) {
         var end = path.utf8.startIndex
         while end < path.utf8.endIndex {
             end =
                 path.utf8[path.utf8.index(after: end)...].firstIndex(of: UInt8(ascii: "/"))
                 ?? path.utf8.endIndex
             let part = String(path[..<end])
-            if mkdir(part, 0o700) != 0, __errno_location().pointee != EEXIST {
+            if mkdir(part, 0o700) == 0 {
+                // Who may write there need not be allowed to read there.
+                try? UnfinishedFile.sync(folder: UnfinishedFile.folder(of: part))
+            } else if __errno_location().pointee != EEXIST {
                 throw ReportFolderError(part)
             }
         }
     }
 
     /// The names of the files, in order.
-    func names() throws(ReportFolderError) -> [String] {
+    func names() throws(ReportFolderError) -> [String] { try Self.names(in: path) }
+
+    static func names(in path: String) throws(ReportFolderError) -> [String] {
         guard let list = opendir(path) else { throw ReportFolderError(path) }
         defer { closedir(list) }
         var names: [String] = []
@@ -107,46 +113,37 @@ struct ReportFolder {
         return Array(bytes[..<filled])
     }
 
-    /// Writes a file, and gives it its name only when it is whole.
-    ///
-    /// - Parameter syncs: it is on the disk then; false: after the next ``sync()``.
-    func write(
-        _ bytes: [UInt8], to name: String, syncs: Bool = true
-    ) throws(ReportFolderError) {
-        try Self.write(bytes, to: "\(path)/\(name)", syncs: syncs)
-        if syncs { _ = fsync(descriptor) }
+    /// Writes a file: it is on the disk then.
+    func write(_ bytes: [UInt8], to name: String) throws(ReportFolderError) {
+        try Self.write(bytes, to: "\(path)/\(name)")
     }
 
-    /// Has all that was written on the disk.
-    func sync() { _ = syncfs(descriptor) }
+    /// Writes a file that gets its name from ``finish(_:)``.
+    func begin(_ bytes: [UInt8], for name: String) throws(ReportFolderError) -> UnfinishedFile {
+        try UnfinishedFile(bytes, for: "\(path)/\(name)")
+    }
 
-    /// Writes the file at a path, whose folder is made if it is not there.
-    ///
-    /// The file that becomes it is this process's own, whatever is found in its place.
-    static func write(
-        _ bytes: [UInt8], to path: String, syncs: Bool = true
-    ) throws(ReportFolderError) {
-        if let slash = path.lastIndex(of: "/") { try make(String(path[..<slash])) }
-        let unfinished = "\(path).\(getpid())\(ReportFile.unfinishedSuffix)"
-        unlink(unfinished)
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = open_with_mode(unfinished, flags, 0o644)
-        guard descriptor >= 0 else { throw ReportFolderError(unfinished) }
+    /// Gives files their names, all of which are on the disk then.
+    func finish(_ files: [UnfinishedFile]) throws(ReportFolderError) {
+        guard !files.isEmpty else { return }
+        guard syncfs(descriptor) == 0 else { throw ReportFolderError(path) }
+        for file in files { try file.rename() }
+        try UnfinishedFile.sync(folder: path)
+    }
+
+    /// Gives a file its name that an earlier process did not finish.
+    func finish(_ unfinished: String, as name: String) throws(ReportFolderError) {
+        try UnfinishedFile(found: "\(path)/\(unfinished)", for: "\(path)/\(name)").finish()
+    }
+
+    /// Writes the file at a path, whose folder is made if it is not there: it is on the disk then.
+    static func write(_ bytes: [UInt8], to path: String) throws(ReportFolderError) {
+        try make(UnfinishedFile.folder(of: path))
+        let file = try UnfinishedFile(bytes, for: path)
         do throws(ReportFolderError) {
-            defer { close(descriptor) }
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes {
-                    CLinux.write(descriptor, $0.baseAddress, $0.count)
-                }
-                if count < 0, __errno_location().pointee == EINTR { continue }
-                guard count > 0 else { throw ReportFolderError(unfinished) }
-                rest = rest.dropFirst(count)
-            }
-            if syncs, fsync(descriptor) != 0 { throw ReportFolderError(unfinished) }
-            if rename(unfinished, path) != 0 { throw ReportFolderError(path) }
+            try file.finish()
         } catch {
-            unlink(unfinished)
+            file.discard()
             throw error
         }
     }

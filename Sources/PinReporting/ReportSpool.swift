@@ -13,6 +13,8 @@ struct ReportSpool {
         var attempts = 0
         /// The JSON, while it is in no file.
         var body: [UInt8]?
+        /// Its file, while that has not got its name.
+        var unfinished: UnfinishedFile?
     }
 
     /// What is told of to an operator.
@@ -21,8 +23,10 @@ struct ReportSpool {
         case unusable(ReportFolderError)
         /// The folder is in use, with so many reports of an earlier process.
         case opened(reports: Int)
-        /// A file was no report and is removed.
+        /// A file was no report, or not written to its end, and is removed.
         case damaged(file: String)
+        /// So many files are none of the spool's own, and are left alone.
+        case foreign(files: Int)
         /// A file cannot be read now; it is left for later.
         case unreadable(ReportFolderError)
     }
@@ -59,6 +63,9 @@ struct ReportSpool {
 
     /// Reports that are in no file.
     var inMemory: Int { items.count(where: { $0.body != nil }) }
+
+    /// Reports that may not be there after a loss of power.
+    var unsettled: Int { items.count(where: { $0.body != nil || $0.unfinished != nil }) }
 
     /// What became of reports that were looked at.
     struct Found: Equatable {
@@ -99,7 +106,7 @@ struct ReportSpool {
                 folder = opened
                 load(names, from: opened, now: now, wall: wall, &found)
             }
-            try save(syncs: true)
+            try save()
         } catch {
             if makes { tellUnusable(error) }
         }
@@ -118,17 +125,18 @@ struct ReportSpool {
     ) {
         let made = items
         (items, bytes) = ([], 0)
+        var foreign = 0
         for name in names {
-            if name.hasSuffix(ReportFile.unfinishedSuffix) {
-                folder.remove(name)
+            let finished = ReportFile.finishedName(of: name)
+            guard let created = ReportFile.created(name: finished ?? name) else {
+                foreign += 1
                 continue
             }
-            // What is none of its own files is left alone.
-            guard let created = ReportFile.created(name: name) else { continue }
             // The clock may have been another one when it was made: it is not older than that.
             let age = created < wall ? min(wall - created, Self.maximumAge + 1) : 0
             load(name, now + Self.maximumAge - age, from: folder, &found)
         }
+        if foreign > 0 { tell(.foreign(files: foreign)) }
         tell(.opened(reports: count))
         for item in made {
             if hasRoom(for: item.bytes) { append(item) } else { found.dropped += 1 }
@@ -152,6 +160,16 @@ struct ReportSpool {
             found.damaged += 1
             folder.remove(name)
             return tell(.damaged(file: "\(path)/\(name)"))
+        }
+        var name = name
+        if let finished = ReportFile.finishedName(of: name) {
+            // It is whole: only its name an earlier process had no time for.
+            do throws(ReportFolderError) {
+                try folder.finish(name, as: finished)
+            } catch {
+                return putOff(name, expires, error)
+            }
+            name = finished
         }
         guard hasRoom(for: report.body.count) else {
             found.dropped += 1
@@ -181,10 +199,10 @@ struct ReportSpool {
     /// - Parameters:
     ///   - created: milliseconds since 1970.
     ///   - now: milliseconds of a clock that never goes back.
-    ///   - syncs: it is on the disk then; false: after the next ``sync()``.
+    ///   - isLast: it gets its place on the disk from ``settle()``.
     /// - Returns: false if there is no room for it.
     mutating func add(
-        pinset: String, body: [UInt8], created: Int64, now: Int64, syncs: Bool = true
+        pinset: String, body: [UInt8], created: Int64, now: Int64, isLast: Bool = false
     ) -> Bool {
         guard hasRoom(for: body.count) else { return false }
         nextNumber &+= 1
@@ -193,7 +211,7 @@ struct ReportSpool {
                 name: ReportFile.name(created: max(0, created), number: nextNumber),
                 pinset: pinset, expires: now + Self.maximumAge, bytes: body.count, body: body))
         do throws(ReportFolderError) {
-            try save(syncs: syncs)
+            try save(isLast: isLast)
         } catch {
             tellUnusable(error)
         }
@@ -203,20 +221,32 @@ struct ReportSpool {
     }
 
     /// Writes the reports that are in memory to the folder, where there is one.
-    private mutating func save(syncs: Bool) throws(ReportFolderError) {
+    private mutating func save(isLast: Bool = false) throws(ReportFolderError) {
         guard let folder else { return }
         for index in items.indices {
             guard let body = items[index].body,
                 let contents = ReportFile.bytes(pinset: items[index].pinset, body: body)
             else { continue }
-            try folder.write(contents, to: items[index].name, syncs: syncs)
+            if isLast {
+                items[index].unfinished = try folder.begin(contents, for: items[index].name)
+            } else {
+                try folder.write(contents, to: items[index].name)
+            }
             items[index].body = nil
         }
         hasTold = false
     }
 
-    /// Has all reports that are in files on the disk.
-    func sync() { folder?.sync() }
+    /// Has the last reports on the disk, which takes as long as the disk takes. They are in files
+    /// before it, which the next process finds whole if the power stays on.
+    mutating func settle() {
+        do throws(ReportFolderError) {
+            try folder?.finish(items.compactMap(\.unfinished))
+            for index in items.indices { items[index].unfinished = nil }
+        } catch {
+            tellUnusable(error)
+        }
+    }
 
     /// The JSON of a report; nil: there is none. A file that cannot be read now is tried again
     /// later, and what it holds is no item until then.
@@ -250,7 +280,8 @@ struct ReportSpool {
         guard let index = items.firstIndex(where: { $0.name == name }) else { return }
         let item = items.remove(at: index)
         bytes -= item.bytes
-        if item.body == nil { folder?.remove(item.name) }
+        item.unfinished?.discard()
+        folder?.remove(item.name)
     }
 
     /// Removes the reports that are too old, and those that `isWanted` has no use for.

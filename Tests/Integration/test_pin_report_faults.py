@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 from support.gateway import free_port
@@ -36,10 +37,39 @@ SLOW_DISK = """
 static void wait_here(void) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    while (strcmp(name, "pin-reports") == 0 && access(SLOW, F_OK) == 0) usleep(1000);
+    while (strcmp(name, "pin-reports") == 0 && access(FILE_PATH, F_OK) == 0) usleep(1000);
 }
 int fsync(int fd) { (void)fd; wait_here(); return 0; }
 int syncfs(int fd) { (void)fd; wait_here(); return 0; }
+"""
+
+# Writes down what the reporter's thread has on the disk, and what it gives a name.
+DISK_LOG = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static void note(const char *what, const char *path, const char *other) {
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    if (strcmp(name, "pin-reports") != 0) return;
+    FILE *log = fopen(FILE_PATH, "a");
+    fprintf(log, "%s %s %s\\n", what, path, other);
+    fclose(log);
+}
+static void note_file(const char *what, int fd) {
+    char link[32], path[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof path - 1) > 0) note(what, path, "-");
+}
+int fsync(int fd) { note_file("fsync", fd); return 0; }
+int syncfs(int fd) { note_file("syncfs", fd); return 0; }
+int rename(const char *old, const char *new) {
+    note("rename", old, new);
+    return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(old, new);
+}
 """
 
 
@@ -149,18 +179,33 @@ def test_reports_that_no_folder_takes_are_told_of_at_the_end(gateway, origin, pk
     assert "could not be written down before the end reports=1" in running.log()
 
 
+def preload(program: str, file: Path, monkeypatch) -> None:
+    """Has gateways that are started run a C program's functions, which know a file's path."""
+    source, library = file.with_suffix(".c"), file.with_suffix(".so")
+    source.write_text(program)
+    compiler = shutil.which("cc") or shutil.which("clang")
+    assert compiler, "a C compiler is needed"
+    subprocess.run([compiler, "-shared", "-fPIC", f'-DFILE_PATH="{file}"', "-o", library, source],
+                   check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+
+
 @pytest.fixture
 def slow_disk(tmp_path, monkeypatch):
     """The file that makes the disk slow for gateways that are started."""
-    slow, source, library = (tmp_path / name for name in ("slow", "slow.c", "slow.so"))
-    source.write_text(SLOW_DISK)
-    compiler = shutil.which("cc") or shutil.which("clang")
-    assert compiler, "a C compiler is needed"
-    subprocess.run([compiler, "-shared", "-fPIC", f'-DSLOW="{slow}"', "-o", library, source],
-                   check=True)
-    monkeypatch.setenv("LD_PRELOAD", str(library))
+    slow = tmp_path / "slow"
+    preload(SLOW_DISK, slow, monkeypatch)
     yield slow
     slow.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def disk_log(tmp_path, monkeypatch):
+    """The file in which gateways that are started write what they have on the disk when."""
+    log = tmp_path / "disk"
+    log.touch()
+    preload(DISK_LOG, log, monkeypatch)
+    return log
 
 
 def end(running) -> None:
@@ -183,9 +228,41 @@ def test_a_slow_disk_loses_nothing_at_the_end(gateway, origin, pki, slow_disk):
     assert ask(running, there).status == 200
     slow_disk.touch()
     end(running)
+    # What was whole has not got its name: that comes after the disk.
+    assert len(files(running)) == 1
+    assert len(list((running.folder / "cache" / "pin-reports").glob("*.unfinished"))) == 1
+    slow_disk.unlink()
+    running.start()
+    running.wait_log("pin failure reports found waiting.*reports=2")
+    until(lambda: len(files(running)) == 2, "both have their names")
+    until(lambda: [line for line in use.read_text().splitlines()
+                   if leaf.pin in line and line.split()[2] != "-"], "its match is known")
+    until(lambda: not list(use.parent.glob("*.unfinished")), "nothing is left of it")
+
+
+def test_a_file_gets_its_name_when_it_is_on_the_disk(gateway, origin, pki, disk_log):
+    """And the name is on the disk before anything else happens; at the end, too."""
+    leaf = pki.intermediate.issue(HOST)
+    running = gateway(dead(pki, pins=[leaf.pin, WRONG[0]]), start=False)
+    running.start()
+    use, there = running.folder / "cache" / "pin-use", serve(origin, pki.intermediate.issue(HOST))
+    until(use.exists, "its pins are watched")
+    for _ in range(3):
+        assert ask(running, there).status == 502
+    until(lambda: len(files(running)) == 1, "one is on disk")
+    assert ask(running, serve(origin, leaf)).status == 200
+    before_end = len(disk_log.read_text().splitlines())
+    assert running.stop() == 0
     assert len(files(running)) == 2
-    assert not [line for line in use.read_text().splitlines()
-                if leaf.pin in line and line.split()[2] == "-"]
+    steps = [line.split() for line in disk_log.read_text().splitlines()]
+    renamed = [(index, Path(step[1]), Path(step[2])) for index, step in enumerate(steps)
+               if step[0] == "rename"]
+    assert sorted(new.suffix for _, _, new in renamed) == ["", "", ".report", ".report"]
+    for index, old, new in renamed:
+        on_disk = ["fsync", str(old), "-"] in steps[:index]
+        all_on_disk = ["syncfs", str(old.parent), "-"] in steps[before_end:index]
+        assert on_disk or all_on_disk, f"{new.name} in {steps}"
+        assert ["fsync", str(new.parent), "-"] in steps[index:], f"{new.name} in {steps}"
 
 
 def test_reports_that_a_slow_disk_loses_are_told_of(gateway, origin, pki, slow_disk):

@@ -11,6 +11,20 @@ struct PinUseTests {
     private typealias Use = PinUseTable.PinUse
     private let day: Int64 = 86_400
 
+    private func write(_ table: PinUseTable, _ path: String) throws {
+        try #require(try PinUseUpdate.begin(table, path)).finish()
+    }
+
+    /// Somebody who watches the pins a and b of the pinset p.
+    private func recorder(
+        _ path: String, _ counts: Counter, pins: [String] = ["a", "b"],
+        tell: @escaping (ReportEvent) -> Void = { _ in }
+    ) -> PinUseRecorder {
+        PinUseRecorder(
+            PinReporter.UseWatch(path: path, counts: { counts.value }), pins: ["p": pins], now: 0,
+            tell: tell)
+    }
+
     @Test func `is what the counters say between two looks`() {
         var table = PinUseTable()
         let pins = ["p": ["a", "b"]]
@@ -113,7 +127,7 @@ struct PinUseTests {
             now: 7)
         let path = folder.file("made/too/pin-use")
         #expect(try PinUseFile.read(path) == nil)
-        try PinUseFile.write(table, to: path)
+        try write(table, path)
         #expect(try PinUseFile.read(path) == table)
         let whole = try #require(try ReportFolder.contents(of: path))
         let other = folder.file("other")
@@ -185,7 +199,7 @@ struct PinUseTests {
         // What has been counted meanwhile is not lost.
         #expect(rename(path, folder.file("elsewhere")) == 0)
         recorder.look(wall: 3, now: 2, atOnce: true)
-        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == 3)
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == 1)
     }
 
     @Test func `is written to no file that somebody has put there`() throws {
@@ -195,10 +209,92 @@ struct PinUseTests {
         for name in ["\(path).unfinished", "\(path).\(getpid()).unfinished"] {
             #expect(symlink(folder.file("other"), name) == 0)
         }
-        try PinUseFile.write(PinUseTable(), to: path)
+        try write(PinUseTable(), path)
         #expect(try PinUseFile.read(path) == PinUseTable())
         #expect(
             try ReportFolder.contents(of: folder.file("other")) == Array("somebody's".utf8))
+    }
+
+    @Test func `keeps what matched before a reload while its file could not be read`() throws {
+        let folder = TemporaryFolder()
+        let path = folder.file("pin-use")
+        #expect(mkdir(path, 0o700) == 0)
+        let counts = Counter()
+        var recorder = recorder(path, counts)
+        counts.set(["p": Count(evaluations: 1, matches: [1])])
+        recorder.note([
+            ReporterCore.PinChange(counts: counts.value, pins: ["p": ["b", "a"]], wall: 5)
+        ])
+        #expect(rmdir(path) == 0)
+        var old = PinUseTable()
+        old.note([:], since: [:], pins: ["p": ["a", "b"]], now: 2)
+        try write(old, path)
+        recorder.look(wall: 7, now: 1, atOnce: true)
+        #expect(
+            try PinUseFile.read(path)?.pinsets["p"]?.pins == [
+                "a": Use(since: 2, matched: 5), "b": Use(since: 2),
+            ])
+    }
+
+    @Test func `has what each of two gateways has seen`() throws {
+        let folder = TemporaryFolder()
+        let path = folder.file("pin-use")
+        let (one, other) = (Counter(), Counter())
+        var first = recorder(path, one)
+        var second = recorder(path, other)
+        first.look(wall: 1, now: 0, atOnce: true)
+        second.look(wall: 2, now: 0, atOnce: true)
+        one.set(["p": Count(evaluations: 1, matches: [1, 0])])
+        other.set(["p": Count(evaluations: 1, matches: [0, 1])])
+        first.look(wall: 3, now: 1, atOnce: true)
+        second.look(wall: 4, now: 1, atOnce: true)
+        let both = ["a": Use(since: 1, matched: 3), "b": Use(since: 1, matched: 4)]
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins == both)
+        // Nor does the end of one forget what the other has seen.
+        first.begin(wall: 5)
+        first.finish()
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins == both)
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.evaluated == 4)
+        #expect(folder.names == ["pin-use"])
+    }
+
+    @Test func `is written when no other gateway writes`() throws {
+        let folder = TemporaryFolder()
+        let path = folder.file("pin-use")
+        // As containers do, the other one has this one's process number.
+        let others = "pin-use.\(getpid()).unfinished"
+        try folder.write("half a fi", to: others)
+        let lock = open_with_mode(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
+        var told: [ReportEvent] = []
+        var recorder = recorder(path, Counter()) { told.append($0) }
+        recorder.look(wall: 1, now: 0, atOnce: true)
+        #expect(folder.names == [others])
+        close(lock)
+        recorder.look(wall: 2, now: 1)
+        #expect(folder.names == ["pin-use", others])
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"] == Use(since: 1))
+        #expect(told.isEmpty)
+    }
+
+    @Test func `is found whole where the process had no time to give it its name`() throws {
+        let folder = TemporaryFolder()
+        let path = folder.file("pin-use")
+        let counts = Counter()
+        var first = recorder(path, counts)
+        first.look(wall: 1, now: 0, atOnce: true)
+        counts.set(["p": Count(evaluations: 1, matches: [1])])
+        first.begin(wall: 2)
+        #expect(folder.names.count == 2)
+        #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == 2)
+        first = recorder(path, Counter())
+        try folder.write("half a fi", to: "pin-use.0123456789abcdef.unfinished")
+        first.look(wall: 3, now: 0, atOnce: true)
+        #expect(folder.names == ["pin-use"])
+        #expect(
+            try PinUseFile.read(path)?.pinsets["p"]?.pins == [
+                "a": Use(since: 1, matched: 2), "b": Use(since: 1),
+            ])
     }
 
     @Test func `is told of once where it cannot be written`() throws {

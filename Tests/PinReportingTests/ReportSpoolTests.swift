@@ -88,14 +88,54 @@ struct ReportSpoolTests {
         #expect(files.isEmpty)
     }
 
-    @Test func `leave what is not theirs alone, and remove what was not finished`() throws {
+    @Test func `leave what is not theirs alone`() throws {
         spool().closeNow()
         try folder.write("mine", to: "reports/notes.txt")
-        try folder.write("half", to: "reports/0000000000000001-00000001.report.unfinished")
+        try folder.write("mine", to: "reports/notes.unfinished")
         var made = spool()
         #expect(made.items.isEmpty)
-        #expect(files == ["notes.txt"])
+        #expect(files == ["notes.txt", "notes.unfinished"])
+        #expect(told.events.contains(.foreign(files: 2)))
         made.close()
+    }
+
+    @Test func `are removed and told of where they were not written to their end`() throws {
+        spool().closeNow()
+        let names = [
+            "0000000000000001-00000001.report.unfinished",
+            "0000000000000001-00000002.report.0123456789abcdef.unfinished",
+        ]
+        for name in names { try folder.write("half", to: "reports/" + name) }
+        var made = spool(open: false)
+        #expect(made.open(now: 0, wall: 0).damaged == 2)
+        #expect(made.count == 0)
+        #expect(files.isEmpty)
+        for name in names {
+            #expect(told.events.contains(.damaged(file: folder.file("reports/" + name))))
+        }
+    }
+
+    @Test func `are whole in files before they are on the disk at the end`() throws {
+        var first = spool()
+        for number in 1...2 {
+            let text = body("{\(number)}")
+            #expect(first.add(pinset: "p", body: text, created: 1, now: 0, isLast: true) == true)
+        }
+        #expect(files.allSatisfy { $0.hasSuffix(".unfinished") })
+        #expect((first.inMemory, first.unsettled) == (0, 2))
+        // The process ends here: the next one gives them their names.
+        first.close()
+        var second = spool()
+        #expect(
+            second.items.map { second.body(of: $0) } == [.text(body("{1}")), .text(body("{2}"))])
+        #expect(files == second.items.map(\.name))
+        #expect(files.allSatisfy { $0.hasSuffix(".report") })
+        #expect(
+            second.add(pinset: "p", body: body("{3}"), created: 2, now: 0, isLast: true) == true)
+        second.settle()
+        #expect(second.unsettled == 0)
+        #expect(files == second.items.map(\.name))
+        second.close()
     }
 
     @Test func `have no more room than they may take`() {

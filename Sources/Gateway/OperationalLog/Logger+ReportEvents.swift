@@ -21,6 +21,10 @@ extension Logger {
                 metadata: ["detail": "\(detail)"])
         case .damaged(let file):
             warning("a damaged pin failure report was dropped", metadata: ["file": "\(file)"])
+        case .foreign(let folder, let files):
+            notice(
+                "files that are no pin failure reports are left alone in their folder",
+                metadata: ["folder": "\(folder)", "files": "\(files)"])
         case .failing(let destination, let problem):
             warning(
                 "pin failure reports are not taken, and wait",

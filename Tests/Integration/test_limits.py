@@ -103,6 +103,23 @@ def test_at_its_limit_a_client_gives_up_its_longest_idle_connection(gateway, ori
                 assert wire.ask(request(there.url("/"))).status == 200
 
 
+def test_connections_that_become_idle_in_the_same_millisecond_are_given_up_in_their_order(
+        gateway, origin):
+    """Some hundred times, so that many share a millisecond."""
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({**NO_CACHE, "workers": 1, "limits": {"perClient": {"connections": 3}}})
+    held: list[Wire] = []
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            held.append(stack.enter_context(contextlib.closing(wire_from(running, "127.0.0.2"))))
+            assert held[-1].ask(request(there.url("/"))).status == 200
+            if len(held) > 3:
+                assert held.pop(0).ended(), "it has been idle the longest"
+            # Used again, it is idle the shortest.
+            held.append(held.pop(0))
+            assert held[-1].ask(request(there.url("/"))).status == 200
+
+
 def test_a_client_has_at_most_its_share_of_exchanges(gateway, scripted_origin):
     release, arrived = threading.Event(), threading.Event()
     there = scripted_origin(waiting(release, arrived))

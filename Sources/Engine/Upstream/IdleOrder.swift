@@ -4,7 +4,8 @@ import EventLoop
 package protocol IdleOrdered: AnyObject {
     var isIdle: Bool { get }
     var isClosed: Bool { get }
-    /// When it became idle, in the loop's milliseconds.
+    /// When it became idle: in the loop's milliseconds, of which several connections may share one,
+    /// or in a count that rises each time.
     var idleSince: Int64 { get set }
     /// The time that its place in the order stands for; nil: it has none.
     var placedAt: Int64? { get set }

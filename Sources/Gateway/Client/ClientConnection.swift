@@ -179,7 +179,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
 
     /// Nothing is expected of the client for now.
     func noteIdle() {
-        idleSince = worker.loop.now
+        idleSince = worker.idleClients.nextMoment()
         if !hasPlaces { worker.idleClients.place(self) }
     }
 

@@ -8,6 +8,15 @@ import Engine
 struct IdleClients {
     private var all = IdleOrder<ClientConnection>()
     private var clients: [ObjectIdentifier: ClientShare] = [:]
+    /// How often a connection has become idle.
+    private var moment: Int64 = 0
+
+    /// The time at which a connection becomes idle: a count, since the clock's milliseconds are too
+    /// coarse to say which of two was first.
+    mutating func nextMoment() -> Int64 {
+        moment &+= 1
+        return moment
+    }
 
     /// A connection of a client was taken in.
     mutating func joined(_ connection: ClientConnection, of account: ClientAccount) {

@@ -87,8 +87,8 @@ extension Worker {
         for _ in 0..<Self.looksForIdle {
             guard let idle = idleClients.longestIdle(of: client) else { return nil }
             guard Transfers.hasUnreadBytes(idle.descriptor) else { return idle }
-            // Behind all others, those of this very moment too.
-            idle.idleSince = loop.now + 1
+            // Behind all others.
+            idle.idleSince = idleClients.nextMoment()
         }
         return nil
     }

@@ -10,6 +10,11 @@ struct SocketState {
     private var earlyTaken = 0
     /// The errno of the last receive or send that failed for good.
     var errorNumber: Int32 = 0
+    /// Whether a handshake is under way. A library that has failed to send does not read what the
+    /// peer said before it was gone: so sending seems to succeed until that has been read.
+    var isShakingHands = false
+    /// Whether sending has seemed to succeed; why it has not is `errorNumber`.
+    private(set) var hasLostOutput = false
     /// Whether the last receive of this operation got fewer bytes than it had room for: the socket
     /// was empty then.
     var isDrained = false
@@ -70,6 +75,17 @@ struct SocketState {
             return false
         }
         if gauge?.isWatching == false { gauge = nil }
+        return true
+    }
+
+    /// Notes why sending has failed.
+    ///
+    /// - Returns: whether it is to seem to have succeeded.
+    mutating func notesLoss(_ number: Int32) -> Bool {
+        errorNumber = number
+        let isGone = [pinfold_EPIPE, pinfold_ECONNRESET].contains(Int(number))
+        guard isShakingHands, !isAtEnd, isGone else { return false }
+        hasLostOutput = true
         return true
     }
 
@@ -190,8 +206,9 @@ enum SocketBIO {
                     pinfold_BIO_set_retry_write(bio)
                     return -1
                 case let number:
-                    socket.pointee.errorNumber = number
-                    return -1
+                    guard socket.pointee.notesLoss(number) else { return -1 }
+                    count?.pointee = length
+                    return 1
                 }
             }
         }

@@ -34,7 +34,9 @@ extension TLSConnection {
             guard status == 1 else { return stopReading(status, filled: filled) }
             filled += count
             recordsOfLastRead += 1
-            if trustsShortReceive, socket.pointee.isDrained, SSL_has_pending(ssl) == 0 {
+            if trustsShortReceive, socket.pointee.isDrained, SSL_has_pending(ssl) == 0,
+                !cannotSend
+            {
                 return .bytes(filled, drained: true)
             }
         }
@@ -45,8 +47,12 @@ extension TLSConnection {
         switch SSL_get_error(ssl, status) {
         case SSL_ERROR_WANT_READ where socket.pointee.isOverTurn:
             return filled > 0 ? .bytes(filled, drained: false) : .turnIsOver
+        case SSL_ERROR_WANT_READ where cannotSend && filled == 0:
+            // Nothing is there, and nothing will be answered.
+            fail(SSL_ERROR_SYSCALL)
+            return .failed
         case SSL_ERROR_WANT_READ:
-            return filled > 0 ? .bytes(filled, drained: true) : .wantRead
+            return filled > 0 ? .bytes(filled, drained: !cannotSend) : .wantRead
         case SSL_ERROR_WANT_WRITE:
             return filled > 0 ? .bytes(filled, drained: false) : .wantWrite
         case SSL_ERROR_ZERO_RETURN:
@@ -61,13 +67,14 @@ extension TLSConnection {
         failure == .truncated ? .truncated : .failed
     }
 
-    /// Encrypts and sends bytes until all are taken or the socket is full.
+    /// Encrypts and sends bytes until all are taken or the socket is full. After `.failed` there
+    /// may still be something to be read; why it failed is known when that is at its end.
     ///
     /// After a result that took fewer bytes than given, the next write must begin with the bytes
     /// that were not taken, at the same or another address, and must not be shorter: a record of
     /// them may already be under way.
     package final func write(_ bytes: UnsafeRawBufferPointer) -> TLSWriteResult {
-        guard !isBroken else { return .failed }
+        guard !isBroken, !cannotSend else { return .failed }
         guard let start = bytes.baseAddress else { return .bytes(0) }
         var taken = 0
         while taken < bytes.count {
@@ -82,7 +89,7 @@ extension TLSConnection {
                 case SSL_ERROR_WANT_READ:
                     return taken > 0 ? .bytes(taken) : .wantRead
                 case let code:
-                    fail(code)
+                    failToSend(code)
                     return .failed
                 }
             }
@@ -109,7 +116,7 @@ extension TLSConnection {
     }
 
     private func endSession() -> Bool {
-        guard isOpen, !isBroken, !isShutDown else { return true }
+        guard isOpen, !isBroken, !isShutDown, !cannotSend else { return true }
         ErrorQueue.clear()
         let status = SSL_shutdown(ssl)
         guard status < 0 else {

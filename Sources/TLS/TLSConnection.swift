@@ -20,6 +20,13 @@ package class TLSConnection {
     package private(set) final var failure: TLSError? {
         didSet { isBroken = failure != nil }
     }
+    /// Why nothing can be sent any more, while what has been received is still read: a peer that
+    /// has gone may have told why, or have answered. Nil: sending has not failed.
+    private final var sendFailure: TLSError? {
+        didSet { cannotSend = sendFailure != nil }
+    }
+    /// Whether there is a `sendFailure`.
+    private(set) final var cannotSend = false
     /// Whether there is a `failure`, for reads and writes to look at without touching it.
     private(set) final var isBroken = false
     /// What a side has found to be wrong inside a callback of the library, whose own words for the
@@ -94,6 +101,8 @@ package class TLSConnection {
         if isOpen { return .complete }
         ErrorQueue.clear()
         socket.pointee.beginOperation()
+        socket.pointee.isShakingHands = true
+        defer { socket.pointee.isShakingHands = false }
         let status = SSL_do_handshake(ssl)
         guard status == 1 else {
             switch SSL_get_error(ssl, status) {
@@ -140,15 +149,39 @@ package class TLSConnection {
             ERR_clear_error()
             error = .transport(errorNumber: socket.pointee.errorNumber)
         }
-        failure = error
-        return error
+        let told = reason(of: error)
+        failure = told
+        return told
+    }
+
+    /// Why a session has ended of which this is seen: that the peer is gone was seen first by what
+    /// could not be sent.
+    private func reason(of error: TLSError) -> TLSError {
+        switch error {
+        case .truncated, .transport:
+            if let sendFailure { return sendFailure }
+            return socket.pointee.hasLostOutput
+                ? .transport(errorNumber: socket.pointee.errorNumber) : error
+        default: return error
+        }
+    }
+
+    /// Notes that a write has failed: `code` is of SSL_get_error. If that is the socket's fault,
+    /// reading goes on until it is at its end.
+    final func failToSend(_ code: Int32) {
+        guard code == SSL_ERROR_SYSCALL, outer == nil, finding == nil else {
+            fail(code)
+            return
+        }
+        ERR_clear_error()
+        sendFailure = .transport(errorNumber: socket.pointee.errorNumber)
     }
 
     /// Notes why the session that carries this one is broken, unless this one has failed before. An
     /// alert in it is not one to this session, whose peer just went without ending it.
     final func noteFailureOfOuter() {
         guard finding == nil, ERR_peek_error() == 0 else { return }
-        switch outer?.failure {
+        switch outer?.failure ?? outer?.sendFailure {
         case .alertReceived, nil: finding = .truncated
         case let failure?: finding = failure
         }

@@ -76,6 +76,7 @@ struct TransferTests {
             guard client.waitUntil(POLLOUT) else { break }
         }
         #expect(writes < 1000)
+        #expect(client.readAll().end == .failed)
         let expected: [TLSError] = [
             .transport(errorNumber: EPIPE), .transport(errorNumber: ECONNRESET),
         ]

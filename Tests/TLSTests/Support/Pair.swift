@@ -16,7 +16,14 @@ final class SocketPair {
 
     deinit {
         closeFar()
+        closeNear()
+    }
+
+    /// What the far end has sent and nobody has read makes this a reset.
+    func closeNear() {
+        guard near >= 0 else { return }
         close(near)
+        near = -1
     }
 
     func closeFar() {

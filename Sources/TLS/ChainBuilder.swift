@@ -80,7 +80,9 @@ struct ChainBuilder {
         guard let chain = X509_STORE_CTX_get1_chain(building),
             let built = BuiltChain(CertificateStack(owning: chain), leaf: leafIdentity)
         else { return Attempt(result: .failure(.outOfMemory)) }
-        if let revoked = judge.revocation?.anchorFailure(built.certificates, among: judge.roots) {
+        if let revoked = judge.revocation?.anchorFailure(
+            built.certificates, among: judge.roots, and: self.trusted)
+        {
             return Attempt(result: .failure(.revocation(revoked)), mayDependOnPath: true)
         }
         guard let violation = violation(of: built.certificates, isTrusted: true) else {

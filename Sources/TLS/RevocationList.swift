@@ -236,18 +236,27 @@ package final class RevocationLists: @unchecked Sendable {
 
     /// What is told of a chain that the library has let pass and whose anchor is an authority that
     /// another anchor has revoked; nil: it is not. The library looks at nothing above an anchor.
+    ///
+    /// What a server sends does not count as an issuer: a path ends at its anchor (RFC 5280
+    /// §6.1.1), and who has the key of a revoked one would not send it.
+    ///
+    /// - Parameter trusted: anchors beside the roots; nil: there are none.
     func anchorFailure(
-        _ chain: CertificateStack, among roots: TrustRoots
+        _ chain: CertificateStack, among roots: TrustRoots, and trusted: CertificateStack?
     ) -> RevocationFailure? {
         guard chain.count > 1, let anchor = chain[chain.count - 1] else { return nil }
         let naming = lists.filter { $0.isOfIssuer(of: anchor) && $0.names(anchor) }
-        guard !naming.isEmpty, X509_self_signed(anchor, 0) != 1,
-            let issuers = roots.anchors(named: X509_get_issuer_name(anchor))
-        else { return nil }
+        guard !naming.isEmpty, X509_self_signed(anchor, 0) != 1 else { return nil }
         defer { ErrorQueue.clear() }
-        let isRevoked = (0..<issuers.count).contains { index in
-            guard let key = issuers[index].flatMap({ X509_get0_pubkey($0) }) else { return false }
-            return naming.contains { X509_CRL_verify($0.pointer, key) == 1 }
+        let name = X509_get_issuer_name(anchor)
+        let isRevoked = [roots.anchors(named: name), trusted].contains { stack in
+            guard let stack else { return false }
+            return (0..<stack.count).contains { index in
+                guard let issuer = stack[index], let key = X509_get0_pubkey(issuer),
+                    X509_NAME_cmp(X509_get_subject_name(issuer), name) == 0
+                else { return false }
+                return naming.contains { X509_CRL_verify($0.pointer, key) == 1 }
+            }
         }
         guard isRevoked else { return nil }
         return RevocationFailure(X509_V_ERR_CERT_REVOKED, certificate: X509View(anchor))

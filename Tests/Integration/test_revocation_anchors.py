@@ -54,6 +54,25 @@ def test_an_anchor_that_another_anchor_has_revoked_is_refused(
         assert answer["reason"] == wanted, answer
 
 
+@pytest.mark.parametrize("revoked", [False, True])
+@pytest.mark.parametrize("held", ["anchors", "pins"])
+def test_a_pinset_may_have_the_anchor_that_revokes_another(workspace, pki, lists, held, revoked):
+    """Both are the pinset's own, and none of `roots`."""
+    leaf = pki.intermediate.issue(HOST)
+    file = lists.hold("all", crl(pki.root, *[pki.intermediate] * revoked), crl(pki.intermediate))
+    config = configuration(pki, [file])
+    config["hosts"][0]["tls"]["roots"] = [str(pki.other_root.pem_file)]
+    config["hosts"][0]["pinsets"] = ["own"]
+    both = [str(pki.intermediate.pem_file), str(pki.root.pem_file)]
+    for files in (both, both[::-1]):
+        config["pinsets"] = {"own": {
+            "anchors": {"mode": "none", "anchors": files},
+            "pins": {"mode": "certificate", "pins": files, "allowInvalidCertificates": True},
+        }[held]}
+        answer = judged(workspace, config, leaf)
+        assert answer["reason"] == ("certificate-revoked" if revoked else "trusted"), answer
+
+
 def test_a_list_of_a_root_for_servers_only_is_enough(workspace, pki, lists):
     leaf = pki.root.issue(HOST)
     only = crl(pki.root, extensions=[(x509.IssuingDistributionPoint(

@@ -79,7 +79,7 @@ struct PeerEvidence: TrustEvidence {
 
     /// What a stapled OCSP response is judged by, once the policy has been evaluated.
     var stapleJudge: StapleJudge {
-        StapleJudge(chain: accepted, securityLevel: judge.securityLevel, time: time)
+        StapleJudge(chain: accepted, judge: judge, time: time)
     }
 
     /// A chain that ends in a configured root, or else in one of the pinset's own anchors. Every

@@ -262,6 +262,39 @@ package final class RevocationLists: @unchecked Sendable {
         return RevocationFailure(X509_V_ERR_CERT_REVOKED, certificate: X509View(anchor))
     }
 
+    /// What the lists say against one certificate of an issuer whose own are known to be good; nil:
+    /// nothing.
+    ///
+    /// - Parameters:
+    ///   - level: what signatures must be worth (SSL_CTX_set_security_level(3)).
+    ///   - time: in seconds since 1970; nil is now.
+    func failure(
+        of certificate: OpaquePointer, issuedBy issuer: OpaquePointer, level: Int32,
+        at time: Int64?
+    ) -> RevocationFailure? {
+        let broken = RevocationFailure(.listInvalid, "the CRLs cannot be looked at")
+        guard let building = X509_STORE_CTX_new(), let anchors = CertificateStack() else {
+            return broken
+        }
+        defer {
+            X509_STORE_CTX_free(building)
+            ErrorQueue.clear()
+        }
+        anchors.append(issuer)
+        guard X509_STORE_CTX_init(building, nil, certificate, nil) == 1,
+            let parameters = X509_STORE_CTX_get0_param(building)
+        else { return broken }
+        X509_STORE_CTX_set0_trusted_stack(building, anchors.pointer)
+        X509_STORE_CTX_set0_crls(building, stack)
+        X509_VERIFY_PARAM_set_auth_level(parameters, level)
+        if let time { X509_VERIFY_PARAM_set_time(parameters, time_t(time)) }
+        X509_VERIFY_PARAM_set_flags(
+            parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_CRL_CHECK))
+        if X509_verify_cert(building) == 1 { return nil }
+        return RevocationFailure(
+            X509_STORE_CTX_get_error(building), certificate: X509View(certificate)) ?? broken
+    }
+
     /// What is told of a leaf that is the anchor and that no list lets pass, for want of its
     /// issuer's certificate; nil: there is no list of its issuer's name.
     func unverifiable(_ leaf: OpaquePointer) -> RevocationFailure? {

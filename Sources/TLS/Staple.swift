@@ -10,8 +10,8 @@ struct StapleJudge {
 
     /// A verified chain of the server's, the leaf first; nil: none was verified.
     let chain: CertificateStack?
-    /// What keys and signatures must be worth (SSL_CTX_set_security_level(3)).
-    let securityLevel: Int32
+    /// What is asked beside that.
+    let judge: TrustJudge
     /// When the response must be valid, in seconds since 1970; nil is now.
     let time: Int64?
 
@@ -48,6 +48,7 @@ struct StapleJudge {
                 "it is not signed by \(X509View(leaf).issuer), nor by a responder that this has "
                     + "authorised")
         }
+        if let problem = problem(of: response, issuer, in: chain) { return invalid(problem) }
         return decide(answers(response, leaf, issuer), subject)
     }
 
@@ -107,10 +108,46 @@ struct StapleJudge {
         guard X509_STORE_add_cert(store, issuer) == 1, let parameters = X509_STORE_get0_param(store)
         else { return false }
         X509_VERIFY_PARAM_set_flags(parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN))
-        X509_VERIFY_PARAM_set_auth_level(parameters, securityLevel)
+        X509_VERIFY_PARAM_set_auth_level(parameters, judge.securityLevel)
         if let time { X509_VERIFY_PARAM_set_time(parameters, time_t(time)) }
         let flags = UInt(OCSP_NOEXPLICIT | OCSP_PARTIAL_CHAIN)
         return OCSP_basic_verify(response.basic, known.pointer, store, flags) == 1
+    }
+
+    /// What is wrong with the certificate of the responder that has signed, if it is not the
+    /// issuer's: it may be revoked (RFC 6960 §4.2.2.2.1). Nil: nothing is.
+    ///
+    /// By id-pkix-ocsp-nocheck an authority says that nobody need look; what a list at hand says of
+    /// it counts nevertheless. The CA/Browser Forum's baseline (§4.9.9) asks for that extension; an
+    /// authority of one's own commonly leaves it out.
+    private func problem(
+        of response: borrowing OCSPResponse, _ issuer: OpaquePointer, in chain: CertificateStack
+    ) -> String? {
+        var signer: OpaquePointer?
+        guard let known = CertificateStack() else { return "out of memory" }
+        known.append(issuer)
+        guard OCSP_resp_get0_signer(response.basic, &signer, known.pointer) == 1, let signer else {
+            return "its responder is not known"
+        }
+        if X509_cmp(signer, issuer) == 0 { return nil }
+        let waives = X509_get_ext_by_NID(signer, NID_id_pkix_OCSP_noCheck, -1) >= 0
+        if let lists = judge.revocation {
+            let found = lists.failure(
+                of: signer, issuedBy: issuer, level: judge.securityLevel, at: time)
+            guard let found, !waives || found.problem == .revoked else { return nil }
+            return "of its responder it is said that \(found)"
+        }
+        guard !waives, asksForNoCheck(chain) else { return nil }
+        return "the certificate of its responder, \(X509View(signer).subject), does not say that "
+            + "it need not be looked up (id-pkix-ocsp-nocheck), and there is no CRL to look it up "
+            + "in"
+    }
+
+    /// Whether a responder that nobody can look up is refused.
+    private func asksForNoCheck(_ chain: CertificateStack) -> Bool {
+        guard judge.profile.profile != .lenient else { return false }
+        return judge.profile.isChosen
+            || chain[chain.count - 1].map { SystemStore.contains($0) } ?? true
     }
 
     private func answers(
@@ -154,8 +191,32 @@ extension OCSPResponse {
         var identifier: OpaquePointer?
         X509_ALGOR_get0(&identifier, nil, nil, OCSP_resp_get0_tbs_sigalg(basic))
         var digest: Int32 = 0
-        guard OBJ_find_sigid_algs(OBJ_obj2nid(identifier), &digest, nil) == 1 else { return true }
+        let kind = OBJ_obj2nid(identifier)
+        if kind == NID_rsassaPss {
+            digest = pssDigest
+        } else if OBJ_find_sigid_algs(kind, &digest, nil) != 1 {
+            return true
+        }
         return [NID_md2, NID_md4, NID_md5, NID_sha1, NID_ripemd160].contains(digest)
+    }
+
+    /// The digest of a signature with RSASSA-PSS (RFC 4055 §3.1).
+    private var pssDigest: Int32 {
+        var kind: Int32 = 0
+        var value: UnsafeRawPointer?
+        X509_ALGOR_get0(nil, &kind, &value, OCSP_resp_get0_tbs_sigalg(basic))
+        // SHA-1 is what is meant where nothing is said.
+        guard kind == V_ASN1_SEQUENCE,
+            let string = value?.assumingMemoryBound(to: ASN1_STRING.self)
+        else { return NID_sha1 }
+        var position = ASN1_STRING_get0_data(string)
+        guard let said = d2i_RSA_PSS_PARAMS(nil, &position, Int(ASN1_STRING_length(string)))
+        else { return NID_sha1 }
+        defer { RSA_PSS_PARAMS_free(said) }
+        guard let algorithm = said.pointee.hashAlgorithm else { return NID_sha1 }
+        var identifier: OpaquePointer?
+        X509_ALGOR_get0(&identifier, nil, nil, algorithm)
+        return OBJ_obj2nid(identifier)
     }
 }
 

@@ -232,8 +232,9 @@ def test_a_broken_file_does_not_keep_others_from_being_taken_up(gateway, pki, li
 
 def file_state(running, file):
     """The state that metrics tell of a watched file."""
-    (state,) = [state for state in ("current", "outdated", "unusable") if running.metric(
-        "pinfold_config_file_state", file=str(file), state=state) == 1]
+    mark = f'pinfold_config_file_state{{file="{file}",state="'
+    (state,) = [name.removeprefix(mark).removesuffix('"}')
+                for name, value in running.metrics().items() if name.startswith(mark) and value]
     return state
 
 

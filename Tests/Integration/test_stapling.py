@@ -11,10 +11,12 @@ import pytest
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support import pki as certificates
 from support.gateway import free_port, run_pinfold
+from support.revocation import crl
 from support.servers import Server
 from support.wait import until
 from support.wire import request
@@ -129,9 +131,62 @@ def test_a_required_response_is_judged(workspace, pki, name):
     assert answer["verdict"] == ("pass" if reason == "trusted" else "fail")
 
 
+RESPONDERS = {
+    # nocheck, what the lists revoke (None: there are none), profile → reason
+    "with nocheck": (True, None, "strict", "trusted"),
+    "with nocheck, in no list": (True, [], "strict", "trusted"),
+    "with nocheck, revoked": (True, ["responder"], "strict", "ocsp-invalid"),
+    "in no list": (False, [], "strict", "trusted"),
+    "revoked": (False, ["responder"], "strict", "ocsp-invalid"),
+    "revoked, lenient": (False, ["responder"], "lenient", "ocsp-invalid"),
+    "its server revoked as well": (False, ["leaf", "responder"], "strict", "certificate-revoked"),
+    "that nobody can look up": (False, None, "strict", "ocsp-invalid"),
+    "that nobody can look up, pedantic": (False, None, "pedantic", "ocsp-invalid"),
+    "that nobody can look up, lenient": (False, None, "lenient", "trusted"),
+    "of a private authority": (False, None, None, "trusted"),
+}
+
+
+@pytest.mark.parametrize("name", RESPONDERS)
+def test_a_responder_may_itself_be_revoked(workspace, pki, lists, name):
+    nocheck, revoked, profile, reason = RESPONDERS[name]
+    issuer = pki.root.intermediate("Responding")
+    leaf = issuer.issue(HOST)
+    responder = delegate(issuer, extensions=(x509.OCSPNoCheck(),) if nocheck else ())
+    config = configuration(pki)
+    tls = config["hosts"][0]["tls"]
+    if profile:
+        tls["profile"] = profile
+    if revoked is not None:
+        ones = [{"leaf": leaf, "responder": responder}[one] for one in revoked]
+        tls["crls"] = [lists.hold("all", crl(pki.root), crl(issuer, *ones))]
+    answer = judged(workspace, pki, leaf, delegated(leaf, issuer, responder), config=config)
+    assert answer["reason"] == reason, answer
+    if reason == "ocsp-invalid":
+        assert ("revoked" if revoked else "id-pkix-ocsp-nocheck") in answer["detail"]
+
+
+@pytest.mark.parametrize("digest, reason", [("sha256", "trusted"), ("sha1", "ocsp-invalid")])
+def test_a_response_of_sha1_proves_nothing_by_pss_either(workspace, pki, digest, reason):
+    leaf, issuer = pki.intermediate.issue(HOST), pki.intermediate
+    signer = delegate(issuer, key=rsa.generate_private_key(public_exponent=65537, key_size=2048))
+    made = signed_by_openssl(workspace, leaf, issuer, signer, "-rmd", digest,
+                             "-rsigopt", "rsa_padding_mode:pss")
+    answer = judged(workspace, pki, leaf, made)
+    assert answer["reason"] == reason, answer
+    assert reason == "trusted" or "SHA-1" in answer["detail"]
+
+
 @pytest.mark.parametrize("digest, reason", [("sha256", "trusted"), ("sha1", "ocsp-invalid")])
 def test_a_response_of_sha1_proves_nothing(workspace, pki, digest, reason):
     leaf, issuer = pki.intermediate.issue(HOST), pki.intermediate
+    made = signed_by_openssl(workspace, leaf, issuer, issuer, "-rmd", digest)
+    answer = judged(workspace, pki, leaf, made)
+    assert answer["reason"] == reason, answer
+    assert reason == "trusted" or "SHA-1" in answer["detail"]
+
+
+def signed_by_openssl(workspace, leaf, issuer, signer, *arguments):
     serial = f"{leaf.certificate.serial_number:X}"
     serial = serial.zfill(len(serial) + len(serial) % 2)
     (workspace / "index").write_text(f"V\t491231235959Z\t\t{serial}\tunknown\t/CN={HOST}\n")
@@ -139,11 +194,9 @@ def test_a_response_of_sha1_proves_nothing(workspace, pki, digest, reason):
     subprocess.run(
         ["openssl", "ocsp", "-index", str(workspace / "index"), "-CA", str(issuer.pem_file),
          "-issuer", str(issuer.pem_file), "-cert", str(leaf.pem_file), "-rsigner",
-         str(issuer.pem_file), "-rkey", str(issuer.key_file), "-rmd", digest, "-ndays", "5",
+         str(signer.pem_file), "-rkey", str(signer.key_file), *arguments, "-ndays", "5",
          "-respout", str(signed), "-noverify"], check=True, capture_output=True, timeout=30)
-    answer = judged(workspace, pki, leaf, signed.read_bytes())
-    assert answer["reason"] == reason, answer
-    assert reason == "trusted" or "SHA-1" in answer["detail"]
+    return signed.read_bytes()
 
 
 def test_the_verdict_holds_no_longer_than_the_response(workspace, pki):

@@ -111,6 +111,7 @@ class Authority(Certificate):
         authority: bool = False,
         usage: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.SERVER_AUTH,
         subject: x509.Name | None = None,
+        extensions: tuple[x509.ExtensionType, ...] = (),
     ) -> Certificate:
         """A leaf for `names` (host names or addresses), valid from `days[0]` to `days[1]` counted
         from today; its subject is the first name if there is none. `append` are certificates
@@ -119,7 +120,7 @@ class Authority(Certificate):
         chain += append or []
         return make(
             self.folder, names, issuer=self, days=days, chain=chain, key=key,
-            authority=authority, usage=usage, subject=subject)
+            authority=authority, usage=usage, subject=subject, extensions=extensions)
 
     def intermediate(self, name: str) -> Authority:
         made = self.issue(name, authority=True, usage=None)
@@ -166,6 +167,7 @@ def make(
     authority: bool = False,
     usage: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.SERVER_AUTH,
     subject: x509.Name | None = None,
+    extensions: tuple[x509.ExtensionType, ...] = (),
 ) -> Certificate:
     global _count
     _count += 1
@@ -204,6 +206,8 @@ def make(
         builder = builder.add_extension(x509.SubjectAlternativeName(entries), critical=False)
     if usage:
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
     certificate = builder.sign(signer, hashes.SHA256())
     label = "".join(c if c.isalnum() else "-" for c in names[0][:64])
     return Certificate(certificate, key, chain or [], folder, f"{_count}-{label}")

@@ -2,11 +2,13 @@
 
 import hashlib
 import re
+import signal
+import threading
 from email.utils import parsedate_to_datetime
 
 import pytest
 from support.origin import OriginConnection, Request, chunked, reply
-from support.wire import Wire, request
+from support.wire import Wire, request, until_sent
 
 
 def echo(seen: Request) -> bytes:
@@ -288,6 +290,36 @@ def test_an_early_response_ends_the_upload(shared_gateway, scripted_origin):
     there = scripted_origin(script)
     with shared_gateway.wire() as wire:
         wire.send(request(there.url("/"), method="PUT", Content_Length="1000000") + b"x" * 1000)
+        response = wire.read_final()
+        assert (response.status, response.body) == (401, b"no")
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_an_early_response_outlives_the_reset_behind_it(gateway, pki, scripted_origin, secure):
+    """The origin answers and closes with content unread, while more of it is on its way."""
+    asked, gate = threading.Event(), threading.Event()
+
+    def script(connection: OriginConnection) -> None:
+        connection.read_request_head()
+        asked.set()
+        assert gate.wait(30)
+        connection.send(reply(b"no", "401 Unauthorized", "Connection: close"))
+
+    context = pki.intermediate.issue("early.test").server_context() if secure else None
+    there = scripted_origin(script, tls=context)
+    running = gateway({"workers": 1, "hosts": [{
+        "match": ["early.test"], "upgrade": "https" if secure else "none",
+        "tls": {"roots": [str(pki.root.pem_file)]}}]})
+    with running.wire() as wire:
+        url = f"http://early.test:{there.port}/"
+        wire.send(request(url, method="PUT", Content_Length="1000000") + b"x" * 1000)
+        assert asked.wait(30)
+        running.pause()
+        wire.send(b"x" * 1000)
+        until_sent(wire.socket)
+        gate.set()
+        there.wait_finished()
+        running.signal(signal.SIGCONT)
         response = wire.read_final()
         assert (response.status, response.body) == (401, b"no")
 

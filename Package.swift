@@ -244,7 +244,8 @@ let package = Package(
         .testTarget(
             name: "PinReportingTests",
             dependencies: [
-                "PinReporting", "Configuration", "Pinning", "CLinux", "Locking", "TestSupport",
+                "PinReporting", "Configuration", "Pinning", "CLinux", "Locking", "Threads",
+                "Addressing", "EventLoop", "TLS", "Resolver", "TestSupport",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConfigurationFileTests",

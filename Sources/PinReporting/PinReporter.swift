@@ -8,11 +8,12 @@ import TLS
 import Threads
 
 /// Sends reports of pin failures to where the configuration wants them (`pinsets.*.reportTo`), on a
-/// thread of its own named `pin-reports`.
+/// thread of its own named `pin-reports`, and one named `pin-delivery` for each that is under way.
 ///
 /// Whoever has judged a server asks ``admits(_:time:now:)``, and only if that says so puts a report
 /// together for ``submit(_:for:)``: a storm of failures costs a dictionary operation each. Reports
-/// wait in a folder until they are delivered, and so outlive the process.
+/// wait in a folder until they are delivered, and so outlive the process. Each that was accepted is
+/// delivered, in the folder, or counted by the reason for which it is neither.
 package final class PinReporter: Sendable {
     /// Where reports are sent to, by the configuration in force.
     package struct Settings: Sendable {
@@ -20,6 +21,8 @@ package final class PinReporter: Sendable {
         package let policies: [String: ReportPolicy]
         /// Where they report to, by the names of the pinsets.
         package let destinations: [String: ReportDestination]
+        /// Their URLs, likewise.
+        let routes: [String: String]
         /// The pins of each pinset that has some, by their index, as they are written in reports;
         /// those that are told apart.
         package var pins: [String: [String]]
@@ -33,6 +36,7 @@ package final class PinReporter: Sendable {
         ) {
             self.policies = policies
             destinations = policies.mapValues(\.destination)
+            routes = destinations.mapValues { "\($0)" }
             self.pins = pins
             self.context = context
         }
@@ -83,7 +87,8 @@ package final class PinReporter: Sendable {
     ) throws(StartError) {
         self.use = use
         do {
-            core = ReporterCore(settings: settings, wake: try SharedEvent(), tell: tell)
+            core = ReporterCore(
+                settings: settings, wake: try SharedEvent(), end: try SharedEvent(), tell: tell)
         } catch {
             throw .descriptor(error)
         }
@@ -104,7 +109,9 @@ package final class PinReporter: Sendable {
     package func configure(_ settings: Settings) {
         let counts = use?.counts() ?? [:]
         core.state.withLock { state in
-            state.inbox += state.gate.adopt(settings.policies)
+            for report in state.gate.adopt(settings.policies) {
+                _ = state.accept(report, isBounded: false)
+            }
             if state.settings.pins != settings.pins {
                 state.changes.append(
                     ReporterCore.PinChange(
@@ -134,11 +141,10 @@ package final class PinReporter: Sendable {
     package func submit(_ report: PinFailureReport, for subject: ReportSubject) {
         let hasRoom = core.state.withLock { state in
             state.gate.keep(report, for: subject)
-            guard state.inbox.count < ReporterCore.inboxCapacity else { return false }
-            state.inbox.append(report)
-            return true
+            return state.accept(report)
         }
-        if hasRoom { core.wake.signal() } else { core.add(.full) }
+        if !hasRoom { core.add(.full) }
+        core.wake.signal()
     }
 
     /// What has been done so far.
@@ -149,14 +155,17 @@ package final class PinReporter: Sendable {
         }
         statistics.waiting = UInt64(max(0, core.waiting.load(ordering: .relaxed)))
         statistics.waitingBytes = UInt64(max(0, core.waitingBytes.load(ordering: .relaxed)))
+        (statistics.accepted, statistics.lost) = core.state.withLock { ($0.accepted, $0.lost) }
         return statistics
     }
 
-    /// Writes what was not delivered to the folder and ends the thread; a delivery under way is
-    /// given up, and made again by the next process. Not waited for any longer than this.
+    /// Writes what was not delivered to the folder and ends the threads; deliveries under way are
+    /// given up, and made again by the next process. Not waited for any longer than this: what is
+    /// in no file by then is lost.
     package func close(withinMilliseconds milliseconds: Int64) {
         core.state.withLock { $0.isEnding = true }
         core.wake.signal()
+        core.end.signal()
         let end = ReporterCore.nanoseconds(after: milliseconds)
         let hasEnded: Bool = core.ended.wait { ended in
             if ended { return .done(true) }
@@ -164,8 +173,7 @@ package final class PinReporter: Sendable {
         }
         if hasEnded { return thread.join() }
         thread.detach()
-        let lost = core.state.withLock { $0.inbox.count + $0.unkept + $0.gate.counted }
-        if lost > 0 { core.tell(.notKept(lost)) }
+        core.lose { $0.unkept + $0.inMemory }
     }
 }
 
@@ -179,7 +187,7 @@ package enum ReportResult: Int, Sendable, CaseIterable {
     case retried
     /// Not reported: too many different failures of a pinset.
     case limited
-    /// Dropped: no room for more reports that wait.
+    /// Dropped: there was no room for all that wait, and most were to go where it was.
     case full
     /// Dropped: the server will not take it.
     case rejected
@@ -195,6 +203,11 @@ package enum ReportResult: Int, Sendable, CaseIterable {
 package struct ReportStatistics: Sendable, Equatable {
     /// How often each result came about, since the start.
     package var counts: [ReportResult: UInt64] = [:]
+    /// Reports that there were: handed over, made of what was counted, and left by an earlier
+    /// process. Each is delivered, waits, or is dropped for a reason of `counts`, or lost.
+    package var accepted: UInt64 = 0
+    /// Reports that were neither delivered nor written down when the process ended.
+    package var lost: UInt64 = 0
     /// Reports that wait for their delivery, and their bytes.
     package var waiting: UInt64 = 0
     package var waitingBytes: UInt64 = 0
@@ -225,8 +238,9 @@ package enum ReportEvent: Sendable, Equatable {
     case rejected(destination: String, pinset: String, status: UInt16)
     /// So many reports are dropped: they waited too long.
     case expired(Int)
-    /// So many reports are dropped: there is no room for them.
-    case full(Int)
+    /// So many reports are dropped: there is no room for all, and there were most of those that
+    /// go there. Nil: of those that nobody can read, or that came faster than they were taken in.
+    case full(Int, destination: String?)
     /// So many reports are dropped: their pinsets report nowhere any more.
     case withdrawn(Int)
     /// It cannot be written down which pins match.

@@ -3,14 +3,17 @@ import Clocks
 import Configuration
 import EventLoop
 import Resolver
+import Threads
 
-/// The work of the reporter's thread: takes reports in, keeps them in the spool, and delivers one
-/// after the other. Belongs to that thread.
+/// The work of the reporter's thread: takes reports in, keeps them in the spool, and has them
+/// delivered, each by a thread of its own. Belongs to that thread.
 final class ReportDelivery {
     private let core: ReporterCore
     private let resolver: Resolver
     private var spool: ReportSpool
-    private var backoff = ReportBackoff()
+    private var schedule = ReportSchedule()
+    /// Those that deliver, by the names of the reports' files.
+    private var threads: [String: Thread] = [:]
     private var settings: PinReporter.Settings
     /// Nil: it is not kept when which pin matched.
     private var recorder: PinUseRecorder?
@@ -40,6 +43,7 @@ final class ReportDelivery {
             case .unreadable(let error): tell(.unreadable("\(error)"))
             }
         }
+        spool.routes = settings.routes
     }
 
     /// Works until the process ends.
@@ -48,13 +52,11 @@ final class ReportDelivery {
             openSpool()
             if core.isEnding { break }
             takeIn()
+            takeEnded()
             prune()
             look()
-            if let item = next() {
-                deliver(item)
-            } else {
-                rest()
-            }
+            deliver()
+            rest()
         }
         finish()
     }
@@ -66,23 +68,35 @@ final class ReportDelivery {
         let found = spool.open(
             now: Clock.monotonicMilliseconds(), wall: Clock.wallMilliseconds(), makes: isInUse)
         seeksOld = seeksOld && spool.isClosed
+        core.state.withLock { $0.accepted += UInt64(found.files) }
         core.add(.damaged, found.damaged)
-        drop(found.dropped)
+        publish()
     }
 
     /// Takes in what was submitted, and the counted failures whose period is over.
     private func takeIn() {
         Descriptors.drain(core.wake.descriptor)
         let now = Clock.monotonicMilliseconds() / 1000
-        let (reports, settings, changes) = core.state.withLock { state in
-            defer { (state.inbox, state.changes) = ([], []) }
-            let reports = state.inbox + state.gate.takeDue(now: now)
-            state.unkept = reports.count
-            return (reports, state.settings, state.changes)
+        takeIn { $0.gate.takeDue(now: now) }
+    }
+
+    /// - Parameter counted: takes reports of what was counted.
+    private func takeIn(
+        areLast: Bool = false, _ counted: (inout ReporterCore.State) -> [PinFailureReport]
+    ) {
+        let (reports, settings, changes, refused) = core.state.withLock { state in
+            defer { (state.inbox, state.changes, state.refused) = ([], [], 0) }
+            let counted = counted(&state)
+            state.accepted += UInt64(counted.count)
+            state.unkept = state.inbox.count + counted.count
+            return (state.inbox + counted, state.settings, state.changes, state.refused)
         }
         self.settings = settings
+        spool.routes = settings.routes
         recorder?.note(changes)
-        keep(reports)
+        // They are counted where they came in.
+        if refused > 0 { core.tell(.full(refused, destination: nil)) }
+        keep(reports, areLast: areLast)
     }
 
     /// Notes which pins have matched.
@@ -90,32 +104,43 @@ final class ReportDelivery {
         recorder?.look(wall: Clock.coarseWallSeconds(), now: Clock.monotonicMilliseconds())
     }
 
-    private func keep(_ reports: [PinFailureReport], areLast: Bool = false) {
+    private func keep(_ reports: [PinFailureReport], areLast: Bool) {
         let (created, now) = (Clock.wallMilliseconds(), Clock.monotonicMilliseconds())
-        var dropped = 0
+        var unwanted = 0
         for report in reports {
-            if settings.destinations[report.pinset] != nil,
-                !spool.add(
+            if settings.destinations[report.pinset] == nil {
+                unwanted += 1
+            } else {
+                spool.add(
                     pinset: report.pinset, body: report.json, created: created, now: now,
                     isLast: areLast)
-            {
-                dropped += 1
             }
-            core.state.withLock { $0.unkept -= 1 }
+            let inMemory = spool.inMemory
+            core.state.withLock { state in
+                state.unkept -= 1
+                state.inMemory = inMemory
+            }
         }
-        drop(dropped)
+        withdraw(unwanted)
         publish()
     }
 
-    private func drop(_ count: Int) {
+    private func withdraw(_ count: Int) {
         guard count > 0 else { return }
-        core.add(.full, count)
-        core.tell(.full(count))
+        core.add(.withdrawn, count)
+        core.tell(.withdrawn(count))
     }
 
+    /// Says what waits, and what gave way for it.
     private func publish() {
+        for (destination, count) in spool.takeDropped() {
+            core.add(.full, count)
+            core.tell(.full(count, destination: destination))
+        }
         core.waiting.store(spool.count, ordering: .relaxed)
         core.waitingBytes.store(spool.bytes, ordering: .relaxed)
+        let inMemory = spool.inMemory
+        core.state.withLock { $0.inMemory = inMemory }
     }
 
     private func prune() {
@@ -125,124 +150,123 @@ final class ReportDelivery {
             core.add(.expired, gone.expired)
             core.tell(.expired(gone.expired))
         }
-        if gone.unwanted > 0 {
-            core.add(.withdrawn, gone.unwanted)
-            core.tell(.withdrawn(gone.unwanted))
-        }
-        backoff.keep(only: Set(destinations.values.map(\.description)))
+        withdraw(gone.unwanted)
+        schedule.keep(only: Set(settings.routes.values))
         publish()
-    }
-
-    private func next() -> ReportSpool.Item? {
-        let now = Clock.monotonicMilliseconds()
-        return spool.next { pinset in
-            guard let destination = settings.destinations[pinset] else { return false }
-            return backoff.retryAt("\(destination)").map { now >= $0 } ?? true
-        }
     }
 
     /// Waits for the next thing to do.
     private func rest() {
         let now = Clock.monotonicMilliseconds()
         var until = now + Self.idleMilliseconds
-        for item in spool.items {
-            guard let destination = settings.destinations[item.pinset] else { continue }
-            if let retryAt = backoff.retryAt("\(destination)") { until = min(until, retryAt) }
-        }
+        let next = schedule.nextAttempt(spool.items, settings.routes, now: now)
+        if let next { until = min(until, next) }
         let due = core.state.withLock { $0.gate.nextDue }
         if let due { until = min(until, due * 1000 + 1000) }
-        _ = core.wait(nil, 0, milliseconds: max(1, until - now))
+        core.rest(milliseconds: max(1, until - now))
     }
 
     // MARK: Delivering
 
-    private func deliver(_ item: ReportSpool.Item) {
-        guard let destination = settings.destinations[item.pinset] else { return }
-        let body: [UInt8]
+    /// Begins the deliveries that may begin.
+    private func deliver() {
+        while let next = schedule.begin(
+            spool.items, settings.routes, now: Clock.monotonicMilliseconds())
+        {
+            begin(next.item, to: next.destination)
+        }
+    }
+
+    private func begin(_ item: ReportSpool.Item, to destination: String) {
+        let delivery = ReporterCore.Delivery(
+            name: item.name, pinset: item.pinset, destination: destination, result: .interrupted)
+        guard let url = settings.destinations[item.pinset], let body = body(of: item) else {
+            return schedule.end(destination)
+        }
+        spool.set(item.name, isUnderWay: true)
+        do {
+            threads[item.name] = try Thread(name: "pin-delivery", niceness: 5) {
+                [core, resolver, context = settings.context] in
+                var delivery = delivery
+                delivery.result = ReportPoster(
+                    resolver: resolver, context: context,
+                    wait: { core.wait($0, $1, milliseconds: $2) }, goesOn: { !core.isEnding }
+                ).post(body, to: url)
+                core.note(delivery)
+            }
+        } catch {
+            var delivery = delivery
+            delivery.result = .failed("\(error)", answered: false, retryAfter: nil)
+            end(delivery)
+        }
+    }
+
+    /// A report's JSON; nil: there is none, or none now.
+    private func body(of item: ReportSpool.Item) -> [UInt8]? {
         switch spool.body(of: item) {
-        case .text(let text): body = text
-        case .unreadable: return
+        case .text(let text): return text
+        case .unreadable: break
         case .damaged:
             spool.remove(item.name)
             core.add(.damaged)
             core.tell(.damaged(file: item.name))
-            return publish()
         }
-        let name = "\(destination)"
-        switch post(body, to: destination) {
+        publish()
+        return nil
+    }
+
+    /// Takes in which deliveries have ended.
+    private func takeEnded() {
+        let ended = core.state.withLock { state in
+            defer { state.ended = [] }
+            return state.ended
+        }
+        for delivery in ended { end(delivery) }
+    }
+
+    private func end(_ delivery: ReporterCore.Delivery) {
+        let (name, destination) = (delivery.name, delivery.destination)
+        threads.removeValue(forKey: name)?.join()
+        schedule.end(destination)
+        spool.set(name, isUnderWay: false)
+        switch delivery.result {
         case .interrupted: return
         case .delivered:
-            if backoff.retryAt(name) != nil { core.tell(.recovered(destination: name)) }
-            backoff.answered(name)
-            spool.remove(item.name)
+            if schedule.answered(destination) { core.tell(.recovered(destination: destination)) }
+            spool.remove(name)
             core.add(.delivered)
-            core.tell(.delivered(destination: name, pinset: item.pinset))
+            core.tell(.delivered(destination: destination, pinset: delivery.pinset))
         case .rejected(let status):
-            backoff.answered(name)
-            spool.remove(item.name)
+            _ = schedule.answered(destination)
+            spool.remove(name)
             core.add(.rejected)
-            core.tell(.rejected(destination: name, pinset: item.pinset, status: status))
+            core.tell(
+                .rejected(destination: destination, pinset: delivery.pinset, status: status))
         case .failed(let problem, let answered, let retryAfter):
             core.add(.retried)
-            if answered { spool.setBack(item.name) }
+            if answered { spool.setBack(name) }
             let now = Clock.monotonicMilliseconds()
-            if backoff.failed(name, now: now, asked: retryAfter) {
-                core.tell(.failing(destination: name, problem: problem))
+            if schedule.failed(destination, now: now, asked: retryAfter) {
+                core.tell(.failing(destination: destination, problem: problem))
             }
         }
         publish()
     }
 
-    private func post(_ body: [UInt8], to destination: ReportDestination) -> PostResult {
-        ReportPoster(
-            resolver: resolver, context: settings.context,
-            wait: { [unowned self] in wait($0, $1, milliseconds: $2) },
-            goesOn: { [unowned self] in goesOn() }
-        ).post(body, to: destination)
-    }
-
-    /// Waits for a descriptor of a delivery; what is submitted meanwhile is taken in, so that it is
-    /// on disk at once. False: it was not ready in time, or the process ends.
-    private func wait(_ descriptor: Int32, _ events: Int16, milliseconds: Int64) -> Bool {
-        let end = Clock.monotonicMilliseconds() + milliseconds
-        while true {
-            let left = end - Clock.monotonicMilliseconds()
-            guard left > 0 else { return false }
-            let found = core.wait(descriptor, events, milliseconds: left)
-            if core.isEnding { return false }
-            if found.isWoken { takeIn() }
-            if found.isReady { return true }
-        }
-    }
-
-    /// Takes in what was submitted during a delivery that waits for nothing; false: the process
-    /// ends.
-    private func goesOn() -> Bool {
-        if core.isEnding { return false }
-        if core.wait(nil, 0, milliseconds: 0).isWoken { takeIn() }
-        return true
-    }
+    // MARK: The end
 
     /// The process ends: what is not delivered waits for the next one. The disk may be slow, and
-    /// the process does not wait for long: it is waited for when all is written.
+    /// the process does not wait for long: first everything is in files, then on the disk.
     private func finish() {
         Descriptors.drain(core.wake.descriptor)
-        let (reports, settings, changes) = core.state.withLock { state in
-            defer { (state.inbox, state.changes) = ([], []) }
-            let reports = state.inbox + state.gate.takeAll()
-            state.unkept = reports.count
-            return (reports, state.settings, state.changes)
-        }
-        self.settings = settings
-        recorder?.note(changes)
-        // First everything is in files, then on the disk.
-        keep(reports, areLast: true)
+        takeIn(areLast: true) { $0.gate.takeAll() }
         recorder?.begin(wall: Clock.coarseWallSeconds())
-        let inMemory = spool.inMemory
-        if inMemory > 0 { core.tell(.notKept(inMemory)) }
+        for thread in threads.values { thread.join() }
+        takeEnded()
         spool.settle()
         recorder?.finish()
-        if spool.unsettled > inMemory { core.tell(.notKept(spool.unsettled - inMemory)) }
+        let lost = spool.unsettled
+        core.lose { _ in lost }
         spool.close()
         core.ended.withLock { $0 = true }
         core.ended.broadcast()

@@ -9,6 +9,8 @@ enum ReportFile {
     static let suffix = ".report"
     /// Bytes of the longest file that is read.
     static let maximumBytes = 1 << 20
+    /// Bytes of the longest JSON of a report: the lines before it have room, too.
+    static let maximumBody = maximumBytes - (8 << 10)
 
     /// What a file has.
     static func bytes(pinset: String, body: [UInt8]) -> [UInt8]? {

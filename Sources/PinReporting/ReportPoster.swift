@@ -30,7 +30,7 @@ struct ReportPoster {
     let context: TLSClientContext
     /// Waits for a descriptor; false: it was not ready in time, or the process ends.
     let wait: (_ descriptor: Int32, _ events: Int16, _ milliseconds: Int64) -> Bool
-    /// Does what has come up meanwhile, without waiting; false: the process ends.
+    /// False: the process ends.
     let goesOn: () -> Bool
     private let deadline: Int64
 

@@ -1,5 +1,6 @@
 /// Reports that wait for their delivery: in a folder, where they survive the process, or in memory
-/// while the folder cannot be used. Bounded by number, bytes and age. Belongs to one thread.
+/// while the folder cannot be used. Bounded by number, bytes and age; where there is no room, the
+/// oldest of the destination that has most give way. Belongs to one thread.
 struct ReportSpool {
     /// A report that waits.
     struct Item {
@@ -11,6 +12,8 @@ struct ReportSpool {
         var bytes: Int
         /// How often its destination answered and did not take it.
         var attempts = 0
+        /// It is being delivered: it stays until that is over.
+        var isUnderWay = false
         /// The JSON, while it is in no file.
         var body: [UInt8]?
         /// Its file, while that has not got its name.
@@ -50,6 +53,11 @@ struct ReportSpool {
     /// In the order in which they were made.
     private(set) var items: [Item] = []
     private(set) var bytes = 0
+    /// Where reports go, by the names of their pinsets.
+    var routes: [String: String] = [:]
+    /// Reports that gave way, by where they were to go; those that nobody knows that of are
+    /// nobody's (nil).
+    private var dropped: [String?: Int] = [:]
     /// Names of files that could not be read, and when they are too old.
     private var unread: [(name: String, expires: Int64)] = []
 
@@ -69,10 +77,10 @@ struct ReportSpool {
 
     /// What became of reports that were looked at.
     struct Found: Equatable {
-        /// Files that were no reports.
+        /// Files of an earlier process.
+        var files = 0
+        /// Files that were no reports, now or before.
         var damaged = 0
-        /// Reports that had no place.
-        var dropped = 0
     }
 
     /// Uses the folder, and what of it could not be used before: reports in memory go there.
@@ -132,31 +140,27 @@ struct ReportSpool {
                 foreign += 1
                 continue
             }
+            found.files += 1
             // The clock may have been another one when it was made: it is not older than that.
             let age = created < wall ? min(wall - created, Self.maximumAge + 1) : 0
             load(name, now + Self.maximumAge - age, from: folder, &found)
         }
         if foreign > 0 { tell(.foreign(files: foreign)) }
         tell(.opened(reports: count))
-        for item in made {
-            if hasRoom(for: item.bytes) { append(item) } else { found.dropped += 1 }
-        }
+        for item in made { append(item) }
     }
 
     /// Takes in a file, unless it cannot be read now: that is no fault of the report.
     private mutating func load(
         _ name: String, _ expires: Int64, from folder: ReportFolder, _ found: inout Found
     ) {
-        let contents: [UInt8]
+        let contents: [UInt8]?
         do throws(ReportFolderError) {
-            guard let read = try folder.contents(name, most: ReportFile.maximumBytes) else {
-                return
-            }
-            contents = read
+            contents = try folder.contents(name, most: ReportFile.maximumBytes)
         } catch {
             return putOff(name, expires, error)
         }
-        guard let report = ReportFile.read(contents) else {
+        guard let contents, let report = ReportFile.read(contents) else {
             found.damaged += 1
             folder.remove(name)
             return tell(.damaged(file: "\(path)/\(name)"))
@@ -171,10 +175,6 @@ struct ReportSpool {
             }
             name = finished
         }
-        guard hasRoom(for: report.body.count) else {
-            found.dropped += 1
-            return folder.remove(name)
-        }
         append(
             Item(
                 name: name, pinset: report.pinset, expires: expires, bytes: report.body.count))
@@ -183,15 +183,56 @@ struct ReportSpool {
     private mutating func putOff(_ name: String, _ expires: Int64, _ error: ReportFolderError) {
         if unread.isEmpty { tell(.unreadable(error)) }
         unread.append((name, expires))
-    }
-
-    private func hasRoom(for bytes: Int) -> Bool {
-        count < Self.maximumReports && self.bytes + bytes <= Self.maximumBytes
+        makeRoom(for: nil)
     }
 
     private mutating func append(_ item: Item) {
         items.append(item)
         bytes += item.bytes
+        makeRoom(for: item.pinset)
+    }
+
+    private mutating func makeRoom(for pinset: String?) {
+        while count > Self.maximumReports || bytes > Self.maximumBytes {
+            let byNumber = count > Self.maximumReports
+            guard drop(for: pinset, { byNumber ? 1 : $0.bytes }) else { break }
+        }
+    }
+
+    /// Drops the oldest report of the destination that has most.
+    ///
+    /// - Parameters:
+    ///   - pinset: of the report for which there is no room; it may be the one.
+    ///   - weight: how much of the room a report takes; 0: it is not asked to go.
+    /// - Returns: false if none can go.
+    private mutating func drop(for pinset: String?, _ weight: (Item) -> Int) -> Bool {
+        let waiting = items.map { item in
+            ReportShares.Holding(
+                holder: routes[item.pinset], weight: weight(item), expires: item.expires,
+                mayGo: !item.isUnderWay)
+        }
+        let unread = unread.map { file in
+            let item = Item(name: file.name, pinset: "", expires: file.expires, bytes: 0)
+            return ReportShares.Holding(
+                holder: nil, weight: weight(item), expires: file.expires, mayGo: true)
+        }
+        let index = ReportShares.next(
+            toGo: waiting + unread, preferring: pinset.flatMap { routes[$0] })
+        guard let index else { return false }
+        let holder = (waiting + unread)[index].holder
+        dropped[holder, default: 0] += 1
+        if index < items.count {
+            remove(items[index].name)
+        } else {
+            folder?.remove(self.unread.remove(at: index - items.count).name)
+        }
+        return true
+    }
+
+    /// Reports that gave way since this was asked last, by where they were to go.
+    mutating func takeDropped() -> [String?: Int] {
+        defer { dropped = [:] }
+        return dropped
     }
 
     /// Adds a report.
@@ -200,24 +241,29 @@ struct ReportSpool {
     ///   - created: milliseconds since 1970.
     ///   - now: milliseconds of a clock that never goes back.
     ///   - isLast: it gets its place on the disk from ``settle()``.
-    /// - Returns: false if there is no room for it.
+    /// - Returns: false if there is no room for it: it is among those that gave way.
+    @discardableResult
     mutating func add(
         pinset: String, body: [UInt8], created: Int64, now: Int64, isLast: Bool = false
     ) -> Bool {
-        guard hasRoom(for: body.count) else { return false }
+        guard body.count <= ReportFile.maximumBody else {
+            dropped[routes[pinset], default: 0] += 1
+            return false
+        }
         nextNumber &+= 1
-        append(
-            Item(
-                name: ReportFile.name(created: max(0, created), number: nextNumber),
-                pinset: pinset, expires: now + Self.maximumAge, bytes: body.count, body: body))
+        let item = Item(
+            name: ReportFile.name(created: max(0, created), number: nextNumber),
+            pinset: pinset, expires: now + Self.maximumAge, bytes: body.count, body: body)
+        append(item)
         do throws(ReportFolderError) {
             try save(isLast: isLast)
         } catch {
             tellUnusable(error)
         }
-        guard inMemory > Self.maximumInMemory else { return true }
-        bytes -= items.removeLast().bytes
-        return false
+        while inMemory > Self.maximumInMemory {
+            guard drop(for: pinset, { $0.body == nil ? 0 : 1 }) else { break }
+        }
+        return items.last?.name == item.name
     }
 
     /// Writes the reports that are in memory to the folder, where there is one.
@@ -293,7 +339,7 @@ struct ReportSpool {
     ) -> (expired: Int, unwanted: Int) {
         var expired = 0
         var unwanted = 0
-        for item in items {
+        for item in items where !item.isUnderWay {
             if item.expires < now {
                 expired += 1
             } else if !isWanted(item.pinset) {
@@ -315,14 +361,10 @@ struct ReportSpool {
         items[index].attempts += 1
     }
 
-    /// The report to deliver next: of those that may be tried, the oldest of those that were tried
-    /// least.
-    func next(where mayBeTried: (_ pinset: String) -> Bool) -> Item? {
-        var best: Item?
-        for item in items where mayBeTried(item.pinset) {
-            if best.map({ item.attempts < $0.attempts }) ?? true { best = item }
-        }
-        return best
+    /// A report is being delivered, or not any more.
+    mutating func set(_ name: String, isUnderWay: Bool) {
+        guard let index = items.firstIndex(where: { $0.name == name }) else { return }
+        items[index].isUnderWay = isUnderWay
     }
 
     /// Whether no folder is in use.

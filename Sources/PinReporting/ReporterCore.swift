@@ -14,7 +14,44 @@ final class ReporterCore: Sendable {
         var changes: [PinChange] = []
         /// Reports that the thread has taken in and not written yet.
         var unkept = 0
+        /// Reports that wait in memory, since they could not be written.
+        var inMemory = 0
+        /// Deliveries that have ended, and that the thread has not taken in yet.
+        var ended: [Delivery] = []
+        /// Reports that there was no room for in the inbox, and that nobody was told of yet.
+        var refused = 0
+        /// Reports that anybody has handed over, that were made of what was counted, or that an
+        /// earlier process left.
+        var accepted: UInt64 = 0
+        /// Reports that were neither delivered nor written down at the end.
+        var lost: UInt64 = 0
         var isEnding = false
+        /// Nobody takes anything in any more.
+        var isOver = false
+
+        /// Takes a report for delivery; false: there is no room for it.
+        mutating func accept(_ report: PinFailureReport, isBounded: Bool = true) -> Bool {
+            accepted += 1
+            guard !isOver else {
+                lost += 1
+                return true
+            }
+            guard inbox.count < ReporterCore.inboxCapacity || !isBounded else {
+                refused += 1
+                return false
+            }
+            inbox.append(report)
+            return true
+        }
+    }
+
+    /// A delivery that has ended.
+    struct Delivery: Sendable {
+        /// The report's file, its pinset, and where it went.
+        var name: String
+        var pinset: String
+        var destination: String
+        var result: PostResult
     }
 
     /// Other pins are in force.
@@ -33,6 +70,8 @@ final class ReporterCore: Sendable {
     let state: Locked<State>
     /// Signalled when the thread has something to do.
     let wake: SharedEvent
+    /// Signalled when the process ends, and from then on.
+    let end: SharedEvent
     let tell: @Sendable (ReportEvent) -> Void
     /// Whether the thread is done.
     let ended = Monitor(false)
@@ -41,11 +80,12 @@ final class ReporterCore: Sendable {
     private let counts = Locked([UInt64](repeating: 0, count: ReportResult.allCases.count))
 
     init(
-        settings: PinReporter.Settings, wake: SharedEvent,
+        settings: PinReporter.Settings, wake: SharedEvent, end: SharedEvent,
         tell: @escaping @Sendable (ReportEvent) -> Void
     ) {
         state = Locked(State(settings: settings))
         self.wake = wake
+        self.end = end
         self.tell = tell
     }
 
@@ -63,17 +103,48 @@ final class ReporterCore: Sendable {
         Clock.monotonicNanoseconds() + milliseconds * 1_000_000
     }
 
-    /// Waits until a descriptor is ready or the thread is woken.
+    /// Waits until the thread is woken.
+    func rest(milliseconds: Int64) {
+        var wanted = pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)
+        _ = poll(&wanted, 1, Int32(clamping: max(0, milliseconds)))
+    }
+
+    /// Waits for the descriptor of a delivery; false: it was not ready in time, or the process
+    /// ends.
+    func wait(_ descriptor: Int32, _ events: Int16, milliseconds: Int64) -> Bool {
+        var wanted = [
+            pollfd(fd: descriptor, events: events, revents: 0),
+            pollfd(fd: end.descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        let until = Clock.monotonicMilliseconds() + milliseconds
+        var left = milliseconds
+        while left > 0 {
+            let count = poll(&wanted, 2, Int32(clamping: left))
+            guard count < 0 else { return wanted[0].revents != 0 && wanted[1].revents == 0 }
+            left = until - Clock.monotonicMilliseconds()
+        }
+        return false
+    }
+
+    /// Nobody takes anything in any more: counts and tells of what is lost, once.
     ///
-    /// - Parameter descriptor: nil: only the latter is waited for.
-    /// - Returns: whether the descriptor is ready, and whether the thread was woken.
-    func wait(
-        _ descriptor: Int32?, _ events: Int16, milliseconds: Int64
-    ) -> (isReady: Bool, isWoken: Bool) {
-        var wanted = [pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)]
-        if let descriptor { wanted.append(pollfd(fd: descriptor, events: events, revents: 0)) }
-        let count = poll(&wanted, nfds_t(wanted.count), Int32(clamping: max(0, milliseconds)))
-        guard count > 0 else { return (false, false) }
-        return (wanted.count > 1 && wanted[1].revents != 0, wanted[0].revents != 0)
+    /// - Parameter others: beside what nobody has taken in: reports that are in no file.
+    func lose(_ others: (State) -> Int) {
+        let lost = state.withLock { state in
+            guard !state.isOver else { return 0 }
+            let counted = state.gate.takeAll().count
+            state.accepted += UInt64(counted)
+            let lost = state.inbox.count + counted + others(state)
+            state.lost += UInt64(lost)
+            state.isOver = true
+            return lost
+        }
+        if lost > 0 { tell(.notKept(lost)) }
+    }
+
+    /// A delivery has ended.
+    func note(_ delivery: Delivery) {
+        state.withLock { $0.ended.append(delivery) }
+        wake.signal()
     }
 }

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -276,6 +277,44 @@ def test_reports_that_a_slow_disk_loses_are_told_of(gateway, origin, pki, slow_d
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
     end(running)
     assert "could not be written down before the end reports=2" in running.log()
+
+
+def test_reports_in_memory_that_a_slow_disk_loses_are_told_of(gateway, origin, pki, slow_disk):
+    running = gateway(dead(pki), start=False)
+    running.start()
+    folder = running.folder / "cache" / "pin-reports"
+    until(folder.exists, "the folder is made")
+    folder.rmdir()
+    folder.write_text("not a folder")
+    for _ in range(2):
+        assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    until(lambda: waiting(running) == 2, "both wait in memory")
+    folder.unlink()
+    slow_disk.touch()
+    assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
+    until(folder.is_dir, "they are being written")
+    end(running)
+    assert "could not be written down before the end reports=3" in running.log()
+
+
+def test_a_server_that_is_slow_delays_no_other(gateway, origin, pki, collector):
+    answers = threading.Event()
+    taker = origin(lambda _: reply(b"", "200 OK" if answers.wait(60) else "500 Late"))
+    other = collector()
+    config = configuration(pki, taker.url("/"), enforce=False)
+    config["pinsets"]["other"] = {**config["pinsets"]["wanted"], "reportTo": other.url("/")}
+    running, there = gateway(config), serve(origin, pki.intermediate.issue(HOST))
+    assert ask(running, there).status == 200
+    until(lambda: taker.accepted == 1, "it is being told")
+    config["hosts"][0]["pinsets"] = ["wanted", "other"]
+    reload(running, {**running.config, **config})
+    assert ask(running, there).status == 200
+    assert other.wait()[0]["pinset"] == "other"
+    # The slow one was never given up meanwhile.
+    assert counted(running, "retried") == 0
+    answers.set()
+    until(lambda: counted(running, "delivered") == 2, "both are delivered")
+    assert taker.accepted == 1
 
 
 def test_a_pin_gets_what_it_matched_though_a_delivery_takes_long(

@@ -140,15 +140,80 @@ struct ReportSpoolTests {
 
     @Test func `have no more room than they may take`() {
         var made = spool()
+        made.routes = ["p": "there"]
         let large = [UInt8](repeating: 0x20, count: 512 << 10)
-        for _ in 0..<32 { #expect(made.add(pinset: "p", body: large, created: 1, now: 0) == true) }
-        #expect(made.add(pinset: "p", body: body("{}"), created: 2, now: 0) == false)
+        for number in 0..<32 { made.add(pinset: "p", body: large, created: 1, now: Int64(number)) }
+        #expect(made.takeDropped().isEmpty)
         #expect(made.bytes == ReportSpool.maximumBytes)
-        made.remove(made.items[0].name)
-        for _ in made.items.count..<ReportSpool.maximumReports {
-            #expect(made.add(pinset: "p", body: body("{}"), created: 2, now: 0) == true)
+        #expect(made.add(pinset: "p", body: body("{}"), created: 2, now: 32) == true)
+        #expect(made.takeDropped() == ["there": 1])
+        #expect(made.items.map(\.expires).min() == ReportSpool.maximumAge + 1)
+        while made.count < ReportSpool.maximumReports {
+            made.add(pinset: "p", body: [], created: 2, now: 33, isLast: true)
         }
-        #expect(made.add(pinset: "p", body: [], created: 2, now: 0) == false)
+        #expect(made.takeDropped().isEmpty)
+        #expect(made.add(pinset: "p", body: [], created: 2, now: 34) == true)
+        #expect(made.takeDropped() == ["there": 1])
+        #expect(made.count == ReportSpool.maximumReports)
+        #expect(files.count == ReportSpool.maximumReports)
+    }
+
+    @Test func `that are longer than a file may be are none`() {
+        var made = spool()
+        let most = ReportFile.maximumBody
+        for bytes in [most, most + 1] {
+            let report = [UInt8](repeating: 0x20, count: bytes)
+            #expect(made.add(pinset: "p", body: report, created: 1, now: 0) == (bytes == most))
+        }
+        #expect(made.takeDropped() == [nil: 1])
+        #expect(made.body(of: made.items[0]) == .text([UInt8](repeating: 0x20, count: most)))
+    }
+
+    @Test func `of one destination push out none of another`() {
+        var made = spool()
+        made.routes = ["dead": "nobody", "dead too": "nobody", "few": "somebody"]
+        for number in 0..<10 {
+            made.add(pinset: "few", body: body("{}"), created: 1, now: Int64(number))
+        }
+        for number in 0..<ReportSpool.maximumReports {
+            let pinset = number.isMultiple(of: 2) ? "dead" : "dead too"
+            made.add(
+                pinset: pinset, body: body("{}"), created: 2, now: Int64(100 + number),
+                isLast: true)
+        }
+        #expect(made.takeDropped() == ["nobody": 10])
+        #expect(made.items.count(where: { $0.pinset == "few" }) == 10)
+        // Who has had less gets its place from who has most.
+        made.add(pinset: "few", body: body("{}"), created: 3, now: 2000)
+        #expect(made.takeDropped() == ["nobody": 1])
+        #expect(made.items.count(where: { $0.pinset == "few" }) == 11)
+        // The oldest are gone.
+        let left = made.items.filter { $0.pinset != "few" }.map(\.expires)
+        #expect(left.min() == ReportSpool.maximumAge + 111)
+        // Likewise when the next process finds more than it has room for.
+        made.settle()
+        made.close()
+        var next = spool(open: false)
+        next.routes = made.routes
+        _ = next.open(now: 0, wall: 0)
+        #expect(next.count == ReportSpool.maximumReports)
+        #expect(next.items.count(where: { $0.pinset == "few" }) == 11)
+    }
+
+    @Test func `that are being delivered stay until that is over`() {
+        var made = spool()
+        for _ in 0..<ReportSpool.maximumReports {
+            made.add(pinset: "p", body: body("{}"), created: 1, now: 0, isLast: true)
+        }
+        let name = made.items[0].name
+        made.set(name, isUnderWay: true)
+        made.add(pinset: "p", body: body("{}"), created: 1, now: 0)
+        #expect(made.takeDropped() == [nil: 1])
+        #expect(made.items[0].name == name)
+        #expect(made.prune(now: ReportSpool.maximumAge + 1) { _ in true }.expired == 999)
+        #expect(made.prune(now: 0) { _ in false }.unwanted == 0)
+        made.set(name, isUnderWay: false)
+        #expect(made.prune(now: 0) { _ in false }.unwanted == 1)
     }
 
     @Test func `are dropped when they are too old or nobody wants them any more`() {
@@ -184,20 +249,6 @@ struct ReportSpoolTests {
         #expect(second.items.map(\.expires) == [90 + ReportSpool.maximumAge - age])
     }
 
-    @Test func `come out oldest first, those that were not taken last`() {
-        var made = spool()
-        for number in 1...3 {
-            #expect(
-                made.add(pinset: "p\(number)", body: body("{}"), created: Int64(number), now: 0)
-                    == true)
-        }
-        #expect(made.next { _ in true }?.pinset == "p1")
-        made.setBack(made.items[0].name)
-        #expect(made.next { _ in true }?.pinset == "p2")
-        #expect(made.next { $0 == "p1" }?.pinset == "p1")
-        #expect(made.next { _ in false } == nil)
-    }
-
     @Test func `wait in memory while their folder is none, and go there when it is`() throws {
         try folder.write("a file where the folder should be", to: "reports")
         var made = spool()
@@ -210,8 +261,10 @@ struct ReportSpoolTests {
                 made.add(pinset: "p", body: body("{\(number)}"), created: Int64(number), now: 0)
                     == true)
         }
-        #expect(made.add(pinset: "p", body: body("{}"), created: 100, now: 0) == false)
-        #expect(made.body(of: made.items[0]) == .text(body("{0}")))
+        made.routes = ["p": "there", "q": "elsewhere"]
+        #expect(made.add(pinset: "q", body: body("{}"), created: 100, now: 0) == true)
+        #expect(made.takeDropped() == ["there": 1])
+        #expect(made.body(of: made.items[0]) == .text(body("{1}")))
         #expect(told.events.count == 1)
         unlink(folder.file("reports"))
         _ = made.open(now: ReportSpool.retryMilliseconds - 1, wall: 0)
@@ -219,7 +272,7 @@ struct ReportSpoolTests {
         _ = made.open(now: ReportSpool.retryMilliseconds, wall: 0)
         #expect(files.count == ReportSpool.maximumInMemory)
         #expect(made.items.allSatisfy { $0.body == nil })
-        #expect(made.body(of: made.items[0]) == .text(body("{0}")))
+        #expect(made.body(of: made.items[0]) == .text(body("{1}")))
     }
 
     @Test func `go to their folder when it can be written again`() throws {
@@ -282,7 +335,7 @@ struct ReportSpoolTests {
         #expect(made.body(of: item) == .unreadable)
         #expect(made.items.count == 1)
         #expect(made.count == 2)
-        #expect(made.next { _ in true }?.name != item.name)
+        #expect(made.items[0].name != item.name)
         #expect(made.prune(now: ReportSpool.maximumAge + 9) { _ in true }.expired == 2)
         #expect(made.count == 0)
     }

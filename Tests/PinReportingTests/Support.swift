@@ -24,11 +24,15 @@ func subject(
         leafKey: leafKey, reason: reason, isEnforced: isEnforced)
 }
 
-/// A pinset that reports to a path.
-func policy(_ pinset: String, expires: Int64? = nil, path: String = "/") -> ReportPolicy {
+/// A pinset that reports to a path, or to a port of this machine.
+func policy(
+    _ pinset: String, expires: Int64? = nil, path: String = "/", port: UInt16? = nil
+) -> ReportPolicy {
     var made = Pinset(name: pinset)
     made.expires = expires
-    let origin = UpstreamOrigin(scheme: .https, host: "reports.example.com", port: 443)
+    let origin =
+        port.map { UpstreamOrigin(scheme: .http, host: "127.0.0.1", port: $0) }
+        ?? UpstreamOrigin(scheme: .https, host: "reports.example.com", port: 443)
     return ReportPolicy(
         pinset: made, destination: ReportDestination(origin: origin, path: path))
 }

@@ -41,10 +41,10 @@ extension Logger {
             warning(
                 "pin failure reports were dropped: they waited too long",
                 metadata: ["reports": "\(reports)"])
-        case .full(let reports):
-            warning(
-                "pin failure reports were dropped: too many wait",
-                metadata: ["reports": "\(reports)"])
+        case .full(let reports, let destination):
+            var metadata: Metadata = ["reports": "\(reports)"]
+            if let destination { metadata["url"] = "\(destination)" }
+            warning("pin failure reports were dropped: too many wait", metadata: metadata)
         case .withdrawn(let reports):
             notice(
                 "pin failure reports were dropped: their pinsets report nowhere any more",

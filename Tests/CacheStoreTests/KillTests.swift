@@ -66,7 +66,7 @@ struct KillTests {
     @Test(.timeLimit(.minutes(5)))
     func `after each of ten kills it starts, and every body it serves is whole`() throws {
         let folder = TemporaryFolder()
-        var served = 0
+        var roundsThatServed = 0
         var generator = SeededRandom(seed: UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
         for round in 0..<10 {
             let process = Process()
@@ -89,6 +89,7 @@ struct KillTests {
             let log = EventLog()
             let store = CacheStore(options: Self.options(folder.path), onEvent: log.record).ready()
             #expect(store.statistics().diskState == .ready, "round \(round)")
+            var served = 0
             for key in 0..<Self.keys {
                 for response in store.loaded("http://storm/\(key)") {
                     guard let bytes = store.bytes(response) else {
@@ -100,11 +101,13 @@ struct KillTests {
                     served += 1
                 }
             }
+            if served > 0 { roundsThatServed += 1 }
             #expect(store.statistics().damagedEntries == 0)
             #expect(!log.contains { if case .setAside = $0 { true } else { false } })
             store.close()
         }
-        #expect(served > 200)
+        // How much there is depends on how fast the machine stores.
+        #expect(roundsThatServed > 5)
     }
 
     private static func size(_ path: String) -> Int {

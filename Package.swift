@@ -31,6 +31,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
@@ -45,6 +46,10 @@ let package = Package(
             name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
         .systemLibrary(
             name: "CPublicSuffix", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
+        .systemLibrary(
+            name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
+        // RapidJSON's headers (rapidjson-dev) are C++: its events, as C.
+        .target(name: "CRapidJSON"),
 
         // Pure: no system calls, no clock, no threads, no Foundation.
         .target(name: "Addressing", swiftSettings: inlined),
@@ -66,6 +71,14 @@ let package = Package(
                 "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
             ], swiftSettings: strict),
         .target(name: "TLSWire", swiftSettings: strict),
+        .target(
+            name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
+            swiftSettings: strict),
+        .target(
+            name: "Serialization",
+            dependencies: [
+                "Notation", "Documents", .product(name: "HTTPTypes", package: "swift-http-types"),
+            ], swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),
 
@@ -222,6 +235,14 @@ let package = Package(
         .testTarget(
             name: "TrustCheckTests", dependencies: ["TrustCheck", "Notation"], swiftSettings: strict
         ),
+        .testTarget(
+            name: "DocumentsTests", dependencies: ["Documents"], swiftSettings: strict),
+        .testTarget(
+            name: "SerializationTests",
+            dependencies: [
+                "Serialization", "Documents",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ], swiftSettings: strict),
         .testTarget(
             name: "TLSWireTests", dependencies: ["TLSWire"], swiftSettings: strict),
         .testTarget(

@@ -1,0 +1,4 @@
+#ifndef PINFOLD_CEXPAT_H
+#define PINFOLD_CEXPAT_H
+#include <expat.h>
+#endif

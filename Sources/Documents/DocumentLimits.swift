@@ -1,0 +1,28 @@
+/// How much of a document is read and made: each is an upper bound, beyond which the document is
+/// refused with a ``DocumentError``.
+public struct DocumentLimits: Sendable, Equatable {
+    /// Bytes of the document.
+    public var bytes: Int
+    /// Arrays, dictionaries or elements within one another.
+    public var depth: Int
+    /// Values, keys not counted; a value that a binary property list refers to more than once
+    /// counts each time.
+    public var values: Int
+    /// Characters of a number.
+    public var digits: Int
+    /// Bytes of what is written.
+    public var output: Int
+
+    public init(
+        bytes: Int = 8 << 20, depth: Int = 128, values: Int = 1 << 20, digits: Int = 1024,
+        output: Int = 32 << 20
+    ) {
+        self.bytes = bytes
+        self.depth = depth
+        self.values = values
+        self.digits = digits
+        self.output = output
+    }
+
+    public static let standard = DocumentLimits()
+}

@@ -1,0 +1,71 @@
+/// A value of a document, whatever its format.
+public enum DocumentValue: Sendable, Equatable {
+    case null
+    case boolean(Bool)
+    case number(DocumentNumber)
+    case string(String)
+    case data([UInt8])
+    /// Seconds since 1970-01-01T00:00:00Z.
+    case date(Double)
+    case array([DocumentValue])
+    case dictionary(DocumentDictionary)
+
+    /// What it is called in errors.
+    public var kind: String {
+        switch self {
+        case .null: "null"
+        case .boolean: "a truth value"
+        case .number: "a number"
+        case .string: "a string"
+        case .data: "data"
+        case .date: "a date"
+        case .array: "an array"
+        case .dictionary: "a dictionary"
+        }
+    }
+
+    public subscript(key: String) -> DocumentValue? {
+        guard case .dictionary(let dictionary) = self else { return nil }
+        return dictionary[key]
+    }
+
+    /// Without the members of dictionaries that are null, at any depth. Null in an array stays,
+    /// where its place has a meaning, as does null by itself.
+    public var removingNullMembers: DocumentValue {
+        switch self {
+        case .array(let values): return .array(values.map(\.removingNullMembers))
+        case .dictionary(let dictionary):
+            return .dictionary(
+                DocumentDictionary(
+                    members: dictionary.members.filter { $0.value != .null }
+                        .map { .init(key: $0.key, value: $0.value.removingNullMembers) }))
+        default: return self
+        }
+    }
+
+    /// Gives the value to a sink, as the events of a document.
+    public func replay(into sink: inout some DocumentSink) throws(DocumentError) {
+        switch self {
+        case .null: try sink.null()
+        case .boolean(let value): try sink.boolean(value)
+        case .number(let number):
+            try number.text.withBytes { bytes throws(DocumentError) in try sink.number(bytes) }
+        case .string(let text):
+            try text.withBytes { bytes throws(DocumentError) in try sink.string(bytes) }
+        case .data(let data):
+            try data.withBytes { bytes throws(DocumentError) in try sink.data(bytes) }
+        case .date(let seconds): try sink.date(seconds)
+        case .array(let values):
+            try sink.beginArray()
+            for value in values { try value.replay(into: &sink) }
+            try sink.endArray()
+        case .dictionary(let dictionary):
+            try sink.beginDictionary()
+            for member in dictionary.members {
+                try member.key.withBytes { bytes throws(DocumentError) in try sink.key(bytes) }
+                try member.value.replay(into: &sink)
+            }
+            try sink.endDictionary()
+        }
+    }
+}

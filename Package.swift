@@ -77,7 +77,8 @@ let package = Package(
         .target(
             name: "Serialization",
             dependencies: [
-                "Notation", "Documents", .product(name: "HTTPTypes", package: "swift-http-types"),
+                "CLinux", "Notation", "Documents",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),

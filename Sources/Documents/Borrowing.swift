@@ -1,6 +1,6 @@
 extension String {
     /// Calls `body` with the text in UTF-8.
-    func withBytes<Result>(
+    public func withBytes<Result>(
         _ body: (UnsafeRawBufferPointer) throws(DocumentError) -> Result
     ) throws(DocumentError) -> Result {
         var text = self
@@ -12,7 +12,7 @@ extension String {
 }
 
 extension [UInt8] {
-    func withBytes<Result>(
+    public func withBytes<Result>(
         _ body: (UnsafeRawBufferPointer) throws(DocumentError) -> Result
     ) throws(DocumentError) -> Result {
         let result: Swift.Result<Result, DocumentError> = withUnsafeBytes { bytes in

@@ -29,16 +29,17 @@ public enum DocumentValue: Sendable, Equatable {
         return dictionary[key]
     }
 
-    /// Without the members of dictionaries that are null, at any depth. Null in an array stays,
-    /// where its place has a meaning, as does null by itself.
-    public var removingNullMembers: DocumentValue {
+    /// Without null: not as a member of a dictionary, not in an array, at any depth. Null by itself
+    /// stays, for there is nothing else to say it by.
+    public var removingNulls: DocumentValue {
         switch self {
-        case .array(let values): return .array(values.map(\.removingNullMembers))
+        case .array(let values):
+            return .array(values.filter { $0 != .null }.map(\.removingNulls))
         case .dictionary(let dictionary):
             return .dictionary(
                 DocumentDictionary(
                     members: dictionary.members.filter { $0.value != .null }
-                        .map { .init(key: $0.key, value: $0.value.removingNullMembers) }))
+                        .map { .init(key: $0.key, value: $0.value.removingNulls) }))
         default: return self
         }
     }

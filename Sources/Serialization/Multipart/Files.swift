@@ -1,0 +1,95 @@
+import CLinux
+
+/// Reads a file from its beginning.
+final class FileSource: ByteSource {
+    private let path: String
+    private let descriptor: Int32
+
+    init(_ path: String) throws(MultipartError) {
+        self.path = path
+        descriptor = open_with_mode(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
+        guard descriptor >= 0 else { throw .file(path: path, errno: __errno_location().pointee) }
+    }
+
+    deinit { close(descriptor) }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+        while true {
+            let count = CLinux.read(descriptor, buffer.baseAddress, buffer.count)
+            if count >= 0 { return count }
+            guard __errno_location().pointee == EINTR else {
+                throw MultipartError.file(path: path, errno: __errno_location().pointee)
+            }
+        }
+    }
+
+    /// The length of a regular file, in bytes.
+    static func length(of path: String) throws(MultipartError) -> Int64 {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            throw .file(path: path, errno: __errno_location().pointee)
+        }
+        guard Int32(status.st_mode) & S_IFMT == S_IFREG else { throw .notAFile(path: path) }
+        return Int64(status.st_size)
+    }
+}
+
+/// Writes a new file.
+final class FileSink {
+    private let path: String
+    private let descriptor: Int32
+
+    init(creating path: String) throws(MultipartError) {
+        self.path = path
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        descriptor = open_with_mode(path, flags, 0o600)
+        guard descriptor >= 0 else { throw .file(path: path, errno: __errno_location().pointee) }
+    }
+
+    deinit { close(descriptor) }
+
+    func write(_ bytes: ArraySlice<UInt8>) throws(MultipartError) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { CLinux.write(descriptor, $0.baseAddress, $0.count) }
+            if count >= 0 {
+                rest = rest.dropFirst(count)
+            } else if __errno_location().pointee != EINTR {
+                throw .file(path: path, errno: __errno_location().pointee)
+            }
+        }
+    }
+
+    /// Takes the file away again.
+    func discard() { unlink(path) }
+}
+
+enum SystemErrorText {
+    static func text(_ code: Int32) -> String { String(cString: strerror(code)) }
+}
+
+/// Types of files by the extension of their names (the registry of media types).
+enum FileTypes {
+    private static let types = [
+        "aac": "audio/aac", "avif": "image/avif", "bin": "application/octet-stream",
+        "bmp": "image/bmp", "css": "text/css", "csv": "text/csv", "gif": "image/gif",
+        "gz": "application/gzip", "heic": "image/heic", "htm": "text/html", "html": "text/html",
+        "ico": "image/vnd.microsoft.icon", "jpeg": "image/jpeg", "jpg": "image/jpeg",
+        "js": "text/javascript", "json": "application/json", "m4a": "audio/mp4",
+        "md": "text/markdown", "mov": "video/quicktime", "mp3": "audio/mpeg", "mp4": "video/mp4",
+        "oga": "audio/ogg", "ogg": "audio/ogg", "ogv": "video/ogg", "pdf": "application/pdf",
+        "plist": "application/x-plist", "png": "image/png", "rtf": "text/rtf",
+        "svg": "image/svg+xml", "tar": "application/x-tar", "tif": "image/tiff",
+        "tiff": "image/tiff", "txt": "text/plain", "wasm": "application/wasm",
+        "wav": "audio/wav", "webm": "video/webm", "webp": "image/webp", "xml": "application/xml",
+        "yaml": "application/yaml", "yml": "application/yaml", "zip": "application/zip",
+    ]
+
+    static func contentType(of fileName: String) -> String {
+        let parts = fileName.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count > 1, let last = parts.last,
+            let type = types[last.lowercased()]
+        else { return "application/octet-stream" }
+        return type
+    }
+}

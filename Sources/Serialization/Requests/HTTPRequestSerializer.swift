@@ -1,0 +1,150 @@
+public import Documents
+public import HTTPTypes
+
+/// Puts parameters in the query of a GET, HEAD or DELETE, and in the body of others as
+/// `application/x-www-form-urlencoded`.
+public struct HTTPRequestSerializer: RequestSerializer {
+    /// Makes a query of parameters in the caller's own way.
+    public typealias QueryEncoding =
+        @Sendable (_ request: HTTPRequest, _ parameters: RequestParameters) throws -> String
+
+    public var defaults: RequestDefaults
+    /// Whose parameters are put in the query.
+    public var methodsWithQuery: Set<HTTPRequest.Method> = [.get, .head, .delete]
+    /// In place of ``QueryPairs/query``.
+    public var queryEncoding: QueryEncoding?
+
+    public init(defaults: RequestDefaults = RequestDefaults()) { self.defaults = defaults }
+
+    public func serialize(
+        _ request: HTTPRequest, parameters: RequestParameters?
+    ) throws(RequestSerializationError) -> SerializedRequest {
+        var result = SerializedRequest(head: request, properties: defaults.properties)
+        defaults.apply(to: &result.head)
+        var query = ""
+        if let parameters {
+            do {
+                query =
+                    try queryEncoding?(result.head, parameters) ?? QueryPairs(parameters).query
+            } catch {
+                throw .query(error)
+            }
+        }
+        guard !methodsWithQuery.contains(request.method) else {
+            try Self.append(query, to: &result.head)
+            return result
+        }
+        result.setBody(Array(query.utf8), type: "application/x-www-form-urlencoded")
+        return result
+    }
+
+    private static func append(
+        _ query: String, to head: inout HTTPRequest
+    ) throws(RequestSerializationError) {
+        guard !query.isEmpty else { return }
+        guard let path = head.path else { throw .noPath }
+        let separator = !path.contains("?") ? "?" : path.hasSuffix("?") ? "" : "&"
+        head.path = path + separator + query
+    }
+}
+
+extension RequestSerializer {
+    /// A request whose parameters are its body, or, for the methods that have none, its query.
+    func serialize(
+        _ request: HTTPRequest, parameters: RequestParameters?, with query: HTTPRequestSerializer,
+        as type: String, by write: (DocumentValue) throws(DocumentError) -> [UInt8]
+    ) throws(RequestSerializationError) -> SerializedRequest {
+        guard !query.methodsWithQuery.contains(request.method) else {
+            return try query.serialize(request, parameters: parameters)
+        }
+        var result = SerializedRequest(head: request, properties: defaults.properties)
+        defaults.apply(to: &result.head)
+        guard let parameters else { return result }
+        do throws(DocumentError) {
+            result.setBody(try write(parameters.document), type: type)
+        } catch {
+            throw .parameters(error)
+        }
+        return result
+    }
+}
+
+extension SerializedRequest {
+    /// Sets the body, and its type unless the request says one.
+    mutating func setBody(_ bytes: [UInt8], type: String) {
+        body = .bytes(bytes)
+        if !head.headerFields.contains(.contentType) { head.headerFields[.contentType] = type }
+    }
+}
+
+/// Puts parameters in the body as JSON (`application/json`).
+public struct JSONRequestSerializer: RequestSerializer {
+    public var query: HTTPRequestSerializer
+    public var limits = DocumentLimits.standard
+
+    public var defaults: RequestDefaults {
+        get { query.defaults }
+        set { query.defaults = newValue }
+    }
+
+    public init(defaults: RequestDefaults = RequestDefaults()) {
+        query = HTTPRequestSerializer(defaults: defaults)
+    }
+
+    /// - Throws: ``RequestSerializationError/parameters(_:)`` where the parameters are more than
+    ///   the limits allow.
+    public func serialize(
+        _ request: HTTPRequest, parameters: RequestParameters?
+    ) throws(RequestSerializationError) -> SerializedRequest {
+        try serialize(
+            request, parameters: parameters, with: query, as: "application/json"
+        ) { (document) throws(DocumentError) in
+            var writer = JSONWriter(limits: limits)
+            try document.replay(into: &writer)
+            return try writer.finish()
+        }
+    }
+}
+
+/// Puts parameters in the body as a property list (`application/x-plist`).
+public struct PropertyListRequestSerializer: RequestSerializer {
+    public enum Encoding: Sendable {
+        case xml
+        case binary
+    }
+
+    public var query: HTTPRequestSerializer
+    public var encoding: Encoding
+    public var limits = DocumentLimits.standard
+
+    public var defaults: RequestDefaults {
+        get { query.defaults }
+        set { query.defaults = newValue }
+    }
+
+    public init(encoding: Encoding = .xml, defaults: RequestDefaults = RequestDefaults()) {
+        query = HTTPRequestSerializer(defaults: defaults)
+        self.encoding = encoding
+    }
+
+    /// - Throws: ``RequestSerializationError/parameters(_:)`` for null, which no property list can
+    ///   say, and where the parameters are more than the limits allow.
+    public func serialize(
+        _ request: HTTPRequest, parameters: RequestParameters?
+    ) throws(RequestSerializationError) -> SerializedRequest {
+        try serialize(
+            request, parameters: parameters, with: query, as: "application/x-plist"
+        ) { (document) throws(DocumentError) in
+            switch encoding {
+            case .xml:
+                var writer = PropertyListXMLWriter(limits: limits)
+                try document.replay(into: &writer)
+                return try writer.finish()
+            case .binary:
+                var writer = PropertyListBinaryWriter(limits: limits)
+                try document.replay(into: &writer)
+                return try writer.finish()
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+public import HTTPTypes
+
+extension HTTPRequestSerializer {
+    /// A request with multipart content: the parameters as fields, and what `build` appends.
+    ///
+    /// - Parameters:
+    ///   - request: Of any method that has content.
+    ///   - throttle: How fast the content is to be sent.
+    ///   - build: Appends parts after those of the parameters; its errors are thrown on.
+    /// - Throws: ``RequestSerializationError/methodWithoutContent(_:)`` for GET and HEAD.
+    public func serialize(
+        multipart request: HTTPRequest, parameters: RequestParameters? = nil,
+        throttle: Throttle? = nil,
+        build: (inout MultipartForm) throws(MultipartError) -> Void
+    ) throws(RequestSerializationError) -> SerializedRequest {
+        guard request.method != .get, request.method != .head else {
+            throw .methodWithoutContent(request.method)
+        }
+        var form = MultipartForm()
+        for pair in parameters.map(QueryPairs.init)?.pairs ?? [] {
+            switch pair.value {
+            case .text(let text): form.append(text, name: pair.field)
+            case .data(let bytes): form.append(bytes, name: pair.field)
+            case nil: form.append([], name: pair.field)
+            }
+        }
+        do throws(MultipartError) {
+            try build(&form)
+        } catch {
+            throw .part(error)
+        }
+        var result = SerializedRequest(head: request, properties: defaults.properties)
+        defaults.apply(to: &result.head)
+        let body = form.body(throttle: throttle)
+        result.head.headerFields[.contentType] = body.contentType
+        result.head.headerFields[.contentLength] = String(body.length)
+        result.body = .multipart(body)
+        return result
+    }
+}
+
+extension SerializedRequest {
+    /// The request with its multipart content written to a file, from which it is then sent: what
+    /// is sent is fixed, whatever becomes of the files and streams that it was made of.
+    ///
+    /// - Parameter path: Of a file that is not there yet.
+    public func spooled(to path: String) throws(MultipartError) -> SerializedRequest {
+        guard case .multipart(let body) = body else { return self }
+        try body.spool(to: path)
+        var request = self
+        request.body = .file(path: path, length: body.length)
+        return request
+    }
+}

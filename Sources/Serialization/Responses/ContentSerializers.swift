@@ -1,0 +1,147 @@
+public import Documents
+public import HTTPTypes
+
+/// Gives the content as it is.
+public struct HTTPResponseSerializer: ResponseSerializer {
+    public var acceptance: ResponseAcceptance
+
+    public init(acceptance: ResponseAcceptance = ResponseAcceptance()) {
+        self.acceptance = acceptance
+    }
+
+    /// The content is given also beside an error.
+    public func serialize(
+        _ response: HTTPResponse?, content: [UInt8]
+    ) -> SerializedResponse<[UInt8]> {
+        guard case .refused(let error) = acceptance.judge(response, content: content) else {
+            return SerializedResponse(value: content)
+        }
+        return SerializedResponse(value: content, error: error)
+    }
+}
+
+/// Reads JSON. No content, or a single space, is nothing and no error: some servers answer a HEAD
+/// or an empty success so.
+public struct JSONResponseSerializer: ResponseSerializer {
+    public var acceptance: ResponseAcceptance
+    public var limits = DocumentLimits.standard
+    /// Null is taken out of dictionaries and arrays, at any depth.
+    public var removesNulls: Bool
+
+    public init(removesNulls: Bool = false) {
+        acceptance = ResponseAcceptance(
+            contentTypes: ["application/json", "text/json", "text/javascript"])
+        self.removesNulls = removesNulls
+    }
+
+    public func serialize(
+        _ response: HTTPResponse?, content: [UInt8]
+    ) -> SerializedResponse<DocumentValue> {
+        serialize(response, content: content) { (content) throws(DocumentError) in
+            if content.isEmpty || content == [0x20] { return nil }
+            let value = try JSONReader.read(content, limits: limits)
+            return removesNulls ? value.removingNulls : value
+        }
+    }
+}
+
+/// Reads property lists, XML or binary.
+public struct PropertyListResponseSerializer: ResponseSerializer {
+    public var acceptance: ResponseAcceptance
+    public var limits = DocumentLimits.standard
+
+    public init() {
+        acceptance = ResponseAcceptance(contentTypes: ["application/x-plist"])
+    }
+
+    public func serialize(
+        _ response: HTTPResponse?, content: [UInt8]
+    ) -> SerializedResponse<DocumentValue> {
+        serialize(response, content: content) { (content) throws(DocumentError) in
+            content.isEmpty ? nil : try PropertyListReader.read(content, limits: limits)
+        }
+    }
+}
+
+/// Reads XML into a tree.
+public struct XMLDocumentResponseSerializer: ResponseSerializer {
+    public var acceptance: ResponseAcceptance
+    public var limits = DocumentLimits.standard
+
+    public init() {
+        acceptance = ResponseAcceptance(contentTypes: ["application/xml", "text/xml"])
+    }
+
+    public func serialize(
+        _ response: HTTPResponse?, content: [UInt8]
+    ) -> SerializedResponse<XMLDocument> {
+        serialize(response, content: content) { (content) throws(DocumentError) in
+            try XMLDocument(content, limits: limits)
+        }
+    }
+}
+
+/// XML that has been checked by status and type, and waits to be parsed event by event.
+public struct PendingXML: Sendable {
+    public let content: [UInt8]
+    public let limits: DocumentLimits
+
+    /// Parses the content into a handler.
+    public func parse(into handler: some XMLHandler) throws(DocumentError) {
+        try content.withBytes { (bytes) throws(DocumentError) in
+            try XMLEventReader.read(bytes, limits: limits, into: handler)
+        }
+    }
+}
+
+/// Gives XML to be parsed event by event.
+public struct XMLParserResponseSerializer: ResponseSerializer {
+    public var acceptance: ResponseAcceptance
+    public var limits = DocumentLimits.standard
+
+    public init() {
+        acceptance = ResponseAcceptance(contentTypes: ["application/xml", "text/xml"])
+    }
+
+    public func serialize(
+        _ response: HTTPResponse?, content: [UInt8]
+    ) -> SerializedResponse<PendingXML> {
+        serialize(response, content: content) { (content) throws(DocumentError) in
+            PendingXML(content: content, limits: limits)
+        }
+    }
+}
+
+/// Asks serializers in their order: what the first makes of a response that accepts and reads it.
+public struct CompoundResponseSerializer: ResponseSerializer {
+    public var serializers: [any ResponseSerializer]
+    /// What holds where none of them makes anything of a response: the content is then given as it
+    /// is.
+    public var acceptance: ResponseAcceptance
+
+    public init(
+        _ serializers: [any ResponseSerializer],
+        acceptance: ResponseAcceptance = ResponseAcceptance()
+    ) {
+        self.serializers = serializers
+        self.acceptance = acceptance
+    }
+
+    public func serialize(
+        _ response: HTTPResponse?, content: [UInt8]
+    ) -> SerializedResponse<any Sendable> {
+        func attempt<Output>(
+            _ serializer: some ResponseSerializer<Output>
+        ) -> SerializedResponse<any Sendable>? {
+            let result = serializer.serialize(response, content: content)
+            guard let value = result.value else { return nil }
+            return SerializedResponse(value: value, error: result.error)
+        }
+        for serializer in serializers {
+            if let result = attempt(serializer) { return result }
+        }
+        let plain = HTTPResponseSerializer(acceptance: acceptance)
+            .serialize(response, content: content)
+        return SerializedResponse(value: plain.value, error: plain.error)
+    }
+}

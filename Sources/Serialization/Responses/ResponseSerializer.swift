@@ -1,0 +1,171 @@
+public import Documents
+public import HTTPTypes
+
+/// Makes a value of a response: checks its status and type, and reads its content.
+///
+/// A serializer is a value, used on any thread.
+public protocol ResponseSerializer<Output>: Sendable {
+    associatedtype Output: Sendable
+
+    /// What a response must be for its content to be what was asked for.
+    var acceptance: ResponseAcceptance { get set }
+
+    /// - Parameters:
+    ///   - response: Nil where there is none, as for content from a file; it is not checked then.
+    ///   - content: The content without its codings (Content-Encoding).
+    func serialize(_ response: HTTPResponse?, content: [UInt8]) -> SerializedResponse<Output>
+}
+
+/// What became of a response: a value, an error, or both. A status that is not accepted is an error
+/// beside the value, which often says what went wrong.
+public struct SerializedResponse<Output: Sendable>: Sendable {
+    /// Nil where there is no content, or an error keeps it from being read.
+    public var value: Output?
+    public var error: ResponseSerializationError?
+
+    public init(value: Output? = nil, error: ResponseSerializationError? = nil) {
+        self.value = value
+        self.error = error
+    }
+
+    /// The value, where there is no error.
+    public func get() throws(ResponseSerializationError) -> Output? {
+        if let error { throw error }
+        return value
+    }
+}
+
+/// Why a response is not what was asked for.
+public struct ResponseSerializationError: Error, Sendable, CustomStringConvertible {
+    public enum Reason: Sendable, Equatable {
+        /// The type of the content, nil for none, is not one of those that are accepted.
+        case contentType(String?, accepted: [String])
+        case status(Int)
+        /// The content does not parse.
+        case content(DocumentError)
+    }
+
+    public var reason: Reason
+    public var response: HTTPResponse?
+    /// The content of the response.
+    public var content: [UInt8]
+    /// What was wrong before this was found to be: the errors further down say more.
+    private var underlyingErrors: [ResponseSerializationError]
+
+    public init(_ reason: Reason, response: HTTPResponse?, content: [UInt8]) {
+        self.reason = reason
+        self.response = response
+        self.content = content
+        underlyingErrors = []
+    }
+
+    public var underlying: ResponseSerializationError? {
+        get { underlyingErrors.first }
+        set { underlyingErrors = newValue.map { [$0] } ?? [] }
+    }
+
+    /// This error, those under it, and so on.
+    public var chain: [ResponseSerializationError] {
+        [self] + (underlying?.chain ?? [])
+    }
+
+    public var description: String {
+        let text =
+            switch reason {
+            case .contentType(let type, let accepted):
+                "the content is \(type ?? "of no type"), expected "
+                    + accepted.joined(separator: ", ")
+            case .status(let status): "the status is \(status)"
+            case .content(let error): "\(error)"
+            }
+        return underlying.map { "\(text); \($0)" } ?? text
+    }
+}
+
+/// Which responses are accepted.
+public struct ResponseAcceptance: Sendable, Equatable {
+    /// Ranges of status codes; nil for all.
+    public var statusCodes: [ClosedRange<Int>]?
+    /// Types of content in lower case, without parameters; nil for all.
+    public var contentTypes: [String]?
+
+    public init(
+        statusCodes: [ClosedRange<Int>]? = [200...299], contentTypes: [String]? = nil
+    ) {
+        self.statusCodes = statusCodes
+        self.contentTypes = contentTypes
+    }
+
+    public enum Verdict: Sendable {
+        case accepted
+        /// The type is wrong, and there is no content for it to matter.
+        case nothing
+        case refused(ResponseSerializationError)
+    }
+
+    /// A response without a type and without content has the right type. A status that is not
+    /// accepted comes last: the wrong type is then the error under it.
+    public func judge(_ response: HTTPResponse?, content: [UInt8]) -> Verdict {
+        guard let response else { return .accepted }
+        var verdict = Verdict.accepted
+        let type = MediaType.essence(of: response.headerFields[.contentType])
+        if let contentTypes, !contentTypes.contains(type ?? ""), type != nil || !content.isEmpty {
+            verdict =
+                content.isEmpty
+                ? .nothing
+                : .refused(
+                    ResponseSerializationError(
+                        .contentType(type, accepted: contentTypes), response: response,
+                        content: content))
+        }
+        let status = response.status.code
+        guard let statusCodes, !statusCodes.contains(where: { $0.contains(status) }) else {
+            return verdict
+        }
+        var error = ResponseSerializationError(
+            .status(status), response: response, content: content)
+        if case .refused(let underlying) = verdict { error.underlying = underlying }
+        return .refused(error)
+    }
+}
+
+/// A media type (RFC 9110, section 8.3.1).
+enum MediaType {
+    /// Type and subtype in lower case, without parameters; nil for none.
+    static func essence(of value: String?) -> String? {
+        guard let value else { return nil }
+        let essence = value.utf8.prefix { $0 != UInt8(ascii: ";") }
+        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
+        let trimmed = Array(essence.drop(while: isBlank).reversed().drop(while: isBlank).reversed())
+        return trimmed.isEmpty ? nil : String(decoding: trimmed, as: UTF8.self).lowercased()
+    }
+}
+
+extension ResponseSerializer {
+    /// Checks a response, and reads its content if it may be: content of the wrong type is not read,
+    /// that of the wrong status is.
+    func serialize(
+        _ response: HTTPResponse?, content: [UInt8],
+        by read: ([UInt8]) throws(DocumentError) -> Output?
+    ) -> SerializedResponse<Output> {
+        var refused: ResponseSerializationError?
+        switch acceptance.judge(response, content: content) {
+        case .accepted: break
+        case .nothing: return SerializedResponse()
+        case .refused(let refusal):
+            let isTyped = refusal.chain.allSatisfy { link in
+                if case .contentType = link.reason { false } else { true }
+            }
+            guard isTyped else { return SerializedResponse(error: refusal) }
+            refused = refusal
+        }
+        do throws(DocumentError) {
+            return SerializedResponse(value: try read(content), error: refused)
+        } catch {
+            var unreadable = ResponseSerializationError(
+                .content(error), response: response, content: content)
+            unreadable.underlying = refused
+            return SerializedResponse(error: unreadable)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Documents
+import HTTPTypes
+import Testing
+
+@testable import Serialization
+
+/// Gives bytes in parts of a few, and then says that it has ended.
+private struct Trickle: ByteSource {
+    var bytes: [UInt8]
+    var step = 3
+
+    mutating func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+        let count = min(step, bytes.count, buffer.count)
+        buffer.copyBytes(from: bytes.prefix(count))
+        bytes.removeFirst(count)
+        return count
+    }
+}
+
+private struct Broken: Error, CustomStringConvertible {
+    var description: String { "the source is broken" }
+}
+
+@Suite struct MultipartTests {
+    private func form() throws -> MultipartForm {
+        try #require(MultipartForm(boundary: "B"))
+    }
+
+    private func text(_ form: MultipartForm) throws -> String {
+        String(decoding: try form.body().bytes(), as: UTF8.self)
+    }
+
+    @Test func `Parts of every kind, as they are written`() throws {
+        var form = try form()
+        form.append("välue", name: "field")
+        form.append([1, 2], name: "raw")
+        form.append(Array("{}".utf8), name: "f", fileName: "a.json", contentType: "text/json")
+        form.append(length: 5, name: "s", fileName: "s.bin", contentType: "x/y") {
+            Trickle(bytes: Array("12345".utf8))
+        }
+        form.append(Array("own".utf8), fields: [.contentType: "text/plain"])
+        let expected = [
+            "--B", "Content-Disposition: form-data; name=\"field\"", "", "välue",
+            "--B", "Content-Disposition: form-data; name=\"raw\"", "", "\u{1}\u{2}",
+            "--B", "Content-Disposition: form-data; name=\"f\"; filename=\"a.json\"",
+            "Content-Type: text/json", "", "{}",
+            "--B", "Content-Disposition: form-data; name=\"s\"; filename=\"s.bin\"",
+            "Content-Type: x/y", "", "12345",
+            "--B", "Content-Type: text/plain", "", "own", "--B--", "",
+        ].joined(separator: "\r\n")
+        #expect(try text(form) == expected)
+        #expect(form.body().length == Int64(expected.utf8.count))
+    }
+
+    @Test func `A form without parts is its closing line`() throws {
+        #expect(try text(form()) == "--B--\r\n")
+        #expect(try form().body().length == 7)
+    }
+
+    @Test(arguments: [
+        ("a\"b", "a%22b"), ("a\r\nb", "a%0D%0Ab"), ("a\\b", "a\\b"), ("日本.txt", "日本.txt"),
+        ("100%22", "100%22"),
+    ])
+    func `Names and file names are escaped`(name: String, escaped: String) throws {
+        var form = try form()
+        form.append([], name: name, fileName: name, contentType: "a/b\r\nX: 1")
+        let expected =
+            "--B\r\nContent-Disposition: form-data; name=\"\(escaped)\"; "
+            + "filename=\"\(escaped)\"\r\nContent-Type: a/bX: 1\r\n\r\n\r\n--B--\r\n"
+        #expect(try text(form) == expected)
+    }
+
+    @Test(arguments: ["", "a b", "a\"b", "ä", "a\r\nb", String(repeating: "a", count: 71)])
+    func `What is no boundary is refused`(boundary: String) {
+        #expect(MultipartForm(boundary: boundary) == nil)
+    }
+
+    @Test func `Boundaries are new each time`() {
+        let boundaries = Set((0..<1000).map { _ in MultipartForm().boundary })
+        #expect(boundaries.count == 1000)
+        #expect(boundaries.allSatisfy { MultipartForm(boundary: $0) != nil })
+    }
+
+    @Test(arguments: [1, 2, 3, 7, 64, 4096])
+    func `However small the buffer, the content is the same`(size: Int) throws {
+        var form = try form()
+        form.append("value", name: "a")
+        form.append(length: 100, name: "b", fileName: "b", contentType: "x/y") {
+            Trickle(bytes: Array(repeating: 7, count: 100))
+        }
+        form.append([], name: "empty")
+        let whole = try form.body().bytes()
+        var reader = form.body().makeReader()
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: size)
+        while true {
+            let count = try buffer.withUnsafeMutableBytes { try reader.read(into: $0) }
+            if count == 0 { break }
+            bytes += buffer.prefix(count)
+        }
+        #expect(bytes == whole)
+    }
+
+    @Test func `Each reader begins anew`() throws {
+        var form = try form()
+        form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") {
+            Trickle(bytes: [1, 2, 3])
+        }
+        let body = form.body()
+        #expect(try body.bytes() == body.bytes())
+    }
+
+    @Test(arguments: [2, 4])
+    func `A stream of another length than promised is an error`(length: Int64) throws {
+        var form = try form()
+        form.append(length: length, name: "s", fileName: "s", contentType: "x/y") {
+            Trickle(bytes: [1, 2, 3])
+        }
+        #expect(throws: MultipartError.length(expected: length, found: 3)) {
+            try form.body().bytes()
+        }
+    }
+
+    @Test func `A stream that cannot be opened is an error`() throws {
+        var form = try form()
+        form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") { throw Broken() }
+        #expect(throws: MultipartError.stream("the source is broken")) {
+            try form.body().bytes()
+        }
+    }
+
+    @Test func `Throttled, a read gives no more than a packet`() throws {
+        var form = try form()
+        form.append([UInt8](repeating: 0, count: 100_000), name: "a")
+        var reader = form.body(throttle: .slowNetwork).makeReader()
+        #expect(reader.delay == .milliseconds(200))
+        var sizes: [Int] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        while true {
+            let count = try buffer.withUnsafeMutableBytes { try reader.read(into: $0) }
+            if count == 0 { break }
+            sizes.append(count)
+        }
+        #expect(sizes.dropLast().allSatisfy { $0 == 16384 })
+        #expect(sizes.reduce(0, +) == Int(form.body().length))
+        #expect(form.body().makeReader().delay == nil)
+    }
+}

@@ -1,0 +1,48 @@
+import Documents
+import Testing
+
+@testable import Serialization
+
+@Suite struct QueryPairsTests {
+    @Test(
+        arguments: [
+            // Sorted keys, members, elements.
+            (["b": 2, "a": 1], "a=1&b=2"),
+            (["a": ["y": 1, "x": 2]], "a%5Bx%5D=2&a%5By%5D=1"),
+            (["a": ["c", "b"]], "a%5B%5D=c&a%5B%5D=b"),
+            (["a": .set(["c", "b"])], "a=b&a=c"),
+            (["a": ["b": ["c": [1, 2]]]], "a%5Bb%5D%5Bc%5D%5B%5D=1&a%5Bb%5D%5Bc%5D%5B%5D=2"),
+            (["key1": "somevalue", "key2": nil], "key1=somevalue&key2"),
+            (["on": true, "off": false], "off=0&on=1"),
+            (["a": []], ""),
+            (["a": [:]], ""),
+            ([:], ""),
+            // Escapes.
+            (["q": "a b+c&d=e%20"], "q=a%20b%2Bc%26d%3De%2520"),
+            (["q": "/?-._~"], "q=/?-._~"),
+            (["q": "!#$'()*,:;@[]"], "q=%21%23%24%27%28%29%2A%2C%3A%3B%40%5B%5D"),
+            (["q": "ä"], "q=%C3%A4"),
+            (["ä": "👴🏿👷🏻"], "%C3%A4=%F0%9F%91%B4%F0%9F%8F%BF%F0%9F%91%B7%F0%9F%8F%BB"),
+            (["n": 1.5, "m": -3], "m=-3&n=1.5"),
+        ] as [(RequestParameters, String)])
+    func `The query of parameters`(parameters: RequestParameters, query: String) {
+        #expect(QueryPairs(parameters).query == query)
+    }
+
+    @Test func `Parameters that are no dictionary have no pairs`() {
+        #expect(QueryPairs(["a", "b"]).pairs.isEmpty)
+        #expect(QueryPairs("a").query.isEmpty)
+    }
+
+    @Test func `A composed character of many bytes is never split`() {
+        let text = String(repeating: "👨‍👩‍👧‍👦", count: 100)
+        let query = QueryPairs(["q": .string(text)]).query
+        let bytes = query.dropFirst(2).split(separator: "%").map { UInt8($0, radix: 16)! }
+        #expect(String(decoding: bytes, as: UTF8.self) == text)
+    }
+
+    @Test func `A set becomes a sorted array where there are no pairs`() {
+        let parameters: RequestParameters = ["a": .set(["c", "b"])]
+        #expect(parameters.document["a"] == .array([.string("b"), .string("c")]))
+    }
+}

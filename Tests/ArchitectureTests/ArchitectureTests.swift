@@ -29,6 +29,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Threads", ["CLinux"]),
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
     ("SuffixList", ["CPublicSuffix", "CertificateProfile"]),
+    ("Serialization", ["CLinux", "Notation", "Documents", "HTTPTypes"]),
     (
         "TLS",
         [

@@ -14,6 +14,7 @@ build_packages=(
     openssl
     pkg-config
     publicsuffix
+    rapidjson-dev
     zlib1g-dev
 )
 

@@ -1,0 +1,103 @@
+#ifndef PINFOLD_CRAPIDJSON_H
+#define PINFOLD_CRAPIDJSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// What is read of a JSON text: a flat list of events, and the strings that had escapes.
+struct json_document;
+
+/// One event. `offset` and `length` are bytes: of the text for numbers, strings and names without
+/// escapes (which are the text's own bytes), of the arena for those with escapes; 0 for the others.
+struct json_event {
+    uint32_t kind;
+    uint32_t offset;
+    uint32_t length;
+};
+
+enum {
+    JSON_NULL = 0,
+    JSON_FALSE,
+    JSON_TRUE,
+    JSON_NUMBER,
+    JSON_STRING,
+    JSON_ESCAPED_STRING,
+    JSON_NAME,
+    JSON_ESCAPED_NAME,
+    JSON_ARRAY,
+    JSON_ARRAY_END,
+    JSON_OBJECT,
+    JSON_OBJECT_END,
+};
+
+/// Upper bounds, each allowed itself.
+struct json_limits {
+    /// Arrays and objects within one another.
+    uint32_t depth;
+    /// Values, names not counted.
+    uint32_t values;
+    /// Bytes of a number.
+    uint32_t digits;
+    /// Bytes of memory that are taken for the reading, the events and the strings.
+    size_t memory;
+};
+
+enum {
+    JSON_READ = 0,
+    /// Not JSON: `text` says why.
+    JSON_MALFORMED,
+    /// Not UTF-8.
+    JSON_ENCODING,
+    JSON_TOO_DEEP,
+    JSON_TOO_MANY_VALUES,
+    /// `offset` and `length` are the number.
+    JSON_NUMBER_TOO_LONG,
+    /// `offset` is where the name is for the second time, its quotation mark; `length` is 0.
+    JSON_DUPLICATE_NAME,
+    /// More bytes than an event can say: 4 GiB or more.
+    JSON_TOO_LARGE,
+    JSON_NO_MEMORY,
+};
+
+struct json_outcome {
+    uint32_t status;
+    uint32_t length;
+    /// The byte of the text at which the fault is.
+    size_t offset;
+    /// Static; never null.
+    const char *_Nonnull text;
+};
+
+/// NULL if there is no memory.
+struct json_document *_Nullable json_document_create(void);
+void json_document_destroy(struct json_document *_Nullable document);
+
+/// Reads one text (RFC 8259), once for each document. With `builds`, events are made; without, the
+/// text is only checked. `bytes` must stay as they are while the events are used. Never throws, and
+/// its use of the stack does not depend on the text.
+struct json_outcome json_document_read(
+    struct json_document *_Nonnull document, const void *_Nullable bytes, size_t count,
+    struct json_limits limits, bool builds);
+
+const struct json_event *_Nullable json_document_events(
+    const struct json_document *_Nonnull document, size_t *_Nonnull count);
+
+const void *_Nullable json_document_arena(const struct json_document *_Nonnull document);
+
+/// After a failure, what is open at the fault, from the outside: its name or index. Returns false
+/// where there are fewer than `level` (from 0). `*name` is valid until the document is destroyed,
+/// NULL for an element of an array, of which `*index` is the number.
+bool json_document_open(
+    const struct json_document *_Nonnull document, size_t level,
+    const char *_Nullable *_Nonnull name, size_t *_Nonnull length, size_t *_Nonnull index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,9 +1,12 @@
 /// Makes a tree of a document's events.
 public struct DocumentBuilder: DocumentSink {
-    /// An array or dictionary that has begun.
-    private enum Open {
-        case array([DocumentValue])
-        case dictionary(DocumentDictionary, key: String?)
+    /// An array or dictionary that has begun. Each has both of them, so that what is added to one
+    /// of them is added in place.
+    private struct Open {
+        var isArray: Bool
+        var values: [DocumentValue] = []
+        var members = DocumentDictionary()
+        var key: String?
     }
 
     private var open: [Open] = []
@@ -17,25 +20,16 @@ public struct DocumentBuilder: DocumentSink {
             self.value = value
             return
         }
-        // Taken out while it is changed, so that its storage is not copied.
-        let container = open[last]
-        open[last] = .array([])
-        switch container {
-        case .array(var values):
-            values.append(value)
-            open[last] = .array(values)
-        case .dictionary(var dictionary, let key):
-            if let key { dictionary[key] = value }
-            open[last] = .dictionary(dictionary, key: nil)
+        if open[last].isArray {
+            open[last].values.append(value)
+        } else if let key = open[last].key {
+            open[last].members[key] = value
         }
     }
 
     private mutating func close() {
-        switch open.popLast() {
-        case .array(let values): add(.array(values))
-        case .dictionary(let dictionary, _): add(.dictionary(dictionary))
-        case nil: break
-        }
+        guard let last = open.popLast() else { return }
+        add(last.isArray ? .array(last.values) : .dictionary(last.members))
     }
 
     public mutating func null() throws(DocumentError) { add(.null) }
@@ -54,18 +48,16 @@ public struct DocumentBuilder: DocumentSink {
     }
 
     public mutating func date(_ seconds: Double) throws(DocumentError) { add(.date(seconds)) }
-    public mutating func beginArray() throws(DocumentError) { open.append(.array([])) }
+    public mutating func beginArray() throws(DocumentError) { open.append(Open(isArray: true)) }
     public mutating func endArray() throws(DocumentError) { close() }
 
     public mutating func beginDictionary() throws(DocumentError) {
-        open.append(.dictionary(DocumentDictionary(), key: nil))
+        open.append(Open(isArray: false))
     }
 
     public mutating func key(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
-        guard let last = open.indices.last, case .dictionary(let dictionary, _) = open[last]
-        else { return }
-        open[last] = .array([])
-        open[last] = .dictionary(dictionary, key: String(decoding: text, as: UTF8.self))
+        guard let last = open.indices.last else { return }
+        open[last].key = String(decoding: text, as: UTF8.self)
     }
 
     public mutating func endDictionary() throws(DocumentError) { close() }

@@ -66,6 +66,8 @@ public struct DocumentError: Error, Sendable, Equatable, CustomStringConvertible
         case entity(String)
         /// The format has no way to say this value; the text says what kind of value it is.
         case unrepresentable(String)
+        /// There is no memory for it.
+        case memory
     }
 
     public var format: DocumentFormat
@@ -107,6 +109,7 @@ extension DocumentError.Reason {
         case .duplicateKey(let key): "the name \"\(key.prefix(40))\" is there twice"
         case .entity(let what): "\(what), which is never expanded"
         case .unrepresentable(let what): "\(what) cannot be said in this format"
+        case .memory: "there is no memory for it"
         }
     }
 
@@ -123,6 +126,7 @@ extension DocumentError.Reason {
         case .duplicateKey: "duplicate-key"
         case .entity: "entity"
         case .unrepresentable: "unrepresentable"
+        case .memory: "memory"
         }
     }
 }

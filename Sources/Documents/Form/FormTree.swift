@@ -1,0 +1,247 @@
+/// What a form's names make of its values: dictionaries and arrays, by the rules that stand at
+/// ``FormReader``. Nodes are in one array, so that neither making nor giving them on recurses.
+struct FormTree {
+    enum Leaf {
+        case null
+        /// UTF-8.
+        case text([UInt8])
+        case data([UInt8])
+    }
+
+    private enum Node {
+        case leaf(Leaf)
+        case array([Int])
+        case dictionary([(key: [UInt8], node: Int)])
+    }
+
+    /// A name's part: `k`, or what is between brackets.
+    private enum Step: Equatable {
+        case key([UInt8])
+        /// `[]`
+        case element
+    }
+
+    private struct Member: Hashable {
+        var dictionary: Int
+        var key: [UInt8]
+    }
+
+    private let format: DocumentFormat
+    private let limits: DocumentLimits
+    private var nodes: [Node] = [.dictionary([])]
+    private var places: [Member: Int] = [:]
+
+    init(format: DocumentFormat, limits: DocumentLimits) {
+        self.format = format
+        self.limits = limits
+    }
+
+    /// Adds one pair. `name` is UTF-8, its escapes undone.
+    ///
+    /// - Throws: an error with the name as its path; its place is the caller's to say.
+    mutating func add(name: [UInt8], _ leaf: Leaf) throws(DocumentError) {
+        let steps = Self.steps(of: name)
+        do throws(Refusal) {
+            try add(steps, leaf)
+        } catch {
+            let path = String(decoding: name.prefix(160), as: UTF8.self)
+            throw DocumentError(format, error.reason, path: path)
+        }
+    }
+
+    /// Gives all that was added to a sink, as one dictionary.
+    func replay(into sink: inout some DocumentSink) throws(DocumentError) {
+        try sink.beginDictionary()
+        var open: [(node: Int, next: Int)] = [(0, 0)]
+        while let (node, next) = open.last {
+            guard let child = try child(next, of: node, into: &sink) else {
+                open.removeLast()
+                continue
+            }
+            open[open.count - 1].next += 1
+            switch nodes[child] {
+            case .leaf(.null): try sink.null()
+            case .leaf(.text(let text)):
+                try text.withBytes { bytes throws(DocumentError) in try sink.string(bytes) }
+            case .leaf(.data(let data)):
+                try data.withBytes { bytes throws(DocumentError) in try sink.data(bytes) }
+            case .array:
+                try sink.beginArray()
+                open.append((child, 0))
+            case .dictionary:
+                try sink.beginDictionary()
+                open.append((child, 0))
+            }
+        }
+    }
+
+    /// The child of an array or dictionary, whose key is given to the sink; nil behind the last,
+    /// when its end is given.
+    private func child(
+        _ index: Int, of node: Int, into sink: inout some DocumentSink
+    ) throws(DocumentError) -> Int? {
+        switch nodes[node] {
+        case .array(let elements):
+            if index < elements.count { return elements[index] }
+            try sink.endArray()
+        case .dictionary(let members):
+            if index < members.count {
+                let key = members[index].key
+                try key.withBytes { bytes throws(DocumentError) in try sink.key(bytes) }
+                return members[index].node
+            }
+            try sink.endDictionary()
+        case .leaf: break
+        }
+        return nil
+    }
+
+    // MARK: - Names
+
+    /// `a[b][]` as `a`, `b` and an element; the whole as one key where its brackets make no such
+    /// name.
+    private static func steps(of name: [UInt8]) -> [Step] {
+        let opening = UInt8(ascii: "[")
+        let closing = UInt8(ascii: "]")
+        guard let first = name.firstIndex(of: opening), first > 0, name.last == closing
+        else { return [.key(name)] }
+        var steps: [Step] = [.key(Array(name[..<first]))]
+        var start = first
+        while start < name.count {
+            guard name[start] == opening,
+                let end = name[(start + 1)...].firstIndex(where: { $0 == opening || $0 == closing }
+                ),
+                name[end] == closing
+            else { return [.key(name)] }
+            steps.append(end == start + 1 ? .element : .key(Array(name[(start + 1)..<end])))
+            start = end + 1
+        }
+        return name[..<first].contains(closing) ? [.key(name)] : steps
+    }
+
+    // MARK: - Growing
+
+    private struct Refusal: Error {
+        var reason: DocumentError.Reason
+    }
+
+    private mutating func add(_ steps: [Step], _ leaf: Leaf) throws(Refusal) {
+        guard steps.count <= limits.depth else {
+            throw Refusal(reason: .tooDeep(maximum: limits.depth))
+        }
+        var container = 0
+        for (index, step) in steps.enumerated() {
+            let rest = steps[(index + 1)...]
+            guard let next = rest.first else {
+                return try put(leaf, step, in: container, depth: steps.count)
+            }
+            container = try self.container(step, next: next, rest: rest, in: container)
+        }
+    }
+
+    private mutating func make(_ node: Node) throws(Refusal) -> Int {
+        guard nodes.count < limits.values else {
+            throw Refusal(reason: .tooManyValues(maximum: limits.values))
+        }
+        nodes.append(node)
+        return nodes.count - 1
+    }
+
+    /// The array or dictionary that a step leads to, made where there is none.
+    private mutating func container(
+        _ step: Step, next: Step, rest: ArraySlice<Step>, in parent: Int
+    ) throws(Refusal) -> Int {
+        let empty: Node = next == .element ? .array([]) : .dictionary([])
+        switch step {
+        case .element:
+            if let last = lastElement(of: parent), isSame(last, next), fits(rest, in: last) {
+                return last
+            }
+            let child = try make(empty)
+            append(child, to: parent)
+            return child
+        case .key(let key):
+            guard let child = places[Member(dictionary: parent, key: key)] else {
+                let child = try make(empty)
+                set(key, to: child, in: parent)
+                return child
+            }
+            if isSame(child, next) { return child }
+            guard next == .element, case .leaf = nodes[child] else { throw Self.conflict }
+            try wrap(child)
+            return child
+        }
+    }
+
+    private mutating func put(
+        _ leaf: Leaf, _ step: Step, in parent: Int, depth: Int
+    ) throws(Refusal) {
+        let child = try make(.leaf(leaf))
+        guard case .key(let key) = step else { return append(child, to: parent) }
+        guard let there = places[Member(dictionary: parent, key: key)] else {
+            return set(key, to: child, in: parent)
+        }
+        switch nodes[there] {
+        case .dictionary: throw Self.conflict
+        case .array: break
+        case .leaf:
+            guard depth < limits.depth else {
+                throw Refusal(reason: .tooDeep(maximum: limits.depth))
+            }
+            try wrap(there)
+        }
+        append(child, to: there)
+    }
+
+    private static var conflict: Refusal {
+        Refusal(reason: .malformed("one name is a dictionary and something else"))
+    }
+
+    /// Makes an array of a leaf, which is its first element.
+    private mutating func wrap(_ node: Int) throws(Refusal) {
+        let first = try make(nodes[node])
+        nodes[node] = .array([first])
+    }
+
+    private mutating func append(_ child: Int, to array: Int) {
+        guard case .array(var elements) = nodes[array] else { return }
+        nodes[array] = .leaf(.null)
+        elements.append(child)
+        nodes[array] = .array(elements)
+    }
+
+    private mutating func set(_ key: [UInt8], to child: Int, in dictionary: Int) {
+        guard case .dictionary(var members) = nodes[dictionary] else { return }
+        nodes[dictionary] = .leaf(.null)
+        members.append((key, child))
+        nodes[dictionary] = .dictionary(members)
+        places[Member(dictionary: dictionary, key: key)] = child
+    }
+
+    private func lastElement(of array: Int) -> Int? {
+        guard case .array(let elements) = nodes[array] else { return nil }
+        return elements.last
+    }
+
+    /// Whether a node is what a name goes on with: an array for `[]`, a dictionary for a key.
+    private func isSame(_ node: Int, _ next: Step) -> Bool {
+        switch nodes[node] {
+        case .array: next == .element
+        case .dictionary: next != .element
+        case .leaf: false
+        }
+    }
+
+    /// Whether the rest of a name has a place of its own below a node.
+    private func fits(_ rest: ArraySlice<Step>, in node: Int) -> Bool {
+        var node = node
+        for (step, next) in zip(rest, rest.dropFirst().map(Optional.some) + [nil]) {
+            guard case .key(let key) = step,
+                let child = places[Member(dictionary: node, key: key)]
+            else { return true }
+            guard let next, isSame(child, next) else { return false }
+            node = child
+        }
+        return false
+    }
+}

@@ -1,0 +1,97 @@
+/// Writes a dictionary as `application/x-www-form-urlencoded`, by the rules of ``QueryString``. Its
+/// keys are sorted, so that all of it is kept until its end.
+public struct FormWriter: DocumentSink {
+    private let limits: DocumentLimits
+    private let sets: Set<String>
+    private var builder = DocumentBuilder()
+    private var depth = 0
+    private var values = 0
+
+    /// - Parameters:
+    ///   - limits: of these `depth`, `values` and `output` hold here.
+    ///   - sets: as of ``QueryString/encode(_:sets:limits:)``.
+    public init(limits: DocumentLimits = .standard, sets: Set<String> = []) {
+        self.limits = limits
+        self.sets = sets
+    }
+
+    /// The form.
+    ///
+    /// - Throws: what ``QueryString/encode(_:sets:limits:)`` does; `malformed` where the value is
+    ///   not whole.
+    public mutating func finish() throws(DocumentError) -> [UInt8] {
+        guard let value = builder.value else {
+            throw DocumentError(.form, .malformed("the value is not whole"))
+        }
+        return Array(try QueryString.encode(value, sets: sets, limits: limits).utf8)
+    }
+
+    private mutating func count() throws(DocumentError) {
+        guard values < limits.values else {
+            throw DocumentError(.form, .tooManyValues(maximum: limits.values))
+        }
+        values += 1
+    }
+
+    private mutating func enter() throws(DocumentError) {
+        try count()
+        guard depth < limits.depth else {
+            throw DocumentError(.form, .tooDeep(maximum: limits.depth))
+        }
+        depth += 1
+    }
+
+    public mutating func null() throws(DocumentError) {
+        try count()
+        try builder.null()
+    }
+
+    public mutating func boolean(_ value: Bool) throws(DocumentError) {
+        try count()
+        try builder.boolean(value)
+    }
+
+    public mutating func number(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
+        try count()
+        try builder.number(text)
+    }
+
+    public mutating func string(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
+        try count()
+        try builder.string(text)
+    }
+
+    public mutating func data(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
+        try count()
+        try builder.data(bytes)
+    }
+
+    public mutating func date(_ seconds: Double) throws(DocumentError) {
+        try count()
+        try builder.date(seconds)
+    }
+
+    public mutating func beginArray() throws(DocumentError) {
+        try enter()
+        try builder.beginArray()
+    }
+
+    public mutating func endArray() throws(DocumentError) {
+        depth -= 1
+        try builder.endArray()
+    }
+
+    public mutating func beginDictionary() throws(DocumentError) {
+        try enter()
+        try builder.beginDictionary()
+    }
+
+    public mutating func key(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
+        try builder.key(text)
+    }
+
+    public mutating func endDictionary() throws(DocumentError) {
+        depth -= 1
+        try builder.endDictionary()
+    }
+}

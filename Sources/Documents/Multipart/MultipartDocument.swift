@@ -1,0 +1,141 @@
+import Notation
+
+/// What becomes of the files of a body that is read as a document.
+public enum MultipartFiles: Sendable, CaseIterable {
+    /// The body is refused.
+    case refused
+    /// They are left out.
+    case omitted
+    /// Their content is data; their names and types are left out.
+    case data
+}
+
+/// Bodies of `multipart/form-data` that are there whole.
+public enum MultipartDocument {
+    /// The boundary that a Content-Type names.
+    ///
+    /// - Throws: `malformed` where it names none, or is not `multipart/form-data`.
+    public static func boundary(of contentType: String) throws(DocumentError) -> String {
+        do throws(MultipartHeader.Refusal) {
+            let (type, parameters) = try MultipartHeader.parameters(of: contentType)
+            guard type.lowercasedASCII == "multipart/form-data",
+                let boundary = parameters["boundary"]
+            else { throw MultipartHeader.Refusal("no boundary of multipart/form-data") }
+            return boundary
+        } catch {
+            throw DocumentError(.multipart, error.reason)
+        }
+    }
+
+    /// All parts of a body, with their contents as slices of it.
+    ///
+    /// - Throws: as ``MultipartReader`` does.
+    public static func parts(
+        of body: [UInt8], boundary: String, limits: MultipartLimits = .standard
+    ) throws(DocumentError) -> [(part: MultipartPart, content: ArraySlice<UInt8>)] {
+        var collector = Collector()
+        try read(body, boundary: boundary, limits: limits, into: &collector)
+        return collector.parts.map { ($0.part, body[$0.part.offset..<$0.part.offset + $0.count]) }
+    }
+
+    /// A body as a dictionary: fields are strings, their names as ``FormReader`` reads them, so
+    /// that repeated ones are arrays.
+    ///
+    /// - Parameters:
+    ///   - files: what becomes of parts that have a file name.
+    ///   - limits: of the body.
+    ///   - documentLimits: of these `depth` and `values` hold here.
+    /// - Throws: as ``MultipartReader`` and ``FormReader`` do; `unrepresentable` for a file that is
+    ///   refused, with its part's name as the path; `encoding` for a field that is not UTF-8, or
+    ///   that says another `charset`.
+    public static func asDocument(
+        _ body: [UInt8], boundary: String, files: MultipartFiles = .refused,
+        limits: MultipartLimits = .standard, documentLimits: DocumentLimits = .standard
+    ) throws(DocumentError) -> DocumentValue {
+        var builder = DocumentBuilder()
+        var fields = FieldCollector(files: files, limits: documentLimits)
+        try read(body, boundary: boundary, limits: limits, into: &fields)
+        try fields.tree.replay(into: &builder)
+        return builder.value ?? .null
+    }
+
+    private static func read(
+        _ body: [UInt8], boundary: String, limits: MultipartLimits,
+        into sink: inout some MultipartSink
+    ) throws(DocumentError) {
+        var reader = try MultipartReader(boundary: boundary, limits: limits)
+        try body.withBytes { bytes throws(DocumentError) in
+            try reader.feed(bytes, into: &sink)
+        }
+        try reader.finish()
+    }
+
+    private struct Collector: MultipartSink {
+        var parts: [(part: MultipartPart, count: Int)] = []
+
+        mutating func beginPart(_ part: MultipartPart) { parts.append((part, 0)) }
+        mutating func content(_ bytes: UnsafeRawBufferPointer) {
+            parts[parts.count - 1].count += bytes.count
+        }
+        mutating func endPart() {}
+    }
+}
+
+/// Makes a form of the parts.
+private struct FieldCollector: MultipartSink {
+    let files: MultipartFiles
+    var tree: FormTree
+    private var part = MultipartPart(name: "")
+    private var content: [UInt8] = []
+
+    init(files: MultipartFiles, limits: DocumentLimits) {
+        self.files = files
+        tree = FormTree(format: .multipart, limits: limits)
+    }
+
+    mutating func beginPart(_ part: MultipartPart) throws(DocumentError) {
+        self.part = part
+        content.removeAll(keepingCapacity: true)
+        guard part.fileName != nil else { return try checkEncoding() }
+        if files == .refused { throw error(.unrepresentable("a file")) }
+    }
+
+    mutating func content(_ bytes: UnsafeRawBufferPointer) {
+        if part.fileName == nil || files == .data { content.append(contentsOf: bytes) }
+    }
+
+    mutating func endPart() throws(DocumentError) {
+        guard part.fileName == nil else {
+            if files == .data { try add(.data(content)) }
+            return
+        }
+        guard String(validating: content, as: UTF8.self) != nil else { throw error(.encoding) }
+        try add(.text(content))
+    }
+
+    private mutating func add(_ leaf: FormTree.Leaf) throws(DocumentError) {
+        do throws(DocumentError) {
+            try tree.add(name: Array(part.name.utf8), leaf)
+        } catch {
+            throw self.error(error.reason)
+        }
+    }
+
+    private func checkEncoding() throws(DocumentError) {
+        guard let type = part.contentType else { return }
+        do throws(MultipartHeader.Refusal) {
+            let charset = try MultipartHeader.parameters(of: type).parameters["charset"] ?? "utf-8"
+            guard ["utf-8", "utf8", "us-ascii"].contains(charset.lowercasedASCII) else {
+                throw MultipartHeader.Refusal(.encoding)
+            }
+        } catch {
+            throw self.error(error.reason)
+        }
+    }
+
+    private func error(_ reason: DocumentError.Reason) -> DocumentError {
+        DocumentError(
+            .multipart, reason, at: DocumentPlace(offset: part.offset),
+            path: String(part.name.prefix(40)))
+    }
+}

@@ -1,0 +1,163 @@
+import Notation
+
+/// Reads the header of a part, and the parameters of Content-Disposition and Content-Type.
+enum MultipartHeader {
+    /// What a header says: lines that end with CRLF, the last of them empty.
+    ///
+    /// - Parameter offset: the byte of the body behind the header.
+    static func part(of header: [UInt8], offset: Int) throws(DocumentError) -> MultipartPart {
+        do throws(Refusal) {
+            return try part(lines: header)
+        } catch {
+            throw DocumentError(
+                .multipart, error.reason, at: DocumentPlace(offset: offset - header.count))
+        }
+    }
+
+    struct Refusal: Error {
+        var reason: DocumentError.Reason
+
+        init(_ text: String) { reason = .malformed(text) }
+        init(_ reason: DocumentError.Reason) { self.reason = reason }
+    }
+
+    private static func part(lines header: [UInt8]) throws(Refusal) -> MultipartPart {
+        var part = MultipartPart(name: "")
+        var disposition: String?
+        for line in header.split(separator: UInt8(ascii: "\n")) {
+            let line = line.dropLast()
+            if line.isEmpty { continue }
+            let field = try field(of: line)
+            part.fields.append(field)
+            switch field.name.lowercasedASCII {
+            case "content-disposition":
+                guard disposition == nil else { throw Refusal("Content-Disposition twice") }
+                disposition = field.value
+            case "content-type":
+                guard part.contentType == nil else { throw Refusal("Content-Type twice") }
+                part.contentType = field.value
+            case "content-transfer-encoding":
+                // RFC 7578, section 4.7: no part has one; these change nothing.
+                guard ["7bit", "8bit", "binary"].contains(field.value.lowercasedASCII) else {
+                    throw Refusal("a part with a transfer encoding")
+                }
+            default: break
+            }
+        }
+        guard let disposition else { throw Refusal("a part without Content-Disposition") }
+        try read(disposition, into: &part)
+        return part
+    }
+
+    private static func field(of line: ArraySlice<UInt8>) throws(Refusal) -> MultipartField {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
+            line[..<colon].allSatisfy(isTokenByte)
+        else { throw Refusal("a line of a part's header that is no field") }
+        var value = line[(colon + 1)...]
+        while let first = value.first, ASCII.isWhitespace(first) { value.removeFirst() }
+        while let last = value.last, ASCII.isWhitespace(last) { value.removeLast() }
+        guard value.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }) else {
+            throw Refusal("a control character in a part's header")
+        }
+        guard let text = String(validating: value, as: UTF8.self) else { throw Refusal(.encoding) }
+        return MultipartField(
+            name: String(decoding: line[..<colon], as: UTF8.self), value: text)
+    }
+
+    /// RFC 9110, section 5.6.2.
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        ASCII.isLetter(byte) || ASCII.isDigit(byte) || "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+
+    private static func read(
+        _ disposition: String, into part: inout MultipartPart
+    ) throws(Refusal) {
+        let (kind, parameters) = try parameters(of: disposition)
+        guard kind.lowercasedASCII == "form-data" else {
+            throw Refusal("a part that is no form-data")
+        }
+        // RFC 7578, section 4.2, forbids it; a reader that takes it sees a file where others see
+        // none.
+        guard parameters["filename*"] == nil else { throw Refusal("a part with filename*") }
+        guard let name = parameters["name"] else { throw Refusal("a part without a name") }
+        part.name = decoded(name)
+        part.fileName = parameters["filename"].map(decoded)
+    }
+
+    /// What a browser writes for the characters that it escapes (WHATWG HTML, "multipart/form-data
+    /// encoding algorithm"): no other percent sign has a meaning.
+    private static func decoded(_ text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.first {
+            let escape = rest.prefix(3).map(ASCII.lowercased)
+            let meant: UInt8? =
+                switch escape {
+                case Array("%22".utf8): UInt8(ascii: "\"")
+                case Array("%0d".utf8): UInt8(ascii: "\r")
+                case Array("%0a".utf8): UInt8(ascii: "\n")
+                default: nil
+                }
+            bytes.append(meant ?? byte)
+            rest = rest.dropFirst(meant == nil ? 1 : 3)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The value before the first semicolon, and the parameters, their names in lower case.
+    ///
+    /// In quotation marks only `\"` is an escape, for a quotation mark, as curl writes it; browsers
+    /// write a backslash as it is, and a quotation mark as `%22`.
+    static func parameters(
+        of value: String
+    ) throws(Refusal) -> (value: String, parameters: [String: String]) {
+        var rest = Array(value.utf8)[...]
+        let first = rest.prefix { $0 != UInt8(ascii: ";") }
+        rest = rest.dropFirst(first.count)
+        var parameters: [String: String] = [:]
+        while !rest.isEmpty {
+            rest = rest.dropFirst().drop(while: ASCII.isWhitespace)
+            if rest.isEmpty { break }
+            let name = rest.prefix(while: isTokenByte)
+            rest = rest.dropFirst(name.count)
+            guard !name.isEmpty, rest.first == UInt8(ascii: "=") else {
+                throw Refusal("a parameter without a value")
+            }
+            rest = rest.dropFirst()
+            let text = try parameterValue(&rest)
+            rest = rest.drop(while: ASCII.isWhitespace)
+            guard rest.isEmpty || rest.first == UInt8(ascii: ";") else {
+                throw Refusal("more behind a parameter's value")
+            }
+            let key = String(decoding: name.map(ASCII.lowercased), as: UTF8.self)
+            guard parameters.updateValue(text, forKey: key) == nil else {
+                throw Refusal("a parameter twice")
+            }
+        }
+        let trimmed = first.filter { !ASCII.isWhitespace($0) }
+        return (String(decoding: trimmed, as: UTF8.self), parameters)
+    }
+
+    private static func parameterValue(_ rest: inout ArraySlice<UInt8>) throws(Refusal) -> String {
+        let mark = UInt8(ascii: "\"")
+        guard rest.first == mark else {
+            let token = rest.prefix(while: isTokenByte)
+            guard !token.isEmpty else { throw Refusal("a parameter without a value") }
+            rest = rest.dropFirst(token.count)
+            return String(decoding: token, as: UTF8.self)
+        }
+        var text: [UInt8] = []
+        var index = rest.startIndex + 1
+        while index < rest.endIndex, rest[index] != mark {
+            let isEscape =
+                rest[index] == UInt8(ascii: "\\") && index + 1 < rest.endIndex
+                && rest[index + 1] == mark
+            text.append(isEscape ? mark : rest[index])
+            index += isEscape ? 2 : 1
+        }
+        guard index < rest.endIndex else { throw Refusal("a parameter without its last mark") }
+        rest = rest[(index + 1)...]
+        return String(decoding: text, as: UTF8.self)
+    }
+}

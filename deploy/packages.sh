@@ -8,6 +8,7 @@ build_packages=(
     ca-certificates
     curl
     libc-ares-dev
+    libexpat1-dev
     libpsl-dev
     libsqlite3-dev
     libssl-dev

@@ -1,0 +1,70 @@
+/// Where the objects of a binary property list are: its trailer, and the table of offsets.
+struct BinaryPropertyListTable {
+    /// 2001-01-01T00:00:00Z in seconds since 1970: from there its dates count.
+    static let epoch: Double = 978_307_200
+    static let trailerBytes = 32
+    static let headerBytes = 8
+
+    /// Where the table begins: all objects are before it.
+    let start: Int
+    /// The number of the root.
+    let top: Int
+    let referenceBytes: Int
+    private let offsetBytes: Int
+    private let count: Int
+
+    init(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
+        let trailer = bytes.count - Self.trailerBytes
+        guard trailer >= Self.headerBytes else {
+            throw DocumentError(
+                .plist, .malformed("the binary property list is cut off"),
+                at: DocumentPlace(offset: bytes.count))
+        }
+        offsetBytes = Int(bytes[trailer + 6])
+        referenceBytes = Int(bytes[trailer + 7])
+        guard let count = bytes.number(at: trailer + 8, bytes: 8),
+            let top = bytes.number(at: trailer + 16, bytes: 8),
+            let start = bytes.number(at: trailer + 24, bytes: 8), (1...8).contains(offsetBytes),
+            (1...8).contains(referenceBytes), count > 0, count <= trailer / offsetBytes,
+            start > Self.headerBytes, start <= trailer - count * offsetBytes, top < count
+        else {
+            throw DocumentError(
+                .plist, .malformed("the trailer is damaged"), at: DocumentPlace(offset: trailer))
+        }
+        (self.count, self.top, self.start) = (count, top, start)
+    }
+
+    /// Where an object is: before the table, with its first byte there.
+    func offset(
+        of object: Int, _ bytes: UnsafeRawBufferPointer
+    ) throws(DocumentError) -> Int {
+        guard object < count else {
+            throw DocumentError(
+                .plist, .malformed("object \(object) does not exist"),
+                at: DocumentPlace(offset: start))
+        }
+        let place = start + object * offsetBytes
+        guard let offset = bytes.number(at: place, bytes: offsetBytes),
+            offset >= Self.headerBytes, offset < start
+        else {
+            throw DocumentError(
+                .plist, .malformed("the table of offsets is damaged"),
+                at: DocumentPlace(offset: place))
+        }
+        return offset
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// A number of 1 to 8 bytes that are there, most significant first.
+    func word(at offset: Int, bytes count: Int) -> UInt64 {
+        var value: UInt64 = 0
+        for index in offset..<offset + count { value = value << 8 | UInt64(self[index]) }
+        return value
+    }
+
+    /// The same; nil where it is too large for any place.
+    func number(at offset: Int, bytes count: Int) -> Int? {
+        Int(exactly: word(at: offset, bytes: count))
+    }
+}

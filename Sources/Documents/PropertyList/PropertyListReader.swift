@@ -1,0 +1,89 @@
+import Notation
+
+/// The two forms of property lists that are read and written.
+public enum PropertyListForm: String, Sendable, CaseIterable {
+    case xml
+    /// `bplist00`.
+    case binary
+}
+
+/// Reads a property list, XML or binary (`bplist00`), whichever it is.
+///
+/// Its integers and reals are numbers, an integer without fraction and exponent, a real always with
+/// one of them; dates and data are that. A UID, of which keyed archives are made, is a dictionary
+/// with the one member `CF$UID`, as `plutil` writes it. Old-style (ASCII) ones are refused.
+public enum PropertyListReader {
+    public static func read(
+        _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
+        into sink: inout some DocumentSink
+    ) throws(DocumentError) {
+        guard bytes.count <= limits.bytes else {
+            throw DocumentError(.plist, .tooLarge(maximum: limits.bytes))
+        }
+        switch try form(of: bytes) {
+        case .xml: try readXML(bytes, limits, &sink)
+        case .binary:
+            var reader = try BinaryPropertyListReader(bytes, limits: limits)
+            try reader.read(into: &sink)
+        }
+    }
+
+    /// The value that a property list says.
+    public static func value(
+        of bytes: [UInt8], limits: DocumentLimits = .standard
+    ) throws(DocumentError) -> DocumentValue {
+        var builder = DocumentBuilder()
+        try bytes.withBytes { bytes throws(DocumentError) in
+            try read(bytes, limits: limits, into: &builder)
+        }
+        guard let value = builder.value else {
+            throw DocumentError(.plist, .malformed("there is no value"))
+        }
+        return value
+    }
+
+    /// Which form a property list has; throws where it has neither.
+    public static func form(
+        of bytes: UnsafeRawBufferPointer
+    ) throws(DocumentError) -> PropertyListForm {
+        if bytes.starts(with: "bplist".utf8) {
+            guard bytes.starts(with: "bplist00".utf8) else {
+                throw DocumentError(
+                    .plist,
+                    .malformed("the version of the binary property list is not known"),
+                    at: DocumentPlace(offset: 6))
+            }
+            return .binary
+        }
+        // Byte order marks, and the zeros of UTF-16.
+        let marks: [UInt8] = [0xEF, 0xBB, 0xBF, 0xFE, 0xFF, 0]
+        let first = bytes.first { !marks.contains($0) && !XMLCharacters.isSpace($0) }
+        guard let first, first != UInt8(ascii: "<") else { return .xml }
+        let place = DocumentPlace(offset: 0, line: 1, column: 1)
+        guard "{(\"/".utf8.contains(first) else {
+            throw DocumentError(
+                .plist, .malformed("this is neither XML nor a binary property list"), at: place)
+        }
+        throw DocumentError(
+            .plist,
+            .malformed("old-style (ASCII) property lists are not read, only XML and binary"),
+            at: place)
+    }
+
+    private static func readXML<Sink: DocumentSink>(
+        _ bytes: UnsafeRawBufferPointer, _ limits: DocumentLimits, _ sink: inout Sink
+    ) throws(DocumentError) {
+        // A value has two elements where it has a key; the key is no value.
+        var elements = limits
+        elements.values = min(limits.values, Int.max / 2 - 8) * 2 + 8
+        elements.depth = min(limits.depth, Int.max - 2) + 2
+        try withUnsafeMutablePointer(to: &sink) { sink throws(DocumentError) in
+            let parser = XMLParser(
+                PropertyListEvents(sink, limits: limits),
+                ExpatOptions(
+                    limits: elements, encoding: nil, reportsComments: false, format: .plist))
+            try parser.push(bytes)
+            try parser.finish()
+        }
+    }
+}

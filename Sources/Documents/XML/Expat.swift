@@ -1,0 +1,302 @@
+import CExpat
+
+struct ExpatOptions {
+    var limits: DocumentLimits
+    var encoding: String?
+    var reportsComments: Bool
+    /// What errors say that is read.
+    var format: DocumentFormat
+}
+
+/// What is done at each event.
+struct ExpatEvents {
+    var start: (XMLTag) throws(DocumentError) -> Void
+    var text: (UnsafeRawBufferPointer) throws(DocumentError) -> Void
+    var end: (UnsafeRawBufferPointer) throws(DocumentError) -> Void
+    var comment: (UnsafeRawBufferPointer) throws(DocumentError) -> Void
+    var instruction: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws(DocumentError) -> Void
+}
+
+/// A parser of expat with its handlers.
+final class Expat {
+    private let expat: OpaquePointer?
+    private let options: ExpatOptions
+    private let events: ExpatEvents
+    private var limits: DocumentLimits { options.limits }
+    /// Why it has stopped.
+    private var failure: DocumentError? { didSet { hasStopped = true } }
+    private var hasStopped = false
+    private var values = 0
+    /// Bytes of the document that have come.
+    private var count = 0
+    /// Bytes that expat has been given.
+    private var given = 0
+    private(set) var rounds = 0
+    /// Bytes that expat is not given yet.
+    private var held: [UInt8] = []
+    /// Character data since the last tag.
+    private var pendingText: [UInt8] = []
+    /// The names of the elements that are open, one behind the other, and where each begins.
+    private var names: [UInt8] = []
+    private var nameStarts: [Int] = []
+    /// Whether the document type names declarations elsewhere. Expat then passes over references
+    /// to entities, which might be declared there.
+    private var hasExternalSubset = false
+    /// The tag as it is written, while that is asked for.
+    private var writtenTag: [UInt8] = []
+
+    /// Bytes that expat is given at a time.
+    private static let part = 65_536
+
+    init(_ options: ExpatOptions, _ events: ExpatEvents) {
+        self.options = options
+        self.events = events
+        expat = XML_ParserCreate(options.encoding)
+        guard let expat else {
+            stop(.malformed("there is no memory to read it"), at: nil)
+            return
+        }
+        XML_SetHashSalt(expat, UInt.random(in: 1...UInt.max))
+        XML_SetUserData(expat, Unmanaged.passUnretained(self).toOpaque())
+        setHandlers(expat)
+    }
+
+    deinit { XML_ParserFree(expat) }
+
+    // MARK: Parts
+
+    func push(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
+        if let failure { throw failure }
+        guard bytes.count <= limits.bytes - count else {
+            throw stop(.tooLarge(maximum: limits.bytes), at: DocumentPlace(offset: limits.bytes))
+        }
+        count += bytes.count
+        guard held.isEmpty, bytes.count >= unread else {
+            held.append(contentsOf: bytes)
+            guard held.count >= unread else { return }
+            try giveHeld(isFinal: false)
+            return
+        }
+        try give(bytes, isFinal: false)
+    }
+
+    func finish() throws(DocumentError) {
+        if let failure { throw failure }
+        try giveHeld(isFinal: true)
+    }
+
+    /// Bytes of a tag or the like that has not ended. Expat reads it from its beginning each time
+    /// that it is given more: it waits for as much again, so that the work stays in proportion.
+    private var unread: Int {
+        guard given > 0, let expat else { return 0 }
+        return given - Int(XML_GetCurrentByteIndex(expat))
+    }
+
+    private func giveHeld(isFinal: Bool) throws(DocumentError) {
+        let bytes = held
+        held = []
+        try bytes.withBytes { bytes throws(DocumentError) in try give(bytes, isFinal: isFinal) }
+    }
+
+    private func give(_ bytes: UnsafeRawBufferPointer, isFinal: Bool) throws(DocumentError) {
+        var rest = bytes[...]
+        repeat {
+            let part = rest.prefix(max(Self.part, unread))
+            rest = rest.dropFirst(part.count)
+            try give(part: UnsafeRawBufferPointer(rebasing: part), isFinal && rest.isEmpty)
+        } while !rest.isEmpty
+    }
+
+    private func give(part: UnsafeRawBufferPointer, _ isFinal: Bool) throws(DocumentError) {
+        given += part.count
+        rounds += 1
+        let text = part.baseAddress?.assumingMemoryBound(to: CChar.self)
+        let status = XML_Parse(expat, text, Int32(part.count), isFinal ? 1 : 0)
+        if let failure { throw failure }
+        guard status == XML_STATUS_OK else {
+            throw stop(faultOfExpat(), at: expat.map(DocumentPlace.init))
+        }
+    }
+
+    // MARK: Errors
+
+    @discardableResult
+    private func stop(_ reason: DocumentError.Reason, at place: DocumentPlace?) -> DocumentError {
+        let error = DocumentError(options.format, reason, at: place)
+        failure = error
+        return error
+    }
+
+    /// Ends the reading from within a handler.
+    private func stop(_ reason: DocumentError.Reason) {
+        guard failure == nil, let expat else { return }
+        stop(reason, at: DocumentPlace(expat))
+        XML_StopParser(expat, XML_Bool(XML_FALSE))
+    }
+
+    /// Lets a sink take an event. What it finds wrong with the document has its place here.
+    private func deliver(_ event: () throws(DocumentError) -> Void) {
+        do { try event() } catch {
+            stop(error.reason)
+            if error.format != options.format {
+                failure = error
+            } else {
+                failure?.path = error.path
+            }
+        }
+    }
+
+    private func faultOfExpat() -> DocumentError.Reason {
+        let code = XML_GetErrorCode(expat)
+        switch code {
+        case XML_ERROR_UNKNOWN_ENCODING, XML_ERROR_INCORRECT_ENCODING: return .encoding
+        case XML_ERROR_UNDEFINED_ENTITY: return .entity("a reference to an entity")
+        case XML_ERROR_DUPLICATE_ATTRIBUTE: return .duplicateKey(nameInInput)
+        case XML_ERROR_TAG_MISMATCH:
+            return .malformed("\(nameInInput) is closed where \(openName) is open")
+        case XML_ERROR_NO_ELEMENTS where !nameStarts.isEmpty:
+            return .malformed("the element \(openName) does not end")
+        case XML_ERROR_NO_ELEMENTS: return .malformed("there is no element here")
+        case XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
+            return .malformed("there is something after the end")
+        default:
+            return .malformed(XML_ErrorString(code).map { String(cString: $0) } ?? "not readable")
+        }
+    }
+
+    private var openName: String {
+        String(decoding: names[(nameStarts.last ?? names.count)...].prefix(40), as: UTF8.self)
+    }
+
+    /// The name at the place of an error, as far as it is ASCII; at most 40 characters.
+    private var nameInInput: String {
+        var offset: Int32 = 0
+        var size: Int32 = 0
+        guard let context = XML_GetInputContext(expat, &offset, &size), offset < size else {
+            return ""
+        }
+        let bytes = UnsafeRawBufferPointer(start: context, count: Int(size))[Int(offset)...]
+        // In UTF-16 every other byte is zero.
+        let name = bytes.prefix(80).lazy.filter { $0 != 0 }
+            .prefix { $0 > 0x20 && !"=>/".utf8.contains($0) }
+        return String(decoding: Array(name.prefix(40)), as: UTF8.self)
+    }
+
+    // MARK: Handlers
+
+    fileprivate func started(
+        _ name: UnsafeRawBufferPointer, _ attributes: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+    ) {
+        deliverText()
+        guard !hasStopped, let expat else { return }
+        let tag = XMLTag(name, attributes, expat)
+        values += 1 + tag.attributeCount
+        guard values <= limits.values else {
+            return stop(.tooManyValues(maximum: limits.values))
+        }
+        guard nameStarts.count < limits.depth else { return stop(.tooDeep(maximum: limits.depth)) }
+        nameStarts.append(names.count)
+        names.append(contentsOf: name)
+        if hasExternalSubset, tag.attributeCount > 0 { checkReferences(expat) }
+        guard !hasStopped else { return }
+        deliver { () throws(DocumentError) in try events.start(tag) }
+    }
+
+    fileprivate func ended(_ name: UnsafeRawBufferPointer) {
+        deliverText()
+        guard !hasStopped, let begin = nameStarts.popLast() else { return }
+        names.removeLast(names.count - begin)
+        deliver { () throws(DocumentError) in try events.end(name) }
+    }
+
+    fileprivate func came(_ text: UnsafeRawBufferPointer) {
+        if !hasStopped { pendingText.append(contentsOf: text) }
+    }
+
+    fileprivate func cameComment(_ text: UnsafeRawBufferPointer) {
+        deliverText()
+        guard !hasStopped else { return }
+        deliver { () throws(DocumentError) in try events.comment(text) }
+    }
+
+    fileprivate func cameInstruction(
+        _ target: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer
+    ) {
+        deliverText()
+        guard !hasStopped else { return }
+        deliver { () throws(DocumentError) in try events.instruction(target, data) }
+    }
+
+    private func deliverText() {
+        guard !hasStopped, !pendingText.isEmpty else { return }
+        deliver { () throws(DocumentError) in
+            try pendingText.withBytes { bytes throws(DocumentError) in try events.text(bytes) }
+        }
+        pendingText.removeAll(keepingCapacity: true)
+    }
+
+    fileprivate func cameDocumentType(hasSubset: Bool, isElsewhere: Bool) {
+        if hasSubset { stop(.entity("a document type with declarations of its own")) }
+        hasExternalSubset = isElsewhere
+    }
+
+    fileprivate func cameEntity(_ name: UnsafeRawBufferPointer) {
+        let text = String(decoding: name.prefix(40), as: UTF8.self)
+        stop(.entity("a reference to the entity \(text)"))
+    }
+
+    /// Looks for entities in the values of a tag's attributes, where expat passes over them and
+    /// tells nobody.
+    private func checkReferences(_ expat: OpaquePointer) {
+        writtenTag.removeAll(keepingCapacity: true)
+        XML_SetDefaultHandler(expat) { user, text, count in
+            guard let text else { return }
+            Expat.from(user)?.writtenTag.append(
+                contentsOf: UnsafeRawBufferPointer(start: text, count: Int(count)))
+        }
+        XML_DefaultCurrent(expat)
+        XML_SetDefaultHandler(expat, nil)
+        for reference in writtenTag.split(separator: UInt8(ascii: "&")).dropFirst() {
+            let name = reference.prefix { $0 != UInt8(ascii: ";") }
+            let isCharacter = name.first == UInt8(ascii: "#")
+            let isKnown = ["lt", "gt", "amp", "quot", "apos"].contains {
+                $0.utf8.elementsEqual(name)
+            }
+            guard !isCharacter, !isKnown else { continue }
+            return Array(name).withUnsafeBytes { cameEntity($0) }
+        }
+    }
+
+    fileprivate static func from(_ user: UnsafeMutableRawPointer?) -> Expat? {
+        user.map { Unmanaged<Expat>.fromOpaque($0).takeUnretainedValue() }
+    }
+}
+
+extension Expat {
+    fileprivate func setHandlers(_ expat: OpaquePointer) {
+        XML_SetElementHandler(
+            expat, { Expat.from($0)?.started(.init(cString: $1), $2) },
+            { Expat.from($0)?.ended(.init(cString: $1)) })
+        XML_SetCharacterDataHandler(expat) { user, text, count in
+            guard let text else { return }
+            Expat.from(user)?.came(UnsafeRawBufferPointer(start: text, count: Int(count)))
+        }
+        XML_SetStartDoctypeDeclHandler(expat) { user, _, system, _, hasSubset in
+            Expat.from(user)?.cameDocumentType(
+                hasSubset: hasSubset != 0, isElsewhere: system != nil)
+        }
+        // Neither is reached, since no declaration is let through.
+        XML_SetEntityDeclHandler(expat) { user, name, _, _, _, _, _, _, _ in
+            Expat.from(user)?.cameEntity(.init(cString: name))
+        }
+        XML_SetExternalEntityRefHandler(expat) { _, _, _, _, _ in 0 }
+        XML_SetSkippedEntityHandler(expat) { user, name, _ in
+            Expat.from(user)?.cameEntity(.init(cString: name))
+        }
+        guard options.reportsComments else { return }
+        XML_SetCommentHandler(expat) { Expat.from($0)?.cameComment(.init(cString: $1)) }
+        XML_SetProcessingInstructionHandler(expat) {
+            Expat.from($0)?.cameInstruction(.init(cString: $1), .init(cString: $2))
+        }
+    }
+}

@@ -1,0 +1,66 @@
+/// The characters of XML 1.0 (sections 2.2 and 2.3).
+enum XMLCharacters {
+    /// White space: space, tab, LF and CR.
+    static func isSpace(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x0A || byte == 0x09 || byte == 0x0D
+    }
+
+    /// Whether a text in UTF-8 is the name of an element or attribute.
+    static func isName(_ text: UnsafeRawBufferPointer) -> Bool {
+        guard let first = text.first, first < 0x80 ? isStart(first) : true else { return false }
+        if text.allSatisfy({ isStart($0) || isFurther($0) }) { return true }
+        var isFirst = true
+        for scalar in String(decoding: text, as: UTF8.self).unicodeScalars {
+            guard isStart(scalar) || (!isFirst && isFurther(scalar)) else { return false }
+            isFirst = false
+        }
+        return true
+    }
+
+    /// How a character that no XML document can have is called; nil where all are fit. `text` is
+    /// UTF-8.
+    static func unfit(in text: UnsafeRawBufferPointer) -> String? {
+        for (index, byte) in text.enumerated() {
+            if byte < 0x20, !isSpace(byte) { return named(UInt32(byte)) }
+            // U+FFFE and U+FFFF
+            if byte == 0xEF, index + 2 < text.count, text[index + 1] == 0xBF,
+                text[index + 2] >= 0xBE
+            {
+                return named(text[index + 2] == 0xBE ? 0xFFFE : 0xFFFF)
+            }
+        }
+        return nil
+    }
+
+    private static func named(_ scalar: UInt32) -> String {
+        let digits = String(scalar, radix: 16, uppercase: true)
+        return "the character U+\(String(repeating: "0", count: 4 - digits.count))\(digits)"
+    }
+
+    private static func isStart(_ byte: UInt8) -> Bool {
+        (byte | 0x20) &- 0x61 < 26 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ":")
+    }
+
+    private static func isFurther(_ byte: UInt8) -> Bool {
+        byte &- 0x30 < 10 || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
+    }
+
+    private static func isStart(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x80: isStart(UInt8(scalar.value))
+        case 0xC0...0xD6, 0xD8...0xF6, 0xF8...0x2FF, 0x370...0x37D, 0x37F...0x1FFF,
+            0x200C...0x200D, 0x2070...0x218F, 0x2C00...0x2FEF, 0x3001...0xD7FF,
+            0xF900...0xFDCF, 0xFDF0...0xFFFD, 0x10000...0xEFFFF:
+            true
+        default: false
+        }
+    }
+
+    private static func isFurther(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x80: isFurther(UInt8(scalar.value))
+        case 0xB7, 0x300...0x36F, 0x203F...0x2040: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,127 @@
+/// Reads XML as a value, by the convention of Python's xmltodict:
+/// - the document is a dictionary of one key, the root's name;
+/// - an element with attributes or elements in it is a dictionary: attributes under `@name`,
+///   elements under their names, text under `#text`;
+/// - any other is its text, a string, or null where it has none;
+/// - elements of one name in the same element are an array, in the place of the first;
+/// - white space around an element's text is dropped, text without any other character with it.
+///
+/// Text on several sides of elements comes together in one; where it stood is lost.
+public enum XMLValueReader {
+    public static func read(
+        _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
+        encoding: String? = nil, into sink: inout some DocumentSink
+    ) throws(DocumentError) {
+        try value(bytes, limits, encoding).replay(into: &sink)
+    }
+
+    /// The value that a document says.
+    public static func value(
+        of bytes: [UInt8], limits: DocumentLimits = .standard, encoding: String? = nil
+    ) throws(DocumentError) -> DocumentValue {
+        try bytes.withBytes { bytes throws(DocumentError) in try value(bytes, limits, encoding) }
+    }
+
+    private static func value(
+        _ bytes: UnsafeRawBufferPointer, _ limits: DocumentLimits, _ encoding: String?
+    ) throws(DocumentError) -> DocumentValue {
+        var limits = limits
+        limits.depth = min(limits.depth, XMLDocument.maximumDepth)
+        let parser = XMLParser(XMLValueBuilder(), limits: limits, encoding: encoding)
+        try parser.push(bytes)
+        try parser.finish()
+        return parser.sink.value
+    }
+}
+
+/// Makes a value of a parser's events.
+private struct XMLValueBuilder: XMLSink {
+    /// The document, then the elements that are open.
+    private var open = [OpenElement(name: "")]
+
+    var value: DocumentValue { open[0].value }
+
+    mutating func start(_ tag: XMLTag) throws(DocumentError) {
+        var element = OpenElement(name: String(decoding: tag.name, as: UTF8.self))
+        for index in 0..<tag.attributeCount {
+            let (name, value) = tag.attribute(index)
+            element.add(
+                .string(String(decoding: value, as: UTF8.self)),
+                as: "@" + String(decoding: name, as: UTF8.self))
+        }
+        open.append(element)
+    }
+
+    mutating func text(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
+        open[open.count - 1].text.append(contentsOf: text)
+    }
+
+    mutating func end(_ name: UnsafeRawBufferPointer) throws(DocumentError) {
+        guard var element = open.popLast() else { return }
+        element.addText()
+        open[open.count - 1].add(element.value, as: element.name)
+    }
+}
+
+private struct OpenElement {
+    let name: String
+    var text: [UInt8] = []
+    private var keys: [String] = []
+    /// The values of each key, one in most.
+    private var values: [[DocumentValue]] = []
+    /// Where each key is; made where there are many.
+    private var places: [[UInt8]: Int] = [:]
+    private var lone: DocumentValue = .null
+    private static let walked = 8
+
+    init(name: String) { self.name = name }
+
+    private func place(of key: String) -> Int? {
+        if let last = keys.last, last.utf8.elementsEqual(key.utf8) { return keys.count - 1 }
+        return keys.count > Self.walked
+            ? places[Array(key.utf8)] : keys.firstIndex { $0.utf8.elementsEqual(key.utf8) }
+    }
+
+    mutating func add(_ value: DocumentValue, as key: String) {
+        if let place = place(of: key) {
+            values[place].append(value)
+            return
+        }
+        keys.append(key)
+        values.append([value])
+        if keys.count == Self.walked + 1 {
+            for (place, key) in keys.enumerated() { places[Array(key.utf8)] = place }
+        } else if keys.count > Self.walked {
+            places[Array(key.utf8)] = keys.count - 1
+        }
+    }
+
+    mutating func addText() {
+        guard let trimmed = Self.trimmed(text) else { return }
+        if keys.isEmpty { lone = .string(trimmed) } else { add(.string(trimmed), as: "#text") }
+    }
+
+    var value: DocumentValue {
+        guard !keys.isEmpty else { return lone }
+        let members = zip(keys, values).map { key, values in
+            DocumentDictionary.Member(
+                key: key, value: values.count == 1 ? values[0] : .array(values))
+        }
+        return .dictionary(DocumentDictionary(members: members))
+    }
+
+    /// The text without the white space around it, that of Unicode, as in Python; nil: there is
+    /// nothing else.
+    private static func trimmed(_ text: [UInt8]) -> String? {
+        guard !text.allSatisfy(XMLCharacters.isSpace) else { return nil }
+        let inner = text.drop(while: XMLCharacters.isSpace)
+        let end = inner.lastIndex { !XMLCharacters.isSpace($0) }.map { $0 + 1 } ?? inner.endIndex
+        let string = String(decoding: inner[..<end], as: UTF8.self)
+        guard (inner.first ?? 0) >= 0x80 || inner[end - 1] >= 0x80 else { return string }
+        let scalars = string.unicodeScalars.drop { $0.properties.isWhitespace }
+        guard let last = scalars.lastIndex(where: { !$0.properties.isWhitespace }) else {
+            return nil
+        }
+        return String(scalars[...last])
+    }
+}

@@ -1,0 +1,166 @@
+/// Writes a value as XML, by the convention of ``XMLValueReader`` from the other side: members
+/// `@name` are attributes, `#text` is text, after the elements; an array is an element for each of
+/// its values, none where it is empty, and null an empty one. Truth values and numbers are their
+/// text, data is base64 and a date a string of RFC 3339.
+///
+/// A dictionary of one key whose value makes one element is the document. Any other value is
+/// wrapped in an element `root`, the values of an array there each in an `item`.
+public struct XMLValueWriter: DocumentSink {
+    private var builder = DocumentBuilder()
+    private let limits: DocumentLimits
+    private var depth = 0
+
+    public init(limits: DocumentLimits = .standard) {
+        self.limits = limits
+    }
+
+    public mutating func null() throws(DocumentError) { try builder.null() }
+    public mutating func boolean(_ value: Bool) throws(DocumentError) {
+        try builder.boolean(value)
+    }
+    public mutating func number(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
+        try builder.number(text)
+    }
+    public mutating func string(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
+        try builder.string(text)
+    }
+    public mutating func data(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
+        try builder.data(bytes)
+    }
+    public mutating func date(_ seconds: Double) throws(DocumentError) {
+        try builder.date(seconds)
+    }
+    public mutating func key(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
+        try builder.key(text)
+    }
+
+    public mutating func beginArray() throws(DocumentError) {
+        try enter()
+        try builder.beginArray()
+    }
+
+    public mutating func endArray() throws(DocumentError) {
+        depth -= 1
+        try builder.endArray()
+    }
+
+    public mutating func beginDictionary() throws(DocumentError) {
+        try enter()
+        try builder.beginDictionary()
+    }
+
+    public mutating func endDictionary() throws(DocumentError) {
+        depth -= 1
+        try builder.endDictionary()
+    }
+
+    private mutating func enter() throws(DocumentError) {
+        let maximum = min(limits.depth, XMLDocument.maximumDepth)
+        guard depth < maximum else { throw DocumentError(.xml, .tooDeep(maximum: maximum)) }
+        depth += 1
+    }
+
+    public mutating func finish() throws(DocumentError) -> [UInt8] {
+        guard let value = builder.value else {
+            throw DocumentError(.xml, .unrepresentable("no value"))
+        }
+        var elements = XMLValueElements(writer: XMLWriter(limits: limits))
+        let (name, content) = Self.root(of: value)
+        do {
+            // What is wrapped in `root` has its path from there on.
+            if case .dictionary(let all) = value, all.members.first?.key == name {
+                elements.path.begin(isArray: false)
+                elements.path.setKey(name)
+            }
+            try elements.write(name, content)
+            return try elements.writer.finish()
+        } catch {
+            throw DocumentError(.xml, error.reason, path: elements.path.description)
+        }
+    }
+
+    private static func root(of value: DocumentValue) -> (name: String, content: DocumentValue) {
+        switch value {
+        case .array: return ("root", .dictionary(["item": value]))
+        case .dictionary(let dictionary):
+            guard dictionary.members.count == 1, let only = dictionary.members.first,
+                !only.key.hasPrefix("@"), only.key != "#text"
+            else { return ("root", value) }
+            guard case .array(let values) = only.value else { return (only.key, only.value) }
+            return values.count == 1 ? (only.key, values[0]) : ("root", value)
+        default: return ("root", value)
+        }
+    }
+}
+
+private struct XMLValueElements {
+    var writer: XMLWriter
+    /// Where the value is that is written.
+    var path = WritingPath()
+
+    /// Writes an element. Its depth is that of the value, which is bounded.
+    mutating func write(_ name: String, _ value: DocumentValue) throws(DocumentError) {
+        try writer.start(name)
+        switch value {
+        case .dictionary(let dictionary): try writeMembers(dictionary)
+        case .array: throw DocumentError(.xml, .unrepresentable("an array in an array"))
+        default: try writer.text(Self.text(value))
+        }
+        try writer.end()
+    }
+
+    private mutating func writeMembers(_ dictionary: DocumentDictionary) throws(DocumentError) {
+        path.begin(isArray: false)
+        for member in dictionary.members where member.key.utf8.first == UInt8(ascii: "@") {
+            path.setKey(member.key)
+            try writer.attribute(
+                String(member.key.unicodeScalars.dropFirst()),
+                try Self.text(member.value, of: "an attribute"))
+        }
+        for member in dictionary.members
+        where member.key.utf8.first != UInt8(ascii: "@") && member.key != "#text" {
+            path.setKey(member.key)
+            try writeMember(member.key, member.value)
+        }
+        if let value = dictionary["#text"] {
+            path.setKey("#text")
+            try writer.text(try Self.text(value, of: "a text"))
+        }
+        path.end()
+    }
+
+    private mutating func writeMember(
+        _ key: String, _ value: DocumentValue
+    ) throws(DocumentError) {
+        guard case .array(let values) = value else { return try write(key, value) }
+        path.begin(isArray: true)
+        for value in values {
+            path.next()
+            try write(key, value)
+        }
+        path.end()
+    }
+
+    private static func text(
+        _ value: DocumentValue, of what: String = ""
+    ) throws(DocumentError) -> String {
+        switch value {
+        case .null: return ""
+        case .boolean(let value): return value ? "true" : "false"
+        case .number(let number): return number.text
+        case .string(let text): return text
+        case .data(let bytes):
+            var text: [UInt8] = []
+            bytes.withUnsafeBytes { Base64.append($0[...], to: &text) }
+            return String(decoding: text, as: UTF8.self)
+        case .date(let seconds):
+            var text: [UInt8] = []
+            guard DateText.append(seconds, withFraction: true, to: &text) else {
+                throw DocumentError(.xml, .unrepresentable("a date outside of the years 0 to 9999"))
+            }
+            return String(decoding: text, as: UTF8.self)
+        case .array, .dictionary:
+            throw DocumentError(.xml, .unrepresentable("\(value.kind) as \(what)"))
+        }
+    }
+}

@@ -73,7 +73,7 @@ let package = Package(
         .target(name: "TLSWire", swiftSettings: strict),
         .target(
             name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
-            swiftSettings: strict),
+            swiftSettings: inlined),
         .target(
             name: "Serialization",
             dependencies: [
@@ -168,7 +168,7 @@ let package = Package(
             name: "PinTools",
             dependencies: [
                 "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop",
-                "TLS", "Resolver", "Configuration",
+                "TLS", "Resolver", "Configuration", "Documents",
             ], swiftSettings: strict),
         .executableTarget(
             name: "pinfold",

@@ -1,3 +1,4 @@
+import Documents
 import Notation
 import Pinning
 
@@ -8,10 +9,10 @@ package enum AndroidFormat {
 
     /// The pins of a file. For a host the most special `domain` counts, as there.
     package static func read(_ contents: [UInt8]) throws(PinFormatError) -> [HostPins] {
-        let root = try XMLReader.parse(contents)
+        let root = try PinDocument.xml(contents)
         guard root.name == "network-security-config" else {
             throw PinFormatError(
-                "line \(root.line)", "the root element is \(root.name)",
+                root.place, "the root element is \(root.name)",
                 expected: "network-security-config")
         }
         var found: [HostPins] = []
@@ -50,7 +51,7 @@ package enum AndroidFormat {
 
     private static func unknown(_ element: XMLElement, in parent: XMLElement) -> PinFormatError {
         PinFormatError(
-            "line \(element.line)", "\(element.name) is not known in \(parent.name)",
+            element.place, "\(element.name) is not known in \(parent.name)",
             expected: "domain, pin-set, trust-anchors or domain-config")
     }
 
@@ -66,14 +67,14 @@ package enum AndroidFormat {
         var set = inherited
         var notes: [String] = []
         var nested: [XMLElement] = []
-        if config.attributes["cleartextTrafficPermitted"] == "true" {
+        if config.attribute("cleartextTrafficPermitted") == "true" {
             notes.append("clear text was permitted here: see clearText")
         }
         for child in config.children {
-            let place = "line \(child.line)"
+            let place = child.place
             switch child.name {
             case "domain":
-                let subdomains = child.attributes["includeSubdomains"] ?? "false"
+                let subdomains = child.attribute("includeSubdomains") ?? "false"
                 guard ["true", "false"].contains(subdomains) else {
                     throw PinFormatError(
                         place, "includeSubdomains is \"\(subdomains)\"", expected: "true or false")
@@ -90,7 +91,7 @@ package enum AndroidFormat {
         }
         guard !patterns.isEmpty else {
             throw PinFormatError(
-                "line \(config.line)", "a domain-config names no domain", expected: "domain")
+                config.place, "a domain-config names no domain", expected: "domain")
         }
         var entry = HostPins(patterns: patterns, pins: set?.pins ?? [])
         entry.expires = set?.expires
@@ -101,16 +102,16 @@ package enum AndroidFormat {
 
     private static func pinSet(_ element: XMLElement) throws(PinFormatError) -> PinSet {
         var set = PinSet()
-        if let expiration = element.attributes["expiration"] {
-            set.expires = try PinFormat.day(expiration, at: "line \(element.line)")
+        if let expiration = element.attribute("expiration") {
+            set.expires = try PinFormat.day(expiration, at: element.place)
         }
         for child in element.children {
-            let place = "line \(child.line)"
+            let place = child.place
             guard child.name == "pin" else {
                 throw PinFormatError(
                     place, "\(child.name) is not known in pin-set", expected: "pin")
             }
-            let digest = child.attributes["digest"] ?? ""
+            let digest = child.attribute("digest") ?? ""
             guard digest == "SHA-256" else {
                 throw PinFormatError(place, "the digest is \"\(digest)\"", expected: "SHA-256")
             }

@@ -1,3 +1,4 @@
+import Documents
 import Notation
 
 /// TrustKit's part of an Info.plist: `TSKConfiguration` with `TSKPinnedDomains`.
@@ -5,7 +6,7 @@ package enum TrustKitFormat {
     /// The pins of a property list, XML or binary.
     package static func read(_ contents: [UInt8]) throws(PinFormatError) -> [HostPins] {
         var place = ""
-        var root = try dictionary(try PropertyList.parse(contents), at: place)
+        var root = try dictionary(try PinDocument.propertyList(contents), at: place)
         if let wrapped = root["TSKConfiguration"] {
             place = "TSKConfiguration"
             root = try dictionary(wrapped, at: place)
@@ -16,27 +17,27 @@ package enum TrustKitFormat {
                 expected: "TSKConfiguration with TSKPinnedDomains")
         }
         place = (place.isEmpty ? "" : place + ".") + "TSKPinnedDomains"
-        guard case .dictionary(let pairs) = domains, !pairs.isEmpty else {
+        guard case .dictionary(let named) = domains, !named.members.isEmpty else {
             throw PinFormatError(place, "is \(domains.kind) or empty", expected: "domains")
         }
         var found: [HostPins] = []
-        for (domain, value) in pairs {
-            found.append(try read(domain, value, at: "\(place).\(domain)"))
+        for member in named.members {
+            found.append(try read(member.key, member.value, at: "\(place).\(member.key)"))
         }
         return found.inOrder
     }
 
     private static func dictionary(
-        _ value: PropertyList, at place: String
-    ) throws(PinFormatError) -> [String: PropertyList] {
-        guard case .dictionary(let pairs) = value else {
+        _ value: DocumentValue, at place: String
+    ) throws(PinFormatError) -> DocumentDictionary {
+        guard case .dictionary(let dictionary) = value else {
             throw PinFormatError(place, "is \(value.kind)", expected: "a dictionary")
         }
-        return Dictionary(pairs.map { ($0.key, $0.value) }) { $1 }
+        return dictionary
     }
 
     private static func read(
-        _ domain: String, _ value: PropertyList, at place: String
+        _ domain: String, _ value: DocumentValue, at place: String
     ) throws(PinFormatError) -> HostPins {
         let keys = try dictionary(value, at: place)
         func flag(_ name: String, _ byDefault: Bool) throws(PinFormatError) -> Bool {
@@ -70,7 +71,8 @@ package enum TrustKitFormat {
         case nil: break
         case .string(let text)?:
             entry.expires = try PinFormat.day(text, at: "\(place).TSKExpirationDate")
-        case .date(let seconds)?: entry.expires = seconds
+        case .date(let seconds)? where abs(seconds) < Double(1 << 40):
+            entry.expires = Int64(seconds)
         case let value?:
             throw PinFormatError(
                 "\(place).TSKExpirationDate", "is \(value.kind)", expected: "a date")

@@ -1,0 +1,54 @@
+import Documents
+
+/// The XML and the property lists of other programs; what is wrong is told as of any file of pins.
+enum PinDocument {
+    /// Far more than any file of pins needs.
+    private static let limits = DocumentLimits(depth: 64, values: 100_000)
+
+    /// The root element of a document.
+    static func xml(_ contents: [UInt8]) throws(PinFormatError) -> XMLElement {
+        do {
+            return try XMLDocument(contents, limits: limits).root
+        } catch {
+            throw PinFormatError(error, expected: "well-formed XML")
+        }
+    }
+
+    /// What a property list says, XML or binary.
+    static func propertyList(_ contents: [UInt8]) throws(PinFormatError) -> DocumentValue {
+        do {
+            return try PropertyListReader.value(of: contents, limits: limits)
+        } catch {
+            let isText = error.place?.line != nil
+            throw PinFormatError(
+                error,
+                expected: isText ? "a property list" : "a binary property list (bplist00)")
+        }
+    }
+}
+
+extension PinFormatError {
+    fileprivate init(_ error: DocumentError, expected: String) {
+        let place = error.place.map { $0.line.map { "line \($0)" } ?? "byte \($0.offset)" }
+        let wanted =
+            switch error.reason {
+            case .entity: "a document without entities"
+            case .encoding: "UTF-8 or UTF-16"
+            case .duplicateKey: "each name once"
+            default: expected
+            }
+        self.init(place ?? "", error.reason.text, expected: wanted)
+    }
+}
+
+extension XMLElement {
+    /// Where it is, for errors.
+    var place: String { "line \(line ?? 1)" }
+
+    /// The text without white space around it.
+    var trimmedText: String {
+        let isSpace: (Character) -> Bool = { $0.isWhitespace }
+        let start = text.drop(while: isSpace)
+        return String(start.reversed().drop(while: isSpace).reversed())
+    }
+}

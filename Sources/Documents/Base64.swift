@@ -1,10 +1,19 @@
 /// Base64 with padding (RFC 4648, section 4).
-enum Base64 {
+package enum Base64 {
     private static let digits: StaticString =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
+    /// Characters of so many bytes.
+    static func count(_ bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
+
+    package static func text(_ bytes: [UInt8]) -> String {
+        var output: [UInt8] = []
+        bytes.withUnsafeBytes { append($0[...], to: &output) }
+        return String(decoding: output, as: UTF8.self)
+    }
+
     static func append(_ bytes: Slice<UnsafeRawBufferPointer>, to output: inout [UInt8]) {
-        output.reserveCapacity(output.count + (bytes.count + 2) / 3 * 4)
+        output.reserveCapacity(output.count + count(bytes.count))
         var rest = UnsafeRawBufferPointer(rebasing: bytes)[...]
         while let first = rest.popFirst() {
             let second = rest.popFirst()

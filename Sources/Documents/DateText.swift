@@ -1,8 +1,16 @@
 import Notation
 
 /// Dates as text: UTC by RFC 3339.
-enum DateText {
+package enum DateText {
     private static let shape: StaticString = "0000-00-00T00:00:00Z"
+
+    /// `2027-06-01T00:00:00Z`, with the fraction of a second if there is one; nil outside of the
+    /// years 0000 to 9999.
+    package static func text(_ seconds: Double) -> String? {
+        var output: [UInt8] = []
+        guard append(seconds, withFraction: true, to: &output) else { return nil }
+        return String(decoding: output, as: UTF8.self)
+    }
 
     /// Adds `2027-06-01T00:00:00Z`, or `…00.25Z` with a fraction of a second down to microseconds,
     /// if there is one; without, what is left of the second is cut off. False, with nothing added,

@@ -62,7 +62,7 @@ enum PlistlibVectors {
         ].map { DocumentNumber($0) } + [
             DocumentNumber(UInt64(1) << 63), DocumentNumber(UInt64.max), DocumentNumber(Int64.min),
         ]
-    private static let reals = [0.0, 1.5, -2.25, 1e300, 5e-324, 1e16, 0.1]
+    private static let reals = [0.0, 1.5, -2.25, 1e300, Double.leastNonzeroMagnitude, 1e16, 0.1]
 
     static let value: DocumentValue = [
         "dict": .dictionary([:]), "array": .array([]), "s": .string("a<&>ß漢😀"), "e": .string(""),

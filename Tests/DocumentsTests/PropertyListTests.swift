@@ -55,7 +55,7 @@ struct PropertyListTests {
         let value = try PropertyListReader.value(of: PlistlibVectors.uids)
         #expect(value == .array([["CF$UID": .number(5)], ["CF$UID": .number(70000)]]))
         let binary = try propertyList(value, .binary)
-        #expect(binary.contains(0x80) && binary.contains(0x82))
+        #expect(binary.contains(0x80) && binary.contains(0x83))
         #expect(try PropertyListReader.value(of: binary) == value)
         #expect(try PropertyListReader.value(of: propertyList(value, .xml)) == value)
     }

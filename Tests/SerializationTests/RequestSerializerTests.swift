@@ -159,7 +159,7 @@ private struct Refused: Error {}
     @Test(
         arguments: [
             (["b": [1, nil], "a": "ä"], #"{"b":[1,null],"a":"ä"}"#), ([:], "{}"), (nil, nil),
-            (["a": .set(["y", "x"])], #"{"a":["x","y"]}"#),
+            (["a": .set(["y", "x"])], #"{"a":["y","x"]}"#),
         ] as [(RequestParameters?, String?)])
     func `Parameters as JSON`(parameters: RequestParameters?, text: String?) throws {
         let result = try JSONRequestSerializer().serialize(
@@ -181,21 +181,21 @@ private struct Refused: Error {}
         }
     }
 
-    @Test(arguments: [PropertyListRequestSerializer.Encoding.xml, .binary])
+    @Test(arguments: PropertyListForm.allCases)
     func `Parameters as a property list`(
-        encoding: PropertyListRequestSerializer.Encoding
+        form: PropertyListForm
     ) throws {
         let parameters: RequestParameters = [
             "a": [1, "b", true], "d": .data([1, 2]), "t": .date(0),
         ]
-        let result = try PropertyListRequestSerializer(encoding: encoding).serialize(
+        let result = try PropertyListRequestSerializer(form: form).serialize(
             request(.post), parameters: parameters)
         guard case .bytes(let bytes) = result.body else {
             Issue.record("no body")
             return
         }
         #expect(result.head.headerFields[.contentType] == "application/x-plist")
-        #expect(try PropertyListReader.read(bytes, limits: .standard) == parameters.document)
+        #expect(try PropertyListReader.value(of: bytes) == parameters.document)
     }
 
     @Test func `A property list cannot say null`() {

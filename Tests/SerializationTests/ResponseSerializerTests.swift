@@ -103,17 +103,17 @@ import Testing
     ) throws {
         let answer = response(200, "application/json")
         let kept = JSONResponseSerializer().serialize(answer, content: bytes(content))
-        #expect(kept.value == (try JSONReader.read(bytes(content), limits: .standard)))
+        #expect(kept.value == (try JSONDocument.value(of: bytes(content))))
         let removed = JSONResponseSerializer(removesNulls: true)
             .serialize(answer, content: bytes(content))
-        #expect(removed.value == (try JSONReader.read(bytes(expected), limits: .standard)))
+        #expect(removed.value == (try JSONDocument.value(of: bytes(expected))))
     }
 
     @Test func `Property lists are read, XML and binary`() throws {
         let value: DocumentValue = .dictionary(["a": .array([.number(1), .data([2])])])
-        var xml = PropertyListXMLWriter(limits: .standard)
+        var xml = XMLPropertyListWriter()
         try value.replay(into: &xml)
-        var binary = PropertyListBinaryWriter(limits: .standard)
+        var binary = BinaryPropertyListWriter()
         try value.replay(into: &binary)
         for content in [try xml.finish(), try binary.finish()] {
             let result = PropertyListResponseSerializer().serialize(

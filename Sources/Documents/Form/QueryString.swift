@@ -9,6 +9,41 @@
 /// and a percent sign whatever follows it. Escapes are made byte by byte of the UTF-8, of whole
 /// texts, so that no composed character is split.
 public enum QueryString {
+    /// What is said of one name.
+    public struct Pair: Sendable, Equatable {
+        /// As in `k[n]`, not escaped.
+        public var name: String
+        /// A scalar; null is said by the name alone.
+        public var value: DocumentValue
+
+        /// The value as text; nil for null.
+        public var text: String? {
+            switch value {
+            case .boolean(let value): value ? "1" : "0"
+            case .number(let number): number.text
+            case .string(let text): text
+            case .data(let bytes): Base64.text(bytes)
+            case .date(let seconds): DateText.text(seconds)
+            case .null, .array, .dictionary: nil
+            }
+        }
+    }
+
+    /// The names and values of a dictionary in their order.
+    ///
+    /// - Parameters:
+    ///   - value: a dictionary.
+    ///   - sets: the names, as in `k[n]`, whose arrays are sets. Their members have to be scalars.
+    ///   - limits: of these `depth` and `values` hold here.
+    /// - Throws: as ``encode(_:sets:limits:)``.
+    public static func pairs(
+        _ value: DocumentValue, sets: Set<String> = [], limits: DocumentLimits = .standard
+    ) throws(DocumentError) -> [Pair] {
+        var walk = PairWalk(sets: sets, limits: limits)
+        try walk.walk(value)
+        return walk.pairs
+    }
+
     /// The query string of a dictionary, without `?`.
     ///
     /// - Parameters:
@@ -20,9 +55,26 @@ public enum QueryString {
     public static func encode(
         _ value: DocumentValue, sets: Set<String> = [], limits: DocumentLimits = .standard
     ) throws(DocumentError) -> String {
-        var encoder = QueryEncoder(sets: sets, limits: limits)
-        try encoder.encode(value)
-        return String(decoding: encoder.output, as: UTF8.self)
+        var output: [UInt8] = []
+        for (index, pair) in try pairs(value, sets: sets, limits: limits).enumerated() {
+            if index > 0 { output.append(UInt8(ascii: "&")) }
+            append(pair.name, to: &output)
+            if let text = pair.text {
+                output.append(UInt8(ascii: "="))
+                append(text, to: &output)
+            }
+            guard output.count <= limits.output else {
+                throw DocumentError(
+                    .form, .outputTooLarge(maximum: limits.output), path: path(pair.name))
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    fileprivate static func path(_ name: String) -> String {
+        var path = DocumentPath()
+        path.append(name: name)
+        return path.text
     }
 
     /// A text as it stands in a query string (`AFPercentEscapedStringFromString`).
@@ -59,7 +111,7 @@ public enum QueryString {
 }
 
 /// Walks a value without recursion, so that a deep one does not exhaust the stack.
-private struct QueryEncoder {
+private struct PairWalk {
     /// An array or dictionary under way.
     private struct Open {
         var children: [(name: String, value: DocumentValue)]
@@ -70,15 +122,14 @@ private struct QueryEncoder {
     private let limits: DocumentLimits
     private var open: [Open] = []
     private var values = 0
-    private var hasPair = false
-    private(set) var output: [UInt8] = []
+    private(set) var pairs: [QueryString.Pair] = []
 
     init(sets: Set<String>, limits: DocumentLimits) {
         self.sets = sets
         self.limits = limits
     }
 
-    mutating func encode(_ value: DocumentValue) throws(DocumentError) {
+    mutating func walk(_ value: DocumentValue) throws(DocumentError) {
         guard case .dictionary(let root) = value else {
             throw DocumentError(
                 .form, .unrepresentable("\(value.kind) that is not in a dictionary"))
@@ -121,7 +172,7 @@ private struct QueryEncoder {
             let name = child.name + "[]"
             try enter(elements.map { (name, $0) }, child.name)
         default:
-            try addPair(child.name, try text(of: child.value, child.name))
+            try add(child.value, as: child.name)
         }
     }
 
@@ -137,52 +188,30 @@ private struct QueryEncoder {
     private mutating func addSet(
         _ members: [DocumentValue], _ name: String
     ) throws(DocumentError) {
+        for member in members { try check(member, of: name) }
         // Null is described as `<null>`, which is where it is sorted.
-        var texts: [(order: String, text: String?)] = []
-        for member in members {
-            let text = try text(of: member, name)
-            texts.append((text ?? "<null>", text))
-        }
-        texts.sort { $0.order.utf16.lexicographicallyPrecedes($1.order.utf16) }
-        for member in texts { try addPair(name, member.text) }
+        let sorted = members.map { QueryString.Pair(name: name, value: $0) }
+            .map { (order: $0.text ?? "<null>", pair: $0) }
+            .sorted { $0.order.utf16.lexicographicallyPrecedes($1.order.utf16) }
+        pairs += sorted.map(\.pair)
     }
 
-    private mutating func addPair(_ name: String, _ text: String?) throws(DocumentError) {
-        if hasPair { output.append(UInt8(ascii: "&")) }
-        hasPair = true
-        QueryString.append(name, to: &output)
-        if let text {
-            output.append(UInt8(ascii: "="))
-            QueryString.append(text, to: &output)
-        }
-        guard output.count <= limits.output else {
-            throw error(.outputTooLarge(maximum: limits.output), name)
-        }
+    private mutating func add(_ value: DocumentValue, as name: String) throws(DocumentError) {
+        try check(value, of: name)
+        pairs.append(QueryString.Pair(name: name, value: value))
     }
 
-    /// Nil for null.
-    private func text(of value: DocumentValue, _ name: String) throws(DocumentError) -> String? {
+    /// Whether a value is one that a pair can say.
+    private func check(_ value: DocumentValue, of name: String) throws(DocumentError) {
         switch value {
-        case .null: return nil
-        case .boolean(let value): return value ? "1" : "0"
-        case .number(let number): return number.text
-        case .string(let text): return text
-        case .data(let data):
-            var text: [UInt8] = []
-            data.withUnsafeBytes { DocumentText.appendBase64($0, to: &text) }
-            return String(decoding: text, as: UTF8.self)
-        case .date(let seconds):
-            guard let text = DocumentText.date(seconds) else {
-                throw error(.unrepresentable("a date outside of the years 0000 to 9999"), name)
-            }
-            return text
         case .array, .dictionary: throw error(.unrepresentable("\(value.kind) in a set"), name)
+        case .date(let seconds) where DateText.text(seconds) == nil:
+            throw error(.unrepresentable("a date outside of the years 0000 to 9999"), name)
+        default: break
         }
     }
 
     private func error(_ reason: DocumentError.Reason, _ name: String) -> DocumentError {
-        var path = DocumentPath()
-        path.append(name: name)
-        return DocumentError(.form, reason, path: path.text)
+        DocumentError(.form, reason, path: QueryString.path(name))
     }
 }

@@ -68,15 +68,15 @@ public struct JSONWriter: DocumentSink {
     }
 
     public mutating func data(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
-        try beginValue(bytes: DocumentText.base64Count(bytes.count) + 2)
+        try beginValue(bytes: Base64.count(bytes.count) + 2)
         output.append(Self.mark)
-        DocumentText.appendBase64(bytes, to: &output)
+        Base64.append(bytes[...], to: &output)
         output.append(Self.mark)
         endValue()
     }
 
     public mutating func date(_ seconds: Double) throws(DocumentError) {
-        guard let text = DocumentText.date(seconds) else {
+        guard let text = DateText.text(seconds) else {
             throw error(.unrepresentable("a date outside of the years 0000 to 9999"))
         }
         try text.withBytes { bytes throws(DocumentError) in try string(bytes) }

@@ -11,7 +11,7 @@ public struct HTTPRequestSerializer: RequestSerializer {
     public var defaults: RequestDefaults
     /// Whose parameters are put in the query.
     public var methodsWithQuery: Set<HTTPRequest.Method> = [.get, .head, .delete]
-    /// In place of ``QueryPairs/query``.
+    /// In place of ``RequestParameters/query()``.
     public var queryEncoding: QueryEncoding?
 
     public init(defaults: RequestDefaults = RequestDefaults()) { self.defaults = defaults }
@@ -23,12 +23,7 @@ public struct HTTPRequestSerializer: RequestSerializer {
         defaults.apply(to: &result.head)
         var query = ""
         if let parameters {
-            do {
-                query =
-                    try queryEncoding?(result.head, parameters) ?? QueryPairs(parameters).query
-            } catch {
-                throw .query(error)
-            }
+            query = try self.query(of: parameters, in: result.head)
         }
         guard !methodsWithQuery.contains(request.method) else {
             try Self.append(query, to: &result.head)
@@ -36,6 +31,23 @@ public struct HTTPRequestSerializer: RequestSerializer {
         }
         result.setBody(Array(query.utf8), type: "application/x-www-form-urlencoded")
         return result
+    }
+
+    private func query(
+        of parameters: RequestParameters, in head: HTTPRequest
+    ) throws(RequestSerializationError) -> String {
+        if let queryEncoding {
+            do {
+                return try queryEncoding(head, parameters)
+            } catch {
+                throw .query(error)
+            }
+        }
+        do throws(DocumentError) {
+            return try parameters.query()
+        } catch {
+            throw .parameters(error)
+        }
     }
 
     private static func append(
@@ -108,13 +120,8 @@ public struct JSONRequestSerializer: RequestSerializer {
 
 /// Puts parameters in the body as a property list (`application/x-plist`).
 public struct PropertyListRequestSerializer: RequestSerializer {
-    public enum Encoding: Sendable {
-        case xml
-        case binary
-    }
-
     public var query: HTTPRequestSerializer
-    public var encoding: Encoding
+    public var form: PropertyListForm
     public var limits = DocumentLimits.standard
 
     public var defaults: RequestDefaults {
@@ -122,9 +129,9 @@ public struct PropertyListRequestSerializer: RequestSerializer {
         set { query.defaults = newValue }
     }
 
-    public init(encoding: Encoding = .xml, defaults: RequestDefaults = RequestDefaults()) {
+    public init(form: PropertyListForm = .xml, defaults: RequestDefaults = RequestDefaults()) {
         query = HTTPRequestSerializer(defaults: defaults)
-        self.encoding = encoding
+        self.form = form
     }
 
     /// - Throws: ``RequestSerializationError/parameters(_:)`` for null, which no property list can
@@ -135,13 +142,13 @@ public struct PropertyListRequestSerializer: RequestSerializer {
         try serialize(
             request, parameters: parameters, with: query, as: "application/x-plist"
         ) { (document) throws(DocumentError) in
-            switch encoding {
+            switch form {
             case .xml:
-                var writer = PropertyListXMLWriter(limits: limits)
+                var writer = XMLPropertyListWriter(limits: limits)
                 try document.replay(into: &writer)
                 return try writer.finish()
             case .binary:
-                var writer = PropertyListBinaryWriter(limits: limits)
+                var writer = BinaryPropertyListWriter(limits: limits)
                 try document.replay(into: &writer)
                 return try writer.finish()
             }

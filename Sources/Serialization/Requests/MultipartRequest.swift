@@ -1,3 +1,4 @@
+import Documents
 public import HTTPTypes
 
 extension HTTPRequestSerializer {
@@ -17,12 +18,16 @@ extension HTTPRequestSerializer {
             throw .methodWithoutContent(request.method)
         }
         var form = MultipartForm()
-        for pair in parameters.map(QueryPairs.init)?.pairs ?? [] {
-            switch pair.value {
-            case .text(let text): form.append(text, name: pair.field)
-            case .data(let bytes): form.append(bytes, name: pair.field)
-            case nil: form.append([], name: pair.field)
+        do throws(DocumentError) {
+            for pair in try parameters?.pairs() ?? [] {
+                if case .data(let bytes) = pair.value {
+                    form.append(bytes, name: pair.name)
+                } else {
+                    form.append(pair.text ?? "", name: pair.name)
+                }
             }
+        } catch {
+            throw .parameters(error)
         }
         do throws(MultipartError) {
             try build(&form)

@@ -28,7 +28,7 @@ public struct RequestDefaults: Sendable {
     @discardableResult
     public mutating func setAuthorization(user: String, password: String) -> Bool {
         guard !user.utf8.contains(UInt8(ascii: ":")) else { return false }
-        fields[.authorization] = "Basic \(Base64.encode(Array("\(user):\(password)".utf8)))"
+        fields[.authorization] = "Basic \(Base64.text(Array("\(user):\(password)".utf8)))"
         return true
     }
 

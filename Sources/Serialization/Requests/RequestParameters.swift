@@ -39,8 +39,8 @@ public indirect enum RequestParameters: Sendable, Equatable {
         }
     }
 
-    /// As a document, in which a set is an array of its values, sorted by what queries say of them.
-    /// Of members with the same key the last counts.
+    /// As a document, in which a set is an array of its values. Of members with the same key the
+    /// last counts.
     public var document: DocumentValue {
         switch self {
         case .null: return .null
@@ -49,12 +49,41 @@ public indirect enum RequestParameters: Sendable, Equatable {
         case .string(let text): return .string(text)
         case .data(let bytes): return .data(bytes)
         case .date(let seconds): return .date(seconds)
-        case .array(let values): return .array(values.map(\.document))
-        case .set(let values): return .array(QueryPairs.sorted(values).map(\.document))
+        case .array(let values), .set(let values): return .array(values.map(\.document))
         case .dictionary(let members):
             var dictionary = DocumentDictionary()
             for member in members { dictionary[member.key] = member.value.document }
             return .dictionary(dictionary)
+        }
+    }
+
+    /// The pairs of a query or form, by the rules of ``QueryString``. Parameters that are no
+    /// dictionary have no names, and are an error.
+    public func pairs() throws(DocumentError) -> [QueryString.Pair] {
+        var sets: Set<String> = []
+        collectSets(at: "", into: &sets)
+        return try QueryString.pairs(document, sets: sets)
+    }
+
+    /// The query that says them, without `?`.
+    public func query() throws(DocumentError) -> String {
+        var sets: Set<String> = []
+        collectSets(at: "", into: &sets)
+        return try QueryString.encode(document, sets: sets)
+    }
+
+    /// The names, as in `k[n]`, of all sets.
+    private func collectSets(at name: String, into sets: inout Set<String>) {
+        switch self {
+        case .set: sets.insert(name)
+        case .array(let values):
+            for value in values { value.collectSets(at: name + "[]", into: &sets) }
+        case .dictionary(let members):
+            for member in members {
+                let inner = name.isEmpty ? member.key : "\(name)[\(member.key)]"
+                member.value.collectSets(at: inner, into: &sets)
+            }
+        default: break
         }
     }
 }

@@ -39,7 +39,7 @@ public struct JSONResponseSerializer: ResponseSerializer {
     ) -> SerializedResponse<DocumentValue> {
         serialize(response, content: content) { (content) throws(DocumentError) in
             if content.isEmpty || content == [0x20] { return nil }
-            let value = try JSONReader.read(content, limits: limits)
+            let value = try JSONDocument.value(of: content, limits: limits)
             return removesNulls ? value.removingNulls : value
         }
     }
@@ -58,7 +58,7 @@ public struct PropertyListResponseSerializer: ResponseSerializer {
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<DocumentValue> {
         serialize(response, content: content) { (content) throws(DocumentError) in
-            content.isEmpty ? nil : try PropertyListReader.read(content, limits: limits)
+            content.isEmpty ? nil : try PropertyListReader.value(of: content, limits: limits)
         }
     }
 }
@@ -86,11 +86,12 @@ public struct PendingXML: Sendable {
     public let content: [UInt8]
     public let limits: DocumentLimits
 
-    /// Parses the content into a handler.
-    public func parse(into handler: some XMLHandler) throws(DocumentError) {
-        try content.withBytes { (bytes) throws(DocumentError) in
-            try XMLEventReader.read(bytes, limits: limits, into: handler)
-        }
+    /// Parses the content into a sink, and gives the sink back.
+    public func parse<Sink: XMLSink>(into sink: Sink) throws(DocumentError) -> Sink {
+        let parser = XMLParser(sink, limits: limits)
+        try content.withBytes { (bytes) throws(DocumentError) in try parser.push(bytes) }
+        try parser.finish()
+        return parser.sink
     }
 }
 

@@ -7,6 +7,7 @@
 build_packages=(
     ca-certificates
     curl
+    g++
     libc-ares-dev
     libexpat1-dev
     libpsl-dev

@@ -4,7 +4,8 @@ import Testing
 
 @testable import Serialization
 
-@Suite struct MultipartFileTests {
+@Suite("Multipart content of files")
+struct MultipartFileTests {
     /// Calls `body` with a new folder, and takes it away.
     private func withFolder(_ body: (String) throws -> Void) throws {
         let url = FileManager.default.temporaryDirectory
@@ -18,7 +19,7 @@ import Testing
         HTTPRequest(method: .post, scheme: "http", authority: "example.org", path: "/")
     }
 
-    @Test func `A file's name and type are taken from its path`() throws {
+    @Test func `a file's name and type are taken from its path`() throws {
         try withFolder { folder in
             let path = folder + "/photo.JPG"
             try Data("content".utf8).write(to: URL(fileURLWithPath: path))
@@ -39,11 +40,11 @@ import Testing
             ("a.", nil),
             ("a.unknown", nil), ("png", nil),
         ] as [(String, String?)])
-    func `The type of a file by its name`(name: String, type: String?) {
+    func `the type of a file by its name`(name: String, type: String?) {
         #expect(FileTypes.contentType(of: name) == type ?? "application/octet-stream")
     }
 
-    @Test func `No file, and what is no file, is an error at once`() throws {
+    @Test func `no file, and what is no file, is an error at once`() throws {
         try withFolder { folder in
             var form = MultipartForm()
             #expect(throws: MultipartError.file(path: folder + "/none", errno: ENOENT)) {
@@ -56,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: ["longer content", "short"])
-    func `A file that has changed its length is an error`(content: String) throws {
+    func `a file that has changed its length is an error`(content: String) throws {
         try withFolder { folder in
             let path = folder + "/f"
             try Data("content".utf8).write(to: URL(fileURLWithPath: path))
@@ -69,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `A spooled request is sent from the file, whatever becomes of its parts`() throws {
+    @Test func `a spooled request is sent from the file, whatever becomes of its parts`() throws {
         try withFolder { folder in
             let path = folder + "/f"
             try Data("content".utf8).write(to: URL(fileURLWithPath: path))
@@ -96,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `Spooling that fails leaves no file`() throws {
+    @Test func `spooling that fails leaves no file`() throws {
         try withFolder { folder in
             var form = MultipartForm()
             form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") {
@@ -109,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `Parameters are fields, and the length is known beforehand`() throws {
+    @Test func `parameters are fields, and the length is known beforehand`() throws {
         let request = try HTTPRequestSerializer().serialize(
             multipart: post(), parameters: ["b": ["x", "y"], "a": nil, "d": .data([0xFF])]
         ) { form throws(MultipartError) in form.append("last", name: "z") }

@@ -21,7 +21,8 @@ private struct Broken: Error, CustomStringConvertible {
     var description: String { "the source is broken" }
 }
 
-@Suite struct MultipartTests {
+@Suite("Multipart content")
+struct MultipartTests {
     private func form() throws -> MultipartForm {
         try #require(MultipartForm(boundary: "B"))
     }
@@ -30,7 +31,7 @@ private struct Broken: Error, CustomStringConvertible {
         String(decoding: try form.body().bytes(), as: UTF8.self)
     }
 
-    @Test func `Parts of every kind, as they are written`() throws {
+    @Test func `parts of every kind, as they are written`() throws {
         var form = try form()
         form.append("välue", name: "field")
         form.append([1, 2], name: "raw")
@@ -52,7 +53,7 @@ private struct Broken: Error, CustomStringConvertible {
         #expect(form.body().length == Int64(expected.utf8.count))
     }
 
-    @Test func `A form without parts is its closing line`() throws {
+    @Test func `a form without parts is its closing line`() throws {
         #expect(try text(form()) == "--B--\r\n")
         #expect(try form().body().length == 7)
     }
@@ -61,7 +62,7 @@ private struct Broken: Error, CustomStringConvertible {
         ("a\"b", "a%22b"), ("a\r\nb", "a%0D%0Ab"), ("a\\b", "a\\b"), ("日本.txt", "日本.txt"),
         ("100%22", "100%22"),
     ])
-    func `Names and file names are escaped`(name: String, escaped: String) throws {
+    func `names and file names are escaped`(name: String, escaped: String) throws {
         var form = try form()
         form.append([], name: name, fileName: name, contentType: "a/b\r\nX: 1")
         let expected =
@@ -71,18 +72,18 @@ private struct Broken: Error, CustomStringConvertible {
     }
 
     @Test(arguments: ["", "a b", "a\"b", "ä", "a\r\nb", String(repeating: "a", count: 71)])
-    func `What is no boundary is refused`(boundary: String) {
+    func `what is no boundary is refused`(boundary: String) {
         #expect(MultipartForm(boundary: boundary) == nil)
     }
 
-    @Test func `Boundaries are new each time`() {
+    @Test func `boundaries are new each time`() {
         let boundaries = Set((0..<1000).map { _ in MultipartForm().boundary })
         #expect(boundaries.count == 1000)
         #expect(boundaries.allSatisfy { MultipartForm(boundary: $0) != nil })
     }
 
     @Test(arguments: [1, 2, 3, 7, 64, 4096])
-    func `However small the buffer, the content is the same`(size: Int) throws {
+    func `however small the buffer, the content is the same`(size: Int) throws {
         var form = try form()
         form.append("value", name: "a")
         form.append(length: 100, name: "b", fileName: "b", contentType: "x/y") {
@@ -101,7 +102,7 @@ private struct Broken: Error, CustomStringConvertible {
         #expect(bytes == whole)
     }
 
-    @Test func `Each reader begins anew`() throws {
+    @Test func `each reader begins anew`() throws {
         var form = try form()
         form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") {
             Trickle(bytes: [1, 2, 3])
@@ -111,7 +112,7 @@ private struct Broken: Error, CustomStringConvertible {
     }
 
     @Test(arguments: [2, 4])
-    func `A stream of another length than promised is an error`(length: Int64) throws {
+    func `a stream of another length than promised is an error`(length: Int64) throws {
         var form = try form()
         form.append(length: length, name: "s", fileName: "s", contentType: "x/y") {
             Trickle(bytes: [1, 2, 3])
@@ -121,7 +122,7 @@ private struct Broken: Error, CustomStringConvertible {
         }
     }
 
-    @Test func `A stream that cannot be opened is an error`() throws {
+    @Test func `a stream that cannot be opened is an error`() throws {
         var form = try form()
         form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") { throw Broken() }
         #expect(throws: MultipartError.stream("the source is broken")) {
@@ -129,7 +130,7 @@ private struct Broken: Error, CustomStringConvertible {
         }
     }
 
-    @Test func `Throttled, a read gives no more than a packet`() throws {
+    @Test func `throttled, a read gives no more than a packet`() throws {
         var form = try form()
         form.append([UInt8](repeating: 0, count: 100_000), name: "a")
         var reader = form.body(throttle: .slowNetwork).makeReader()

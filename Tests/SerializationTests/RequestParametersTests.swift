@@ -3,7 +3,8 @@ import Testing
 
 @testable import Serialization
 
-@Suite struct RequestParametersTests {
+@Suite("A request's parameters")
+struct RequestParametersTests {
     @Test(
         arguments: [
             // Sorted keys, members, elements.
@@ -25,26 +26,26 @@ import Testing
             (["ä": "👴🏿👷🏻"], "%C3%A4=%F0%9F%91%B4%F0%9F%8F%BF%F0%9F%91%B7%F0%9F%8F%BB"),
             (["n": 1.5, "m": -3], "m=-3&n=1.5"),
         ] as [(RequestParameters, String)])
-    func `The query of parameters`(parameters: RequestParameters, query: String) throws {
+    func `the query of parameters`(parameters: RequestParameters, query: String) throws {
         #expect(try parameters.query() == query)
     }
 
     @Test(arguments: [["a", "b"], "a", .null, .set([])] as [RequestParameters])
-    func `Parameters that are no dictionary have no names, and no query`(
+    func `parameters that are no dictionary have no names, and no query`(
         parameters: RequestParameters
     ) {
         #expect(throws: DocumentError.self) { try parameters.query() }
         #expect(throws: DocumentError.self) { try parameters.pairs() }
     }
 
-    @Test func `A composed character of many bytes is never split`() throws {
+    @Test func `a composed character of many bytes is never split`() throws {
         let text = String(repeating: "👨‍👩‍👧‍👦", count: 100)
         let query = try (["q": .string(text)] as RequestParameters).query()
         let bytes = query.dropFirst(2).split(separator: "%").map { UInt8($0, radix: 16)! }
         #expect(String(decoding: bytes, as: UTF8.self) == text)
     }
 
-    @Test func `Sets are told by their names, wherever they are`() throws {
+    @Test func `sets are told by their names, wherever they are`() throws {
         let parameters: RequestParameters = [
             "a": [["n": .set(["y", "x"])]], "b": ["c": .set([2, 1])],
         ]

@@ -6,7 +6,8 @@ import Testing
 
 private struct Refused: Error {}
 
-@Suite struct RequestSerializerTests {
+@Suite("Request serializers")
+struct RequestSerializerTests {
     private func request(
         _ method: HTTPRequest.Method, path: String? = "/a", fields: HTTPFields = [:]
     ) -> HTTPRequest {
@@ -27,7 +28,7 @@ private struct Refused: Error {}
             ("/a?", ["k": "v"], "/a?k=v"), ("/a", [:], "/a"), ("/a?x=1", [:], "/a?x=1"),
             ("/a", nil, "/a"),
         ] as [(String, RequestParameters?, String)])
-    func `Parameters of GET, HEAD and DELETE are in the query`(
+    func `parameters of GET, HEAD and DELETE are in the query`(
         method: HTTPRequest.Method, row: (path: String, parameters: RequestParameters?, to: String)
     ) throws {
         for serializer in [
@@ -44,7 +45,7 @@ private struct Refused: Error {}
     @Test(
         arguments: [.post, .put, .patch] as [HTTPRequest.Method],
         [(["k": "v w"], "k=v%20w"), ([:], ""), (nil, "")] as [(RequestParameters?, String)])
-    func `Parameters of other methods are a form, also when it is empty`(
+    func `parameters of other methods are a form, also when it is empty`(
         method: HTTPRequest.Method, row: (parameters: RequestParameters?, content: String)
     ) throws {
         let result = try HTTPRequestSerializer().serialize(
@@ -55,7 +56,7 @@ private struct Refused: Error {}
             result.head.headerFields[.contentType] == "application/x-www-form-urlencoded")
     }
 
-    @Test func `A request without a path cannot be given a query`() {
+    @Test func `a request without a path cannot be given a query`() {
         #expect {
             try HTTPRequestSerializer().serialize(
                 request(.get, path: nil), parameters: ["k": "v"])
@@ -64,7 +65,7 @@ private struct Refused: Error {}
         }
     }
 
-    @Test func `Which methods have a query can be chosen`() throws {
+    @Test func `which methods have a query can be chosen`() throws {
         var serializer = HTTPRequestSerializer()
         serializer.methodsWithQuery = [.post]
         #expect(
@@ -72,7 +73,7 @@ private struct Refused: Error {}
         #expect(content(try serializer.serialize(request(.get), parameters: ["k": 1])) == "k=1")
     }
 
-    @Test func `The caller's own encoding makes the query, and may fail`() throws {
+    @Test func `the caller's own encoding makes the query, and may fail`() throws {
         var serializer = HTTPRequestSerializer()
         serializer.queryEncoding = { request, parameters in
             guard parameters != .null else { throw Refused() }
@@ -89,7 +90,7 @@ private struct Refused: Error {}
         }
     }
 
-    @Test func `The request's own fields win over the defaults`() throws {
+    @Test func `the request's own fields win over the defaults`() throws {
         var defaults = RequestDefaults(languages: ["de"], product: "App/1.0")
         defaults[HTTPField.Name("X-Default")!] = "1"
         let result = try HTTPRequestSerializer(defaults: defaults).serialize(
@@ -99,7 +100,7 @@ private struct Refused: Error {}
         #expect(result.head.headerFields[HTTPField.Name("X-Default")!] == "1")
     }
 
-    @Test func `A content type of the request's own stays`() throws {
+    @Test func `a content type of the request's own stays`() throws {
         let fields: HTTPFields = [.contentType: "application/vnd.api+json"]
         for serializer in [
             HTTPRequestSerializer(), JSONRequestSerializer(), PropertyListRequestSerializer(),
@@ -145,7 +146,7 @@ private struct Refused: Error {}
         #expect(defaults[.authorization] == nil)
     }
 
-    @Test func `Only properties that were set are applied`() throws {
+    @Test func `only properties that were set are applied`() throws {
         var serializer = HTTPRequestSerializer()
         #expect(
             try serializer.serialize(request(.get), parameters: nil).properties
@@ -161,7 +162,7 @@ private struct Refused: Error {}
             (["b": [1, nil], "a": "ä"], #"{"b":[1,null],"a":"ä"}"#), ([:], "{}"), (nil, nil),
             (["a": .set(["y", "x"])], #"{"a":["y","x"]}"#),
         ] as [(RequestParameters?, String?)])
-    func `Parameters as JSON`(parameters: RequestParameters?, text: String?) throws {
+    func `parameters as JSON`(parameters: RequestParameters?, text: String?) throws {
         let result = try JSONRequestSerializer().serialize(
             request(.post), parameters: parameters)
         #expect(content(result) == text)
@@ -169,7 +170,7 @@ private struct Refused: Error {}
             result.head.headerFields[.contentType] == (text == nil ? nil : "application/json"))
     }
 
-    @Test func `Parameters beyond the limits are an error`() {
+    @Test func `parameters beyond the limits are an error`() {
         var serializer = JSONRequestSerializer()
         serializer.limits.depth = 2
         #expect {
@@ -182,7 +183,7 @@ private struct Refused: Error {}
     }
 
     @Test(arguments: PropertyListForm.allCases)
-    func `Parameters as a property list`(
+    func `parameters as a property list`(
         form: PropertyListForm
     ) throws {
         let parameters: RequestParameters = [
@@ -198,7 +199,7 @@ private struct Refused: Error {}
         #expect(try PropertyListReader.value(of: bytes) == parameters.document)
     }
 
-    @Test func `A property list cannot say null`() {
+    @Test func `a property list cannot say null`() {
         #expect {
             try PropertyListRequestSerializer().serialize(request(.post), parameters: ["a": nil])
         } throws: { error in

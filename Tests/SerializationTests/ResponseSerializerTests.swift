@@ -4,7 +4,8 @@ import Testing
 
 @testable import Serialization
 
-@Suite struct ResponseSerializerTests {
+@Suite("Response serializers")
+struct ResponseSerializerTests {
     private func response(_ status: Int, _ type: String?) -> HTTPResponse {
         HTTPResponse(
             status: .init(code: status), headerFields: type.map { [.contentType: $0] } ?? [:])
@@ -13,7 +14,7 @@ import Testing
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
     @Test(arguments: Array(100...599))
-    func `A status from 200 to 299 is accepted`(status: Int) {
+    func `a status from 200 to 299 is accepted`(status: Int) {
         let result = HTTPResponseSerializer().serialize(
             response(status, "text/plain"), content: [1])
         #expect((result.error == nil) == (200...299).contains(status))
@@ -28,7 +29,7 @@ import Testing
             ("text/html", "{}", false),
             (nil, "{}", false), ("", "{}", false),
         ] as [(String?, String, Bool)])
-    func `Content of JSON's types is read, of others it is an error without a value`(
+    func `content of JSON's types is read, of others it is an error without a value`(
         type: String?, content: String, isRead: Bool
     ) {
         let result = JSONResponseSerializer().serialize(
@@ -37,14 +38,14 @@ import Testing
         #expect((result.error == nil) == isRead)
     }
 
-    @Test func `The wrong type without content is nothing, and no error`() {
+    @Test func `the wrong type without content is nothing, and no error`() {
         let result = JSONResponseSerializer().serialize(response(200, "text/html"), content: [])
         #expect(result.value == nil)
         #expect(result.error == nil)
     }
 
     @Test(arguments: ["", " "])
-    func `No content and a single space are nothing, and no error`(content: String) {
+    func `no content and a single space are nothing, and no error`(content: String) {
         for type in ["application/json", nil] where type != nil || content.isEmpty {
             let result = JSONResponseSerializer().serialize(
                 response(204, type), content: bytes(content))
@@ -53,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `A status that is not accepted is an error beside the value`() {
+    @Test func `a status that is not accepted is an error beside the value`() {
         let result = JSONResponseSerializer().serialize(
             response(404, "application/json"), content: bytes(#"{"error":"none"}"#))
         #expect(result.value?["error"] == .string("none"))
@@ -61,7 +62,7 @@ import Testing
         #expect(throws: ResponseSerializationError.self) { try result.get() }
     }
 
-    @Test func `Errors carry the response and its content, and those under them`() {
+    @Test func `errors carry the response and its content, and those under them`() {
         let html = bytes("<html>")
         let page = response(500, "text/html")
         let error = JSONResponseSerializer().serialize(page, content: html).error
@@ -88,7 +89,7 @@ import Testing
                 + "text/json, text/javascript")
     }
 
-    @Test func `Without a response nothing is checked`() {
+    @Test func `without a response nothing is checked`() {
         let result = JSONResponseSerializer().serialize(nil, content: bytes("[1]"))
         #expect(result.value == .array([.number(1)]))
         #expect(result.error == nil)
@@ -98,7 +99,7 @@ import Testing
         (#"{"a":null,"b":{"c":null,"d":[null,{"e":null}]}}"#, #"{"b":{"d":[{}]}}"#),
         ("[null,1]", "[1]"), ("null", "null"), (#"{"a":[[null]]}"#, #"{"a":[[]]}"#),
     ])
-    func `Null is taken out at any depth where that is asked for`(
+    func `null is taken out at any depth where that is asked for`(
         content: String, expected: String
     ) throws {
         let answer = response(200, "application/json")
@@ -109,7 +110,7 @@ import Testing
         #expect(removed.value == (try JSONDocument.value(of: bytes(expected))))
     }
 
-    @Test func `Property lists are read, XML and binary`() throws {
+    @Test func `property lists are read, XML and binary`() throws {
         let value: DocumentValue = .dictionary(["a": .array([.number(1), .data([2])])])
         var xml = XMLPropertyListWriter()
         try value.replay(into: &xml)
@@ -152,7 +153,7 @@ import Testing
         #expect(refused.error != nil)
     }
 
-    @Test func `A compound serializer gives what its first makes of a response`() throws {
+    @Test func `a compound serializer gives what its first makes of a response`() throws {
         let compound = CompoundResponseSerializer([
             JSONResponseSerializer(), PropertyListResponseSerializer(),
         ])

@@ -142,8 +142,8 @@ enum MediaType {
 }
 
 extension ResponseSerializer {
-    /// Checks a response, and reads its content if it may be: content of the wrong type is not read,
-    /// that of the wrong status is.
+    /// Checks a response, and reads its content if it may be read: content of the wrong type is
+    /// not, that of the wrong status is.
     func serialize(
         _ response: HTTPResponse?, content: [UInt8],
         by read: ([UInt8]) throws(DocumentError) -> Output?

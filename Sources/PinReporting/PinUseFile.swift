@@ -15,6 +15,11 @@ package enum PinUseFile {
         try read(path, leftovers(of: path))
     }
 
+    /// Whether there is a file, or what was to be one.
+    fileprivate static func isThere(_ path: String) -> Bool {
+        access(path, F_OK) == 0 || !leftovers(of: path).isEmpty
+    }
+
     fileprivate static func read(
         _ path: String, _ leftovers: [String]
     ) throws(ReportFolderError) -> PinUseTable? {
@@ -145,6 +150,8 @@ struct PinUseRecorder {
     private var last: PinUseUpdate?
     private let tell: (ReportEvent) -> Void
     private var hasFailed = false
+    /// Whether an earlier process has left a file.
+    private let wasThere: Bool
 
     /// - Parameter now: milliseconds of a clock that never goes back.
     init(
@@ -154,6 +161,7 @@ struct PinUseRecorder {
         self.watch = watch
         self.pins = pins
         self.tell = tell
+        wasThere = PinUseFile.isThere(watch.path)
         // What is watched from now on is written down soon.
         writtenAt = now - Self.intervalMilliseconds
     }
@@ -173,6 +181,12 @@ struct PinUseRecorder {
         before = counts
     }
 
+    /// Whether the file lacks something: where there are no pins and there is none, it need not be
+    /// made, nor its folder.
+    private var isNew: Bool {
+        table != written && (wasThere || !table.pinsets.isEmpty || written != nil)
+    }
+
     /// Looks at the counters, and writes the file if it is time to.
     ///
     /// - Parameters:
@@ -181,9 +195,7 @@ struct PinUseRecorder {
     ///   - atOnce: it is time to.
     mutating func look(wall: Int64, now: Int64, atOnce: Bool = false) {
         note(wall: wall)
-        guard table != written, atOnce || now - writtenAt >= Self.intervalMilliseconds else {
-            return
-        }
+        guard isNew, atOnce || now - writtenAt >= Self.intervalMilliseconds else { return }
         do throws(ReportFolderError) {
             guard let update = try PinUseUpdate.begin(table, watch.path) else { return }
             writtenAt = now
@@ -202,7 +214,7 @@ struct PinUseRecorder {
     /// - Parameter wall: seconds since 1970.
     mutating func begin(wall: Int64) {
         note(wall: wall)
-        guard table != written else { return }
+        guard isNew else { return }
         do throws(ReportFolderError) {
             last = try PinUseUpdate.begin(table, watch.path, waits: true)
         } catch {

@@ -174,6 +174,25 @@ struct PinUseTests {
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["b"]?.matched == 400)
     }
 
+    @Test func `is not made, nor its folder, where there are no pins`() throws {
+        let folder = TemporaryFolder()
+        let path = folder.file("cache/pin-use")
+        var recorder = PinUseRecorder(
+            PinReporter.UseWatch(path: path, counts: { [:] }), pins: [:], now: 0
+        ) { _ in }
+        recorder.look(wall: 100, now: 0, atOnce: true)
+        recorder.begin(wall: 200)
+        recorder.finish()
+        #expect(access(folder.file("cache"), F_OK) != 0)
+        // Pins that a reload brings are written down, and forgotten when they go.
+        recorder.note([ReporterCore.PinChange(counts: [:], pins: ["p": ["a"]], wall: 300)])
+        recorder.look(wall: 300, now: 1, atOnce: true)
+        #expect(try PinUseFile.read(path)?.pinsets["p"] != nil)
+        recorder.note([ReporterCore.PinChange(counts: [:], pins: [:], wall: 400)])
+        recorder.look(wall: 400, now: 2, atOnce: true)
+        #expect(try PinUseFile.read(path)?.pinsets.isEmpty == true)
+    }
+
     @Test(arguments: ["folder", "pipe", "link"])
     func `is neither read nor written over where there is something else`(_ kind: String) throws {
         let folder = TemporaryFolder()

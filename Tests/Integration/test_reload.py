@@ -12,7 +12,7 @@ import pytest
 from support.gateway import Gateway, free_port
 from support.origin import reply, waiting
 from support.wait import until
-from support.wire import Wire, request
+from support.wire import Closed, Wire, request
 
 
 def reload(running: Gateway, config: dict | None = None) -> None:
@@ -279,7 +279,7 @@ def test_a_listener_moves_to_another_address_on_its_port(gateway, origin, before
         try:
             with Wire((host, port), timeout=5) as wire:
                 return wire.ask(request(there.url("/"))).status == 200
-        except ConnectionError:
+        except (Closed, ConnectionError):
             return False
 
     until(served, f"it listens on {after}")

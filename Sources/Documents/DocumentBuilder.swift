@@ -1,5 +1,11 @@
 /// Makes a tree of a document's events.
+///
+/// A tree is compared and freed level by level: whoever reads one bounds its depth by
+/// ``maximumDepth``, whatever the limits say.
 public struct DocumentBuilder: DocumentSink {
+    /// Arrays and dictionaries within one another.
+    public static let maximumDepth = 512
+
     /// An array or dictionary that has begun. Each has both of them, so that what is added to one
     /// of them is added in place.
     private struct Open {

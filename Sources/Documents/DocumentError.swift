@@ -91,7 +91,12 @@ public struct DocumentError: Error, Sendable, Equatable, CustomStringConvertible
         var text = "\(format.rawValue): \(reason.text)"
         if let place { text += " at \(place)" }
         if !path.isEmpty { text += " (\(path))" }
-        return text
+        // Names come from whoever wrote the document, and this goes to logs and terminals.
+        return String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.map {
+                    $0.properties.generalCategory == .control ? "\u{FFFD}" : $0
+                }))
     }
 }
 

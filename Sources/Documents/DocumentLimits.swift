@@ -25,4 +25,11 @@ public struct DocumentLimits: Sendable, Equatable {
     }
 
     public static let standard = DocumentLimits()
+
+    /// These limits for a document that becomes a tree.
+    var ofTree: DocumentLimits {
+        var limits = self
+        limits.depth = min(depth, DocumentBuilder.maximumDepth)
+        return limits
+    }
 }

@@ -100,7 +100,7 @@ struct MultipartFileTests {
     @Test func `spooling that fails leaves no file`() throws {
         try withFolder { folder in
             var form = MultipartForm()
-            form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") {
+            try form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") {
                 throw MultipartError.stream("broken")
             }
             #expect(throws: MultipartError.stream("broken")) {

@@ -36,7 +36,7 @@ struct MultipartTests {
         form.append("välue", name: "field")
         form.append([1, 2], name: "raw")
         form.append(Array("{}".utf8), name: "f", fileName: "a.json", contentType: "text/json")
-        form.append(length: 5, name: "s", fileName: "s.bin", contentType: "x/y") {
+        try form.append(length: 5, name: "s", fileName: "s.bin", contentType: "x/y") {
             Trickle(bytes: Array("12345".utf8))
         }
         form.append(Array("own".utf8), fields: [.contentType: "text/plain"])
@@ -60,7 +60,7 @@ struct MultipartTests {
 
     @Test(arguments: [
         ("a\"b", "a%22b"), ("a\r\nb", "a%0D%0Ab"), ("a\\b", "a\\b"), ("日本.txt", "日本.txt"),
-        ("100%22", "100%22"),
+        ("100%22", "100%22"), ("a\\", "a%5C"), ("a\\\\", "a\\%5C"), ("\\", "%5C"),
     ])
     func `names and file names are escaped`(name: String, escaped: String) throws {
         var form = try form()
@@ -86,12 +86,12 @@ struct MultipartTests {
     func `however small the buffer, the content is the same`(size: Int) throws {
         var form = try form()
         form.append("value", name: "a")
-        form.append(length: 100, name: "b", fileName: "b", contentType: "x/y") {
+        try form.append(length: 100, name: "b", fileName: "b", contentType: "x/y") {
             Trickle(bytes: Array(repeating: 7, count: 100))
         }
         form.append([], name: "empty")
         let whole = try form.body().bytes()
-        var reader = form.body().makeReader()
+        let reader = form.body().makeReader()
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: size)
         while true {
@@ -104,7 +104,7 @@ struct MultipartTests {
 
     @Test func `each reader begins anew`() throws {
         var form = try form()
-        form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") {
+        try form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") {
             Trickle(bytes: [1, 2, 3])
         }
         let body = form.body()
@@ -114,7 +114,7 @@ struct MultipartTests {
     @Test(arguments: [2, 4])
     func `a stream of another length than promised is an error`(length: Int64) throws {
         var form = try form()
-        form.append(length: length, name: "s", fileName: "s", contentType: "x/y") {
+        try form.append(length: length, name: "s", fileName: "s", contentType: "x/y") {
             Trickle(bytes: [1, 2, 3])
         }
         #expect(throws: MultipartError.length(expected: length, found: 3)) {
@@ -122,9 +122,19 @@ struct MultipartTests {
         }
     }
 
+    @Test(arguments: [-1, Int64.min, Int64.max])
+    func `what no stream can be as long as is an error at once`(length: Int64) throws {
+        var form = try form()
+        #expect(throws: MultipartError.length(expected: length, found: 0)) {
+            try form.append(length: length, name: "s", fileName: "s", contentType: "x/y") {
+                Trickle(bytes: [])
+            }
+        }
+    }
+
     @Test func `a stream that cannot be opened is an error`() throws {
         var form = try form()
-        form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") { throw Broken() }
+        try form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") { throw Broken() }
         #expect(throws: MultipartError.stream("the source is broken")) {
             try form.body().bytes()
         }
@@ -133,7 +143,7 @@ struct MultipartTests {
     @Test func `throttled, a read gives no more than a packet`() throws {
         var form = try form()
         form.append([UInt8](repeating: 0, count: 100_000), name: "a")
-        var reader = form.body(throttle: .slowNetwork).makeReader()
+        let reader = form.body(throttle: .slowNetwork).makeReader()
         #expect(reader.delay == .milliseconds(200))
         var sizes: [Int] = []
         var buffer = [UInt8](repeating: 0, count: 1 << 20)

@@ -142,6 +142,32 @@ struct ResponseSerializerTests {
         }
     }
 
+    @Test(
+        arguments: [
+            ("application/xml; charset=iso-8859-1", [0xE9]),
+            ("text/xml;Charset=\"UTF-8\"", [0xC3, 0xA9]),
+            ("text/xml", [0xC3, 0xA9]),
+        ] as [(String, [UInt8])])
+    func `XML is in the encoding that the response says`(type: String, letter: [UInt8]) throws {
+        let content = bytes("<a>") + letter + bytes("</a>")
+        let document = XMLDocumentResponseSerializer().serialize(
+            response(200, type), content: content)
+        #expect(document.value?.root.text == "é")
+        let pending = XMLParserResponseSerializer().serialize(
+            response(200, type), content: content)
+        #expect(
+            pending.value?.encoding?.lowercased()
+                == type.split(separator: "=").dropFirst().first
+                .map { $0.filter { $0 != "\"" }.lowercased() })
+    }
+
+    @Test func `a byte order mark counts more than what the response says`() {
+        let content: [UInt8] = [0xEF, 0xBB, 0xBF] + bytes("<a>é</a>")
+        let document = XMLDocumentResponseSerializer().serialize(
+            response(200, "text/xml; charset=iso-8859-1"), content: content)
+        #expect(document.value?.root.text == "é")
+    }
+
     @Test func `XML to be parsed is checked, and not read yet`() {
         let pending = XMLParserResponseSerializer().serialize(
             response(200, "text/xml"), content: bytes("<a><b></a>"))

@@ -45,7 +45,7 @@ public enum FormReader {
     ) throws(DocumentError) -> DocumentValue {
         var builder = DocumentBuilder()
         try bytes.withBytes { bytes throws(DocumentError) in
-            try read(bytes, limits: limits, into: &builder)
+            try read(bytes, limits: limits.ofTree, into: &builder)
         }
         return builder.value ?? .null
     }

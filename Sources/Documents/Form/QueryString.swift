@@ -17,15 +17,17 @@ public enum QueryString {
         public var value: DocumentValue
 
         /// The value as text; nil for null.
-        public var text: String? {
-            switch value {
-            case .boolean(let value): value ? "1" : "0"
-            case .number(let number): number.text
-            case .string(let text): text
-            case .data(let bytes): Base64.text(bytes)
-            case .date(let seconds): DateText.text(seconds)
-            case .null, .array, .dictionary: nil
-            }
+        public var text: String? { QueryString.text(of: value) }
+    }
+
+    fileprivate static func text(of value: DocumentValue) -> String? {
+        switch value {
+        case .boolean(let value): value ? "1" : "0"
+        case .number(let number): number.text
+        case .string(let text): text
+        case .data(let bytes): Base64.text(bytes)
+        case .date(let seconds): DateText.text(seconds)
+        case .null, .array, .dictionary: nil
         }
     }
 
@@ -34,7 +36,7 @@ public enum QueryString {
     /// - Parameters:
     ///   - value: a dictionary.
     ///   - sets: the names, as in `k[n]`, whose arrays are sets. Their members have to be scalars.
-    ///   - limits: of these `depth` and `values` hold here.
+    ///   - limits: of these `depth` and `values` hold here, and `output` for the names.
     /// - Throws: as ``encode(_:sets:limits:)``.
     public static func pairs(
         _ value: DocumentValue, sets: Set<String> = [], limits: DocumentLimits = .standard
@@ -110,18 +112,26 @@ public enum QueryString {
     }
 }
 
-/// Walks a value without recursion, so that a deep one does not exhaust the stack.
+/// Walks a value without recursion, so that a deep one does not exhaust the stack. Names are made
+/// one at a time: written out, those of a tree may be many times as long as the tree.
 private struct PairWalk {
     /// An array or dictionary under way.
     private struct Open {
-        var children: [(name: String, value: DocumentValue)]
+        /// Nil as the key of an element.
+        var children: [(key: String?, value: DocumentValue)]
+        /// Bytes of its own name.
+        var nameCount: Int
         var next = 0
     }
 
     private let sets: Set<String>
     private let limits: DocumentLimits
     private var open: [Open] = []
+    /// That of the value at hand, in UTF-8.
+    private var name: [UInt8] = []
     private var values = 0
+    /// Bytes of all names so far, which are written at least once each.
+    private var named = 0
     private(set) var pairs: [QueryString.Pair] = []
 
     init(sets: Set<String>, limits: DocumentLimits) {
@@ -134,7 +144,7 @@ private struct PairWalk {
             throw DocumentError(
                 .form, .unrepresentable("\(value.kind) that is not in a dictionary"))
         }
-        open.append(Open(children: Self.members(root, of: nil)))
+        open.append(Open(children: Self.members(root), nameCount: 0))
         while let last = open.indices.last {
             let next = open[last].next
             guard next < open[last].children.count else {
@@ -142,76 +152,83 @@ private struct PairWalk {
                 continue
             }
             open[last].next += 1
-            try add(open[last].children[next])
+            let child = open[last].children[next]
+            setName(child.key, in: open[last].nameCount, isTop: last == 0)
+            try add(child.value)
+        }
+    }
+
+    private mutating func setName(_ key: String?, in count: Int, isTop: Bool) {
+        name.removeLast(name.count - count)
+        if isTop {
+            name += (key ?? "").utf8
+        } else {
+            name.append(UInt8(ascii: "["))
+            name += (key ?? "").utf8
+            name.append(UInt8(ascii: "]"))
         }
     }
 
     private static func members(
-        _ dictionary: DocumentDictionary, of name: String?
-    ) -> [(name: String, value: DocumentValue)] {
+        _ dictionary: DocumentDictionary
+    ) -> [(key: String?, value: DocumentValue)] {
         dictionary.members
             .sorted { $0.key.utf16.lexicographicallyPrecedes($1.key.utf16) }
-            .map { member in
-                (name.map { "\($0)[\(member.key)]" } ?? member.key, member.value)
-            }
+            .map { ($0.key, $0.value) }
     }
 
-    private mutating func add(
-        _ child: (name: String, value: DocumentValue)
-    ) throws(DocumentError) {
+    private var isSet: Bool { !sets.isEmpty && sets.contains(nameText) }
+    private var nameText: String { String(decoding: name, as: UTF8.self) }
+
+    private mutating func add(_ value: DocumentValue) throws(DocumentError) {
         values += 1
         guard values <= limits.values else {
-            throw error(.tooManyValues(maximum: limits.values), child.name)
+            throw error(.tooManyValues(maximum: limits.values))
         }
-        switch child.value {
-        case .dictionary(let dictionary):
-            try enter(Self.members(dictionary, of: child.name), child.name)
-        case .array(let elements) where sets.contains(child.name):
-            try addSet(elements, child.name)
-        case .array(let elements):
-            let name = child.name + "[]"
-            try enter(elements.map { (name, $0) }, child.name)
+        switch value {
+        case .dictionary(let dictionary): try enter(Self.members(dictionary))
+        case .array(let elements) where isSet: try addSet(elements)
+        case .array(let elements): try enter(elements.map { (nil, $0) })
         default:
-            try add(child.value, as: child.name)
+            try check(value)
+            try addPair(value)
         }
     }
 
     private mutating func enter(
-        _ children: [(name: String, value: DocumentValue)], _ name: String
+        _ children: [(key: String?, value: DocumentValue)]
     ) throws(DocumentError) {
-        guard open.count < limits.depth else {
-            throw error(.tooDeep(maximum: limits.depth), name)
-        }
-        open.append(Open(children: children))
+        guard open.count < limits.depth else { throw error(.tooDeep(maximum: limits.depth)) }
+        open.append(Open(children: children, nameCount: name.count))
     }
 
-    private mutating func addSet(
-        _ members: [DocumentValue], _ name: String
-    ) throws(DocumentError) {
-        for member in members { try check(member, of: name) }
+    private mutating func addSet(_ members: [DocumentValue]) throws(DocumentError) {
+        for member in members { try check(member) }
         // Null is described as `<null>`, which is where it is sorted.
-        let sorted = members.map { QueryString.Pair(name: name, value: $0) }
-            .map { (order: $0.text ?? "<null>", pair: $0) }
+        let sorted = members.map { (order: QueryString.text(of: $0) ?? "<null>", value: $0) }
             .sorted { $0.order.utf16.lexicographicallyPrecedes($1.order.utf16) }
-        pairs += sorted.map(\.pair)
+        for member in sorted { try addPair(member.value) }
     }
 
-    private mutating func add(_ value: DocumentValue, as name: String) throws(DocumentError) {
-        try check(value, of: name)
-        pairs.append(QueryString.Pair(name: name, value: value))
+    private mutating func addPair(_ value: DocumentValue) throws(DocumentError) {
+        named += name.count
+        guard named <= limits.output else {
+            throw error(.outputTooLarge(maximum: limits.output))
+        }
+        pairs.append(QueryString.Pair(name: nameText, value: value))
     }
 
     /// Whether a value is one that a pair can say.
-    private func check(_ value: DocumentValue, of name: String) throws(DocumentError) {
+    private func check(_ value: DocumentValue) throws(DocumentError) {
         switch value {
-        case .array, .dictionary: throw error(.unrepresentable("\(value.kind) in a set"), name)
+        case .array, .dictionary: throw error(.unrepresentable("\(value.kind) in a set"))
         case .date(let seconds) where DateText.text(seconds) == nil:
-            throw error(.unrepresentable("a date outside of the years 0000 to 9999"), name)
+            throw error(.unrepresentable("a date outside of the years 0000 to 9999"))
         default: break
         }
     }
 
-    private func error(_ reason: DocumentError.Reason, _ name: String) -> DocumentError {
-        DocumentError(.form, reason, path: QueryString.path(name))
+    private func error(_ reason: DocumentError.Reason) -> DocumentError {
+        DocumentError(.form, reason, path: QueryString.path(nameText))
     }
 }

@@ -25,13 +25,13 @@ public enum JSONDocument {
         try tape.replay(into: &sink)
     }
 
-    /// Reads a text into a tree.
+    /// Reads a text into a tree, which is at most ``DocumentBuilder/maximumDepth`` deep.
     public static func value(
         of bytes: [UInt8], limits: DocumentLimits = .standard
     ) throws(DocumentError) -> DocumentValue {
         var builder = DocumentBuilder()
         try bytes.withBytes { bytes throws(DocumentError) in
-            try read(bytes, limits: limits, into: &builder)
+            try read(bytes, limits: limits.ofTree, into: &builder)
         }
         return builder.value ?? .null
     }

@@ -137,7 +137,7 @@ public struct JSONWriter: DocumentSink {
     private func check(bytes: Int) throws(DocumentError) {
         // Each value is counted with a comma. Where none is, its array or dictionary has an end;
         // where there is neither, one byte too many is found when the value is finished.
-        guard output.count + bytes <= limits.output + (open.isEmpty ? 1 : 0) else {
+        guard output.count + bytes - (open.isEmpty ? 1 : 0) <= limits.output else {
             throw error(.outputTooLarge(maximum: limits.output))
         }
     }

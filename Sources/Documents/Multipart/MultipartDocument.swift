@@ -53,7 +53,7 @@ public enum MultipartDocument {
         limits: MultipartLimits = .standard, documentLimits: DocumentLimits = .standard
     ) throws(DocumentError) -> DocumentValue {
         var builder = DocumentBuilder()
-        var fields = FieldCollector(files: files, limits: documentLimits)
+        var fields = FieldCollector(files: files, limits: documentLimits.ofTree)
         try read(body, boundary: boundary, limits: limits, into: &fields)
         try fields.tree.replay(into: &builder)
         return builder.value ?? .null

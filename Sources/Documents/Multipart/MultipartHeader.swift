@@ -76,9 +76,11 @@ enum MultipartHeader {
         guard kind.lowercasedASCII == "form-data" else {
             throw Refusal("a part that is no form-data")
         }
-        // RFC 7578, section 4.2, forbids it; a reader that takes it sees a file where others see
-        // none.
-        guard parameters["filename*"] == nil else { throw Refusal("a part with filename*") }
+        // RFC 7578, section 4.2, forbids `filename*`, and nobody sends names in pieces (RFC 2231):
+        // a reader that takes them sees a file, or a name, where others see none.
+        guard !parameters.keys.contains(where: { $0.utf8.contains(UInt8(ascii: "*")) }) else {
+            throw Refusal("a part with filename*")
+        }
         guard let name = parameters["name"] else { throw Refusal("a part without a name") }
         part.name = decoded(name)
         part.fileName = parameters["filename"].map(decoded)
@@ -135,7 +137,8 @@ enum MultipartHeader {
                 throw Refusal("a parameter twice")
             }
         }
-        let trimmed = first.filter { !ASCII.isWhitespace($0) }
+        let start = first.drop(while: ASCII.isWhitespace)
+        let trimmed = start.reversed().drop(while: ASCII.isWhitespace).reversed()
         return (String(decoding: trimmed, as: UTF8.self), parameters)
     }
 

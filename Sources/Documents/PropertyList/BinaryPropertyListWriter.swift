@@ -239,7 +239,8 @@ public struct BinaryPropertyListWriter: DocumentSink {
         guard let top = pending.first, open.isEmpty else {
             throw error(.unrepresentable("no value"))
         }
-        let width = objects.count <= 1 << 8 ? 1 : objects.count <= 1 << 16 ? 2 : 4
+        // Apple's reader asks that there be fewer objects than references can tell apart.
+        let width = objects.count < 1 << 8 ? 1 : objects.count < 1 << 16 ? 2 : 4
         let size = body.count + references.count * width + 9 * objects.count
         var output = Array("bplist00".utf8)
         output.reserveCapacity(min(size, limits.output) + 64)

@@ -34,7 +34,7 @@ public enum PropertyListReader {
     ) throws(DocumentError) -> DocumentValue {
         var builder = DocumentBuilder()
         try bytes.withBytes { bytes throws(DocumentError) in
-            try read(bytes, limits: limits, into: &builder)
+            try read(bytes, limits: limits.ofTree, into: &builder)
         }
         guard let value = builder.value else {
             throw DocumentError(.plist, .malformed("there is no value"))

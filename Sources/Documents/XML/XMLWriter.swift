@@ -9,7 +9,7 @@ public struct XMLWriter {
     /// Whether the last tag is not ended, so that it can take attributes.
     private var isInTag = false
     /// The names of the attributes of the last tag.
-    private var attributes: [String] = []
+    private var attributes = KeySets()
     private var hasRoot = false
 
     /// - Parameter limits: `output` bounds what is written.
@@ -30,16 +30,15 @@ public struct XMLWriter {
         try appendName(name)
         names.append(contentsOf: name.utf8)
         isInTag = true
-        attributes.removeAll(keepingCapacity: true)
+        attributes.end()
+        attributes.begin()
     }
 
     /// Adds an attribute to the element that has just begun.
     public mutating func attribute(_ name: String, _ value: String) throws(DocumentError) {
         precondition(isInTag, "an attribute comes after its element's start")
-        guard !attributes.contains(where: { $0.utf8.elementsEqual(name.utf8) }) else {
-            throw DocumentError(.xml, .duplicateKey(name))
-        }
-        attributes.append(name)
+        let isNew = try name.withBytes { bytes throws(DocumentError) in attributes.insert(bytes) }
+        guard isNew else { throw DocumentError(.xml, .duplicateKey(name)) }
         output.append(UInt8(ascii: " "))
         try appendName(name)
         output.append(contentsOf: "=\"".utf8)

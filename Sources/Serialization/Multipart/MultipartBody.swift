@@ -34,7 +34,7 @@ public struct MultipartBody: Sendable {
 
     /// All of it, in memory.
     public func bytes() throws(MultipartError) -> [UInt8] {
-        var reader = makeReader()
+        let reader = makeReader()
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Int(length))
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
@@ -50,7 +50,7 @@ public struct MultipartBody: Sendable {
     public func spool(to path: String) throws(MultipartError) {
         let file = try FileSink(creating: path)
         do throws(MultipartError) {
-            var reader = makeReader()
+            let reader = makeReader()
             var buffer = [UInt8](repeating: 0, count: 64 << 10)
             while true {
                 let count = try reader.fill(&buffer)
@@ -65,7 +65,7 @@ public struct MultipartBody: Sendable {
 }
 
 /// Reads multipart content from its beginning to its end.
-public struct MultipartBodyReader: ByteSource {
+public final class MultipartBodyReader: ByteSource {
     private enum State {
         case head([UInt8], offset: Int, part: Int)
         case bytes([UInt8], offset: Int, part: Int)
@@ -90,11 +90,11 @@ public struct MultipartBodyReader: ByteSource {
             body.opening(first: part == 0) + body.parts[part].head, offset: 0, part: part)
     }
 
-    public mutating func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    public func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
         try readPacket(into: buffer)
     }
 
-    mutating func fill(_ buffer: inout [UInt8]) throws(MultipartError) -> Int {
+    func fill(_ buffer: inout [UInt8]) throws(MultipartError) -> Int {
         let result: Result<Int, MultipartError> = buffer.withUnsafeMutableBytes { bytes in
             Result { () throws(MultipartError) in try readPacket(into: bytes) }
         }
@@ -102,7 +102,7 @@ public struct MultipartBodyReader: ByteSource {
     }
 
     /// Fills the buffer as far as content and throttle allow.
-    private mutating func readPacket(
+    private func readPacket(
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(MultipartError) -> Int {
         let count = min(buffer.count, body.throttle?.packetSize ?? buffer.count)
@@ -116,7 +116,7 @@ public struct MultipartBodyReader: ByteSource {
     }
 
     /// What one step wrote; nil at the end.
-    private mutating func step(
+    private func step(
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(MultipartError) -> Int? {
         switch state {
@@ -134,6 +134,8 @@ public struct MultipartBodyReader: ByteSource {
                 : .bytes(bytes, offset: offset + count, part: part)
             return count
         case .source(var source, let read, let length, let part):
+            // So that it is not copied when it is changed.
+            state = .ended
             let count = try Self.read(&source, into: buffer)
             guard count > 0 else {
                 guard read == length else {

@@ -5,6 +5,8 @@ public import HTTPTypes
 public struct MultipartForm: Sendable {
     /// Separates the parts; without the leading `--`.
     public let boundary: String
+    /// Bytes of a part.
+    private static let maximumLength: Int64 = 1 << 50
     private(set) var parts: [MultipartPart] = []
 
     /// - Parameter boundary: 1 to 70 characters of those that need no quotes (RFC 2046, section
@@ -81,12 +83,15 @@ public struct MultipartForm: Sendable {
     /// Content that is made while it is sent.
     ///
     /// - Parameters:
-    ///   - length: In bytes: it must come to so many, neither more nor fewer.
+    ///   - length: In bytes, not negative: it must come to so many, neither more nor fewer.
     ///   - open: Begins it anew; called each time that the form is sent.
     public mutating func append(
         length: Int64, name: String, fileName: String, contentType: String,
         open: @escaping @Sendable () throws -> any ByteSource
-    ) {
+    ) throws(MultipartError) {
+        guard (0...Self.maximumLength).contains(length) else {
+            throw .length(expected: length, found: 0)
+        }
         parts.append(
             MultipartPart(
                 head: Self.fileHead(name: name, fileName: fileName, contentType: contentType),
@@ -124,7 +129,8 @@ public struct MultipartForm: Sendable {
     }
 
     /// Names as browsers write them: quotes and line breaks are escaped, all else stays (the HTML
-    /// standard, "multipart/form-data encoding algorithm").
+    /// standard, "multipart/form-data encoding algorithm"). But a backslash at the end is escaped,
+    /// too, for some readers would take the closing quote with it.
     private static func escape(_ text: String) -> String {
         var escaped: [UInt8] = []
         for byte in text.utf8 {
@@ -134,6 +140,9 @@ public struct MultipartForm: Sendable {
             case 0x0A: escaped += "%0A".utf8
             default: escaped.append(byte)
             }
+        }
+        if escaped.last == UInt8(ascii: "\\") {
+            escaped.replaceSubrange((escaped.count - 1)..., with: "%5C".utf8)
         }
         return String(decoding: escaped, as: UTF8.self)
     }
@@ -146,7 +155,7 @@ public struct MultipartForm: Sendable {
 /// How fast content is sent: no more than so many bytes at once, and a pause after each.
 public struct Throttle: Sendable, Equatable {
     /// In bytes, at least 1.
-    public var packetSize: Int
+    public private(set) var packetSize: Int
     public var delay: Duration
 
     public init(packetSize: Int, delay: Duration) {

@@ -76,7 +76,8 @@ public struct XMLDocumentResponseSerializer: ResponseSerializer {
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<XMLDocument> {
         serialize(response, content: content) { (content) throws(DocumentError) in
-            try XMLDocument(content, limits: limits)
+            try XMLDocument(
+                content, limits: limits, encoding: MediaType.charset(of: response, content))
         }
     }
 }
@@ -85,10 +86,12 @@ public struct XMLDocumentResponseSerializer: ResponseSerializer {
 public struct PendingXML: Sendable {
     public let content: [UInt8]
     public let limits: DocumentLimits
+    /// What the response's type says of the encoding.
+    let encoding: String?
 
     /// Parses the content into a sink, and gives the sink back.
     public func parse<Sink: XMLSink>(into sink: Sink) throws(DocumentError) -> Sink {
-        let parser = XMLParser(sink, limits: limits)
+        let parser = XMLParser(sink, limits: limits, encoding: encoding)
         try content.withBytes { (bytes) throws(DocumentError) in try parser.push(bytes) }
         try parser.finish()
         return parser.sink
@@ -108,7 +111,9 @@ public struct XMLParserResponseSerializer: ResponseSerializer {
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<PendingXML> {
         serialize(response, content: content) { (content) throws(DocumentError) in
-            PendingXML(content: content, limits: limits)
+            PendingXML(
+                content: content, limits: limits,
+                encoding: MediaType.charset(of: response, content))
         }
     }
 }

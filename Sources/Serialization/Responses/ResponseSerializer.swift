@@ -139,6 +139,24 @@ enum MediaType {
         let trimmed = Array(essence.drop(while: isBlank).reversed().drop(while: isBlank).reversed())
         return trimmed.isEmpty ? nil : String(decoding: trimmed, as: UTF8.self).lowercased()
     }
+
+    /// The encoding that a response's type says XML is in; nil where it says none, or where the
+    /// content begins with a byte order mark, which counts more (RFC 7303, section 3).
+    static func charset(of response: HTTPResponse?, _ content: [UInt8]) -> String? {
+        let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
+        guard let type = response?.headerFields[.contentType],
+            !marks.contains(where: { content.starts(with: $0) })
+        else { return nil }
+        for parameter in type.split(separator: ";").dropFirst() {
+            let parts = parameter.split(separator: "=", maxSplits: 1)
+            guard parts.count == 2,
+                parts[0].filter({ $0 != " " && $0 != "\t" }).lowercased() == "charset"
+            else { continue }
+            let value = parts[1].filter { !" \t\"".contains($0) }
+            return value.isEmpty ? nil : String(value)
+        }
+        return nil
+    }
 }
 
 extension ResponseSerializer {

@@ -161,7 +161,7 @@ struct JSONLimitTests {
         let text = Array(repeating: UInt8(ascii: "["), count: depth)
         #expect(failure(text)?.reason == .tooDeep(maximum: 128))
         let limits = DocumentLimits(depth: depth)
-        #expect(failure(text, limits: limits)?.place?.offset == depth)
+        #expect(failure(text, limits: limits)?.place?.offset == DocumentBuilder.maximumDepth)
         let whole = text + Array(repeating: UInt8(ascii: "]"), count: depth)
         try JSONValidator.validate(whole, limits: limits)
     }

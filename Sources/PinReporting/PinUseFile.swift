@@ -32,7 +32,7 @@ package enum PinUseFile {
         return table
     }
 
-    private static func contents(of path: String) throws(ReportFolderError) -> PinUseTable? {
+    fileprivate static func contents(of path: String) throws(ReportFolderError) -> PinUseTable? {
         guard let bytes = try ReportFolder.contents(of: path, most: maximumBytes),
             bytes.count <= maximumBytes, bytes.starts(with: header.utf8)
         else { return nil }
@@ -106,8 +106,15 @@ final class PinUseUpdate {
     private init(
         _ table: PinUseTable, _ path: String, _ descriptor: Int32
     ) throws(ReportFolderError) {
-        // Whoever wrote them is gone, or has not locked the folder.
-        let leftovers = PinUseFile.leftovers(of: path)
+        // Whoever wrote them is gone, or has not locked the folder. What cannot be read stays.
+        let leftovers = PinUseFile.leftovers(of: path).filter { leftover in
+            do throws(ReportFolderError) {
+                _ = try PinUseFile.contents(of: leftover)
+                return true
+            } catch {
+                return false
+            }
+        }
         let before = try PinUseFile.read(path, [])
         var all = try PinUseFile.read(path, leftovers) ?? PinUseTable()
         all.add(table)

@@ -50,13 +50,16 @@ final class ReportDelivery {
     func run() {
         while true {
             openSpool()
+            // First, so that the signal of an end that comes after the question is kept.
+            Descriptors.drain(core.wake.descriptor)
             if core.isEnding { break }
             takeIn()
             takeEnded()
             prune()
             look()
-            deliver()
-            rest()
+            let now = Clock.monotonicMilliseconds()
+            deliver(at: now)
+            rest(after: now)
         }
         finish()
     }
@@ -75,7 +78,6 @@ final class ReportDelivery {
 
     /// Takes in what was submitted, and the counted failures whose period is over.
     private func takeIn() {
-        Descriptors.drain(core.wake.descriptor)
         let now = Clock.monotonicMilliseconds() / 1000
         takeIn { $0.gate.takeDue(now: now) }
     }
@@ -156,23 +158,22 @@ final class ReportDelivery {
     }
 
     /// Waits for the next thing to do.
-    private func rest() {
-        let now = Clock.monotonicMilliseconds()
+    ///
+    /// - Parameter now: when it was looked for deliveries that may begin.
+    private func rest(after now: Int64) {
         var until = now + Self.idleMilliseconds
         let next = schedule.nextAttempt(spool.items, settings.routes, now: now)
         if let next { until = min(until, next) }
         let due = core.state.withLock { $0.gate.nextDue }
         if let due { until = min(until, due * 1000 + 1000) }
-        core.rest(milliseconds: max(1, until - now))
+        core.rest(milliseconds: max(1, until - Clock.monotonicMilliseconds()))
     }
 
     // MARK: Delivering
 
     /// Begins the deliveries that may begin.
-    private func deliver() {
-        while let next = schedule.begin(
-            spool.items, settings.routes, now: Clock.monotonicMilliseconds())
-        {
+    private func deliver(at now: Int64) {
+        while let next = schedule.begin(spool.items, settings.routes, now: now) {
             begin(next.item, to: next.destination)
         }
     }
@@ -260,9 +261,10 @@ final class ReportDelivery {
     private func finish() {
         Descriptors.drain(core.wake.descriptor)
         takeIn(areLast: true) { $0.gate.takeAll() }
-        recorder?.begin(wall: Clock.coarseWallSeconds())
         for thread in threads.values { thread.join() }
         takeEnded()
+        // It may have to wait for another process; the reports are in files by now.
+        recorder?.begin(wall: Clock.coarseWallSeconds())
         spool.settle()
         recorder?.finish()
         let lost = spool.unsettled

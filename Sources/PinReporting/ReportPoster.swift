@@ -13,8 +13,8 @@ enum PostResult: Equatable {
     case delivered
     /// The server will not take this report, whenever it is sent.
     case rejected(status: UInt16)
-    /// It was not delivered now; `answered`: the server did answer. It asked to be left alone for
-    /// `retryAfter` milliseconds, if it did.
+    /// It was not delivered now; `answered`: the server did answer, or was sent the whole and went.
+    /// It asked to be left alone for `retryAfter` milliseconds, if it did.
     case failed(String, answered: Bool, retryAfter: Int64?)
     /// The process ends.
     case interrupted
@@ -66,6 +66,7 @@ struct ReportPoster {
 
     /// Sends JSON to a destination, and reads what it says about it.
     func post(_ body: [UInt8], to destination: ReportDestination) -> PostResult {
+        var isSent = false
         do throws(Failure) {
             let descriptor = try connect(destination.origin)
             defer { Descriptors.close(descriptor) }
@@ -74,12 +75,14 @@ struct ReportPoster {
                 channel.tls = try shakeHands(descriptor, destination.origin)
             }
             try send(Self.request(body, to: destination), over: channel)
+            isSent = true
             let answer = try receive(over: channel)
             _ = channel.tls?.shutdown()
             return Self.result(answer)
         } catch {
             if !goesOn() { return .interrupted }
-            return .failed(error.text, answered: false, retryAfter: nil)
+            // A server that is lost over a report does not keep those behind it waiting.
+            return .failed(error.text, answered: isSent, retryAfter: nil)
         }
     }
 

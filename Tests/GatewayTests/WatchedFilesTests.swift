@@ -92,6 +92,19 @@ struct WatchedFilesTests {
         }
     }
 
+    @Test func `a file that never stands still is read all the same, now and then`() throws {
+        try Self.looking { sets, looks in
+            for _ in 0..<2 { _ = looks.look() }
+            var read: [Int] = []
+            for turn in 1...25 {
+                try Self.put("\(turn)", at: sets[1][0])
+                if looks.look() == [sets[1]] { read.append(turn) }
+            }
+            #expect(read == [10, 20])
+            #expect(looks.look() == [sets[1]])
+        }
+    }
+
     @Test func `what could not be used is tried again ever more rarely`() throws {
         try Self.looking { sets, looks in
             looks.faults = [sets[1][0]: ["broken"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import signal
 import socket
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.gateway import free_port
-from support.origin import reply, serving
+from support.origin import Request, reply, serving
 from support.reports import (
     HOST,
     WRONG,
@@ -315,6 +316,28 @@ def test_a_server_that_is_slow_delays_no_other(gateway, origin, pki, collector):
     answers.set()
     until(lambda: counted(running, "delivered") == 2, "both are delivered")
     assert taker.accepted == 1
+
+
+def test_a_server_that_is_lost_over_one_report_gets_the_others(gateway, origin, pki):
+    """It closes without an answer, each time that it is sent the first one."""
+    first = serve(origin, pki.intermediate.issue(HOST))
+    other = serve(origin, pki.intermediate.issue(HOST))
+    fatal = []
+
+    def answer(request: Request) -> bytes | None:
+        port = json.loads(request.body)["port"]
+        if port == first.port:
+            fatal.append(port)
+            return None
+        return reply(b"", "204 No Content")
+
+    taker = origin(answer)
+    running = gateway(configuration(pki, taker.url("/")))
+    assert ask(running, first).status == 502
+    until(lambda: fatal, "the first has been sent")
+    assert ask(running, other).status == 502
+    until(lambda: counted(running, "delivered") == 1, "the other is delivered", 30)
+    assert waiting(running) == 1
 
 
 def test_a_pin_gets_what_it_matched_though_a_delivery_takes_long(

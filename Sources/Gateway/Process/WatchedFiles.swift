@@ -9,6 +9,10 @@ struct WatchedFiles {
     /// a pause that doubles each time. What was wrong may not have been theirs.
     static let retryMilliseconds: ClosedRange<Int64> = 1000...60_000
 
+    /// Looks at which files may have changed one after the other before they are read all the
+    /// same: something touches them all the time, and what is torn is found out.
+    static let restlessLimit = 10
+
     /// Files that are to be read.
     struct Change: Equatable {
         /// The sets that are not as they were taken up.
@@ -52,6 +56,8 @@ struct WatchedFiles {
         var inForce: FileVersions?
         /// As they were at the last look.
         var seen: FileVersions?
+        /// Looks in a row at which they had changed.
+        var restlessLooks = 0
         var outcome = Outcome.current
         var refusal: Refusal?
 
@@ -107,9 +113,13 @@ struct WatchedFiles {
         var change = Change(sets: [], isRetry: true)
         for index in watched.indices {
             let version = FileVersions(of: watched[index].paths)
-            guard version == watched[index].seen else {
+            if version == watched[index].seen {
+                watched[index].restlessLooks = 0
+            } else {
                 watched[index].seen = version
-                continue
+                watched[index].restlessLooks += 1
+                guard watched[index].restlessLooks >= Self.restlessLimit else { continue }
+                watched[index].restlessLooks = 0
             }
             guard watched[index].isDue(at: now) else { continue }
             change.sets.append(watched[index].paths)

@@ -53,7 +53,7 @@ final class Expat {
         self.events = events
         expat = XML_ParserCreate(options.encoding)
         guard let expat else {
-            stop(.malformed("there is no memory to read it"), at: nil)
+            stop(.memory, at: nil)
             return
         }
         XML_SetHashSalt(expat, UInt.random(in: 1...UInt.max))

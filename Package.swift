@@ -80,6 +80,10 @@ let package = Package(
                 "CLinux", "Notation", "Documents",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
+        .target(
+            name: "Transformation",
+            dependencies: ["Notation", "HTTPCore", "Documents", "Configuration"],
+            swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),
 
@@ -141,7 +145,7 @@ let package = Package(
             name: "Engine",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing",
-                "CertificateProfile", "Pinning",
+                "CertificateProfile", "Pinning", "Transformation",
                 "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
                 "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
                 "Configuration",

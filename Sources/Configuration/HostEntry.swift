@@ -34,6 +34,10 @@ package struct HostEntry: Sendable, Equatable {
     package var cacheKeyFields: [String] = []
     /// The periodic reachability probe, or nil: reachability is learned from traffic alone.
     package var probe: ProbeConfiguration?
+    /// What is changed of requests.
+    package var request = RequestRules()
+    /// What is asked, and changed, of responses.
+    package var response = ResponseRules()
 
     /// An entry that says nothing but how its servers are verified.
     package init(tls: UpstreamTLS = UpstreamTLS()) {

@@ -25,6 +25,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ),
     ("TLSWire", []),
     ("Documents", ["CExpat", "CRapidJSON", "Notation"]),
+    ("Transformation", ["Notation", "HTTPCore", "Documents", "Configuration"]),
     ("Activity", []),
     ("Metrics", ["Notation"]),
     // Adapters: one kind of effect each.
@@ -82,8 +83,9 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Engine",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
-            "Pinning", "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "TLSWire",
-            "CertificateAuthority", "CacheStore", "Resolver", "PinReporting", "Configuration",
+            "Pinning", "Transformation", "Activity", "Metrics", "Clocks", "Locking", "EventLoop",
+            "TLS", "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
+            "Configuration",
             "Logging",
             "RawStructuredFieldValues",
         ]

@@ -48,6 +48,9 @@ let package = Package(
             name: "CPublicSuffix", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
         .systemLibrary(
             name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(
+            name: "CBrotli", pkgConfig: "libbrotlienc", providers: [.apt(["libbrotli-dev"])]),
         // RapidJSON's headers (rapidjson-dev) are C++: its events, as C.
         .target(name: "CRapidJSON"),
 
@@ -74,6 +77,9 @@ let package = Package(
         .target(
             name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
             swiftSettings: inlined),
+        .target(
+            name: "ContentCoding", dependencies: ["CZlib", "CBrotli", "Notation"],
+            swiftSettings: strict),
         .target(
             name: "Serialization",
             dependencies: [
@@ -242,6 +248,8 @@ let package = Package(
         ),
         .testTarget(
             name: "DocumentsTests", dependencies: ["Documents"], swiftSettings: strict),
+        .testTarget(
+            name: "ContentCodingTests", dependencies: ["ContentCoding"], swiftSettings: strict),
         .testTarget(
             name: "SerializationTests",
             dependencies: [

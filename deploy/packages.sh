@@ -8,6 +8,7 @@ build_packages=(
     ca-certificates
     curl
     g++
+    libbrotli-dev
     libc-ares-dev
     libexpat1-dev
     libpsl-dev

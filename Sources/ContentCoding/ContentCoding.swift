@@ -1,0 +1,95 @@
+import Notation
+
+/// A content coding that can be undone (RFC 9110, section 8.4.1).
+package enum ContentCoding: UInt8, Sendable, CaseIterable {
+    /// None: the content as it is.
+    case identity
+    /// RFC 1952; `x-gzip` is the same.
+    case gzip
+    /// The zlib format (RFC 1950). What is bare deflate (RFC 1951), as many servers send it, is
+    /// recognized and decoded, too.
+    case deflate
+    /// RFC 7932, `br`.
+    case brotli
+
+    /// The name as it is written in Content-Encoding.
+    package var name: StaticString {
+        switch self {
+        case .identity: "identity"
+        case .gzip: "gzip"
+        case .deflate: "deflate"
+        case .brotli: "br"
+        }
+    }
+
+    /// The coding of that name, letter case not counting; nil for one that cannot be undone.
+    package init?(name: Span<UInt8>) {
+        if name.equals(lowercase: "gzip") || name.equals(lowercase: "x-gzip") {
+            self = .gzip
+        } else if name.equals(lowercase: "deflate") {
+            self = .deflate
+        } else if name.equals(lowercase: "br") {
+            self = .brotli
+        } else if name.equals(lowercase: "identity") {
+            self = .identity
+        } else {
+            return nil
+        }
+    }
+
+    /// The codings of a message whose Content-Encoding lines have these values, in the order in
+    /// which they were applied; `identity` is left out. Nil where one is unknown.
+    package static func parse(_ fieldValues: [[UInt8]]) -> [ContentCoding]? {
+        var list = ContentCodingList()
+        for value in fieldValues { list.add(value.span) }
+        return list.codings
+    }
+}
+
+/// Reads Content-Encoding, line by line.
+package struct ContentCodingList: Sendable {
+    private var found: [ContentCoding] = []
+    private var hasUnknown = false
+
+    /// A list of no coding.
+    package init() {}
+
+    /// The codings of all lines in the order in which they were applied; `identity` is left out.
+    /// Nil where one is unknown.
+    package var codings: [ContentCoding]? { hasUnknown ? nil : found }
+
+    /// Adds the codings of a line. Empty members are passed over (RFC 9110, section 5.6.1.2).
+    package mutating func add(_ value: Span<UInt8>) {
+        var members = ListMembers(value)
+        while let member = members.next(in: value) {
+            guard let coding = ContentCoding(name: value.extracting(member)) else {
+                hasUnknown = true
+                return
+            }
+            if coding != .identity { found.append(coding) }
+        }
+    }
+}
+
+/// Takes a comma-separated list without quoted strings apart.
+package struct ListMembers {
+    private var position = 0
+    private let end: Int
+
+    /// A walk over a field's value.
+    package init(_ value: Span<UInt8>) { end = value.count }
+
+    /// The next member that is not empty, without the whitespace around it; nil at the end.
+    package mutating func next(in value: Span<UInt8>) -> Range<Int>? {
+        while position < end {
+            var start = position
+            while position < end, value[position] != UInt8(ascii: ",") { position += 1 }
+            var last = position
+            position += 1
+            while start < last, ASCII.isWhitespace(value[start]) { start += 1 }
+            while start < last, ASCII.isWhitespace(value[last - 1]) { last -= 1 }
+            if start < last { return start..<last }
+        }
+        return nil
+    }
+}

@@ -257,6 +257,10 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
         .testTarget(
+            name: "TransformationTests",
+            dependencies: ["Transformation", "HTTPCore", "Documents", "Configuration"],
+            swiftSettings: strict),
+        .testTarget(
             name: "TLSWireTests", dependencies: ["TLSWire"], swiftSettings: strict),
         .testTarget(
             name: "CertificateAuthorityTests",

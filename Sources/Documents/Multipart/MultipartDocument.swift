@@ -39,14 +39,15 @@ public enum MultipartDocument {
     }
 
     /// A body as a dictionary: fields are strings, their names as ``FormReader`` reads them, so
-    /// that repeated ones are arrays.
+    /// that repeated ones are arrays. A part with an empty file name and no content, which a browser
+    /// sends where no file was chosen, is left out.
     ///
     /// - Parameters:
     ///   - files: what becomes of parts that have a file name.
     ///   - limits: of the body.
     ///   - documentLimits: of these `depth` and `values` hold here.
     /// - Throws: as ``MultipartReader`` and ``FormReader`` do; `unrepresentable` for a file that is
-    ///   refused, with its part's name as the path; `encoding` for a field that is not UTF-8, or
+    ///   refused, and for one that is named and not sent, with its part's name as the path; `encoding` for a field that is not UTF-8, or
     ///   that says another `charset`.
     public static func asDocument(
         _ body: [UInt8], boundary: String, files: MultipartFiles = .refused,
@@ -87,6 +88,7 @@ private struct FieldCollector: MultipartSink {
     var tree: FormTree
     private var part = MultipartPart(name: "")
     private var content: [UInt8] = []
+    private var isEmpty = true
 
     init(files: MultipartFiles, limits: DocumentLimits) {
         self.files = files
@@ -96,16 +98,31 @@ private struct FieldCollector: MultipartSink {
     mutating func beginPart(_ part: MultipartPart) throws(DocumentError) {
         self.part = part
         content.removeAll(keepingCapacity: true)
-        guard part.fileName != nil else { return try checkEncoding() }
-        if files == .refused { throw error(.unrepresentable("a file")) }
+        isEmpty = true
+        try checkFile()
+        if part.fileName == nil { try checkEncoding() }
     }
 
-    mutating func content(_ bytes: UnsafeRawBufferPointer) {
+    /// Refuses what is a file, or files, by its type.
+    private func checkFile() throws(DocumentError) {
+        let type = ContentType(part.contentType)?.essence ?? ""
+        if type == "message/external-body" { throw error(Self.fileByReference) }
+        if type.hasPrefix("multipart/") { throw error(.unrepresentable("several files in a part")) }
+    }
+
+    private static let fileByReference =
+        DocumentError.Reason.unrepresentable("a file that is named and not sent")
+
+    mutating func content(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
+        isEmpty = false
+        if part.fileName != nil, files == .refused { throw error(.unrepresentable("a file")) }
         if part.fileName == nil || files == .data { content.append(contentsOf: bytes) }
     }
 
     mutating func endPart() throws(DocumentError) {
-        guard part.fileName == nil else {
+        if let fileName = part.fileName {
+            if isEmpty, fileName.isEmpty { return }
+            if isEmpty, files == .refused { throw error(Self.fileByReference) }
             if files == .data { try add(.data(content)) }
             return
         }

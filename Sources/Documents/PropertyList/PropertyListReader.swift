@@ -13,15 +13,19 @@ public enum PropertyListForm: String, Sendable, CaseIterable {
 /// one of them; dates and data are that. A UID, of which keyed archives are made, is a dictionary
 /// with the one member `CF$UID`, as `plutil` writes it. Old-style (ASCII) ones are refused.
 public enum PropertyListReader {
+    /// Reads a property list and gives its events to a sink.
+    ///
+    /// - Parameter encoding: What a message's head says of the encoding of XML; nil: the document
+    ///   says it.
     public static func read(
         _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
-        into sink: inout some DocumentSink
+        encoding: String? = nil, into sink: inout some DocumentSink
     ) throws(DocumentError) {
         guard bytes.count <= limits.bytes else {
             throw DocumentError(.plist, .tooLarge(maximum: limits.bytes))
         }
         switch try form(of: bytes) {
-        case .xml: try readXML(bytes, limits, &sink)
+        case .xml: try readXML(bytes, limits, encoding, &sink)
         case .binary:
             var reader = try BinaryPropertyListReader(bytes, limits: limits)
             try reader.read(into: &sink)
@@ -71,7 +75,8 @@ public enum PropertyListReader {
     }
 
     private static func readXML<Sink: DocumentSink>(
-        _ bytes: UnsafeRawBufferPointer, _ limits: DocumentLimits, _ sink: inout Sink
+        _ bytes: UnsafeRawBufferPointer, _ limits: DocumentLimits, _ encoding: String?,
+        _ sink: inout Sink
     ) throws(DocumentError) {
         // A value has two elements where it has a key; the key is no value.
         var elements = limits
@@ -81,7 +86,7 @@ public enum PropertyListReader {
             let parser = XMLParser(
                 PropertyListEvents(sink, limits: limits),
                 ExpatOptions(
-                    limits: elements, encoding: nil, reportsComments: false, format: .plist))
+                    limits: elements, encoding: encoding, reportsComments: false, format: .plist))
             try parser.push(bytes)
             try parser.finish()
         }

@@ -30,7 +30,7 @@ public struct JSONResponseSerializer: ResponseSerializer {
 
     public init(removesNulls: Bool = false) {
         acceptance = ResponseAcceptance(
-            contentTypes: ["application/json", "text/json", "text/javascript"])
+            contentTypes: DocumentFormat.json.mediaTypes)
         self.removesNulls = removesNulls
     }
 
@@ -51,7 +51,7 @@ public struct PropertyListResponseSerializer: ResponseSerializer {
     public var limits = DocumentLimits.standard
 
     public init() {
-        acceptance = ResponseAcceptance(contentTypes: ["application/x-plist"])
+        acceptance = ResponseAcceptance(contentTypes: DocumentFormat.plist.mediaTypes)
     }
 
     public func serialize(
@@ -69,7 +69,7 @@ public struct XMLDocumentResponseSerializer: ResponseSerializer {
     public var limits = DocumentLimits.standard
 
     public init() {
-        acceptance = ResponseAcceptance(contentTypes: ["application/xml", "text/xml"])
+        acceptance = ResponseAcceptance(contentTypes: DocumentFormat.xml.mediaTypes)
     }
 
     public func serialize(
@@ -77,7 +77,7 @@ public struct XMLDocumentResponseSerializer: ResponseSerializer {
     ) -> SerializedResponse<XMLDocument> {
         serialize(response, content: content) { (content) throws(DocumentError) in
             try XMLDocument(
-                content, limits: limits, encoding: MediaType.charset(of: response, content))
+                content, limits: limits, encoding: response.charset(ofXML: content))
         }
     }
 }
@@ -104,7 +104,7 @@ public struct XMLParserResponseSerializer: ResponseSerializer {
     public var limits = DocumentLimits.standard
 
     public init() {
-        acceptance = ResponseAcceptance(contentTypes: ["application/xml", "text/xml"])
+        acceptance = ResponseAcceptance(contentTypes: DocumentFormat.xml.mediaTypes)
     }
 
     public func serialize(
@@ -113,7 +113,7 @@ public struct XMLParserResponseSerializer: ResponseSerializer {
         serialize(response, content: content) { (content) throws(DocumentError) in
             PendingXML(
                 content: content, limits: limits,
-                encoding: MediaType.charset(of: response, content))
+                encoding: response.charset(ofXML: content))
         }
     }
 }

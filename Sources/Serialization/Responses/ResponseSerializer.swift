@@ -108,7 +108,7 @@ public struct ResponseAcceptance: Sendable, Equatable {
     public func judge(_ response: HTTPResponse?, content: [UInt8]) -> Verdict {
         guard let response else { return .accepted }
         var verdict = Verdict.accepted
-        let type = MediaType.essence(of: response.headerFields[.contentType])
+        let type = ContentType(response.headerFields[.contentType])?.essence
         if let contentTypes, !contentTypes.contains(type ?? ""), type != nil || !content.isEmpty {
             verdict =
                 content.isEmpty
@@ -129,33 +129,10 @@ public struct ResponseAcceptance: Sendable, Equatable {
     }
 }
 
-/// A media type (RFC 9110, section 8.3.1).
-enum MediaType {
-    /// Type and subtype in lower case, without parameters; nil for none.
-    static func essence(of value: String?) -> String? {
-        guard let value else { return nil }
-        let essence = value.utf8.prefix { $0 != UInt8(ascii: ";") }
-        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
-        let trimmed = Array(essence.drop(while: isBlank).reversed().drop(while: isBlank).reversed())
-        return trimmed.isEmpty ? nil : String(decoding: trimmed, as: UTF8.self).lowercased()
-    }
-
-    /// The encoding that a response's type says XML is in; nil where it says none, or where the
-    /// content begins with a byte order mark, which counts more (RFC 7303, section 3).
-    static func charset(of response: HTTPResponse?, _ content: [UInt8]) -> String? {
-        let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
-        guard let type = response?.headerFields[.contentType],
-            !marks.contains(where: { content.starts(with: $0) })
-        else { return nil }
-        for parameter in type.split(separator: ";").dropFirst() {
-            let parts = parameter.split(separator: "=", maxSplits: 1)
-            guard parts.count == 2,
-                parts[0].filter({ $0 != " " && $0 != "\t" }).lowercased() == "charset"
-            else { continue }
-            let value = parts[1].filter { !" \t\"".contains($0) }
-            return value.isEmpty ? nil : String(value)
-        }
-        return nil
+extension HTTPResponse? {
+    /// The encoding that the response's type says XML is in.
+    func charset(ofXML content: [UInt8]) -> String? {
+        ContentType(self?.headerFields[.contentType])?.charset(ofXML: content)
     }
 }
 

@@ -1,0 +1,176 @@
+import Configuration
+import Documents
+
+/// Whose content it is, which says how its failures are called.
+enum MessageSide {
+    case request
+    case response
+
+    fileprivate var invalid: TransformationProblem {
+        self == .request ? .requestBodyInvalid : .responseBodyInvalid
+    }
+
+    fileprivate var untranslatable: TransformationProblem {
+        self == .request ? .requestBodyUntranslatable : .responseBodyUntranslatable
+    }
+
+    fileprivate var tooLarge: TransformationProblem {
+        self == .request ? .requestBodyTooLarge : .responseBodyTooLarge
+    }
+}
+
+extension TransformationFailure {
+    /// Bytes of a path that are told at most: with the excerpt and what the detail quotes they are
+    /// no more than ``maximumExcerptBytes``.
+    private static let maximumPathBytes = 60
+
+    /// What a document's error is to the message.
+    ///
+    /// - Parameters:
+    ///   - source: the format of the content; an error of another is about what was to be written.
+    ///   - content: in which the error has its place.
+    init(
+        _ error: DocumentError, _ side: MessageSide, source: DocumentFormat, content: [UInt8]
+    ) {
+        let isOfSource = error.format == source
+        let path = Self.cut(error.path.printable, Self.maximumPathBytes)
+        let detail = Self.detail(error, source: source)
+        let excerpt: [UInt8] =
+            if isOfSource, let place = error.place, place.line != nil || source == .multipart {
+                Self.excerpt(
+                    of: content, around: place.offset,
+                    maximum: Self.maximumExcerptBytes - path.utf8.count - detail.quoted)
+            } else {
+                []
+            }
+        self.init(
+            Self.problem(error, side, isOfSource: isOfSource), detail.text.printable,
+            at: Self.place(error, path, of: source), excerpt: excerpt)
+    }
+
+    private static func problem(
+        _ error: DocumentError, _ side: MessageSide, isOfSource: Bool
+    ) -> TransformationProblem {
+        switch error.reason {
+        case .tooLarge, .outputTooLarge, .tooManyValues: side.tooLarge
+        case .memory: .overloaded
+        case .unrepresentable where isOfSource && error.format == .multipart: .requestFileRefused
+        case .unrepresentable: side.untranslatable
+        default: isOfSource ? side.invalid : side.untranslatable
+        }
+    }
+
+    /// The reason in words, and how many of its bytes may be the content's.
+    private static func detail(
+        _ error: DocumentError, source: DocumentFormat
+    ) -> (text: String, quoted: Int) {
+        let name = error.format.name
+        switch error.reason {
+        case .malformed(let what):
+            let quoted = error.format == .json ? 0 : min(what.utf8.count, 80)
+            return ("it is not \(name): \(what)", quoted)
+        case .encoding: return ("it is in an encoding that is not read", 0)
+        case .numberOutOfRange: return ("a number is out of the range of \(name)", 0)
+        case .duplicateKey: return ("a name is in one dictionary twice", 0)
+        case .unrepresentable(let what):
+            let quoted = min(what.utf8.count, 80)
+            return error.format == .multipart
+                ? ("\(what) cannot be translated", 0)
+                : ("\(what) cannot be said in \(name)", quoted)
+        case .tooLarge, .tooDeep, .tooManyValues:
+            return ("it is too large: \(error.reason.text)", 0)
+        case .outputTooLarge(let maximum):
+            return ("what is made of it has more than \(maximum) bytes", 0)
+        case .entity(let what):
+            return ("\(what), which is never expanded", min(what.utf8.count, 80))
+        case .memory: return ("there is no memory for it", 0)
+        }
+    }
+
+    /// `line 3, column 14, at $.items[2].name`; of forms and multipart content the name as it
+    /// stands there.
+    private static func place(
+        _ error: DocumentError, _ path: String, of source: DocumentFormat
+    ) -> String? {
+        var parts: [String] = []
+        if error.format == source, let place = error.place { parts.append(place.description) }
+        if !path.isEmpty {
+            let isName = error.format == .form || error.format == .multipart
+            parts.append("at " + (isName ? path : "$" + (path.hasPrefix("[") ? "" : ".") + path))
+        }
+        return parts.isEmpty ? nil : parts.joined(separator: ", ")
+    }
+
+    private static func cut(_ text: String, _ maximum: Int) -> String {
+        guard text.utf8.count > maximum else { return text }
+        let kept = Array(text.utf8.prefix(maximum - 3))
+        return String(decoding: whole(kept[...], in: Array(text.utf8)), as: UTF8.self) + "…"
+    }
+
+    /// At most so many bytes of a text around a place, in whole characters of UTF-8. Bytes that
+    /// are none of UTF-8 are `?`.
+    static func excerpt(of content: [UInt8], around offset: Int, maximum: Int) -> [UInt8] {
+        guard maximum > 0 else { return [] }
+        var start = max(0, min(offset, content.count) - maximum / 2)
+        let end = min(content.count, start + maximum)
+        start = max(0, end - maximum)
+        let window = whole(content[start..<end], in: content)
+        guard String(validating: window, as: UTF8.self) == nil else { return Array(window) }
+        return window.map { $0 < 0x80 ? $0 : UInt8(ascii: "?") }
+    }
+
+    /// A part of a text without the characters that are cut at its ends.
+    private static func whole(
+        _ part: ArraySlice<UInt8>, in text: [UInt8]
+    ) -> ArraySlice<UInt8> {
+        let isFurther = { (index: Int) in text[index] & 0xC0 == 0x80 }
+        var (start, end) = (part.startIndex, part.endIndex)
+        if start > 0 {
+            while start < end, start < part.startIndex + 3, isFurther(start) { start += 1 }
+        }
+        if end < text.count, isFurther(end) {
+            while end > start, isFurther(end) { end -= 1 }
+        }
+        return text[start..<end]
+    }
+}
+
+extension DocumentFormat {
+    /// What it is called in errors.
+    var name: String {
+        switch self {
+        case .json: "JSON"
+        case .xml: "XML"
+        case .plist: "a property list"
+        case .form: "a form"
+        case .multipart: "multipart content"
+        }
+    }
+}
+
+extension BodyFormat {
+    var document: DocumentFormat {
+        switch self {
+        case .json: .json
+        case .form: .form
+        case .plist: .plist
+        case .xml: .xml
+        case .multipart: .multipart
+        }
+    }
+}
+
+extension String {
+    /// With U+FFFD for each control character: names come from whoever wrote the content, and this
+    /// goes to logs and terminals.
+    fileprivate var printable: String {
+        guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            return self
+        }
+        return String(
+            String.UnicodeScalarView(
+                unicodeScalars.map {
+                    $0.properties.generalCategory == .control ? "\u{FFFD}" : $0
+                }))
+    }
+}

@@ -1,0 +1,191 @@
+import Configuration
+import Documents
+
+/// The steps that the content of a response takes, in their order: it is parsed, held to a schema,
+/// translated, decoded as an image.
+struct ContentSteps: Sendable {
+    /// What the content must parse as.
+    private var validate: ValidatedFormat?
+    private var needsSchema: Bool
+    private(set) var translation: DocumentTranslation?
+    /// The rules for an image; it is checked by them also where they change nothing.
+    private(set) var image: ImageRules?
+    /// Whether an image that would be changed is refused.
+    private var refusesImageChanges = false
+    private let schema: (any JSONSchemaChecking)?
+    private let images: (any ImageTransforming)?
+
+    init(
+        _ rules: ResponseRules, schema: (any JSONSchemaChecking)?,
+        images: (any ImageTransforming)?
+    ) {
+        validate = rules.validate
+        needsSchema = rules.schema != nil
+        translation = rules.body.flatMap { DocumentTranslation($0) }
+        image = rules.image ?? (rules.validate == .image ? ImageRules() : nil)
+        self.schema = schema
+        self.images = images
+    }
+
+    /// Without those that do not concern content of a type: what is validated is so whatever its
+    /// type says; a translation concerns the types of its format, and content without a type that
+    /// is validated as that format; images are told by `image/`.
+    func forContent(ofType type: ContentType?) -> ContentSteps {
+        var steps = self
+        if let from = translation?.from {
+            let fits = type.map { from.isFormat(of: $0.essence) } ?? (validate?.document == from)
+            if !fits { steps.translation = nil }
+        }
+        if validate != .image, type?.essence.hasPrefix("image/") != true { steps.image = nil }
+        return steps
+    }
+
+    var isEmpty: Bool { !checks && translation == nil }
+    /// Whether anything but a translation is there.
+    var checks: Bool { validate != nil || needsSchema || image != nil }
+
+    var changes: Bool {
+        translation != nil || image.map { !$0.convert.isEmpty || $0.scaleTo != nil } ?? false
+    }
+
+    /// Takes the changes out.
+    ///
+    /// - Parameter refuses: whether an image that would have been changed is refused; it is known
+    ///   only when it is decoded.
+    mutating func stepAside(refuses: Bool) {
+        translation = nil
+        refusesImageChanges = refuses
+        guard !refuses else { return }
+        image?.convert = []
+        image?.scaleTo = nil
+    }
+
+    // MARK: - Running
+
+    func run(
+        _ content: [UInt8], contentType: String?, limits: DocumentLimits
+    ) throws(TransformationFailure) -> PlannedContent {
+        guard content.count <= limits.bytes else {
+            throw TransformationFailure(
+                .responseBodyTooLarge, "it has more than \(limits.bytes) bytes")
+        }
+        if let format = validate?.document ?? (needsSchema ? .json : nil) {
+            // A translation of the same format finds the same faults.
+            if needsSchema || translation?.from != format {
+                try check(content, format, contentType, limits)
+            }
+        }
+        if image != nil { return try transformImage(content) }
+        guard let translation else { return PlannedContent() }
+        return try translate(content, by: translation, contentType, limits)
+    }
+
+    private func check(
+        _ content: [UInt8], _ format: DocumentFormat, _ contentType: String?,
+        _ limits: DocumentLimits
+    ) throws(TransformationFailure) {
+        guard !SourceContent.isNothing(content, format) else { return }
+        var bytes = content
+        do throws(DocumentError) {
+            let source = try SourceContent(content, format, contentType: contentType)
+            bytes = source.bytes
+            try source.check(limits: limits)
+        } catch {
+            throw TransformationFailure(error, .response, source: format, content: bytes)
+        }
+        guard needsSchema else { return }
+        guard let schema else {
+            throw TransformationFailure(
+                .responseSchemaViolated, "there is nothing that holds it to its schema")
+        }
+        let outcome: Result<Void, TransformationFailure> = bytes.withUnsafeBytes { bytes in
+            Result { () throws(TransformationFailure) in try schema.check(bytes) }
+        }
+        try outcome.get()
+    }
+
+    private func translate(
+        _ content: [UInt8], by translation: DocumentTranslation, _ contentType: String?,
+        _ limits: DocumentLimits
+    ) throws(TransformationFailure) -> PlannedContent {
+        let type = ContentType(contentType)
+        var bytes = content
+        do throws(DocumentError) {
+            var planned = PlannedContent()
+            let isNothing = SourceContent.isNothing(content, translation.from)
+            if !isNothing {
+                let source = try SourceContent(
+                    content, translation.from, contentType: contentType)
+                bytes = source.bytes
+                let product = try translation.translate(source, limits: limits)
+                let hasNulls = product.removedNulls > 0
+                if translation.keeps(content, ofType: type) {
+                    guard hasNulls else { return planned }
+                } else {
+                    planned.steps.append(translation.name)
+                }
+                if hasNulls { planned.steps.append("removes-nulls") }
+                bytes = product.bytes
+            }
+            let changesType = translation.changesType(of: type)
+            guard changesType || !isNothing else { return planned }
+            planned.changed = TranslatedContent(
+                bytes: isNothing ? [] : bytes,
+                contentType: changesType
+                    ? translation.contentType : contentType ?? translation.contentType)
+            return planned
+        } catch {
+            throw TransformationFailure(
+                error, .response, source: translation.from, content: bytes)
+        }
+    }
+
+    private func transformImage(
+        _ content: [UInt8]
+    ) throws(TransformationFailure) -> PlannedContent {
+        guard let images, let image else {
+            throw TransformationFailure(.overloaded, "there is nothing that decodes images")
+        }
+        guard let changed = try images.transform(content, by: image) else {
+            return PlannedContent()
+        }
+        guard !refusesImageChanges else { throw .wantsNoTransformation }
+        let type = ImageType(beginningOf: content)?.rawValue ?? "image"
+        let step =
+            type == changed.contentType ? "\(type)-scaled" : "\(type)-to-\(changed.contentType)"
+        return PlannedContent(changed: changed, steps: [step])
+    }
+}
+
+extension ValidatedFormat {
+    /// Nil for images.
+    fileprivate var document: DocumentFormat? {
+        switch self {
+        case .json: .json
+        case .xml: .xml
+        case .plist: .plist
+        case .image: nil
+        }
+    }
+}
+
+extension ImageType {
+    /// The type that the first bytes of an image say.
+    fileprivate init?(beginningOf image: [UInt8]) {
+        let head = image.prefix(12)
+        let brand = String(decoding: head.dropFirst(8), as: UTF8.self)
+        if head.starts(with: [0x89, 0x50, 0x4E, 0x47]) {
+            self = .png
+        } else if head.starts(with: [0xFF, 0xD8, 0xFF]) {
+            self = .jpeg
+        } else if head.starts(with: "GIF8".utf8) {
+            self = .gif
+        } else if head.starts(with: "RIFF".utf8), brand == "WEBP" {
+            self = .webp
+        } else if head.dropFirst(4).starts(with: "ftyp".utf8), ["avif", "avis"].contains(brand) {
+            self = .avif
+        } else {
+            return nil
+        }
+    }
+}

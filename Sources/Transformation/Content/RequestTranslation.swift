@@ -1,0 +1,86 @@
+import Configuration
+import Documents
+
+/// What becomes of the content of the requests of a route, and of their parameters. Its work is in
+/// proportion to the content: what is large is for another thread than an event loop's.
+package struct RequestTranslation: Sendable {
+    /// Bytes of content, of what came and of what is made of it, beyond which it is refused.
+    package let maximumBytes: Int
+    private let source: DocumentFormat
+    private let target: DocumentFormat
+    private let limits: DocumentLimits
+
+    /// Nil where there are rules neither for content nor for where parameters stand.
+    package init?(_ rules: RequestRules) {
+        guard rules.body != nil || rules.parameters == .byMethod else { return nil }
+        source = rules.body?.from.document ?? .form
+        target = rules.body?.to.document ?? .form
+        maximumBytes = rules.body?.maximumBytes ?? Self.standardMaximumBytes
+        limits = DocumentLimits(bytes: maximumBytes, output: maximumBytes)
+    }
+
+    private static let standardMaximumBytes = 1 << 20
+
+    /// Whether content is translated, or moved to the query, by its Content-Type (nil: it has
+    /// none, and is not).
+    package func applies(toContentType value: String?) -> Bool {
+        guard let type = ContentType(value) else { return false }
+        return source.isFormat(of: type.essence)
+    }
+
+    /// What takes the place of content. Without a rule that makes another format of it
+    /// it stays as it is.
+    ///
+    /// - Parameter content: without content coding.
+    /// - Throws: a failure of a request's; ``TransformationProblem/requestFileRefused`` where a
+    ///   part of multipart content is a file.
+    package func translate(
+        _ content: [UInt8], contentType: String?
+    ) throws(TransformationFailure) -> TranslatedContent {
+        guard source != target else {
+            return TranslatedContent(
+                bytes: content, contentType: contentType ?? source.mediaTypes[0])
+        }
+        return try made(
+            by: DocumentTranslation(from: source, to: target), of: content, contentType)
+    }
+
+    /// The query pairs, as in `a=1&b=2`, that take the place of a request's content: for methods
+    /// whose parameters stand in the query.
+    package func query(
+        from content: [UInt8], contentType: String?
+    ) throws(TransformationFailure) -> String {
+        let made = try made(
+            by: DocumentTranslation(from: source, to: .form), of: content, contentType)
+        return String(decoding: made.bytes, as: UTF8.self)
+    }
+
+    /// The content that takes the place of a request's query (without `?`): for methods whose
+    /// parameters stand in the content.
+    package func content(
+        fromQuery query: String
+    ) throws(TransformationFailure) -> TranslatedContent {
+        try made(
+            by: DocumentTranslation(from: .form, to: target),
+            of: Array(query.utf8), nil)
+    }
+
+    private func made(
+        by translation: DocumentTranslation, of content: [UInt8], _ contentType: String?
+    ) throws(TransformationFailure) -> TranslatedContent {
+        var bytes = content
+        do throws(DocumentError) {
+            let isNothing = SourceContent.isNothing(content, translation.from)
+            if !isNothing {
+                let source = try SourceContent(
+                    content, translation.from, contentType: contentType)
+                bytes = source.bytes
+                bytes = try translation.translate(source, limits: limits).bytes
+            }
+            return TranslatedContent(
+                bytes: isNothing ? [] : bytes, contentType: translation.contentType)
+        } catch {
+            throw TransformationFailure(error, .request, source: translation.from, content: bytes)
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import Configuration
+import Documents
+
+/// What is asked, and made, of the responses to a route's requests.
+package struct ResponseChecks: Sendable {
+    private let rules: ResponseRules
+    private let steps: ContentSteps
+
+    /// Nil where nothing is asked.
+    ///
+    /// - Parameters:
+    ///   - schema: what holds content to the rules' schema.
+    ///   - images: what decodes images.
+    package init?(
+        _ rules: ResponseRules, schema: (any JSONSchemaChecking)?,
+        images: (any ImageTransforming)?
+    ) {
+        self.rules = rules
+        steps = ContentSteps(rules, schema: schema, images: images)
+        guard rules.statusCodes != nil || rules.contentTypes != nil || looksAtContent else {
+            return nil
+        }
+    }
+
+    /// Throws ``TransformationProblem/responseStatusRefused`` for a status that is not asked for.
+    package func check(status: UInt16) throws(TransformationFailure) {
+        guard let accepted = rules.statusCodes,
+            !accepted.contains(where: { $0.contains(status) })
+        else { return }
+        let expected = accepted.map { range in
+            range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound)-\(range.upperBound)"
+        }
+        throw TransformationFailure(
+            .responseStatusRefused,
+            "the status is \(status), expected was \(expected.joined(separator: ", "))")
+    }
+
+    /// Throws ``TransformationProblem/responseTypeRefused`` for content of a type that is not asked
+    /// for. Without content the type is no matter.
+    ///
+    /// - Parameter contentType: the field's value; nil where there is none.
+    package func check(
+        contentType: String?, hasContent: Bool
+    ) throws(TransformationFailure) {
+        guard hasContent, let accepted = rules.contentTypes else { return }
+        let type = ContentType(contentType)?.essence
+        guard !accepted.contains(where: { Self.fits(type, $0) }) else { return }
+        let found = type.map { "the content is \(Self.quotable($0))" } ?? "the content has no type"
+        throw TransformationFailure(
+            .responseTypeRefused, "\(found), expected was \(accepted.joined(separator: ", "))")
+    }
+
+    private static func fits(_ type: String?, _ accepted: String) -> Bool {
+        guard let type else { return false }
+        guard accepted.hasSuffix("/*") else { return type == accepted }
+        return accepted == "*/*" || type.hasPrefix(accepted.dropLast())
+    }
+
+    /// A type as far as it is one, for errors.
+    private static func quotable(_ type: String) -> String {
+        String(decoding: type.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
+    }
+
+    /// What is done with content; nil: it is passed on unseen.
+    ///
+    /// - Parameters:
+    ///   - isPartial: it is a part of a representation (206, Content-Range).
+    ///   - noTransform: its sender wants it unchanged (RFC 9111, section 5.2.2.6).
+    /// - Throws: ``TransformationProblem/responsePartial`` for a part of what would have to be
+    ///   checked, ``TransformationProblem/responseNoTransform`` where the rules refuse.
+    package func plan(
+        contentType: String?, isPartial: Bool, noTransform: Bool
+    ) throws(TransformationFailure) -> ContentPlan? {
+        var steps = steps.forContent(ofType: ContentType(contentType))
+        guard !steps.isEmpty else { return nil }
+        if isPartial {
+            guard steps.checks || rules.noTransform == .refuse else { return nil }
+            throw TransformationFailure(
+                .responsePartial,
+                "it is a part of a representation, which can be neither checked nor changed")
+        }
+        if noTransform {
+            guard rules.noTransform == .pass || steps.translation == nil else {
+                throw .wantsNoTransformation
+            }
+            steps.stepAside(refuses: rules.noTransform == .refuse)
+            guard !steps.isEmpty else { return nil }
+        }
+        return ContentPlan(
+            maximumBytes: rules.maximumBytes, larger: rules.larger, contentType: contentType,
+            steps: steps)
+    }
+
+    /// The Content-Type that a change gives content of a type, for responses without content; nil:
+    /// it is not changed.
+    package func changedContentType(_ contentType: String?) -> String? {
+        let type = ContentType(contentType)
+        let steps = steps.forContent(ofType: type)
+        if let translation = steps.translation {
+            return translation.changesType(of: type) ? translation.contentType : nil
+        }
+        return steps.image?.convert.first { $0.from.rawValue == type?.essence }?.to.rawValue
+    }
+
+    /// Whether content of any type is looked at: it is then asked for whole.
+    package var looksAtContent: Bool { !steps.isEmpty }
+
+    /// Names the rules that change content: eight hex digits, the same in every process, for entity
+    /// tags. It is another for any other rules.
+    package var identity: String {
+        var text = "1"
+        if let body = rules.body {
+            text += ";\(body.from.rawValue)>\(body.to.rawValue)"
+            text += body.removesKeysWithNullValues ? ";nulls" : ""
+            text += body.writesBinaryPropertyLists ? ";binary" : ""
+        }
+        for conversion in rules.image?.convert ?? [] {
+            text += ";\(conversion.from.rawValue)>\(conversion.to.rawValue)"
+        }
+        if let size = rules.image?.scaleTo { text += ";\(size.width)x\(size.height)" }
+        // FNV-1a, 32 bits.
+        let hash = text.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
+        let digits = String(hash, radix: 16)
+        return String(repeating: "0", count: 8 - digits.count) + digits
+    }
+}
+
+extension TransformationFailure {
+    static let wantsNoTransformation = TransformationFailure(
+        .responseNoTransform, "its sender wants it unchanged (no-transform)")
+}

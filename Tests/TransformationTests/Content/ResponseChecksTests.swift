@@ -1,0 +1,450 @@
+import Configuration
+import Testing
+
+@testable import Transformation
+
+/// Says what it was given by refusing it.
+private struct TellingSchema: JSONSchemaChecking {
+    func check(_ json: UnsafeRawBufferPointer) throws(TransformationFailure) {
+        throw TransformationFailure(
+            .responseSchemaViolated, String(decoding: json, as: UTF8.self), at: "at $.a")
+    }
+}
+
+private struct SatisfiedSchema: JSONSchemaChecking {
+    func check(_ json: UnsafeRawBufferPointer) {}
+}
+
+/// Converts by the first rule, scales where a size is asked for, and refuses what begins with `!`.
+private struct FakeImages: ImageTransforming {
+    func transform(
+        _ image: [UInt8], by rules: ImageRules
+    ) throws(TransformationFailure) -> TranslatedContent? {
+        guard image.first != UInt8(ascii: "!") else {
+            throw TransformationFailure(.responseImageRefused, "it is no image")
+        }
+        if let conversion = rules.convert.first {
+            return TranslatedContent(bytes: [1], contentType: conversion.to.rawValue)
+        }
+        return rules.scaleTo.map { _ in TranslatedContent(bytes: [2], contentType: "image/png") }
+    }
+}
+
+private func rules(_ change: (inout ResponseRules) -> Void) -> ResponseRules {
+    var rules = ResponseRules()
+    change(&rules)
+    return rules
+}
+
+private func checks(
+    schema: (any JSONSchemaChecking)? = nil, _ change: (inout ResponseRules) -> Void
+) throws -> ResponseChecks {
+    try #require(ResponseChecks(rules(change), schema: schema, images: FakeImages()))
+}
+
+private let webp = Array("RIFF....WEBP".utf8)
+
+extension ResponseChecks {
+    /// What becomes of whole content; nil: it passes unseen.
+    fileprivate func run(
+        _ content: String, _ type: String?, noTransform: Bool = false
+    ) throws(TransformationFailure) -> PlannedContent? {
+        try plan(contentType: type, isPartial: false, noTransform: noTransform)?
+            .run(Array(content.utf8))
+    }
+}
+
+extension PlannedContent {
+    fileprivate var text: String? { changed.map { String(decoding: $0.bytes, as: UTF8.self) } }
+}
+
+@Suite("What is asked of responses")
+struct ResponseChecksTests {
+    @Test func `nothing is asked by rules that ask nothing`() {
+        #expect(ResponseChecks(ResponseRules(), schema: nil, images: nil) == nil)
+    }
+
+    @Test(arguments: [
+        (199, false), (200, true), (299, true), (300, false), (304, true), (404, false),
+    ])
+    func `a status is accepted or refused`(status: UInt16, isAccepted: Bool) throws {
+        let checks = try checks { $0.statusCodes = [200...299, 304...304] }
+        #expect(!checks.looksAtContent)
+        guard !isAccepted else { return try checks.check(status: status) }
+        let failure = #expect(throws: TransformationFailure.self) {
+            try checks.check(status: status)
+        }
+        #expect(failure?.problem == .responseStatusRefused)
+        #expect(failure?.detail == "the status is \(status), expected was 200-299, 304")
+    }
+
+    @Test(
+        arguments: [
+            ("application/json", true, true), ("APPLICATION/JSON ;charset=utf-8", true, true),
+            ("image/webp", true, true), ("text/html", true, false), (nil, true, false),
+            ("imagex/webp", true, false), ("text/html", false, true), (nil, false, true),
+        ] as [(String?, Bool, Bool)])
+    func `a type is accepted or refused, without content it is no matter`(
+        type: String?, hasContent: Bool, isAccepted: Bool
+    ) throws {
+        let checks = try checks { $0.contentTypes = ["application/json", "image/*"] }
+        guard !isAccepted else {
+            return try checks.check(contentType: type, hasContent: hasContent)
+        }
+        let failure = #expect(throws: TransformationFailure.self) {
+            try checks.check(contentType: type, hasContent: hasContent)
+        }
+        #expect(failure?.problem == .responseTypeRefused)
+        #expect(failure?.detail.hasSuffix("expected was application/json, image/*") == true)
+    }
+
+    @Test(
+        arguments: [
+            (.json, "{\"a\":[1,2]}"), (.json, ""), (.json, " "), (.plist, ""),
+            (.plist, "<plist><true/></plist>"), (.xml, "<a>x<b c='d'/></a>"), (.image, "x"),
+        ] as [(ValidatedFormat, String)])
+    func `content that parses passes as it is, whatever its type`(
+        format: ValidatedFormat, content: String
+    ) throws {
+        let checks = try checks { $0.validate = format }
+        for type in [nil, "text/html", "application/json"] {
+            #expect(try checks.run(content, type) == PlannedContent())
+            let plan = try checks.plan(contentType: type, isPartial: false, noTransform: true)
+            #expect(plan?.changes == false)
+            #expect(plan?.isSlow == (format == .image))
+        }
+        #expect(checks.changedContentType("application/json") == nil)
+    }
+
+    @Test(
+        arguments: [
+            (.json, "<html>", .responseBodyInvalid, "line 1, column 1"),
+            (.json, "{\"a\":[1,]}", .responseBodyInvalid, "line 1, column 9, at $.a[1]"),
+            (.json, "  ", .responseBodyInvalid, "line 1, column 3"),
+            (.xml, "<a>", .responseBodyInvalid, "line 1, column 4"),
+            (.xml, "", .responseBodyInvalid, "line 1, column 1"),
+            (.plist, "<plist><x/></plist>", .responseBodyInvalid, "line 1, column 8"),
+            (.image, "!", .responseImageRefused, nil),
+        ] as [(ValidatedFormat, String, TransformationProblem, String?)])
+    func `content that does not parse is refused with its place`(
+        format: ValidatedFormat, content: String, problem: TransformationProblem, place: String?
+    ) throws {
+        let checks = try checks { $0.validate = format }
+        let failure = #expect(throws: TransformationFailure.self) {
+            try checks.run(content, "application/json")
+        }
+        #expect(failure?.problem == problem)
+        #expect(failure?.place == place)
+    }
+
+    @Test func `JSON is held to a schema, as the origin sent it`() throws {
+        let change: (inout ResponseRules) -> Void = {
+            $0.validate = .json
+            $0.schema = SchemaFile(path: "/s", text: [])
+            $0.body = ResponseBodyRules(from: .json, to: .plist)
+        }
+        let failure = #expect(throws: TransformationFailure.self) {
+            try checks(schema: TellingSchema(), change).run("{ \"a\": 1 }", "text/json")
+        }
+        #expect(failure?.detail == "{ \"a\": 1 }")
+        let invalid = #expect(throws: TransformationFailure.self) {
+            try checks(schema: TellingSchema(), change).run("{ \"a\": 1 ", "text/json")
+        }
+        #expect(invalid?.problem == .responseBodyInvalid)
+        #expect(try checks(schema: TellingSchema(), change).run(" ", nil)?.text == "")
+        let made = try checks(schema: SatisfiedSchema(), change).run("{\"a\":1}", "text/json")
+        #expect(made?.steps == ["json-to-plist"])
+        #expect(throws: TransformationFailure.self) {
+            try checks(schema: nil, change).run("{}", "text/json")
+        }
+    }
+
+    // MARK: Changes
+
+    @Test(
+        arguments: [
+            (.json, .plist, "application/json", "{}", plist("<dict/>"), "application/x-plist"),
+            (.plist, .json, "application/x-plist", plist("<dict/>"), "{}", "application/json"),
+            (
+                .xml, .json, "application/atom+xml", "<a b='c'/>", #"{"a":{"@b":"c"}}"#,
+                "application/json"
+            ),
+            (
+                .json, .xml, "application/problem+json", #"{"a":{"@b":"c"}}"#,
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<a b=\"c\"/>\n",
+                "application/xml; charset=utf-8"
+            ),
+            (
+                .plist, .xml, "application/x-plist", plist("<string>x</string>"),
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<root>x</root>\n",
+                "application/xml; charset=utf-8"
+            ),
+            (
+                .xml, .plist, "text/xml", "<a/>",
+                "", "application/x-plist"
+            ),
+        ] as [(BodyFormat, BodyFormat, String, String, String, String)])
+    func `content is translated by its type`(
+        from: BodyFormat, to: BodyFormat, type: String, content: String, text: String,
+        changed: String
+    ) throws {
+        let checks = try checks { $0.body = ResponseBodyRules(from: from, to: to) }
+        #expect(checks.looksAtContent)
+        #expect(try checks.run("anything", "text/html") == nil)
+        #expect(try checks.run("anything", nil) == nil)
+        #expect(checks.changedContentType("text/html") == nil)
+        #expect(checks.changedContentType(type) == changed)
+        guard !text.isEmpty else {
+            // An element without anything in it is null, which no property list has.
+            let failure = #expect(throws: TransformationFailure.self) {
+                try checks.run(content, type)
+            }
+            #expect(failure?.problem == .responseBodyUntranslatable)
+            return
+        }
+        let made = try checks.run(content, type)
+        #expect(made?.text == text)
+        #expect(made?.changed?.contentType == changed)
+        #expect(made?.steps == ["\(from.rawValue)-to-\(to.rawValue)"])
+    }
+
+    @Test func `content without a type is translated where it is validated as that format`() throws
+    {
+        let checks = try checks {
+            $0.validate = .json
+            $0.body = ResponseBodyRules(from: .json, to: .plist)
+        }
+        #expect(try checks.run("true", nil)?.text == plist("<true/>"))
+        #expect(try checks.run("true", "text/plain") == PlannedContent())
+    }
+
+    @Test(
+        arguments: [
+            (#"{"a":null,"b":[null,{"c":null}],"d":1}"#, #"{"b":[{}],"d":1}"#), ("[null]", "[]"),
+            ("{ \"a\" : 1 }", nil), (" null ", nil), (" ", nil), ("", nil),
+        ] as [(String, String?)])
+    func `null is taken out at any depth where that is asked for, and nothing else is changed`(
+        content: String, text: String?
+    ) throws {
+        let checks = try checks {
+            $0.body = ResponseBodyRules(from: .json, to: .json)
+            $0.body?.removesKeysWithNullValues = true
+        }
+        let type = "application/problem+json; charset=UTF-8"
+        let made = try checks.run(content, type)
+        #expect(made?.text == text)
+        #expect(made?.steps == (text == nil ? [] : ["removes-nulls"]))
+        #expect(text == nil || made?.changed?.contentType == type)
+        #expect(checks.changedContentType(type) == nil)
+    }
+
+    @Test func `null is taken out before a property list is made`() throws {
+        let checks = try checks {
+            $0.body = ResponseBodyRules(from: .json, to: .plist)
+            $0.body?.removesKeysWithNullValues = true
+        }
+        let made = try checks.run(#"{"a":null}"#, "text/json")
+        #expect(made?.text == plist("<dict/>"))
+        #expect(made?.steps == ["json-to-plist", "removes-nulls"])
+    }
+
+    @Test func `JSON of another charset is UTF-8 where it is rewritten`() throws {
+        let checks = try checks {
+            $0.body = ResponseBodyRules(from: .json, to: .json)
+            $0.body?.removesKeysWithNullValues = true
+        }
+        let type = "text/json; charset=iso-8859-1"
+        let plan = try #require(
+            try checks.plan(contentType: type, isPartial: false, noTransform: false))
+        let made = try plan.run([0x22, 0xE9, 0x22])
+        #expect(made.text == "\"é\"")
+        #expect(made.changed?.contentType == "application/json")
+        #expect(checks.changedContentType(type) == "application/json")
+    }
+
+    @Test func `a property list is written in the form that is asked for`() throws {
+        let checks = try checks {
+            $0.body = ResponseBodyRules(from: .plist, to: .plist)
+            $0.body?.writesBinaryPropertyLists = true
+        }
+        let type = "application/x-plist"
+        let made = try #require(try checks.run(plist("<true/>"), type))
+        let bytes = try #require(made.changed?.bytes)
+        #expect(bytes.starts(with: Array("bplist00".utf8)))
+        #expect(made.changed?.contentType == type)
+        #expect(made.steps == ["plist-to-plist"])
+        let plan = try checks.plan(contentType: type, isPartial: false, noTransform: false)
+        #expect(try plan?.run(bytes) == PlannedContent())
+        #expect(checks.changedContentType(type) == nil)
+    }
+
+    @Test(arguments: [BodyFormat.xml, .json])
+    func `a format that becomes itself is not looked at`(format: BodyFormat) {
+        let same = rules { $0.body = ResponseBodyRules(from: format, to: format) }
+        #expect(ResponseChecks(same, schema: nil, images: nil) == nil)
+    }
+
+    // MARK: Images
+
+    @Test func `images are told by image, and changed by the rules`() throws {
+        let checks = try checks {
+            $0.image = ImageRules()
+            $0.image?.convert = [ImageConversion(from: .webp, to: .png)]
+        }
+        let text = String(decoding: webp, as: UTF8.self)
+        let made = try checks.run(text, "image/x-anything")
+        #expect(made?.changed == TranslatedContent(bytes: [1], contentType: "image/png"))
+        #expect(made?.steps == ["image/webp-to-image/png"])
+        #expect(try checks.run(text, "text/html") == nil)
+        #expect(try checks.run(text, nil) == nil)
+        #expect(checks.changedContentType("image/webp") == "image/png")
+        #expect(checks.changedContentType("image/png") == nil)
+    }
+
+    @Test func `an image that is scaled says so`() throws {
+        let checks = try checks {
+            $0.image = ImageRules()
+            $0.image?.scaleTo = ImageSize(width: 1, height: 1)
+        }
+        #expect(try checks.run("\u{89}PNG", "image/png")?.steps == ["image-to-image/png"])
+        let plan = try checks.plan(contentType: "image/png", isPartial: false, noTransform: false)
+        #expect(plan?.isSlow == true && plan?.changes == true)
+        #expect(try plan?.run([0x89, 0x50, 0x4E, 0x47]).steps == ["image/png-scaled"])
+    }
+
+    @Test func `without a decoder images are refused`() throws {
+        let image = rules { $0.validate = .image }
+        let checks = try #require(ResponseChecks(image, schema: nil, images: nil))
+        let failure = #expect(throws: TransformationFailure.self) { try checks.run("x", nil) }
+        #expect(failure?.problem == .overloaded)
+    }
+}
+
+@Suite("Responses that are not to be changed")
+struct UnchangedResponseTests {
+    private func checks(
+        _ mode: NoTransformMode, _ change: (inout ResponseRules) -> Void
+    ) throws -> ResponseChecks {
+        let rules = rules {
+            $0.noTransform = mode
+            change(&$0)
+        }
+        return try #require(ResponseChecks(rules, schema: nil, images: FakeImages()))
+    }
+
+    @Test func `no-transform leaves content as it is, or it is refused`() throws {
+        let body: (inout ResponseRules) -> Void = {
+            $0.body = ResponseBodyRules(from: .json, to: .plist)
+        }
+        #expect(try checks(.pass, body).run("{}", "text/json", noTransform: true) == nil)
+        let failure = #expect(throws: TransformationFailure.self) {
+            try checks(.refuse, body).run("{}", "text/json", noTransform: true)
+        }
+        #expect(failure?.problem == .responseNoTransform)
+        #expect(try checks(.refuse, body).run("{}", "text/html", noTransform: true) == nil)
+    }
+
+    @Test func `with no-transform content is still checked`() throws {
+        let checks = try checks(.pass) {
+            $0.validate = .json
+            $0.body = ResponseBodyRules(from: .json, to: .plist)
+        }
+        #expect(try checks.run("{}", "text/json", noTransform: true) == PlannedContent())
+        #expect(throws: TransformationFailure.self) {
+            try checks.run("{", "text/json", noTransform: true)
+        }
+    }
+
+    @Test func `with no-transform an image stays, or is refused where it would be changed`() throws
+    {
+        let image: (inout ResponseRules) -> Void = {
+            $0.image = ImageRules()
+            $0.image?.convert = [ImageConversion(from: .webp, to: .png)]
+        }
+        #expect(try checks(.pass, image).run("x", "image/webp", noTransform: true) == .init())
+        let failure = #expect(throws: TransformationFailure.self) {
+            try checks(.refuse, image).run("x", "image/webp", noTransform: true)
+        }
+        #expect(failure?.problem == .responseNoTransform)
+        let unchanging = try checks(.refuse) { $0.image = ImageRules() }
+        #expect(try unchanging.run("x", "image/webp", noTransform: true) == PlannedContent())
+    }
+
+    @Test(arguments: NoTransformMode.allCases)
+    func `a part of what is checked is refused, of what is changed by choice`(
+        mode: NoTransformMode
+    ) throws {
+        let translating = try checks(mode) {
+            $0.body = ResponseBodyRules(from: .json, to: .plist)
+        }
+        let checking = try checks(mode) { $0.validate = .json }
+        for checks in mode == .refuse ? [translating, checking] : [checking] {
+            let failure = #expect(throws: TransformationFailure.self) {
+                try checks.plan(contentType: "text/json", isPartial: true, noTransform: false)
+            }
+            #expect(failure?.problem == .responsePartial)
+        }
+        let unseen = try translating.plan(
+            contentType: "text/html", isPartial: true, noTransform: false)
+        #expect(unseen == nil)
+        guard mode == .pass else { return }
+        #expect(
+            try translating.plan(contentType: "text/json", isPartial: true, noTransform: true)
+                == nil)
+    }
+
+    @Test func `the identity is that of the rules that change bytes`() throws {
+        func identity(_ change: (inout ResponseRules) -> Void) throws -> String {
+            try checks(.pass) {
+                $0.validate = .json
+                change(&$0)
+            }.identity
+        }
+        let changes: [(inout ResponseRules) -> Void] = [
+            { _ in }, { $0.body = ResponseBodyRules(from: .json, to: .plist) },
+            { $0.body = ResponseBodyRules(from: .json, to: .xml) },
+            {
+                $0.body = ResponseBodyRules(from: .json, to: .plist)
+                $0.body?.removesKeysWithNullValues = true
+            },
+            {
+                $0.body = ResponseBodyRules(from: .json, to: .plist)
+                $0.body?.writesBinaryPropertyLists = true
+            },
+            {
+                $0.image = ImageRules()
+                $0.image?.convert = [ImageConversion(from: .webp, to: .png)]
+            },
+            {
+                $0.image = ImageRules()
+                $0.image?.convert = [ImageConversion(from: .webp, to: .jpeg)]
+            },
+            {
+                $0.image = ImageRules()
+                $0.image?.scaleTo = ImageSize(width: 1, height: 2)
+            },
+        ]
+        let identities = try changes.map(identity)
+        #expect(Set(identities).count == changes.count)
+        #expect(identities.allSatisfy { $0.utf8.count == 8 })
+        // The same in every process, and for rules that change nothing.
+        #expect(identities[1] == "b6e46fb1")
+        #expect(try identity { $0.maximumBytes = 1 } == identities[0])
+    }
+
+    @Test func `content beyond the maximum is refused by what runs, too`() throws {
+        let checks = try checks(.pass) {
+            $0.validate = .json
+            $0.maximumBytes = 4
+            $0.larger = .pass
+        }
+        let plan = try #require(
+            try checks.plan(contentType: nil, isPartial: false, noTransform: false))
+        #expect(plan.maximumBytes == 4 && plan.larger == .pass)
+        #expect(try plan.run(Array("true".utf8)) == PlannedContent())
+        let failure = #expect(throws: TransformationFailure.self) {
+            try plan.run(Array("false".utf8))
+        }
+        #expect(failure?.problem == .responseBodyTooLarge)
+    }
+}

@@ -248,6 +248,11 @@ let package = Package(
         ),
         .testTarget(
             name: "DocumentsTests", dependencies: ["Documents"], swiftSettings: strict),
+        .target(
+            name: "FuzzTargets", dependencies: ["Documents"], path: "Tests/FuzzTargets",
+            swiftSettings: strict),
+        .testTarget(
+            name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: strict),
         .testTarget(
             name: "ContentCodingTests", dependencies: ["ContentCoding"], swiftSettings: strict),
         .testTarget(

@@ -1,0 +1,84 @@
+import Documents
+
+/// A parser that is fuzzed, and what must hold of it for any bytes: that it ends, within its limits,
+/// with a value or a typed error, and that what was read is read the same once it was written.
+///
+/// The same checks are run by libFuzzer (`deploy/fuzz`) and, over the seeds, by the ordinary tests.
+package enum FuzzTarget: String, CaseIterable, Sendable {
+    case json
+    case xml
+    case xmlPropertyList = "xml-property-list"
+    case binaryPropertyList = "binary-property-list"
+    case form
+    case multipart
+    case queryString = "query-string"
+
+    /// Gives the bytes to the parser.
+    ///
+    /// - Returns: whether they were read, rather than refused with an error of the parser's.
+    /// - Throws: a ``FuzzFinding`` where something that must hold does not.
+    @discardableResult
+    package func check(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+        switch self {
+        case .json: try checkJSON(bytes)
+        case .xml: try checkXML(bytes)
+        case .xmlPropertyList: try checkPropertyList(bytes, as: .xml)
+        case .binaryPropertyList: try checkPropertyList(bytes, as: .binary)
+        case .form: try checkForm(bytes)
+        case .multipart: try checkMultipart(bytes)
+        case .queryString: try checkQueryString(bytes)
+        }
+    }
+}
+
+/// Something that must hold and does not.
+package struct FuzzFinding: Error, CustomStringConvertible {
+    package let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+extension DocumentLimits {
+    /// Small, so that inputs of a few kilobytes reach them.
+    static let fuzzing = DocumentLimits(
+        bytes: 1 << 16, depth: 24, values: 1000, digits: 40, output: 1 << 17)
+
+    /// For reading again what was written of a document within the limits.
+    static let fuzzingAgain = DocumentLimits(
+        bytes: 1 << 24, depth: 64, values: 1 << 20, digits: 400, output: 1 << 24)
+}
+
+extension DocumentValue {
+    /// Arrays and dictionaries within one another.
+    var depth: Int {
+        switch self {
+        case .array(let values): 1 + (values.lazy.map(\.depth).max() ?? 0)
+        case .dictionary(let members): 1 + (members.members.lazy.map(\.value.depth).max() ?? 0)
+        default: 0
+        }
+    }
+
+    /// The values in it and itself, keys not counted.
+    var count: Int {
+        switch self {
+        case .array(let values): values.reduce(1) { $0 + $1.count }
+        case .dictionary(let members): members.members.reduce(1) { $0 + $1.value.count }
+        default: 1
+        }
+    }
+
+    var hasNull: Bool {
+        switch self {
+        case .null: true
+        case .array(let values): values.contains(where: \.hasNull)
+        case .dictionary(let members): members.members.contains(where: \.value.hasNull)
+        default: false
+        }
+    }
+
+    /// - Throws: where the value is beyond what its reader was to let through.
+    func checkLimits(_ limits: DocumentLimits = .fuzzing) throws(FuzzFinding) {
+        guard depth <= limits.depth else { throw FuzzFinding("\(depth) levels were read") }
+        guard count <= limits.values else { throw FuzzFinding("\(count) values were read") }
+    }
+}

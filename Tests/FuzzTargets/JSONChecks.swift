@@ -1,0 +1,77 @@
+import Documents
+
+extension FuzzTarget {
+    func checkJSON(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+        var refusal: DocumentError?
+        do throws(DocumentError) {
+            try JSONValidator.validate(bytes, limits: .fuzzing)
+        } catch { refusal = error }
+        let value: DocumentValue
+        do throws(DocumentError) {
+            value = try JSONDocument.value(of: bytes, limits: .fuzzing)
+        } catch {
+            guard error == refusal else {
+                throw FuzzFinding("refused with \(error), checked alone with \(refusal as Any)")
+            }
+            return false
+        }
+        if let refusal { throw FuzzFinding("read, but refused by the check: \(refusal)") }
+        try value.checkLimits()
+        let text = try writtenJSON(value)
+        guard try reading({ () throws(DocumentError) in try JSONDocument.value(of: text) }) == value
+        else { throw FuzzFinding("read otherwise after writing") }
+        return true
+    }
+
+    /// A query string of the value that a JSON text says. What it says of names and texts is read
+    /// again; arrays of arrays and numbers are not told apart by it.
+    func checkQueryString(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+        let value: DocumentValue
+        let text: String
+        let pairs: [QueryString.Pair]
+        do throws(DocumentError) {
+            value = try JSONDocument.value(of: bytes, limits: .fuzzing)
+            text = try QueryString.encode(value, limits: .fuzzing)
+            pairs = try QueryString.pairs(value, limits: .fuzzing)
+        } catch { return false }
+        let allowed = Set("-._~/?=&%".utf8)
+        guard
+            text.utf8.allSatisfy({
+                allowed.contains($0) || UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0
+                    || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0
+                    || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0
+            })
+        else { throw FuzzFinding("a character that is not escaped: \(text)") }
+        guard text.utf8.count <= DocumentLimits.fuzzing.output else {
+            throw FuzzFinding("\(text.utf8.count) bytes were written")
+        }
+        let joined = pairs.map { pair in
+            let name = QueryString.escape(pair.name)
+            return pair.text.map { "\(name)=\(QueryString.escape($0))" } ?? name
+        }
+        guard joined.joined(separator: "&") == text else {
+            throw FuzzFinding("the pairs are not the query string")
+        }
+        // What was written is a form: a value, or names that contradict one another.
+        _ = try? FormReader.value(of: Array(text.utf8), limits: .fuzzingAgain)
+        return true
+    }
+}
+
+/// The value as JSON.
+func writtenJSON(_ value: DocumentValue) throws(FuzzFinding) -> [UInt8] {
+    try reading { () throws(DocumentError) in
+        var writer = JSONWriter(limits: .fuzzingAgain)
+        try value.replay(into: &writer)
+        return try writer.finish()
+    }
+}
+
+/// What must not be refused.
+func reading<Result>(
+    _ body: () throws(DocumentError) -> Result
+) throws(FuzzFinding) -> Result {
+    do throws(DocumentError) { return try body() } catch {
+        throw FuzzFinding("refused after it was read: \(error)")
+    }
+}

@@ -1,0 +1,117 @@
+import Documents
+
+extension FuzzTarget {
+    func checkXML(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+        let chunks = parsedInChunks(bytes)
+        let document: XMLDocument
+        do throws(DocumentError) {
+            document = try XMLDocument(bytes, limits: .fuzzing)
+        } catch {
+            // A tree of elements is refused where its events are, and the other way round.
+            guard chunks == nil else { throw FuzzFinding("refused whole, not in parts: \(error)") }
+            return false
+        }
+        guard chunks != nil else { throw FuzzFinding("refused in parts, not whole") }
+        let again = try reading { () throws(DocumentError) in
+            try XMLDocument(document.write(limits: .fuzzingAgain), limits: .fuzzingAgain)
+        }
+        guard again == document else { throw FuzzFinding("read otherwise after writing") }
+        try checkXMLValue(bytes)
+        return true
+    }
+
+    /// The document as a value, by the convention of xmltodict.
+    private func checkXMLValue(_ bytes: [UInt8]) throws(FuzzFinding) {
+        guard let value = try? XMLValueReader.value(of: bytes, limits: .fuzzing) else { return }
+        let again = try reading { () throws(DocumentError) in
+            var writer = XMLValueWriter(limits: .fuzzingAgain)
+            try value.replay(into: &writer)
+            return try XMLValueReader.value(of: writer.finish(), limits: .fuzzingAgain)
+        }
+        guard again == value else { throw FuzzFinding("another value after writing") }
+        _ = try writtenJSON(value)
+    }
+
+    /// How many events there are when the document comes a few bytes at a time.
+    private func parsedInChunks(_ bytes: [UInt8]) -> Int? {
+        var limits = DocumentLimits.fuzzing
+        limits.depth = min(limits.depth, XMLDocument.maximumDepth)
+        let parser = XMLParser(CountingSink(), limits: limits, reportsComments: false)
+        do throws(DocumentError) {
+            var start = 0
+            while start < bytes.count {
+                let end = min(start + 1 + start % 13, bytes.count)
+                try Array(bytes[start..<end]).withBytes { part throws(DocumentError) in
+                    try parser.push(part)
+                }
+                start = end
+            }
+            try parser.finish()
+        } catch { return nil }
+        return parser.sink.count
+    }
+
+    func checkPropertyList(
+        _ bytes: [UInt8], as form: PropertyListForm
+    ) throws(FuzzFinding) -> Bool {
+        let value: DocumentValue
+        do throws(DocumentError) {
+            let found = try bytes.withBytes { bytes throws(DocumentError) in
+                try PropertyListReader.form(of: bytes)
+            }
+            guard found == form else { return false }
+            value = try PropertyListReader.value(of: bytes, limits: .fuzzing)
+        } catch { return false }
+        try value.checkLimits()
+        // JSON cannot say the years of every date.
+        _ = try? writtenJSON(value)
+        // Binary ones can say null, but no other program reads it: it is not written.
+        guard !value.hasNull else { return true }
+        let binary = try reading { () throws(DocumentError) in
+            try PropertyListReader.value(of: propertyList(value, .binary), limits: .fuzzingAgain)
+        }
+        guard binary == value else { throw FuzzFinding("another value after writing it binary") }
+        try checkXMLPropertyList(of: value)
+        return true
+    }
+
+    /// XML has not every character and cuts off parts of seconds; what it has stays.
+    private func checkXMLPropertyList(of value: DocumentValue) throws(FuzzFinding) {
+        guard let text = try? propertyList(value, .xml) else { return }
+        let once = try reading { () throws(DocumentError) in
+            try PropertyListReader.value(of: text, limits: .fuzzingAgain)
+        }
+        let twice = try reading { () throws(DocumentError) in
+            try PropertyListReader.value(of: propertyList(once, .xml), limits: .fuzzingAgain)
+        }
+        guard once == twice else { throw FuzzFinding("another value after writing it as XML") }
+        guard once.count == value.count else { throw FuzzFinding("values were lost in XML") }
+    }
+}
+
+private func propertyList(
+    _ value: DocumentValue, _ form: PropertyListForm
+) throws(DocumentError) -> [UInt8] {
+    switch form {
+    case .xml:
+        var writer = XMLPropertyListWriter(limits: .fuzzingAgain)
+        try value.replay(into: &writer)
+        return try writer.finish()
+    case .binary:
+        var writer = BinaryPropertyListWriter(limits: .fuzzingAgain)
+        try value.replay(into: &writer)
+        return try writer.finish()
+    }
+}
+
+/// Counts the events of a document.
+private struct CountingSink: XMLSink {
+    var count = 0
+
+    mutating func start(_ tag: XMLTag) {
+        for index in 0..<tag.attributeCount { count += tag.attribute(index).value.count }
+        count += 1
+    }
+    mutating func text(_ text: UnsafeRawBufferPointer) { count += text.count }
+    mutating func end(_ name: UnsafeRawBufferPointer) { count += 1 }
+}

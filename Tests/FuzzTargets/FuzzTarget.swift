@@ -1,7 +1,8 @@
 import Documents
 
-/// A parser that is fuzzed, and what must hold of it for any bytes: that it ends, within its limits,
-/// with a value or a typed error, and that what was read is read the same once it was written.
+/// A parser that is fuzzed, and what must hold of it for any bytes: that it ends, within its
+/// limits, with a value or a typed error, and that what was read is read the same once it was
+/// written.
 ///
 /// The same checks are run by libFuzzer (`deploy/fuzz`) and, over the seeds, by the ordinary tests.
 package enum FuzzTarget: String, CaseIterable, Sendable {

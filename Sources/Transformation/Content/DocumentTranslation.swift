@@ -14,17 +14,17 @@ struct DocumentTranslation: Sendable {
         self.to = to
     }
 
-    /// Nil where nothing is to be done: of translations of a format into itself only JSON's, which
-    /// takes null out, and that of property lists, which writes the other form, change anything.
+    /// Nil where nothing is to be done: of translations of a format into itself only that of
+    /// property lists, which writes the other form, and those that take null out change anything.
     init?(_ rules: ResponseBodyRules) {
         self.init(from: rules.from.document, to: rules.to.document)
         removesNulls = rules.removesKeysWithNullValues
         propertyListForm = rules.writesBinaryPropertyLists ? .binary : .xml
         let changes =
             switch from {
-            case .json: from != to || removesNulls
+            case .json, .xml: from != to || removesNulls
             case .plist: true
-            case .xml, .form, .multipart: from != to
+            case .form, .multipart: from != to
             }
         guard changes else { return nil }
     }

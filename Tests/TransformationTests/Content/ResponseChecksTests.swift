@@ -15,27 +15,6 @@ private struct SatisfiedSchema: JSONSchemaChecking {
     func check(_ json: UnsafeRawBufferPointer) {}
 }
 
-/// Converts by the first rule, scales where a size is asked for, and refuses what begins with `!`.
-private struct FakeImages: ImageTransforming {
-    func transform(
-        _ image: [UInt8], by rules: ImageRules
-    ) throws(TransformationFailure) -> TranslatedContent? {
-        guard image.first != UInt8(ascii: "!") else {
-            throw TransformationFailure(.responseImageRefused, "it is no image")
-        }
-        if let conversion = rules.convert.first {
-            return TranslatedContent(bytes: [1], contentType: conversion.to.rawValue)
-        }
-        return rules.scaleTo.map { _ in TranslatedContent(bytes: [2], contentType: "image/png") }
-    }
-}
-
-private func rules(_ change: (inout ResponseRules) -> Void) -> ResponseRules {
-    var rules = ResponseRules()
-    change(&rules)
-    return rules
-}
-
 private func checks(
     schema: (any JSONSchemaChecking)? = nil, _ change: (inout ResponseRules) -> Void
 ) throws -> ResponseChecks {
@@ -43,20 +22,6 @@ private func checks(
 }
 
 private let webp = Array("RIFF....WEBP".utf8)
-
-extension ResponseChecks {
-    /// What becomes of whole content; nil: it passes unseen.
-    fileprivate func run(
-        _ content: String, _ type: String?, noTransform: Bool = false
-    ) throws(TransformationFailure) -> PlannedContent? {
-        try plan(contentType: type, isPartial: false, noTransform: noTransform)?
-            .run(Array(content.utf8))
-    }
-}
-
-extension PlannedContent {
-    fileprivate var text: String? { changed.map { String(decoding: $0.bytes, as: UTF8.self) } }
-}
 
 @Suite("What is asked of responses")
 struct ResponseChecksTests {
@@ -278,6 +243,23 @@ struct ResponseChecksTests {
         #expect(checks.changedContentType(type) == nil)
     }
 
+    @Test(
+        arguments: [
+            ("<a> <b/><c>x</c></a>", "<a><c>x</c></a>"), ("<a><b>x</b></a>", nil),
+        ] as [(String, String?)])
+    func `elements without anything in them are taken out of XML as null is`(
+        content: String, text: String?
+    ) throws {
+        let checks = try checks {
+            $0.body = ResponseBodyRules(from: .xml, to: .xml)
+            $0.body?.removesKeysWithNullValues = true
+        }
+        let made = try checks.run(content, "application/atom+xml")
+        let head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        #expect(made?.text == text.map { head + $0 + "\n" })
+        #expect(made?.changed.map(\.contentType) == text.map { _ in "application/atom+xml" })
+    }
+
     @Test(arguments: [BodyFormat.xml, .json])
     func `a format that becomes itself is not looked at`(format: BodyFormat) {
         let same = rules { $0.body = ResponseBodyRules(from: format, to: format) }
@@ -317,134 +299,5 @@ struct ResponseChecksTests {
         let checks = try #require(ResponseChecks(image, schema: nil, images: nil))
         let failure = #expect(throws: TransformationFailure.self) { try checks.run("x", nil) }
         #expect(failure?.problem == .overloaded)
-    }
-}
-
-@Suite("Responses that are not to be changed")
-struct UnchangedResponseTests {
-    private func checks(
-        _ mode: NoTransformMode, _ change: (inout ResponseRules) -> Void
-    ) throws -> ResponseChecks {
-        let rules = rules {
-            $0.noTransform = mode
-            change(&$0)
-        }
-        return try #require(ResponseChecks(rules, schema: nil, images: FakeImages()))
-    }
-
-    @Test func `no-transform leaves content as it is, or it is refused`() throws {
-        let body: (inout ResponseRules) -> Void = {
-            $0.body = ResponseBodyRules(from: .json, to: .plist)
-        }
-        #expect(try checks(.pass, body).run("{}", "text/json", noTransform: true) == nil)
-        let failure = #expect(throws: TransformationFailure.self) {
-            try checks(.refuse, body).run("{}", "text/json", noTransform: true)
-        }
-        #expect(failure?.problem == .responseNoTransform)
-        #expect(try checks(.refuse, body).run("{}", "text/html", noTransform: true) == nil)
-    }
-
-    @Test func `with no-transform content is still checked`() throws {
-        let checks = try checks(.pass) {
-            $0.validate = .json
-            $0.body = ResponseBodyRules(from: .json, to: .plist)
-        }
-        #expect(try checks.run("{}", "text/json", noTransform: true) == PlannedContent())
-        #expect(throws: TransformationFailure.self) {
-            try checks.run("{", "text/json", noTransform: true)
-        }
-    }
-
-    @Test func `with no-transform an image stays, or is refused where it would be changed`() throws
-    {
-        let image: (inout ResponseRules) -> Void = {
-            $0.image = ImageRules()
-            $0.image?.convert = [ImageConversion(from: .webp, to: .png)]
-        }
-        #expect(try checks(.pass, image).run("x", "image/webp", noTransform: true) == .init())
-        let failure = #expect(throws: TransformationFailure.self) {
-            try checks(.refuse, image).run("x", "image/webp", noTransform: true)
-        }
-        #expect(failure?.problem == .responseNoTransform)
-        let unchanging = try checks(.refuse) { $0.image = ImageRules() }
-        #expect(try unchanging.run("x", "image/webp", noTransform: true) == PlannedContent())
-    }
-
-    @Test(arguments: NoTransformMode.allCases)
-    func `a part of what is checked is refused, of what is changed by choice`(
-        mode: NoTransformMode
-    ) throws {
-        let translating = try checks(mode) {
-            $0.body = ResponseBodyRules(from: .json, to: .plist)
-        }
-        let checking = try checks(mode) { $0.validate = .json }
-        for checks in mode == .refuse ? [translating, checking] : [checking] {
-            let failure = #expect(throws: TransformationFailure.self) {
-                try checks.plan(contentType: "text/json", isPartial: true, noTransform: false)
-            }
-            #expect(failure?.problem == .responsePartial)
-        }
-        let unseen = try translating.plan(
-            contentType: "text/html", isPartial: true, noTransform: false)
-        #expect(unseen == nil)
-        guard mode == .pass else { return }
-        #expect(
-            try translating.plan(contentType: "text/json", isPartial: true, noTransform: true)
-                == nil)
-    }
-
-    @Test func `the identity is that of the rules that change bytes`() throws {
-        func identity(_ change: (inout ResponseRules) -> Void) throws -> String {
-            try checks(.pass) {
-                $0.validate = .json
-                change(&$0)
-            }.identity
-        }
-        let changes: [(inout ResponseRules) -> Void] = [
-            { _ in }, { $0.body = ResponseBodyRules(from: .json, to: .plist) },
-            { $0.body = ResponseBodyRules(from: .json, to: .xml) },
-            {
-                $0.body = ResponseBodyRules(from: .json, to: .plist)
-                $0.body?.removesKeysWithNullValues = true
-            },
-            {
-                $0.body = ResponseBodyRules(from: .json, to: .plist)
-                $0.body?.writesBinaryPropertyLists = true
-            },
-            {
-                $0.image = ImageRules()
-                $0.image?.convert = [ImageConversion(from: .webp, to: .png)]
-            },
-            {
-                $0.image = ImageRules()
-                $0.image?.convert = [ImageConversion(from: .webp, to: .jpeg)]
-            },
-            {
-                $0.image = ImageRules()
-                $0.image?.scaleTo = ImageSize(width: 1, height: 2)
-            },
-        ]
-        let identities = try changes.map(identity)
-        #expect(Set(identities).count == changes.count)
-        #expect(identities.allSatisfy { $0.utf8.count == 8 })
-        // The same in every process, and for rules that change nothing.
-        #expect(identities[1] == "b6e46fb1")
-        #expect(try identity { $0.maximumBytes = 1 } == identities[0])
-    }
-
-    @Test func `content beyond the maximum is refused by what runs, too`() throws {
-        let checks = try checks(.pass) {
-            $0.validate = .json
-            $0.maximumBytes = 4
-            $0.larger = .pass
-        }
-        let plan = try #require(
-            try checks.plan(contentType: nil, isPartial: false, noTransform: false))
-        #expect(plan.maximumBytes == 4 && plan.larger == .pass)
-        #expect(try plan.run(Array("true".utf8)) == PlannedContent())
-        let failure = #expect(throws: TransformationFailure.self) {
-            try plan.run(Array("false".utf8))
-        }
-        #expect(failure?.problem == .responseBodyTooLarge)
     }
 }

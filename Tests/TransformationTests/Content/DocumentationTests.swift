@@ -1,0 +1,88 @@
+import Configuration
+import Foundation
+import Testing
+
+@testable import Transformation
+
+/// The page Documents, whose tables are tests.
+@Suite("The page on documents")
+struct DocumentationTests {
+    private func section(_ title: String) throws -> String {
+        let package = URL(filePath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let page = try String(
+            contentsOf: package.appending(path: "Sources/Gateway/Gateway.docc/Documents.md"),
+            encoding: .utf8)
+        return try #require(
+            page.components(separatedBy: "\n## ").first { $0.hasPrefix(title + "\n") })
+    }
+
+    /// The two cells of a table's rows that begin with a value.
+    private func rows(of text: String) -> [(left: String, right: String)] {
+        text.split(separator: "\n").filter { $0.hasPrefix("| `") }.map { line in
+            let cells = line.dropFirst(2).components(separatedBy: " | ")
+            return (cells[0], cells[1])
+        }
+    }
+
+    /// What is between backticks.
+    private func quoted(_ cell: String) -> [String] {
+        cell.components(separatedBy: "`").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+    }
+
+    @Test func `says what forms are as JSON, and JSON as a form`() throws {
+        let tables = try section("Forms and JSON").components(separatedBy: "From JSON:")
+        let reading = rows(of: tables[0])
+        #expect(reading.count == 8)
+        for row in reading {
+            let form = quoted(row.left)[0]
+            #expect(try translated(form, .form, .json).text == quoted(row.right)[0], "\(form)")
+        }
+        let writing = rows(of: tables[1])
+        #expect(writing.count == 4)
+        for row in writing {
+            let json = quoted(row.left)[0]
+            let form = quoted(row.right).first ?? ""
+            #expect(try translated(json, .json, .form).text == form, "\(json)")
+        }
+    }
+
+    @Test func `says what multipart content is as JSON`() throws {
+        let rows = try rows(of: section("Multipart content and JSON"))
+        #expect(rows.count == 6)
+        for row in rows {
+            var content = ""
+            for part in row.left.components(separatedBy: ", `name=") {
+                let words = quoted(part.hasPrefix("`") ? part : "`name=" + part)
+                content += "--b\r\nContent-Disposition: form-data; \(words[0])\r\n\r\n"
+                content += (words.count > 1 ? words[1] : "") + "\r\n"
+            }
+            content += "--b--\r\n"
+            do throws(TransformationFailure) {
+                let type = "multipart/form-data; boundary=b"
+                let made = try translated(content, .multipart, .json, type: type)
+                #expect(made.text == quoted(row.right).first, "\(row.left)")
+            } catch {
+                #expect(row.right.contains("refused: \(error.detail)"), "\(row.left)")
+            }
+        }
+    }
+
+    @Test func `says which types are translated`() throws {
+        let rows = try rows(of: section("Which become which"))
+        #expect(rows.count == BodyFormat.allCases.count)
+        for row in rows {
+            let format = try #require(BodyFormat(rawValue: quoted(row.left)[0]))
+            var rules = RequestRules()
+            rules.body = RequestBodyRules(from: format, to: format == .json ? .plist : .json)
+            let translation = try #require(RequestTranslation(rules))
+            let types = quoted(row.right)
+            #expect(types.first == format.document.mediaTypes[0])
+            #expect(types.count >= format.document.mediaTypes.count)
+            for type in types {
+                let type = type.replacing("*", with: "x")
+                #expect(translation.applies(toContentType: type), "\(type)")
+            }
+        }
+    }
+}

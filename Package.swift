@@ -53,6 +53,14 @@ let package = Package(
             name: "CBrotli", pkgConfig: "libbrotlienc", providers: [.apt(["libbrotli-dev"])]),
         // RapidJSON's headers (rapidjson-dev) are C++: its events, as C.
         .target(name: "CRapidJSON"),
+        // The image libraries leave their functions by longjmp, which Swift must not see. AVIF's is
+        // loaded at run time.
+        .target(
+            name: "CImages",
+            linkerSettings: [
+                .linkedLibrary("jpeg"), .linkedLibrary("png16"), .linkedLibrary("webp"),
+                .linkedLibrary("webpdemux"),
+            ]),
 
         // Pure: no system calls, no clock, no threads, no Foundation.
         .target(name: "Addressing", swiftSettings: inlined),
@@ -100,6 +108,7 @@ let package = Package(
         .target(
             name: "EventLoop", dependencies: ["CLinux", "Addressing", "Clocks", "Locking"],
             swiftSettings: inlined),
+        .target(name: "ImageCodecs", dependencies: ["CImages"], swiftSettings: strict),
         .target(
             name: "SuffixList", dependencies: ["CPublicSuffix", "CertificateProfile"],
             swiftSettings: strict),
@@ -265,6 +274,9 @@ let package = Package(
             name: "TransformationTests",
             dependencies: ["Transformation", "HTTPCore", "Documents", "Configuration"],
             swiftSettings: strict),
+        .testTarget(
+            name: "ImageCodecsTests", dependencies: ["ImageCodecs", "CLinux", "TestSupport"],
+            exclude: ["Images"], swiftSettings: strict),
         .testTarget(
             name: "TLSWireTests", dependencies: ["TLSWire"], swiftSettings: strict),
         .testTarget(

@@ -8,12 +8,16 @@ build_packages=(
     ca-certificates
     curl
     g++
+    libavif-dev
     libbrotli-dev
     libc-ares-dev
     libexpat1-dev
+    libjpeg62-turbo-dev
+    libpng-dev
     libpsl-dev
     libsqlite3-dev
     libssl-dev
+    libwebp-dev
     openssl
     pkg-config
     publicsuffix

@@ -14,6 +14,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("CBrotli", []),
     // C++ behind a header in C, no Swift.
     ("CRapidJSON", []),
+    // C over the image libraries, no Swift.
+    ("CImages", []),
     // Pure: no system calls, no clock, no threads.
     ("Notation", []),
     ("Addressing", []),
@@ -36,6 +38,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Locking", ["CLinux"]),
     ("Threads", ["CLinux"]),
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
+    ("ImageCodecs", ["CImages"]),
     ("SuffixList", ["CPublicSuffix", "CertificateProfile"]),
     ("Serialization", ["CLinux", "Notation", "Documents", "HTTPTypes"]),
     (
@@ -162,7 +165,7 @@ struct ArchitectureTests {
             #expect(
                 ![
                     "CLinux", "COpenSSL", "CSQLite", "CAres", "CPublicSuffix", "CExpat",
-                    "CRapidJSON", "CZlib", "CBrotli",
+                    "CRapidJSON", "CZlib", "CBrotli", "CImages",
                 ].contains(file.target),
                 "\(file.path): Swift in a system library")
         }

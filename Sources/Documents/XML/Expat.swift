@@ -35,9 +35,9 @@ final class Expat {
     /// Bytes that expat is not given yet.
     private var held: [UInt8] = []
     /// Character data since the last tag.
-    private var pendingText: [UInt8] = []
+    private var pendingText = ByteStack(capacity: 4096)
     /// The names of the elements that are open, one behind the other, and where each begins.
-    private var names: [UInt8] = []
+    private var names = ByteStack()
     private var nameStarts: [Int] = []
     /// Whether the document type names declarations elsewhere. Expat then passes over references
     /// to entities, which might be declared there.
@@ -165,7 +165,8 @@ final class Expat {
     }
 
     private var openName: String {
-        String(decoding: names[(nameStarts.last ?? names.count)...].prefix(40), as: UTF8.self)
+        String(
+            decoding: names.bytes(from: nameStarts.last ?? names.count).prefix(40), as: UTF8.self)
     }
 
     /// The name at the place of an error, as far as it is ASCII; at most 40 characters.
@@ -196,7 +197,7 @@ final class Expat {
         }
         guard nameStarts.count < limits.depth else { return stop(.tooDeep(maximum: limits.depth)) }
         nameStarts.append(names.count)
-        names.append(contentsOf: name)
+        names.append(name)
         if hasExternalSubset, tag.attributeCount > 0 { checkReferences(expat) }
         guard !hasStopped else { return }
         deliver { () throws(DocumentError) in try events.start(tag) }
@@ -205,12 +206,12 @@ final class Expat {
     fileprivate func ended(_ name: UnsafeRawBufferPointer) {
         deliverText()
         guard !hasStopped, let begin = nameStarts.popLast() else { return }
-        names.removeLast(names.count - begin)
+        names.cut(to: begin)
         deliver { () throws(DocumentError) in try events.end(name) }
     }
 
     fileprivate func came(_ text: UnsafeRawBufferPointer) {
-        if !hasStopped { pendingText.append(contentsOf: text) }
+        if !hasStopped { pendingText.append(text) }
     }
 
     fileprivate func cameComment(_ text: UnsafeRawBufferPointer) {
@@ -229,10 +230,9 @@ final class Expat {
 
     private func deliverText() {
         guard !hasStopped, !pendingText.isEmpty else { return }
-        deliver { () throws(DocumentError) in
-            try pendingText.withBytes { bytes throws(DocumentError) in try events.text(bytes) }
-        }
-        pendingText.removeAll(keepingCapacity: true)
+        let text = pendingText.bytes()
+        deliver { () throws(DocumentError) in try events.text(text) }
+        pendingText.cut(to: 0)
     }
 
     fileprivate func cameDocumentType(hasSubset: Bool, isElsewhere: Bool) {
@@ -251,8 +251,8 @@ final class Expat {
         writtenTag.removeAll(keepingCapacity: true)
         XML_SetDefaultHandler(expat) { user, text, count in
             guard let text else { return }
-            Expat.from(user)?.writtenTag.append(
-                contentsOf: UnsafeRawBufferPointer(start: text, count: Int(count)))
+            let bytes = UnsafeRawBufferPointer(start: text, count: Int(count))
+            Expat.with(user) { $0.writtenTag.append(contentsOf: bytes) }
         }
         XML_DefaultCurrent(expat)
         XML_SetDefaultHandler(expat, nil)
@@ -267,36 +267,48 @@ final class Expat {
         }
     }
 
-    fileprivate static func from(_ user: UnsafeMutableRawPointer?) -> Expat? {
-        user.map { Unmanaged<Expat>.fromOpaque($0).takeUnretainedValue() }
+    /// Calls the parser of a handler. It is held by its caller meanwhile: to count its references
+    /// at every event costs a twentieth of the reading.
+    fileprivate static func with(_ user: UnsafeMutableRawPointer?, _ body: (Expat) -> Void) {
+        guard let user else { return }
+        Unmanaged<Expat>.fromOpaque(user)._withUnsafeGuaranteedRef(body)
     }
 }
 
 extension Expat {
     fileprivate func setHandlers(_ expat: OpaquePointer) {
         XML_SetElementHandler(
-            expat, { Expat.from($0)?.started(.init(cString: $1), $2) },
-            { Expat.from($0)?.ended(.init(cString: $1)) })
+            expat,
+            { user, name, attributes in
+                Expat.with(user) { $0.started(.init(cString: name), attributes) }
+            },
+            { user, name in Expat.with(user) { $0.ended(.init(cString: name)) } })
         XML_SetCharacterDataHandler(expat) { user, text, count in
             guard let text else { return }
-            Expat.from(user)?.came(UnsafeRawBufferPointer(start: text, count: Int(count)))
+            let bytes = UnsafeRawBufferPointer(start: text, count: Int(count))
+            Expat.with(user) { $0.came(bytes) }
         }
         XML_SetStartDoctypeDeclHandler(expat) { user, _, system, _, hasSubset in
-            Expat.from(user)?.cameDocumentType(
-                hasSubset: hasSubset != 0, isElsewhere: system != nil)
+            Expat.with(user) {
+                $0.cameDocumentType(hasSubset: hasSubset != 0, isElsewhere: system != nil)
+            }
         }
         // Neither is reached, since no declaration is let through.
         XML_SetEntityDeclHandler(expat) { user, name, _, _, _, _, _, _, _ in
-            Expat.from(user)?.cameEntity(.init(cString: name))
+            Expat.with(user) { $0.cameEntity(.init(cString: name)) }
         }
         XML_SetExternalEntityRefHandler(expat) { _, _, _, _, _ in 0 }
         XML_SetSkippedEntityHandler(expat) { user, name, _ in
-            Expat.from(user)?.cameEntity(.init(cString: name))
+            Expat.with(user) { $0.cameEntity(.init(cString: name)) }
         }
         guard options.reportsComments else { return }
-        XML_SetCommentHandler(expat) { Expat.from($0)?.cameComment(.init(cString: $1)) }
-        XML_SetProcessingInstructionHandler(expat) {
-            Expat.from($0)?.cameInstruction(.init(cString: $1), .init(cString: $2))
+        XML_SetCommentHandler(expat) { user, text in
+            Expat.with(user) { $0.cameComment(.init(cString: text)) }
+        }
+        XML_SetProcessingInstructionHandler(expat) { user, target, data in
+            Expat.with(user) {
+                $0.cameInstruction(.init(cString: target), .init(cString: data))
+            }
         }
     }
 }

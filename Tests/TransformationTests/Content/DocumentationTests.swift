@@ -85,4 +85,27 @@ struct DocumentationTests {
             }
         }
     }
+
+    @Test func `names tests that there are`() throws {
+        var named = 0
+        let rows = try section("AFNetworking's rules in routes").split(separator: "\n")
+        for row in rows where row.hasPrefix("| ") {
+            var suite = ""
+            let cell = row.components(separatedBy: " | ").last ?? ""
+            for entry in cell.dropLast(2).components(separatedBy: "; ") {
+                var test = entry[...]
+                if let found = entry.firstMatch(of: #/^`(\w+Tests)`: /#) {
+                    suite = String(found.1)
+                    test = entry[found.range.upperBound...]
+                }
+                guard !suite.isEmpty else { continue }
+                let file = URL(filePath: #filePath).deletingLastPathComponent()
+                    .appending(path: "\(suite).swift")
+                let source = try String(contentsOf: file, encoding: .utf8)
+                #expect(source.contains("func `\(test)`"), "\(suite): \(test)")
+                named += 1
+            }
+        }
+        #expect(named == 12)
+    }
 }

@@ -39,16 +39,16 @@ public enum MultipartDocument {
     }
 
     /// A body as a dictionary: fields are strings, their names as ``FormReader`` reads them, so
-    /// that repeated ones are arrays. A part with an empty file name and no content, which a browser
-    /// sends where no file was chosen, is left out.
+    /// that repeated ones are arrays. A part with an empty file name and no content, which a
+    /// browser sends where no file was chosen, is left out.
     ///
     /// - Parameters:
     ///   - files: what becomes of parts that have a file name.
     ///   - limits: of the body.
     ///   - documentLimits: of these `depth` and `values` hold here.
     /// - Throws: as ``MultipartReader`` and ``FormReader`` do; `unrepresentable` for a file that is
-    ///   refused, and for one that is named and not sent, with its part's name as the path; `encoding` for a field that is not UTF-8, or
-    ///   that says another `charset`.
+    ///   refused, and for one that is named and not sent, with its part's name as the path;
+    ///   `encoding` for a field that is not UTF-8, or that says another `charset`.
     public static func asDocument(
         _ body: [UInt8], boundary: String, files: MultipartFiles = .refused,
         limits: MultipartLimits = .standard, documentLimits: DocumentLimits = .standard

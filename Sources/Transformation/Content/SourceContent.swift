@@ -22,9 +22,9 @@ struct SourceContent {
             bytes = content
             return
         }
-        guard let charset = Charset(type?.charset) else {
-            throw DocumentError(format, .encoding)
-        }
+        guard let charset = Charset(type?.charset),
+            charset != .utf16 || format == .xml || format == .plist
+        else { throw DocumentError(format, .encoding) }
         switch format {
         case .xml, .plist:
             encoding = type?.charset(ofXML: content) == nil ? nil : charset.rawValue

@@ -180,14 +180,34 @@ struct RequestTranslationTests {
         #expect(made.text == text)
     }
 
-    @Test(arguments: [BodyFormat.json, .form, .plist, .xml])
-    func `another charset is refused`(format: BodyFormat) {
+    @Test(
+        arguments: [
+            (.json, "koi8-r"), (.form, "koi8-r"), (.plist, "koi8-r"), (.xml, "koi8-r"),
+            (.json, "utf-16"), (.form, "utf-16"),
+        ] as [(BodyFormat, String)])
+    func `another charset is refused`(format: BodyFormat, charset: String) {
         let failure = #expect(throws: TransformationFailure.self) {
             try translated(
-                "x", format, format == .json ? .form : .json, type: "a/b; charset=koi8-r")
+                "x", format, format == .json ? .form : .json, type: "a/b; charset=\(charset)")
         }
         #expect(failure?.problem == .requestBodyInvalid)
         #expect(failure?.detail == "it is in an encoding that is not read")
+    }
+
+    @Test(arguments: ["utf-16", nil])
+    func `XML and property lists may be UTF-16`(charset: String?) throws {
+        let type = charset.map { "text/xml; charset=\($0)" }
+        for (format, text, json) in [
+            (.xml, "<a>é漢</a>", "{\"a\":\"é漢\"}"),
+            (.plist, "<plist><string>é漢</string></plist>", "\"é漢\""),
+        ] as [(BodyFormat, String, String)] {
+            var rules = RequestRules()
+            rules.body = RequestBodyRules(from: format, to: .json)
+            var bytes: [UInt8] = [0xFE, 0xFF]
+            for unit in text.utf16 { bytes += [UInt8(unit >> 8), UInt8(unit & 0xFF)] }
+            let made = try RequestTranslation(rules)?.translate(bytes, contentType: type)
+            #expect(made.map { String(decoding: $0.bytes, as: UTF8.self) } == json)
+        }
     }
 
     // MARK: Parameters

@@ -147,7 +147,7 @@ let package = Package(
             name: "ConfigurationFile",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
-                "Clocks", "TLS", "CertificateAuthority", "Configuration",
+                "Clocks", "TLS", "CertificateAuthority", "Configuration", "Documents",
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(

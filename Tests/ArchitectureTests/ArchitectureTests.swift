@@ -75,7 +75,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "ConfigurationFile",
         [
             "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
-            "Clocks", "TLS", "CertificateAuthority", "Configuration", "Yams",
+            "Clocks", "TLS", "CertificateAuthority", "Configuration", "Documents", "Yams",
         ]
     ),
     (

@@ -188,12 +188,6 @@ struct KeyErrorTests {
             "listeners:\n  - address: 127.0.0.1:1\n    proxyProtocol: false",
             "3: listeners[0].proxyProtocol"
         ),
-        ("hosts:\n  - match: [a]\n    response: {}", "3: hosts[0].response"),
-        ("hosts:\n  - match: [a]\n    request: { headers: {} }", "3: hosts[0].request.headers"),
-        (
-            "hosts:\n  - match: [a]\n    request: { cachePolicy: useProtocol }",
-            "3: hosts[0].request.cachePolicy"
-        ),
     ])
     func `keys of later capabilities are rejected even with harmless values`(
         text: String, place: String

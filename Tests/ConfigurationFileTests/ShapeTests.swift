@@ -37,13 +37,39 @@ let fullConfiguration = """
         tls:
           minimum: "1.2"
           roots: [system, corp-ca.pem]
-        request:  { timeout: 30s }
+        request:
+          timeout: 30s
+          cachePolicy: returnCacheElseLoad
+          headers:
+            defaults: { User-Agent: Legacy/1.0 }
+            set: { X-Gateway: pinfold }
+            add: { X-Tag: [a, b] }
+            remove: [X-Debug]
+            rename: { X-Old: X-New }
+          authorization: { basic: { user: api, passwordFile: admin.token }, clearText: refuse }
+          path: { prefixes: { /old: /new } }
+          query: { set: { "a b": "c&d" }, remove: [debug] }
+          parameters: byMethod
+          body: { from: form, to: json, maximum: 1MiB, noTransform: refuse }
+        response:
+          statusCodes: ["200-299", "304"]
+          contentTypes: [application/json]
+          validate: json
+          schema: reply.schema.json
+          body: { from: json, to: plist, propertyList: binary, maximum: 8MiB, larger: pass }
         timeouts: { connect: 2s, body: 2m, tunnel: 1h, eventStream: 1d }
         cache: { store: true, key: [Accept-Language] }
         probe: { interval: 30s, path: /health }
       - match: ["[2001:db8::1]:443", 192.0.2.7]
         tunnel: refuse
-        cache: { store: false }
+        response:
+          image:
+            accept: [image/png, image/jpeg]
+            convert: { image/webp: image/png }
+            maximumPixels: 1000000
+            scale: { width: 640, height: 480 }
+          noTransform: refuse
+        cache: { store: false, form: translated }
 
     pinsets:
       payments:
@@ -79,6 +105,7 @@ let fullConfiguration = """
 func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> Result {
     try withTemporaryFolder { folder in
         try write("token", to: "admin.token", in: folder)
+        try write("{}", to: "reply.schema.json", in: folder)
         try write(SampleCertificate.pem, to: "corp-ca.pem", in: folder)
         try makeFolder("certificates", in: folder)
         try write(SampleCertificate.pem, to: "certificates/api.cer", in: folder)

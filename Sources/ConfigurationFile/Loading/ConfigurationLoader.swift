@@ -115,6 +115,8 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     package var onlineCores: Int
     /// Whether it is looked at whether the paths that will be written can be.
     package var looksAtPaths = false
+    /// The environment variables that secrets may be in.
+    package var variables = EnvironmentVariables.fixed([:])
     /// The time at which certificates must be valid, in seconds since 1970.
     package var now = Clock.coarseWallSeconds()
 
@@ -160,6 +162,7 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
             homeFolder: variable("HOME"), stateFolder: variable("XDG_STATE_HOME"),
             workingFolder: folder ?? "/", onlineCores: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
         environment.looksAtPaths = true
+        environment.variables = .ofProcess
         return environment
     }
 }

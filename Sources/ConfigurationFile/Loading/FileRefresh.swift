@@ -27,9 +27,8 @@ extension ConfigurationSnapshot {
     package var watchedFiles: [[String]] {
         var sets: [[String]] = []
         var known: Set<[String]> = []
-        for tls in [tls] + hosts.entries.map(\.tls) {
-            for set in tls.watchedFiles where known.insert(set).inserted { sets.append(set) }
-        }
+        let named = [tls.watchedFiles] + hosts.entries.map { $0.tls.watchedFiles + $0.ruleFiles }
+        for set in named.joined() where known.insert(set).inserted { sets.append(set) }
         return sets
     }
 
@@ -47,6 +46,7 @@ extension ConfigurationSnapshot {
         files.hasReplaced = false
         for index in entries.indices {
             entries[index].tls = files.refreshed(entries[index].tls, "hosts[\(index)].tls")
+            files.refreshRules(of: &entries[index], "hosts[\(index)]")
         }
         // Making the index anew is worth it only for what is another.
         if files.hasReplaced { next.hosts = HostTable(entries: entries) }
@@ -68,6 +68,22 @@ extension UpstreamTLS {
         sets += crls.map { [$0.path] }
         if let list = transparency.list { sets.append([list.path]) }
         return sets
+    }
+}
+
+extension HostEntry {
+    /// The files that the rules for requests and responses name.
+    fileprivate var ruleFiles: [[String]] {
+        [request.authorization?.scheme.source.path, response.schema?.path].compactMap {
+            $0.map { [$0] }
+        }
+    }
+}
+
+extension SecretSource {
+    /// Of a file.
+    fileprivate var path: String? {
+        if case .file(let path) = self { path } else { nil }
     }
 }
 
@@ -136,6 +152,65 @@ private struct FileRefresh {
             throw FileRefreshProblem(
                 paths: paths,
                 description: "\(isOfKey ? keyPlace : place): \(problem); expected \(expected)")
+        }
+    }
+
+    // MARK: Rules for requests and responses
+
+    /// - Parameter key: the path of the entry, for what is told.
+    mutating func refreshRules(of entry: inout HostEntry, _ key: String) {
+        if let authorization = entry.request.authorization,
+            let path = authorization.scheme.source.path, paths.contains(path)
+        {
+            take(into: &entry.request.authorization) { files throws(FileRefreshProblem) in
+                try files.refreshed(authorization, path, "\(key).request.authorization")
+            }
+        }
+        if let schema = entry.response.schema, paths.contains(schema.path) {
+            take(into: &entry.response.schema) { files throws(FileRefreshProblem) in
+                try files.refreshed(schema, "\(key).response.schema")
+            }
+        }
+    }
+
+    /// Puts what was read in its place; what cannot be used leaves what is there.
+    private mutating func take<Value: Equatable>(
+        into place: inout Value?,
+        _ reading: (inout Self) throws(FileRefreshProblem) -> Value
+    ) {
+        do throws(FileRefreshProblem) {
+            let next = try reading(&self)
+            if next != place { hasReplaced = true }
+            place = next
+        } catch {
+            problems.append(error)
+        }
+    }
+
+    private mutating func refreshed(
+        _ authorization: RequestAuthorization, _ path: String, _ key: String
+    ) throws(FileRefreshProblem) -> RequestAuthorization {
+        let content = try read(path, key, of: [path])
+        do throws(SecretProblem) {
+            var next = try RequestAuthorization(authorization.scheme, secret: content)
+            next.allowsClearText = authorization.allowsClearText
+            return next
+        } catch {
+            throw FileRefreshProblem(
+                paths: [path], description: "\(key): \(error.text); expected \(error.expected)")
+        }
+    }
+
+    private mutating func refreshed(
+        _ schema: SchemaFile, _ key: String
+    ) throws(FileRefreshProblem) -> SchemaFile {
+        let text = try read(schema.path, key, of: [schema.path])
+        do throws(SchemaProblem) {
+            return try SchemaFile(checking: text, path: schema.path)
+        } catch {
+            throw FileRefreshProblem(
+                paths: [schema.path],
+                description: "\(key): \(error.text); expected \(SchemaFile.expected)")
         }
     }
 

@@ -10,10 +10,11 @@ struct YAMLText {
     /// Adds a line for each key of a mapping that has something to print.
     mutating func lines<Values>(_ level: Int, _ table: KeyTable<Values>, _ values: Values) {
         for key in table.keys {
+            guard let text = key.text(values) else { continue }
             if let block = key.block {
                 line(level, "\(key.name):")
                 block(&self, level + 1, values)
-            } else if let text = key.text(values) {
+            } else {
                 line(level, "\(key.name): \(text)")
             }
         }

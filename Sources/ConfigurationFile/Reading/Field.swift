@@ -110,8 +110,17 @@ struct Field {
     func choice<Value: RawRepresentable & CaseIterable>(
         _ type: Value.Type = Value.self
     ) -> Value? where Value.RawValue == String {
-        let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
-        return parsed(expected: "one of \(words)", Value.init(rawValue:))
+        choice(of: Array(Value.allCases))
+    }
+
+    /// One of some words of a type.
+    func choice<Value: RawRepresentable>(
+        of values: [Value]
+    ) -> Value? where Value.RawValue == String {
+        let words = values.map(\.rawValue).joined(separator: ", ")
+        return parsed(expected: "one of \(words)") { text in
+            values.first { $0.rawValue == text }
+        }
     }
 
     /// The values of a list; an empty key is no list (nil without an error).

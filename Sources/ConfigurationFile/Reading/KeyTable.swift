@@ -55,7 +55,7 @@ struct ConfigurationKey<Values> {
     /// is reported and leaves what is there, the default.
     let read: (_ reader: SnapshotReader, _ section: Section?, _ values: inout Values) -> Void
     /// The value as YAML; nil: nothing is printed.
-    let text: (Values) -> String?
+    private(set) var text: (Values) -> String?
     /// Prints the lines below the key, in place of a value beside it; nil: it has a value.
     var block: ((_ yaml: inout YAMLText, _ level: Int, _ values: Values) -> Void)?
     /// The key with its default, or the keys of its mapping with theirs.
@@ -134,6 +134,47 @@ struct ConfigurationKey<Values> {
 }
 
 extension ConfigurationKey {
+    /// A mapping that is there only if it is written.
+    ///
+    /// - Parameter empty: what its keys have where they are not written.
+    init<Inner>(
+        _ name: String, _ place: WritableKeyPath<Values, Inner?>, table: KeyTable<Inner>,
+        empty: Inner
+    ) {
+        self.init(
+            name,
+            read: { reader, field, values in
+                let (inner, section) = reader.read(field, by: table, over: empty)
+                if section != nil { values[keyPath: place] = inner }
+            },
+            text: { $0[keyPath: place].map { table.flow($0) ?? "{}" } })
+        described = { _ in table.described(empty).map { $0.within(name) } }
+    }
+
+    /// The same key, printed only of some values.
+    func printed(if isPrinted: @escaping (Values) -> Bool) -> Self {
+        var key = self
+        let text = text
+        key.text = { isPrinted($0) ? text($0) : nil }
+        return key
+    }
+
+    /// The same key of values that the key's are a part of.
+    func lifted<Outer>(to place: WritableKeyPath<Outer, Values>) -> ConfigurationKey<Outer> {
+        let key = self
+        var lifted = ConfigurationKey<Outer>(
+            name,
+            readSection: { reader, section, outer in
+                key.read(reader, section, &outer[keyPath: place])
+            },
+            text: { key.text($0[keyPath: place]) })
+        if let block {
+            lifted.block = { yaml, level, outer in block(&yaml, level, outer[keyPath: place]) }
+        }
+        lifted.described = { key.described($0[keyPath: place]) }
+        return lifted
+    }
+
     /// A key that must be written.
     ///
     /// - Parameter expected: what would be right, for the error where it is missing.

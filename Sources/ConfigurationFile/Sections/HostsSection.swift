@@ -1,5 +1,4 @@
 import Configuration
-import HTTPCore
 import Notation
 import Pinning
 
@@ -68,11 +67,14 @@ extension HostEntry {
                     "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets) },
                     text: { YAMLText.list($0.map { pinsets[$0] }) }),
                 tlsKey,
-                ConfigurationKey("request", \.timeouts, table: request),
+                ConfigurationKey("request", \.self, table: requestTable, isBlock: true)
+                    .printed { $0.request != RequestRules() },
+                ConfigurationKey("response", \.response, table: ResponseRules.table, isBlock: true)
+                    .printed { !$0.response.isEmpty },
                 ConfigurationKey("timeouts", \.timeouts, table: HostTimeouts.table),
                 ConfigurationKey("cache", \.self, table: cache),
                 probeKey,
-            ], later: ["response"])
+            ])
     }
 
     /// `tls` of an entry, where `tls` says what it does not.
@@ -100,13 +102,12 @@ extension HostEntry {
     }
 
     /// `request.timeout` is the older name of `timeouts.firstByte`, as which it is printed.
-    private static var request: KeyTable<HostTimeouts> {
-        KeyTable(
-            keys: [
-                ConfigurationKey(
-                    "timeout", \.firstByteMilliseconds, byDefault: "that of timeouts",
-                    reading: { $1.milliseconds(in: HostTimeouts.range) }, text: { _ in nil })
-            ], later: ["headers", "cachePolicy"])
+    private static var requestTable: KeyTable<Self> {
+        let timeout = ConfigurationKey<Self>(
+            "timeout", \.timeouts.firstByteMilliseconds, byDefault: "that of timeouts",
+            reading: { $1.milliseconds(in: HostTimeouts.range) }, text: { _ in nil })
+        return KeyTable(
+            keys: [timeout] + RequestRules.table.keys.map { $0.lifted(to: \.request) })
     }
 
     /// `cache` of an entry.
@@ -115,6 +116,8 @@ extension HostEntry {
             .boolean("store", \.cacheStores),
             ConfigurationKey(
                 "key", \.cacheKeyFields, reading: { $0.fieldNames($1) }, text: YAMLText.list),
+            ConfigurationKey(
+                "form", \.response.cacheForm, reading: { $1.cachedForm() }, text: \.rawValue),
         ])
     }
 
@@ -171,7 +174,13 @@ extension SnapshotReader {
             }
             return nil
         }
+        let errorsBefore = validation.errors.count
         let entry = read(section, by: table, over: HostEntry(tls: defaults))
+        // What the parts say together is told only when each of them is right by itself.
+        if validation.errors.count == errorsBefore {
+            if let request = section["request"] { check(request: request, entry.request) }
+            if let response = section["response"] { check(response: response, entry.response) }
+        }
         if let other = section["request"]?.key("timeout"),
             section["timeouts"]?.key("firstByte") != nil
         {
@@ -233,11 +242,6 @@ extension SnapshotReader {
             names.append(name)
         }
         return names
-    }
-
-    /// RFC 9110 §5.6.2: `1*tchar`.
-    private func isToken(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy(ByteClass.isToken)
     }
 
     fileprivate func probe(_ field: Field, match: [HostPattern]) -> ProbeConfiguration? {

@@ -55,6 +55,7 @@ struct SnapshotReader {
             ).values,
             log: read(top?[.log], by: LogConfiguration.table, over: LogConfiguration()).values)
         warnOfBypasses(top?[.hosts], snapshot)
+        checkRuleReach(top?[.hosts], snapshot)
         warnOfIdleInterception(top?[.interception], snapshot)
         warnOfRefusedUpstreams(top?[.listeners], snapshot)
         warnOfReportFolder(top?[.cache], snapshot)

@@ -1,0 +1,150 @@
+import Configuration
+
+extension SnapshotReader {
+    /// What is wrong about the rules of responses together.
+    ///
+    /// - Parameter field: `response`, which can be read by itself.
+    func check(response field: Field, _ rules: ResponseRules) {
+        if rules.schema != nil, rules.validate != .json {
+            field.key("schema")?.fail(
+                "is for JSON, and validate is \(rules.validate?.rawValue ?? "not written")",
+                expected: "validate: json")
+        }
+        if let body = rules.body { check(body, rules, in: field) }
+        if let image = rules.image { check(image, rules, in: field) }
+        checkTypes(rules, in: field)
+        warnOfIdleKeys(rules, in: field)
+    }
+
+    private func check(
+        _ body: ResponseBodyRules, _ rules: ResponseRules, in field: Field
+    ) {
+        guard let place = field.key("body") else { return }
+        let propertyList = place.key("propertyList")
+        if body.to != .plist {
+            propertyList?.fail(
+                "is about property lists, and to is \(body.to.rawValue)", expected: "to: plist")
+        } else if body.from == .plist, propertyList == nil, !body.removesKeysWithNullValues {
+            place.fail(
+                "from and to are both plist",
+                expected: "two formats, propertyList or removesKeysWithNullValues: true")
+        }
+        if body.from == body.to, body.to != .plist, !body.removesKeysWithNullValues {
+            place.fail(
+                "from and to are both \(body.from.rawValue)",
+                expected: "two formats, or removesKeysWithNullValues: true")
+        }
+        guard let validated = rules.validate, validated.rawValue != body.from.rawValue else {
+            return
+        }
+        field.key("validate")?.fail(
+            "is \(validated.rawValue), and what body takes is \(body.from.rawValue)",
+            expected: "validate: \(body.from.rawValue), the format that the server sends")
+    }
+
+    private func check(_ image: ImageRules, _ rules: ResponseRules, in field: Field) {
+        guard let place = field.key("image") else { return }
+        if rules.body != nil {
+            place.fail("is for images, and body for what is none", expected: "one of the two")
+        }
+        if let validated = rules.validate, validated != .image {
+            place.fail(
+                "is for images, and validate is \(validated.rawValue)", expected: "validate: image")
+        }
+        guard let accepted = image.accept else { return }
+        if !accepted.contains(.png), !accepted.contains(.jpeg) {
+            place.key("scale")?.fail(
+                "is written as PNG or JPEG, and accept has neither",
+                expected: "image/png or image/jpeg in accept")
+        }
+        for conversion in image.convert where !accepted.contains(conversion.to) {
+            place.key("convert")?.key(conversion.from.rawValue)?.fail(
+                "turns into \(conversion.to.rawValue), which accept does not have",
+                expected: "one of the types of accept")
+        }
+    }
+
+    /// Content that is refused by its type before anything else is asked of it.
+    private func checkTypes(_ rules: ResponseRules, in field: Field) {
+        guard let types = rules.contentTypes?.map(WrittenType.init(text:)), !types.isEmpty else {
+            return
+        }
+        let asked: (key: String, format: ValidatedFormat)
+        let isPossible: Bool
+        // Only what is of the format by its type is translated; what is validated is so whatever
+        // its type.
+        if let format = rules.body?.from.validated {
+            asked = ("body", format)
+            isPossible = types.contains { $0.format == format || $0.isOpen }
+        } else if let format = rules.validate {
+            asked = ("validate", format)
+            isPossible = types.contains { $0.mayBe(format) }
+        } else if rules.image != nil {
+            asked = ("image", .image)
+            isPossible = types.contains { $0.format == .image }
+        } else {
+            return
+        }
+        guard !isPossible else { return }
+        field.key("contentTypes")?.fail(
+            "refuses whatever \(asked.key) is for: none of them is a type of "
+                + asked.format.rawValue,
+            expected: "a type of \(asked.format.rawValue) among them")
+    }
+
+    /// Keys that change nothing.
+    private func warnOfIdleKeys(_ rules: ResponseRules, in field: Field) {
+        if !rules.looksAtContent {
+            for key in ["maximum", "larger"] {
+                field.key(key)?.warn("has no effect without validate, body or image")
+            }
+        }
+        if !rules.changesContent {
+            field.key("noTransform")?.warn("has no effect without body or image")
+        }
+    }
+}
+
+extension BodyFormat {
+    /// Nil for those of requests.
+    fileprivate var validated: ValidatedFormat? {
+        switch self {
+        case .json: .json
+        case .plist: .plist
+        case .xml: .xml
+        case .form, .multipart: nil
+        }
+    }
+}
+
+/// An element of `contentTypes`.
+private struct WrittenType {
+    /// In lower case; the subtype may be `*`.
+    let text: String
+
+    /// Whether it has content of any format.
+    var isOpen: Bool { text == "application/*" || text == "text/*" }
+
+    /// The format that the type says; nil: none, or it is open.
+    var format: ValidatedFormat? {
+        switch text {
+        case "application/json", "text/json", "text/javascript": .json
+        case "application/xml", "text/xml": .xml
+        case "application/x-plist": .plist
+        case _ where text.hasPrefix("image/") && text != "image/svg+xml": .image
+        case _ where text.hasPrefix("application/") && text.hasSuffix("+json"): .json
+        case _ where text.hasSuffix("+xml"): .xml
+        default: nil
+        }
+    }
+
+    /// Whether content of the type may well have a format.
+    func mayBe(_ asked: ValidatedFormat) -> Bool {
+        if let format {
+            return format == asked || format == .xml && asked == .plist
+        }
+        let others = ["text/html", "text/css", "text/csv", "text/event-stream"]
+        let otherTypes = ["audio/", "video/", "font/", "multipart/"]
+        return !others.contains(text) && !otherTypes.contains(where: text.hasPrefix)
+    }
+}

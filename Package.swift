@@ -96,8 +96,10 @@ let package = Package(
             ], swiftSettings: strict),
         .target(
             name: "Transformation",
-            dependencies: ["Notation", "HTTPCore", "Documents", "Configuration"],
-            swiftSettings: strict),
+            dependencies: [
+                "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding",
+                "Configuration",
+            ], swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),
 
@@ -272,8 +274,9 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(
             name: "TransformationTests",
-            dependencies: ["Transformation", "HTTPCore", "Documents", "Configuration"],
-            swiftSettings: strict),
+            dependencies: [
+                "Transformation", "HTTPCore", "Documents", "ContentCoding", "Configuration",
+            ], swiftSettings: strict),
         .testTarget(
             name: "ImageCodecsTests", dependencies: ["ImageCodecs", "CLinux", "TestSupport"],
             exclude: ["Images"], swiftSettings: strict),

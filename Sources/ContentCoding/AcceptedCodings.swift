@@ -55,6 +55,13 @@ package struct AcceptedCodings: Sendable, Equatable {
         return coding == .identity ? 1 : 0
     }
 
+    /// Whether a coding is named, with a weight that follows the grammar.
+    package func names(_ coding: ContentCoding) -> Bool { named[Int(coding.rawValue)] != nil }
+
+    /// The weight in thousandths that follows a member's name, which `text` begins behind: 1000
+    /// where there is none, nil for what does not follow the grammar.
+    package static func weight(after text: Span<UInt8>) -> Int? { Weight.parse(text) }
+
     /// Whether a coding is acceptable.
     package func accepts(_ coding: ContentCoding) -> Bool { weight(of: coding) > 0 }
 

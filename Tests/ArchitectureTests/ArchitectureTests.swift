@@ -30,7 +30,10 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("TLSWire", []),
     ("Documents", ["CExpat", "CRapidJSON", "Notation"]),
     ("ContentCoding", ["CZlib", "CBrotli", "Notation"]),
-    ("Transformation", ["Notation", "HTTPCore", "Documents", "Configuration"]),
+    (
+        "Transformation",
+        ["Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding", "Configuration"]
+    ),
     ("Activity", []),
     ("Metrics", ["Notation"]),
     // Adapters: one kind of effect each.

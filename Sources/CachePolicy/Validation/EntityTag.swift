@@ -50,20 +50,21 @@ enum EntityTag {
     }
 }
 
-/// Takes the members of an If-None-Match line out of its value.
+/// Takes the members of an If-None-Match or If-Match line out of its value.
 ///
 ///     If-None-Match = "*" / #entity-tag
-struct EntityTagList {
+package struct EntityTagList {
     private var position: Int
     private let end: Int
 
-    init(_ value: ByteRange) {
+    /// A walk over a field's value.
+    package init(_ value: ByteRange) {
         position = Int(value.start)
         end = Int(value.end)
     }
 
     /// The next member, `*` among them; nil at the end.
-    mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
+    package mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
         while position < end,
             ASCII.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
         {

@@ -1,0 +1,218 @@
+import HTTPCore
+import Notation
+
+/// The field lines of a head while they are changed. Lines that nothing is done to keep their
+/// bytes, and all keep their order.
+struct HeadLines {
+    /// Bytes of the head at hand, or bytes that were written.
+    enum Piece {
+        case received(Range<Int>)
+        case written([UInt8])
+    }
+
+    struct Line {
+        var name: Piece
+        /// From the colon up to and with the line's end.
+        var rest: Piece
+        /// Whether Connection names it.
+        var isNominated = false
+    }
+
+    private(set) var lines: [Line] = []
+    /// Whether anything was changed.
+    private(set) var isChanged = false
+
+    /// The lines of a parsed head.
+    init(_ fields: borrowing FieldSection) {
+        lines.reserveCapacity(fields.count + 8)
+        for index in 0..<fields.count {
+            let field = fields[index]
+            let isLast = index + 1 == fields.count
+            let end = isLast ? fields.end : fields[index + 1].name.start
+            lines.append(
+                Line(
+                    name: .received(field.name.indices),
+                    rest: .received(Int(field.name.end)..<Int(end)),
+                    isNominated: field.isNominated))
+        }
+    }
+
+    /// The lines that stand from `start` up to the end of `head`, which is well formed and has no
+    /// empty line.
+    init(from start: Int, of head: Span<UInt8>) {
+        var position = start
+        while position < head.count {
+            let begin = position
+            while position < head.count, head[position] != UInt8(ascii: "\n") { position += 1 }
+            position = min(position + 1, head.count)
+            var colon = begin
+            while colon < position, head[colon] != UInt8(ascii: ":") { colon += 1 }
+            lines.append(
+                Line(name: .received(begin..<colon), rest: .received(colon..<position)))
+        }
+    }
+
+    /// Whether the line has the name.
+    func isNamed(_ name: HeadName, at index: Int, in head: Span<UInt8>) -> Bool {
+        switch lines[index].name {
+        case .received(let range): head.extracting(range).equals(lowercase: name.lowercase.span)
+        case .written(let bytes): bytes.span.equals(lowercase: name.lowercase.span)
+        }
+    }
+
+    /// Whether any line has the name. What Connection names ends here and
+    /// does not count.
+    func contains(_ name: HeadName, in head: Span<UInt8>) -> Bool {
+        lines.indices.contains { !lines[$0].isNominated && isNamed(name, at: $0, in: head) }
+    }
+
+    /// The values of the lines of that name, without the whitespace around them.
+    func values(_ name: HeadName, in head: Span<UInt8>) -> [[UInt8]] {
+        lines.indices.filter { isNamed(name, at: $0, in: head) }.map { value(at: $0, in: head) }
+    }
+
+    /// The value of a line, without the whitespace around it.
+    func value(at index: Int, in head: Span<UInt8>) -> [UInt8] {
+        switch lines[index].rest {
+        case .received(let range): Self.value(head.extracting(range))
+        case .written(let bytes): Self.value(bytes.span)
+        }
+    }
+
+    private static func value(_ rest: Span<UInt8>) -> [UInt8] {
+        var start = min(1, rest.count)
+        var end = rest.count
+        while start < end, rest[start] <= 0x20 { start += 1 }
+        while start < end, rest[end - 1] <= 0x20 { end -= 1 }
+        return Array(copying: rest.extracting(start..<end))
+    }
+
+    /// Takes all lines of that name out; whether there were any.
+    @discardableResult
+    mutating func remove(_ name: HeadName, in head: Span<UInt8>) -> Bool {
+        let count = lines.count
+        let kept = lines.indices.filter { !isNamed(name, at: $0, in: head) }
+        if kept.count < count {
+            lines = kept.map { lines[$0] }
+            isChanged = true
+        }
+        return kept.count < count
+    }
+
+    /// Takes the line out.
+    mutating func remove(at index: Int) {
+        lines.remove(at: index)
+        isChanged = true
+    }
+
+    /// Puts another name before what follows it in the line.
+    mutating func rename(at index: Int, to name: [UInt8]) {
+        lines[index].name = .written(name)
+        isChanged = true
+    }
+
+    /// Puts another value into the line.
+    mutating func setValue(at index: Int, to value: [UInt8]) {
+        lines[index].rest = .written(Self.rest(value))
+        isChanged = true
+    }
+
+    /// Adds a line at the end.
+    mutating func append(_ name: [UInt8], _ value: [UInt8]) {
+        lines.append(Line(name: .written(name), rest: .written(Self.rest(value))))
+        isChanged = true
+    }
+
+    /// Puts one line in the place of all of that name, or at the end where there is none. A line
+    /// that is the only one and has the value already stays as it is.
+    mutating func set(_ name: HeadName, _ value: [UInt8], in head: Span<UInt8>) {
+        let found = lines.indices.filter { isNamed(name, at: $0, in: head) }
+        guard let first = found.first else { return append(name.written, value) }
+        if found.count == 1, self.value(at: first, in: head) == value { return }
+        setValue(at: first, to: value)
+        for index in found.dropFirst().reversed() { remove(at: index) }
+    }
+
+    private static func rest(_ value: [UInt8]) -> [UInt8] {
+        var rest: [UInt8] = []
+        rest.reserveCapacity(value.count + 4)
+        rest += [UInt8(ascii: ":"), 0x20]
+        rest += value
+        rest += [0x0D, 0x0A]
+        return rest
+    }
+
+    /// Bytes of all lines.
+    var count: Int {
+        lines.reduce(0) { $0 + Self.count($1.name) + Self.count($1.rest) }
+    }
+
+    private static func count(_ piece: Piece) -> Int {
+        switch piece {
+        case .received(let range): range.count
+        case .written(let bytes): bytes.count
+        }
+    }
+
+    /// Writes all lines.
+    func write(to output: inout [UInt8], from head: Span<UInt8>) {
+        for line in lines {
+            Self.write(line.name, to: &output, from: head)
+            Self.write(line.rest, to: &output, from: head)
+        }
+    }
+
+    private static func write(
+        _ piece: Piece, to output: inout [UInt8], from head: Span<UInt8>
+    ) {
+        switch piece {
+        case .received(let range): output.append(head.extracting(range))
+        case .written(let bytes): output += bytes
+        }
+    }
+}
+
+extension [UInt8] {
+    /// Adds the bytes of a span.
+    mutating func append(_ bytes: Span<UInt8>) {
+        bytes.withUnsafeBufferPointer { append(contentsOf: $0) }
+    }
+
+    /// The bytes of a span.
+    init(copying bytes: Span<UInt8>) {
+        self = bytes.withUnsafeBufferPointer { Array($0) }
+    }
+}
+
+/// A field name that may be looked for, and written.
+struct HeadName: Sendable, Equatable {
+    /// As it is written.
+    let written: [UInt8]
+    let lowercase: [UInt8]
+
+    init(_ text: String) {
+        written = Array(text.utf8)
+        lowercase = written.map(ASCII.lowercased)
+    }
+
+    static let accept = HeadName("Accept")
+    static let acceptEncoding = HeadName("Accept-Encoding")
+    static let acceptRanges = HeadName("Accept-Ranges")
+    static let authorization = HeadName("Authorization")
+    static let cacheControl = HeadName("Cache-Control")
+    static let connection = HeadName("Connection")
+    static let contentEncoding = HeadName("Content-Encoding")
+    static let contentLength = HeadName("Content-Length")
+    static let contentType = HeadName("Content-Type")
+    static let entityTag = HeadName("ETag")
+    static let expect = HeadName("Expect")
+    static let ifMatch = HeadName("If-Match")
+    static let ifModifiedSince = HeadName("If-Modified-Since")
+    static let ifNoneMatch = HeadName("If-None-Match")
+    static let ifRange = HeadName("If-Range")
+    static let pragma = HeadName("Pragma")
+    static let range = HeadName("Range")
+    static let trailer = HeadName("Trailer")
+    static let transferEncoding = HeadName("Transfer-Encoding")
+    static let vary = HeadName("Vary")
+}

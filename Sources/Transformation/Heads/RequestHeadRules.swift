@@ -1,0 +1,169 @@
+import CachePolicy
+import Configuration
+import HTTPCore
+import Notation
+
+/// What a route's rules make of request heads.
+///
+/// Fields by which a message is framed, or that are about one connection, are never changed
+/// (``FieldRule``). A field that Connection names ends at the gateway: it is not renamed, and does
+/// not count as sent where a default is asked for. Where the rules write a field of such a name,
+/// theirs goes to the server: the client's lines of the name go, and the name is taken out of
+/// Connection, so that no client can strip what a route adds.
+package struct RequestHeadRules: Sendable {
+    private let removed: [HeadName]
+    private let renamed: [(from: HeadName, to: HeadName)]
+    private let set: [(name: HeadName, value: [UInt8])]
+    private let added: [(name: HeadName, value: [UInt8])]
+    private let defaults: [(name: HeadName, value: [UInt8])]
+    private let authorization: RequestAuthorization?
+    private let target: TargetRules
+    private let cachePolicy: RequestCachePolicy
+
+    /// The rules of a route; of these ``RequestRules/parameters`` and ``RequestRules/body`` are
+    /// about content, and not looked at here.
+    package init(_ rules: RequestRules) {
+        removed = FieldRule.names(rules.headers.remove)
+        renamed = FieldRule.renames(rules.headers.rename)
+        set = FieldRule.lines(rules.headers.set)
+        added = FieldRule.lines(rules.headers.add)
+        defaults = FieldRule.lines(rules.headers.defaults)
+        authorization = rules.authorization
+        target = TargetRules(rules.pathPrefixes, rules.query)
+        cachePolicy = rules.cachePolicy
+    }
+
+    /// Whether no head is ever changed.
+    package var isEmpty: Bool {
+        removed.isEmpty && renamed.isEmpty && set.isEmpty && added.isEmpty && defaults.isEmpty
+            && authorization == nil && target.isEmpty && cachePolicy == .useProtocol
+    }
+
+    /// The head that takes the place of a request's, with its empty line; nil: it stays. It may be
+    /// longer than the limits that heads from clients are held to.
+    ///
+    /// CONNECT is never changed: its head ends at the gateway.
+    ///
+    /// - Parameters:
+    ///   - request: the head as parsed.
+    ///   - bytes: those it was parsed from.
+    ///   - isSecure: whether the request goes out by TLS.
+    /// - Throws: `authorizationInClearText` where the gateway's credentials would have to be added
+    ///   and may not go out without TLS.
+    package func head(
+        rewriting request: borrowing RequestHead, in bytes: Span<UInt8>, isSecure: Bool
+    ) throws(TransformationFailure) -> [UInt8]? {
+        guard !isEmpty, request.form != .authority else { return nil }
+        var lines = HeadLines(request.fields)
+        let hasOptions = request.fields.contains(.connection)
+        changeFields(&lines, hasOptions: hasOptions, in: bytes)
+        try authorize(&lines, request.method, in: bytes, isSecure: isSecure)
+        applyCachePolicy(&lines, in: bytes)
+        let newTarget = target.target(of: request, in: bytes)
+        guard lines.isChanged || newTarget != nil else { return nil }
+        return RequestHeads.head(of: request, in: bytes, target: newTarget, lines: lines)
+    }
+
+    private func changeFields(
+        _ lines: inout HeadLines, hasOptions: Bool, in bytes: Span<UInt8>
+    ) {
+        for name in removed { lines.remove(name, in: bytes) }
+        for (from, to) in renamed {
+            for index in lines.lines.indices
+            where !lines.lines[index].isNominated
+                && lines.isNamed(from, at: index, in: bytes)
+            {
+                lines.rename(at: index, to: to.written)
+            }
+            if hasOptions, lines.contains(to, in: bytes) {
+                lines.release(to, in: bytes)
+            }
+        }
+        for (name, value) in set {
+            if hasOptions { lines.release(name, in: bytes) }
+            lines.set(name, value, in: bytes)
+        }
+        for (name, value) in added {
+            if hasOptions { lines.release(name, in: bytes) }
+            lines.append(name.written, value)
+        }
+        for (name, value) in defaults where !lines.contains(name, in: bytes) {
+            if hasOptions { lines.release(name, in: bytes) }
+            lines.append(name.written, value)
+        }
+    }
+
+    /// Adds the credentials where there are none once the fields were changed. Not to TRACE, which
+    /// would show them to the client (RFC 9110, section 9.3.8).
+    private func authorize(
+        _ lines: inout HeadLines, _ method: Method, in bytes: Span<UInt8>, isSecure: Bool
+    ) throws(TransformationFailure) {
+        guard let authorization, method != .trace,
+            !lines.contains(.authorization, in: bytes)
+        else { return }
+        guard isSecure || authorization.allowsClearText else {
+            throw TransformationFailure(
+                .authorizationInClearText,
+                "the request has no Authorization, and the gateway's goes out by TLS only")
+        }
+        guard let value = FieldRule.value(authorization.fieldValue.text) else { return }
+        lines.append(HeadName.authorization.written, value)
+    }
+
+    /// Says the policy in Cache-Control, in place of what the client says about the cache there and
+    /// in Pragma; its `no-store` and `no-transform` stay.
+    ///
+    /// `max-stale` lets the cache answer with what is stored whatever its age. What the server said
+    /// must be asked about again (`must-revalidate`, `no-cache` and the like) is not given stale
+    /// for all that: RFC 9111 forbids it (section 4.2.4). Nor is anything looked up for `no-store`.
+    private func applyCachePolicy(_ lines: inout HeadLines, in bytes: Span<UInt8>) {
+        var value: [UInt8]
+        switch cachePolicy {
+        case .useProtocol: return
+        case .reloadIgnoringCache: value = Array("no-cache".utf8)
+        case .returnCacheElseLoad: value = Array("max-stale".utf8)
+        case .returnCacheDontLoad: value = Array("only-if-cached, max-stale".utf8)
+        }
+        var asked = CacheDirectives()
+        for line in lines.values(.cacheControl, in: bytes) {
+            asked.add(ByteRange(from: 0, to: line.count), in: line.span)
+        }
+        if asked.flags.contains(.noStore) { value += Array(", no-store".utf8) }
+        if asked.flags.contains(.noTransform) { value += Array(", no-transform".utf8) }
+        lines.set(.cacheControl, value, in: bytes)
+        lines.remove(.pragma, in: bytes)
+    }
+}
+
+extension HeadLines {
+    /// Makes lines of a name ones that go on to the server: takes the name out of Connection, and
+    /// the lines that ended here because of it out of the head.
+    mutating func release(_ name: HeadName, in head: Span<UInt8>) {
+        for index in lines.indices.reversed() {
+            if lines[index].isNominated, isNamed(name, at: index, in: head) {
+                remove(at: index)
+            } else if isNamed(.connection, at: index, in: head) {
+                removeOption(name, at: index, in: head)
+            }
+        }
+    }
+
+    /// The line stays even where nothing is left of it, for an older client's Proxy-Connection only
+    /// counts where there is none.
+    private mutating func removeOption(_ name: HeadName, at index: Int, in head: Span<UInt8>) {
+        let options = value(at: index, in: head)
+        var kept: [UInt8] = []
+        var isFound = false
+        var members = ListMembers(options.span)
+        while let member = members.next(in: options.span) {
+            let option = options.span.extracting(member)
+            if option.equals(lowercase: name.lowercase.span) {
+                isFound = true
+                continue
+            }
+            if !kept.isEmpty { kept += [UInt8(ascii: ","), 0x20] }
+            kept.append(option)
+        }
+        if isFound { setValue(at: index, to: kept) }
+    }
+}

@@ -1,0 +1,86 @@
+import HTTPCore
+
+/// Request heads written anew.
+package enum RequestHeads {
+    /// The fields that say what content is, and how it is sent, that are not true of translated
+    /// content. Digests: RFC 1864, RFC 3230, RFC 9530. `Expect` was answered when the content was
+    /// gathered. Signatures (RFC 9421) stay: one that covers what was changed has to fail where it
+    /// is checked, and another still holds.
+    private static let ofContent =
+        [
+            HeadName.transferEncoding, .trailer, .expect, .contentEncoding,
+        ] + ["Content-MD5", "Digest", "Content-Digest", "Repr-Digest"].map(HeadName.init)
+
+    /// The head of a request whose content was translated, with its empty line.
+    ///
+    /// - Parameters:
+    ///   - request: the head as parsed.
+    ///   - bytes: those it was parsed from.
+    ///   - contentType: that of the new content; nil: there is none, and no Content-Type.
+    ///   - length: bytes of the new content; nil: there is none, and no Content-Length.
+    ///   - query: encoded pairs, which are added to the target; nil or empty: none are.
+    ///   - queryRemoved: whether the query that the target has is taken out of it.
+    package static func head(
+        replacingContentOf request: borrowing RequestHead, in bytes: Span<UInt8>,
+        contentType: String?, length: Int?, query: String? = nil, queryRemoved: Bool = false
+    ) -> [UInt8] {
+        var lines = HeadLines(request.fields)
+        for name in ofContent { lines.remove(name, in: bytes) }
+        if let value = contentType.flatMap(FieldRule.value) {
+            lines.set(.contentType, value, in: bytes)
+        } else {
+            lines.remove(.contentType, in: bytes)
+        }
+        if let length {
+            lines.set(.contentLength, Array("\(length)".utf8), in: bytes)
+        } else {
+            lines.remove(.contentLength, in: bytes)
+        }
+        let target = target(of: request, in: bytes, adding: query, removingQuery: queryRemoved)
+        return head(of: request, in: bytes, target: target, lines: lines)
+    }
+
+    private static func target(
+        of request: borrowing RequestHead, in bytes: Span<UInt8>, adding query: String?,
+        removingQuery: Bool
+    ) -> [UInt8]? {
+        guard request.form == .origin || request.form == .absolute else { return nil }
+        var target = [UInt8](copying: bytes.extracting(request.target.indices))
+        // The authority has no question mark.
+        let mark = target.firstIndex(of: UInt8(ascii: "?"))
+        if removingQuery, let mark { target.removeSubrange(mark...) }
+        let added = (query ?? "").utf8.filter(ByteClass.isTarget)
+        if !added.isEmpty {
+            if removingQuery || mark == nil {
+                target.append(UInt8(ascii: "?"))
+            } else if target.last != UInt8(ascii: "?") {
+                target.append(UInt8(ascii: "&"))
+            }
+            target += added
+        }
+        return target
+    }
+
+    /// The start line with another target, or its own, the lines, and the empty line.
+    static func head(
+        of request: borrowing RequestHead, in bytes: Span<UInt8>, target: [UInt8]?,
+        lines: HeadLines
+    ) -> [UInt8] {
+        let start = Int(request.methodRange.start)
+        // Behind the version and CRLF.
+        let lineEnd = Int(request.target.end) + " HTTP/1.1\r\n".utf8.count
+        var output: [UInt8] = []
+        output.reserveCapacity(
+            lineEnd - start + (target?.count ?? 0) + lines.count + 2)
+        if let target {
+            output.append(bytes.extracting(start..<Int(request.target.start)))
+            output += target
+            output.append(bytes.extracting(Int(request.target.end)..<lineEnd))
+        } else {
+            output.append(bytes.extracting(start..<lineEnd))
+        }
+        lines.write(to: &output, from: bytes)
+        output += [0x0D, 0x0A]
+        return output
+    }
+}

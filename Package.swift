@@ -121,6 +121,12 @@ let package = Package(
                 "Clocks", "Locking", "SuffixList",
             ], swiftSettings: strict),
         .target(
+            name: "Imaging",
+            dependencies: [
+                "CLinux", "Clocks", "Locking", "Threads", "Configuration", "Transformation",
+                "ImageCodecs",
+            ], swiftSettings: strict),
+        .target(
             name: "CertificateAuthority",
             dependencies: [
                 "COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "Threads",
@@ -196,7 +202,7 @@ let package = Package(
             dependencies: [
                 "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
                 "TLS", "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck",
-                "Engine", "Gateway", "Admin", "PinTools", "PinReporting",
+                "Engine", "Gateway", "Admin", "PinTools", "PinReporting", "Imaging",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -280,6 +286,16 @@ let package = Package(
         .testTarget(
             name: "ImageCodecsTests", dependencies: ["ImageCodecs", "CLinux", "TestSupport"],
             exclude: ["Images"], swiftSettings: strict),
+        // The process that decodes, for tests, which have no `pinfold` beside them.
+        .executableTarget(
+            name: "ImageTestWorker", dependencies: ["Imaging"], path: "Tests/ImageTestWorker",
+            swiftSettings: strict),
+        .testTarget(
+            name: "ImagingTests",
+            dependencies: [
+                "Imaging", "ImageTestWorker", "ImageCodecs", "Configuration", "Transformation",
+                "CLinux", "Locking", "Threads", "TestSupport",
+            ], swiftSettings: strict),
         .testTarget(
             name: "TLSWireTests", dependencies: ["TLSWire"], swiftSettings: strict),
         .testTarget(

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +44,7 @@ extern ssize_t splice(int from, off_t *from_offset, int to, off_t *to_offset, si
 extern int memfd_create(const char *name, unsigned int flags);
 extern int syncfs(int fd);
 extern int pthread_setname_np(pthread_t thread, const char *name);
+extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
 enum {
     PINFOLD_F_SETPIPE_SZ = 1031,
     PINFOLD_SPLICE_F_MOVE = 1,
@@ -84,6 +87,13 @@ static inline int acknowledged_bytes(int fd, uint64_t *count, uint32_t *millisec
  * nice value of its own). */
 static inline int lower_own_priority(int nice_value) {
     return setpriority(PRIO_PROCESS, 0, nice_value);
+}
+/* Who starts us may ignore SIGCHLD, which is inherited: dead children are then gone before they are
+ * waited for, and their numbers another process's. */
+static inline void keep_dead_children(void) {
+    struct sigaction action;
+    if (sigaction(SIGCHLD, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+        signal(SIGCHLD, SIG_DFL);
 }
 static inline int open_with_mode(const char *path, int flags, mode_t mode) {
     return open(path, flags, mode);

@@ -2,8 +2,8 @@ import CImages
 
 /// Images read and written by the system's libraries, and GIF by code of our own.
 ///
-/// What decodes is meant for a process that has confined itself: the libraries are written in C, and
-/// their input is the network's.
+/// What decodes is meant for a process that has confined itself: the libraries are written in C,
+/// and their input is the network's.
 package enum ImageCodecs {
     /// JPEG's quality, 1...100.
     package static let quality: Int32 = 90

@@ -80,7 +80,7 @@ extension ImagePlan {
         return WrittenImage(kind: .png, bytes: bytes)
     }
 
-    /// What the conversion says. Where only the size had to change, PNG and JPEG stay what they are;
+    /// What the conversion says. Where only the size changes, PNG and JPEG stay what they are;
     /// drawings (GIF) and what is transparent become PNG, other WebP and AVIF images JPEG, each
     /// the other if only that is accepted.
     private func writtenKind(

@@ -1,7 +1,8 @@
 import CImages
 
-/// Pixels in memory: four bytes each, red, green, blue and alpha (colours are not multiplied by it),
-/// from the top left, rows without padding. Whoever holds it may write to it until it is shared.
+/// Pixels in memory: four bytes each, red, green, blue and alpha (which colours are not multiplied
+/// by), from the top left, rows without padding. Whoever holds it may write to it until it is
+/// shared.
 package final class Raster {
     package let width: Int
     package let height: Int

@@ -12,6 +12,6 @@ struct Pinfold: ParsableCommand {
         version: pinfoldVersion,
         subcommands: [
             Run.self, Check.self, Trust.self, Reasons.self, Explain.self, Pins.self,
-            Authority.self,
+            Authority.self, ImageWorkerCommand.self,
         ])
 }

@@ -52,6 +52,13 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         ]
     ),
     (
+        "Imaging",
+        [
+            "CLinux", "Clocks", "Locking", "Threads", "Configuration", "Transformation",
+            "ImageCodecs",
+        ]
+    ),
+    (
         "CertificateAuthority",
         [
             "COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "Threads", "TLS",
@@ -121,7 +128,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         [
             "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks", "TLS",
             "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck", "Engine",
-            "Gateway", "Admin", "PinTools", "PinReporting", "ArgumentParser", "Logging",
+            "Gateway", "Admin", "PinTools", "PinReporting", "Imaging", "ArgumentParser", "Logging",
         ]
     ),
 ]

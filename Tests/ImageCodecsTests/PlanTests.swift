@@ -66,7 +66,7 @@ struct PlanTests {
             ("opaque.avif", .jpeg), ("animated.avif", .jpeg), ("cmyk.jpg", .png),
             ("progressive.jpg", .jpeg),
         ])
-    func `converts`(name: String, kind: ImageKind) throws {
+    func `converts one type to another`(name: String, kind: ImageKind) throws {
         #expect(isAVIFLoaded)
         let bytes = try SampleFile.read(name)
         var plan = ImagePlan()

@@ -1,4 +1,4 @@
-/// Images for tests, written by code of its own, so that what reads them is not compared with itself.
+/// Images for tests, written by code of its own, so that what reads them is not held to itself.
 package enum SampleImage {
     /// Four fields of 12 × 8 pixels: red, green, blue and white, as the files are.
     package static let width = 24

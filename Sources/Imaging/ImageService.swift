@@ -1,0 +1,180 @@
+import CLinux
+import Clocks
+import Configuration
+import ImageCodecs
+import Transformation
+
+/// Checks and changes images in processes of their own, so that one that makes a library go wrong
+/// takes nothing with it but its own answer.
+///
+/// A process is started when an image comes and none is free, decodes one at a time, and is ended
+/// when it has had nothing to do for a while, has decoded many, or went wrong: by a crash, an
+/// answer that is none, or time. Called from threads that may wait; there, it waits.
+package final class ImageService: ImageTransforming {
+    private let pool: WorkerPool
+
+    /// What one may say about the processes; times are in nanoseconds.
+    package struct Options: Sendable {
+        /// The program and its first arguments; `--memory BYTES --seconds SECONDS` follow.
+        package var command = ["/proc/self/exe", "image-worker"]
+        /// Processes at a time.
+        package var processes = 2
+        /// For one image, from the question to the answer.
+        package var longestWork: Int64 = 10_000_000_000
+        /// Until a process that was started greets.
+        package var longestStart: Int64 = 30_000_000_000
+        /// For a process to become free.
+        package var longestWait: Int64 = 30_000_000_000
+        /// Without work, until a process is ended.
+        package var longestIdle: Int64 = 60_000_000_000
+        /// Images of one process.
+        package var imagesPerProcess = ImageWorker.mostImages
+        /// Bytes of an image, and of what is made of it.
+        package var maximumBytes = 64 << 20
+        /// Is told, at most once, what the system does not let the processes do to confine
+        /// themselves.
+        package var note: @Sendable (String) -> Void = { _ in }
+
+        package init() {}
+
+        /// Seconds after which a process ends itself: when the gateway has given it up for long.
+        var alarmSeconds: Int { Int(longestWork / 1_000_000_000) + 2 }
+    }
+
+    package init(_ options: Options = Options()) { pool = WorkerPool(options) }
+
+    deinit { end() }
+
+    /// Ends all processes, and waits until they are gone; images at work are refused.
+    package func end() { pool.end() }
+
+    /// The processes that there are, those at work without their descriptor: for tests.
+    package var processes: [(pid: pid_t, descriptor: Int32)] { pool.processes }
+
+    package func transform(
+        _ image: [UInt8], by rules: ImageRules
+    ) throws(TransformationFailure) -> TranslatedContent? {
+        let plan = ImagePlan(rules, maximumBytes: pool.options.maximumBytes)
+        // What needs no decoding needs no process either.
+        guard image.count <= plan.maximumBytes else {
+            throw Self.refusal(.tooManyBytes(limit: plan.maximumBytes))
+        }
+        guard let kind = ImageKind(signatureOf: image) else { throw Self.refusal(.notAnImage) }
+        guard plan.conversions[kind] != nil || plan.accepted.contains(kind) else {
+            throw Self.refusal(.notAccepted(kind))
+        }
+        switch try apply(plan, to: image) {
+        case .success(nil):
+            return nil
+        case .success(let made?):
+            return TranslatedContent(bytes: made.bytes, contentType: made.kind.mediaType)
+        case .failure(let failure):
+            throw Self.refusal(failure)
+        }
+    }
+
+    private func apply(
+        _ plan: ImagePlan, to image: [UInt8]
+    ) throws(TransformationFailure) -> Result<WrittenImage?, ImageFailure> {
+        var worker = try takeWorker(memory: plan.memory)
+        do {
+            let deadline = Clock.monotonicNanoseconds() + pool.options.longestWork
+            let result = try worker.apply(plan, to: image, deadline: deadline)
+            pool.give(worker)
+            return result
+        } catch {
+            let status = pool.discard(worker)
+            throw refusal(error, status)
+        }
+    }
+
+    private func takeWorker(memory: Int) throws(TransformationFailure) -> WorkerProcess {
+        do {
+            if let worker = try pool.take(memory: memory) { return worker }
+        } catch .notStarted(let code) {
+            let text = String(cString: strerror(code))
+            throw TransformationFailure(
+                .overloaded, "no process that decodes images could be started: \(text)")
+        } catch {
+            throw TransformationFailure(
+                .overloaded, "a process that decodes images did not begin to work")
+        }
+        throw TransformationFailure(
+            .overloaded, "no process that decodes images became free in time")
+    }
+
+    private static func refusal(_ failure: ImageFailure) -> TransformationFailure {
+        TransformationFailure(.responseImageRefused, failure.detail)
+    }
+
+    /// - Parameter status: what waitpid(2) said of the process.
+    private func refusal(_ fault: WorkerFault, _ status: Int32) -> TransformationFailure {
+        let detail =
+            switch fault {
+            case .late:
+                "decoding the image took longer than "
+                    + "\(pool.options.longestWork / 1_000_000) milliseconds"
+            case .nonsense:
+                "the process that decoded the image gave no valid answer"
+            case .ended, .notStarted:
+                status & 0x7F == 0
+                    ? "the process that decoded the image ended with code \(status >> 8 & 0xFF)"
+                    : "the process that decoded the image was ended by signal \(status & 0x7F)"
+            }
+        return TransformationFailure(.responseImageRefused, detail)
+    }
+}
+
+extension ImagePlan {
+    /// What a route's rules ask.
+    package init(_ rules: ImageRules, maximumBytes: Int) {
+        self.init()
+        if let types = rules.accept { accepted = Set(types.map { ImageKind($0) }) }
+        for conversion in rules.convert {
+            conversions[ImageKind(conversion.from)] = ImageKind(conversion.to)
+        }
+        maximumPixels = max(0, rules.maximumPixels)
+        self.maximumBytes = maximumBytes
+        maximumResultBytes = maximumBytes
+        if let size = rules.scaleTo {
+            let sides = 1...Self.largestSide
+            scale = (
+                min(max(size.width, sides.lowerBound), sides.upperBound),
+                min(max(size.height, sides.lowerBound), sides.upperBound)
+            )
+        }
+    }
+
+    /// Bytes of memory that a process may need for it. A pixel takes four as RGBA, as many again
+    /// where it is turned, up to eight in the decoder, twice so many in those that keep frames; the
+    /// image and what is made of it have two copies each.
+    var memory: Int {
+        let (pixels, overflow) = maximumPixels.multipliedReportingOverflow(by: 32)
+        let most = 1 << 40
+        return (256 << 20) + 4 * min(maximumBytes, most) + (overflow ? most : min(pixels, most))
+    }
+}
+
+extension ImageKind {
+    package init(_ type: ImageType) {
+        self =
+            switch type {
+            case .png: .png
+            case .jpeg: .jpeg
+            case .gif: .gif
+            case .webp: .webp
+            case .avif: .avif
+            }
+    }
+
+    /// What Content-Type says.
+    package var mediaType: String {
+        switch self {
+        case .png: ImageType.png.rawValue
+        case .jpeg: ImageType.jpeg.rawValue
+        case .gif: ImageType.gif.rawValue
+        case .webp: ImageType.webp.rawValue
+        case .avif: ImageType.avif.rawValue
+        }
+    }
+}

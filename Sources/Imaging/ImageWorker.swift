@@ -1,0 +1,75 @@
+import CLinux
+import ImageCodecs
+
+/// The process that decodes: what `pinfold image-worker` does.
+package enum ImageWorker {
+    /// Images that one process decodes at most.
+    package static let mostImages = 200
+
+    /// Confines the process, and answers questions on descriptor 0 by answers on 1 until the other
+    /// side closes. Returns the exit code.
+    ///
+    /// - Parameters:
+    ///   - memory: bytes that it may take beyond what it has at the start.
+    ///   - seconds: for each image, by the clock; the process is then ended by SIGALRM.
+    package static func run(memory: UInt64, seconds: UInt32) -> Int32 {
+        _ = ImageCodecs.load()
+        let processorTime = seconds.multipliedReportingOverflow(by: UInt32(mostImages + 1))
+        guard
+            let confinement = Confinement.ofThisProcess(
+                memory: memory, seconds: processorTime.overflow ? .max : processorTime.partialValue)
+        else { return 3 }
+        guard write(confinement.greeting) else { return 0 }
+        while let head = read(WorkerMessage.questionBytes) {
+            Confinement.setAlarm(seconds: seconds)
+            guard let question = WorkerQuestion(head: head), let image = read(question.count) else {
+                return 2
+            }
+            guard answer(question.plan, image) else { return 0 }
+            Confinement.setAlarm(seconds: 0)
+        }
+        return 0
+    }
+
+    private static func answer(_ plan: ImagePlan, _ image: [UInt8]) -> Bool {
+        do {
+            guard let made = try plan.apply(to: image) else {
+                return write(WorkerAnswer.unchanged.head)
+            }
+            return write(WorkerAnswer.written(made.kind, count: made.bytes.count).head)
+                && write(made.bytes)
+        } catch {
+            return write(WorkerAnswer.failed(error).head)
+        }
+    }
+
+    /// So many bytes; nil: the other side has closed before.
+    private static func read(_ count: Int) -> [UInt8]? {
+        var isComplete = true
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { memory, written in
+            while written < count {
+                let result = CLinux.read(0, memory.baseAddress! + written, count - written)
+                if result < 0, lastErrorNumber == EINTR { continue }
+                guard result > 0 else {
+                    isComplete = false
+                    return
+                }
+                written += result
+            }
+        }
+        return isComplete ? bytes : nil
+    }
+
+    private static func write(_ bytes: [UInt8]) -> Bool {
+        var offset = 0
+        while offset < bytes.count {
+            let result = bytes.withUnsafeBytes {
+                CLinux.write(1, $0.baseAddress! + offset, bytes.count - offset)
+            }
+            if result < 0, lastErrorNumber == EINTR { continue }
+            guard result > 0 else { return false }
+            offset += result
+        }
+        return true
+    }
+}

@@ -1,0 +1,207 @@
+import CLinux
+import Clocks
+import ImageCodecs
+import Locking
+import Threads
+
+/// The processes that decode: at most so many, each with one image at a time.
+final class WorkerPool: Sendable {
+    private struct State {
+        /// Those that wait for work, the one that has waited longest first.
+        var idle: [WorkerProcess] = []
+        /// Those at work. They are taken out before they are waited for, so that a number here is
+        /// never another process's.
+        var busy: [pid_t] = []
+        /// Processes that are just being started or ended by who has taken their place.
+        var reserved = 0
+        var isEnded = false
+        var sweeper: Thread?
+        var hasNoted = false
+    }
+
+    /// What a caller may do.
+    private enum Turn {
+        case use(WorkerProcess)
+        /// Start one, after this one has been ended that has too little memory.
+        case start(instead: WorkerProcess?)
+        case late
+        case ended
+    }
+
+    let options: ImageService.Options
+    private let monitor = Monitor(State())
+
+    init(_ options: ImageService.Options) {
+        self.options = options
+        keep_dead_children()
+    }
+
+    /// A process with as much memory; nil: none became free in time, or there are to be none.
+    func take(memory: Int) throws(WorkerFault) -> WorkerProcess? {
+        let deadline = Clock.monotonicNanoseconds() + options.longestWait
+        while true {
+            switch turn(memory, deadline) {
+            case .late, .ended:
+                return nil
+            case .use(let worker):
+                if worker.isReady { return worker }
+                // It ended while it had nothing to do, which no image is to blame for.
+                _ = discard(worker)
+            case .start(let instead):
+                _ = instead?.end()
+                return try start(memory)
+            }
+        }
+    }
+
+    private func turn(_ memory: Int, _ deadline: Int64) -> Turn {
+        let most = options.processes
+        return monitor.wait { state in
+            if state.isEnded { return .done(.ended) }
+            if let index = state.idle.lastIndex(where: { $0.memory >= memory }) {
+                let worker = state.idle.remove(at: index)
+                state.busy.append(worker.pid)
+                return .done(.use(worker))
+            }
+            if state.idle.count + state.busy.count + state.reserved < most {
+                state.reserved += 1
+                return .done(.start(instead: nil))
+            }
+            if !state.idle.isEmpty {
+                state.reserved += 1
+                return .done(.start(instead: state.idle.removeFirst()))
+            }
+            return Clock.monotonicNanoseconds() < deadline ? .until(deadline) : .done(.late)
+        }
+    }
+
+    private func start(_ memory: Int) throws(WorkerFault) -> WorkerProcess? {
+        let worker: WorkerProcess
+        do {
+            worker = try WorkerProcess(
+                command: options.command, memory: memory, seconds: options.alarmSeconds,
+                deadline: Clock.monotonicNanoseconds() + options.longestStart)
+        } catch {
+            monitor.withLock { $0.reserved -= 1 }
+            monitor.broadcast()
+            throw error
+        }
+        let pid = worker.pid
+        let (isEnded, isFirst) = monitor.withLock { state in
+            // Stays reserved where it is not to be used: until it is gone.
+            guard !state.isEnded else { return (true, false) }
+            state.reserved -= 1
+            state.busy.append(pid)
+            defer { state.hasNoted = true }
+            return (false, !state.hasNoted)
+        }
+        if isFirst, let text = worker.confinement.shortcoming { options.note(text) }
+        guard isEnded else { return worker }
+        _ = worker.end()
+        monitor.withLock { $0.reserved -= 1 }
+        monitor.broadcast()
+        return nil
+    }
+
+    /// Gives back a process that did what it should.
+    func give(_ worker: WorkerProcess) {
+        guard worker.images < options.imagesPerProcess else {
+            _ = discard(worker)
+            return
+        }
+        var idle = worker
+        idle.idleSince = Clock.monotonicNanoseconds()
+        let isKept = monitor.withLock { [idle] state in
+            guard !state.isEnded else { return false }
+            state.busy.removeAll { $0 == idle.pid }
+            state.idle.append(idle)
+            if state.sweeper == nil { state.sweeper = startSweeper() }
+            return true
+        }
+        guard isKept else {
+            _ = discard(worker)
+            return
+        }
+        monitor.broadcast()
+    }
+
+    /// Ends a process that was taken; returns what waitpid(2) says of it.
+    func discard(_ worker: WorkerProcess) -> Int32 {
+        let pid = worker.pid
+        monitor.withLock { state in
+            state.busy.removeAll { $0 == pid }
+            state.reserved += 1
+        }
+        let status = worker.end()
+        monitor.withLock { $0.reserved -= 1 }
+        monitor.broadcast()
+        return status
+    }
+
+    /// The processes that there are, for tests.
+    var processes: [(pid: pid_t, descriptor: Int32)] {
+        monitor.withLock { state in
+            state.idle.map { ($0.pid, $0.descriptor) } + state.busy.map { ($0, -1) }
+        }
+    }
+
+    /// Ends all processes, those at work too, and waits until they are gone. Who asks later gets
+    /// none.
+    func end() {
+        let (idle, sweeper) = monitor.withLock { state in
+            state.isEnded = true
+            for pid in state.busy { kill(pid, SIGKILL) }
+            defer {
+                state.idle = []
+                state.sweeper = nil
+            }
+            return (state.idle, state.sweeper)
+        }
+        monitor.broadcast()
+        for worker in idle { _ = worker.end() }
+        monitor.wait { $0.busy.isEmpty && $0.reserved == 0 ? .done(()) : .signal }
+        sweeper?.join()
+    }
+
+    /// A thread that ends processes which have long had nothing to do. nil: the system gives none;
+    /// they then stay until the end.
+    private func startSweeper() -> Thread? {
+        try? Thread(name: "images") { [self] in
+            while let expired = nextExpired() {
+                for worker in expired { _ = worker.end() }
+                let count = expired.count
+                monitor.withLock { $0.reserved -= count }
+                monitor.broadcast()
+            }
+        }
+    }
+
+    /// Waits for it; nil: the end.
+    private func nextExpired() -> [WorkerProcess]? {
+        let longest = options.longestIdle
+        return monitor.wait { state in
+            if state.isEnded { return .done(nil) }
+            guard let first = state.idle.first else { return .signal }
+            let limit = Clock.monotonicNanoseconds() - longest
+            guard first.idleSince <= limit else { return .until(first.idleSince + longest) }
+            let expired = state.idle.prefix { $0.idleSince <= limit }
+            state.idle.removeFirst(expired.count)
+            state.reserved += expired.count
+            return .done(Array(expired))
+        }
+    }
+}
+
+extension Confinement {
+    /// What is missing; nil: nothing.
+    fileprivate var shortcoming: String? {
+        switch (filtersCalls, boundsMemory) {
+        case (true, true): nil
+        case (false, true):
+            "the system refuses seccomp: processes that decode images are confined by limits only"
+        case (true, false): "the memory of processes that decode images cannot be bounded"
+        case (false, false):
+            "neither seccomp nor a bound of memory confines the processes that decode images"
+        }
+    }
+}

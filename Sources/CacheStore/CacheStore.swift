@@ -90,18 +90,22 @@ package final class CacheStore: Sendable {
     /// - Parameters:
     ///   - variants: which of them, as `diskVariants` has said; nil: all.
     ///   - policy: the policy to make the stored heads' metadata with.
+    ///   - wakes: false: the caller calls ``wakeReaders()`` in a moment, for all that it asks for.
     /// - Returns: false when too many reads are waiting (or the store is closed): treat it as a
     ///   miss; `completion` will not be called.
     package func load(
         _ key: CacheKeyView, _ variants: [VaryKey]? = nil, policy: PolicyOptions,
-        completion: @escaping @Sendable (LoadResult) -> Void
+        wakes: Bool = true, completion: @escaping @Sendable (LoadResult) -> Void
     ) -> Bool {
         disk.reads.append(
             .load(
                 LoadRequest(
                     key: [UInt8](key.bytes), hash: key.hash, variants: variants, policy: policy,
-                    completion: completion)))
+                    completion: completion)), wakes: wakes)
     }
+
+    /// Sees to it that readers are awake for the loads that did not wake them.
+    package func wakeReaders() { disk.reads.wakeReaders() }
 
     /// Reads one chunk of a large body, on a reader thread, and calls `completion` there. How many
     /// chunks are asked for ahead is the caller's choice.

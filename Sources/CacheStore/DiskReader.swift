@@ -98,7 +98,7 @@ struct DiskReader<Source: RowSource> {
     }
 
     func run() {
-        while let request = tier.reads.take() { answer(request) }
+        tier.reads.serve(answer)
         source.close()
     }
 

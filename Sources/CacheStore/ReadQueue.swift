@@ -1,4 +1,5 @@
 import CachePolicy
+import Clocks
 import Locking
 
 /// What the disk may have for a request.
@@ -56,12 +57,74 @@ enum ReadRequest: Sendable {
 }
 
 /// The readers' queue: bounded, first in first out.
+///
+/// Waking a thread costs more than most reads, which the system's page cache answers. So a request
+/// wakes a reader only where none is awake, or more wait than those awake will soon have done;
+/// a reader takes one request after another before it sleeps again; and who has several requests
+/// to make wakes readers once. Once a read has taken long,
+/// the device is slow, and for a while every request wakes a reader.
 final class ReadQueue: Sendable {
     private struct State {
         var requests: [ReadRequest?] = []
         var next = 0
         var isClosed = false
+        var readers = Readers()
         var count: Int { requests.count - next }
+
+        mutating func removeFirst() -> ReadRequest? {
+            let request = requests[next]
+            requests[next] = nil
+            next += 1
+            if next == requests.count {
+                requests.removeAll(keepingCapacity: requests.capacity <= 1024)
+                next = 0
+            } else if next >= 1024, next * 2 > requests.count {
+                requests.removeFirst(next)
+                next = 0
+            }
+            return request
+        }
+    }
+
+    /// Who reads, and who has to be woken.
+    struct Readers: Equatable {
+        /// They sleep, those among them that are being woken included.
+        var asleep = 0
+        var beingWoken = 0
+        var reading = 0
+        /// Reads that are still to be taken for slow.
+        var slowReads = 0
+
+        /// What one reader that is awake has done before another one would be there.
+        static let requestsEach = 8
+        static let slowMicroseconds: Int64 = 1000
+
+        /// Whether a reader is woken for the last of so many requests. It counts as being woken.
+        mutating func wakes(for waiting: Int) -> Bool {
+            let awake = reading + beingWoken
+            guard asleep > beingWoken, waiting > beingWoken,
+                awake == 0 || slowReads > 0 || waiting > awake * Self.requestsEach
+            else { return false }
+            beingWoken += 1
+            return true
+        }
+
+        /// A read has ended, and its reader looks for another request.
+        mutating func ended(after microseconds: Int64) {
+            reading -= 1
+            if microseconds >= Self.slowMicroseconds {
+                slowReads = 64
+            } else if slowReads > 0 {
+                slowReads -= 1
+            }
+        }
+
+        mutating func fellAsleep() { asleep += 1 }
+
+        mutating func wokeUp() {
+            asleep -= 1
+            beingWoken = max(0, beingWoken - 1)
+        }
     }
 
     private let monitor = Monitor(State())
@@ -72,32 +135,54 @@ final class ReadQueue: Sendable {
     var count: Int { monitor.withLock { $0.count } }
 
     /// false: too many are waiting, or the store is closed; `request` is not answered then.
-    func append(_ request: ReadRequest) -> Bool {
-        let taken = monitor.withLock { state in
+    /// - Parameter wakes: false: the caller calls ``wakeReaders()`` in a moment.
+    func append(_ request: ReadRequest, wakes: Bool = true) -> Bool {
+        let isTaken = monitor.withLock { state in
             guard !state.isClosed, state.count < limit else { return false }
             state.requests.append(request)
             return true
         }
-        if taken { monitor.signal() }
-        return taken
+        if isTaken, wakes { wakeReaders() }
+        return isTaken
+    }
+
+    /// Wakes as many readers as what waits is work for.
+    func wakeReaders() {
+        while monitor.withLock({ $0.readers.wakes(for: $0.count) }) { monitor.signal() }
+    }
+
+    /// Answers requests until the store is closed and none is left: what a reader's thread does.
+    func serve(_ answer: (ReadRequest) -> Void) {
+        var elapsed: Int64?
+        while let request = take(after: elapsed) {
+            let began = Clock.monotonicMicroseconds()
+            answer(request)
+            elapsed = Clock.monotonicMicroseconds() - began
+        }
     }
 
     /// Waits for a request; nil when the store is closed and none is left.
-    func take() -> ReadRequest? {
-        monitor.wait { state in
-            guard state.count > 0 else { return state.isClosed ? .done(nil) : .signal }
-            let request = state.requests[state.next]
-            state.requests[state.next] = nil
-            state.next += 1
-            if state.next == state.requests.count {
-                state.requests.removeAll(keepingCapacity: state.requests.capacity <= 1024)
-                state.next = 0
-            } else if state.next >= 1024, state.next * 2 > state.requests.count {
-                state.requests.removeFirst(state.next)
-                state.next = 0
+    /// - Parameter elapsed: the microseconds that the reader's last read took; nil: it has none.
+    func take(after elapsed: Int64?) -> ReadRequest? {
+        var elapsed = elapsed
+        var isAsleep = false
+        var wakes = false
+        let request: ReadRequest? = monitor.wait { state in
+            if let ended = elapsed.take() { state.readers.ended(after: ended) }
+            if isAsleep { state.readers.wokeUp() }
+            guard state.count > 0 else {
+                guard !state.isClosed else { return .done(nil) }
+                isAsleep = true
+                state.readers.fellAsleep()
+                return .signal
             }
+            state.readers.reading += 1
+            let request = state.removeFirst()
+            wakes = state.readers.wakes(for: state.count)
             return .done(request)
         }
+        if wakes { monitor.signal() }
+        return request
     }
 
     func close() {

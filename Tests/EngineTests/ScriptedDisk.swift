@@ -142,7 +142,7 @@ final class ScriptedDisk: @unchecked Sendable {
     @discardableResult
     private func answerOne() -> Bool {
         while tier.reads.count > 0 {
-            if let request = tier.reads.take() { asked.append(request) }
+            if let request = tier.reads.take(after: 0) { asked.append(request) }
         }
         guard !asked.isEmpty else { return false }
         let request = asked.remove(at: world.random.below(asked.count))

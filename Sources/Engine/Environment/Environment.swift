@@ -49,6 +49,7 @@ package final class Environment {
     private var freeExchanges: [Exchange] = []
     private var relays: [ObjectIdentifier: Relay] = [:]
     private var receiver: MailboxReceiver<EngineMessage>?
+    private var readersAreToWake = false
     private var exchangeCounter: UInt64 = 0
     private let exchangePrefix: UInt64
     private var wallOffset: Int64 = 0
@@ -121,6 +122,16 @@ package final class Environment {
             wallOffset = loop.time.wallMilliseconds() - now
         }
         return now + wallOffset
+    }
+
+    /// Wakes the store's readers once for all loads of this turn.
+    func wakeReadersAfterTurn() {
+        guard !readersAreToWake else { return }
+        readersAreToWake = true
+        loop.afterTurn { [self] in
+            readersAreToWake = false
+            shared.store?.wakeReaders()
+        }
     }
 
     // MARK: Exchanges

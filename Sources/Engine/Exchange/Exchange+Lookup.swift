@@ -72,10 +72,12 @@ extension Exchange {
         handle(.decided(.load))
         let (token, mailbox) = (token, environment.mailbox)
         let options = cacheOptions
-        let accepted = store.load(key, variants, policy: options) {
+        let accepted = store.load(key, variants, policy: options, wakes: false) {
             mailbox.post(.loaded(token, $0))
         }
-        if !accepted {
+        if accepted {
+            environment.wakeReadersAfterTurn()
+        } else {
             handle(.loaded)
             missed(.uriMiss)
         }

@@ -106,7 +106,7 @@ let package = Package(
         // Adapters: one kind of effect each.
         .target(name: "Clocks", dependencies: ["CLinux"], swiftSettings: inlined),
         .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: inlined),
-        .target(name: "Threads", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "Threads", dependencies: ["CLinux", "Locking"], swiftSettings: strict),
         .target(
             name: "EventLoop", dependencies: ["CLinux", "Addressing", "Clocks", "Locking"],
             swiftSettings: inlined),
@@ -168,7 +168,7 @@ let package = Package(
             name: "Engine",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing",
-                "CertificateProfile", "Pinning", "Transformation",
+                "CertificateProfile", "Pinning", "ContentCoding", "Transformation",
                 "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
                 "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
                 "Configuration",
@@ -335,7 +335,7 @@ let package = Package(
                 "CertificateProfile", "Pinning", "Activity", "Metrics", "Clocks", "Threads",
                 "EventLoop", "TLS",
                 "CertificateAuthority", "Resolver", "Configuration", "TestSupport",
-                "EngineTestSupport",
+                "EngineTestSupport", "Transformation",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),

@@ -113,6 +113,14 @@ package final class BufferPool {
     /// An empty buffer of another size, which is not kept afterwards.
     package func take(bytes: Int) -> Buffer { handOut(make(bytes)) }
 
+    /// A buffer of its own that holds these bytes.
+    package func holding(_ bytes: [UInt8]) -> Buffer {
+        let buffer = take(bytes: max(1, bytes.count))
+        buffer.memory.copyBytes(from: bytes)
+        buffer.end = bytes.count
+        return buffer
+    }
+
     /// A buffer to read into: the one that is there, what is unread at its front, or one of twice
     /// its size if that has filled it; a small one if there is none.
     package func makeRoom(in buffer: inout Buffer?) -> Buffer {

@@ -37,6 +37,8 @@ package enum TransformationProblem: String, Sendable, CaseIterable {
     /// A content coding that cannot be undone.
     case requestCodingUnknown = "request-coding-unknown"
     case requestNoTransform = "request-no-transform"
+    /// What the rules make of the request's head is no request.
+    case requestHeadInvalid = "request-head-unwritable"
     /// Credentials of the gateway's would go out in clear text.
     case authorizationInClearText = "authorization-in-clear-text"
     // Responses: 502.

@@ -39,7 +39,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     // Adapters: one kind of effect each.
     ("Clocks", ["CLinux"]),
     ("Locking", ["CLinux"]),
-    ("Threads", ["CLinux"]),
+    ("Threads", ["CLinux", "Locking"]),
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
     ("ImageCodecs", ["CImages"]),
     ("SuffixList", ["CPublicSuffix", "CertificateProfile"]),
@@ -99,8 +99,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Engine",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
-            "Pinning", "Transformation", "Activity", "Metrics", "Clocks", "Locking", "EventLoop",
-            "TLS", "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
+            "Pinning", "ContentCoding", "Transformation", "Activity", "Metrics", "Clocks",
+            "Locking", "EventLoop", "TLS", "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
             "Configuration",
             "Logging",
             "RawStructuredFieldValues",

@@ -6,6 +6,7 @@ import Pinning
 import Resolver
 import TLS
 import Testing
+import Transformation
 
 @testable import Engine
 
@@ -68,7 +69,11 @@ enum EveryFault {
         case .eventStreamTimeout: .tunnelIdleTimeout
         case .tunnelIdleTimeout: .tunnelPolicyChanged
         case .tunnelPolicyChanged: .clientTimeout
-        case .clientTimeout: nil
+        case .clientTimeout:
+            .transformation(
+                TransformationFailure(
+                    .responseBodyInvalid, "not JSON", at: "line 1, column 2", excerpt: [0x7B]))
+        case .transformation: nil
         }
     }
 
@@ -118,6 +123,7 @@ enum EveryFault {
         + ResolveFailure.allCases.map { .nameNotResolved($0) }
         + connectErrors.map { .connectFailed($0) }
         + tlsErrors.map { .tlsFailed($0) }
+        + TransformationProblem.allCases.map { .transformation(.init($0, "what was wrong")) }
 }
 
 @Suite("Faults of an exchange")
@@ -134,7 +140,7 @@ struct ExchangeFaultTests {
 
     @Test func `every status is an error that HTTP knows`() {
         let known: Set<UInt16> = [
-            400, 403, 405, 408, 413, 414, 417, 421, 431, 501, 502, 503, 504, 505, 508,
+            400, 403, 405, 408, 413, 414, 415, 417, 421, 431, 501, 502, 503, 504, 505, 508,
         ]
         for fault in EveryFault.all {
             #expect(known.contains(fault.status), "\(fault): \(fault.status)")

@@ -149,6 +149,8 @@ final class ScriptedStream: UpstreamStream {
         if world.random.chance(50) { drive() }
     }
 
+    func tell(_ consumer: any UpstreamConsumer) { fatalError("no world has rules") }
+
     func cancel() {
         // One that has failed is let go of, which does nothing more.
         check(consumer != nil || hasFailed, "a stream given up twice, or behind its end")

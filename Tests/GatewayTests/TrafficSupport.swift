@@ -19,13 +19,14 @@ extension StillWorker {
     ///   - ports: those that CONNECT may name.
     ///   - store: its cache.
     static func reachingLoopback(
-        _ more: String = "", connectPorts ports: [UInt16] = [443], store: CacheStore? = nil
+        _ more: String = "", connectPorts ports: [UInt16] = [443], store: CacheStore? = nil,
+        transformations: TransformationWork = .none
     ) throws -> StillWorker {
         let still = try StillWorker(
             """
             access: { destinations: { allow: [127.0.0.0/8] }, connectPorts: \(ports) }
             \(more)
-            """, store: store)
+            """, store: store, transformations: transformations)
         store == nil ? try still.receivePlaces() : try still.worker.environment.start()
         return still
     }
@@ -35,7 +36,11 @@ extension StillWorker {
     private func receivePlaces() throws {
         let environment = worker.environment
         let receiver = MailboxReceiver(environment.mailbox) { [unowned environment] in
-            if case .placeGranted(let limit) = $0 { environment.pool?.placeGranted(limit) }
+            switch $0 {
+            case .placeGranted(let limit): environment.pool?.placeGranted(limit)
+            case .transformed(let token, let outcome): environment.tell(outcome, to: token)
+            default: break
+            }
         }
         try environment.loop.add(
             receiver, descriptor: receiver.descriptor, trigger: .levelReadable)

@@ -23,7 +23,10 @@ final class StillWorker {
     let resolver: Resolver
     var pool: UpstreamPool { worker.environment.upstreams as! UpstreamPool }
 
-    init(_ configuration: String = "{}", store: CacheStore? = nil) throws {
+    init(
+        _ configuration: String = "{}", store: CacheStore? = nil,
+        transformations: TransformationWork = .none
+    ) throws {
         var options = ResolverOptions()
         options.servers = .list([try #require(Endpoint("127.0.0.1:9"))])
         resolver = try Resolver(options: options)
@@ -33,7 +36,8 @@ final class StillWorker {
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             labels: RouteLabels(),
             activity: ActivityMonitor(
-                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)))
+                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)),
+            transformationWork: transformations)
         let shared = SharedServices(
             mailboxes: [mailbox], engine: engine, accessLog: nil,
             tellActivity: {},

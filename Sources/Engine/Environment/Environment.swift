@@ -103,9 +103,18 @@ package final class Environment {
             (loop.handler(for: token) as? Exchange)?.chunkArrived(result)
         case .storesDrained(let token):
             (loop.handler(for: token) as? Exchange)?.storeWaitEnded(hasDrained: true)
+        case .transformed(let token, let outcome): tell(outcome, to: token)
         case .placeGranted(let limit): pool?.placeGranted(limit)
         case .connectionWanted(let question): pool?.connectionWanted(question)
         case .connectionAnswered(let question): pool?.connectionAnswered(question)
+        }
+    }
+
+    /// What came of a message's content is told to who waits for it, if anybody still does.
+    func tell(_ outcome: TransformationOutcome, to token: Token) {
+        switch outcome {
+        case .request(let result): (loop.handler(for: token) as? Exchange)?.translated(result)
+        case .response(let result): (loop.handler(for: token) as? ResponseFilter)?.worked(result)
         }
     }
 

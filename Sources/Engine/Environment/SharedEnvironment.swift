@@ -21,6 +21,8 @@ package final class SharedEnvironment: Sendable {
     let pinReports = PinReports()
     /// Sends reports of pin failures; nil: there are none.
     package let pinReporter: PinReporter?
+    /// Where content is checked and translated.
+    let transformationWork: TransformationWork
     /// Connections to all origins, for `limits.connections`.
     let upstreamLimit = SharedLimit()
     /// Connections to each origin, for `limits.upstreamPerHost`.
@@ -31,7 +33,7 @@ package final class SharedEnvironment: Sendable {
     package init(
         mailboxes: [Mailbox<EngineMessage>], resolver: Resolver, store: CacheStore?,
         logger: Logger, labels: RouteLabels, activity: ActivityMonitor,
-        pinReporter: PinReporter? = nil
+        pinReporter: PinReporter? = nil, transformationWork: TransformationWork = .none
     ) {
         self.mailboxes = mailboxes
         self.resolver = resolver
@@ -40,5 +42,6 @@ package final class SharedEnvironment: Sendable {
         self.labels = labels
         self.activity = activity
         self.pinReporter = pinReporter
+        self.transformationWork = transformationWork
     }
 }

@@ -15,25 +15,38 @@ struct ErrorReply {
     init(_ fault: ExchangeFault, id: String, asJSON: Bool) {
         let explanation = fault.explanation
         let reason = fault.reason.entry
+        let excerpt = Self.quoted(fault.excerpt)
         if asJSON {
             contentType = "application/json"
+            let member = excerpt.map { ",\"excerpt\":\(JSONText.quoted($0))" } ?? ""
             body = Array(
                 """
                 {"status":\(reason.status),"reason":\(JSONText.quoted(reason.token)),\
-                "message":\(JSONText.quoted(explanation)),"id":\(JSONText.quoted(id))}
+                "message":\(JSONText.quoted(explanation))\(member),"id":\(JSONText.quoted(id))}
 
                 """.utf8)
         } else {
             contentType = "text/plain; charset=utf-8"
+            let line = excerpt.map { "content: \($0)\n" } ?? ""
             body = Array(
                 """
                 \(reason.status) \(reason.token)
                 \(explanation)
-                id: \(id)
+                \(line)id: \(id)
 
                 """.utf8)
         }
         proxyStatus = Self.proxyStatus(fault, reason, explanation)
+    }
+
+    /// Content of somebody else's on one line, so that it can be taken for nothing of ours: what is
+    /// no visible character is a space, what is no UTF-8 is replaced. nil: there is none.
+    private static func quoted(_ excerpt: [UInt8]) -> String? {
+        guard !excerpt.isEmpty else { return nil }
+        let text = String(decoding: excerpt, as: UTF8.self).unicodeScalars.map {
+            $0.properties.isWhitespace || $0.properties.generalCategory == .control ? " " : $0
+        }
+        return String(String.UnicodeScalarView(text))
     }
 
     private static func proxyStatus(

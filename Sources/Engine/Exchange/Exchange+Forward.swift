@@ -10,6 +10,7 @@ extension Exchange {
     /// Sends the request to its origin.
     func forward(fresh: Bool = false) {
         guard let origin = currentOrigin() else { return }
+        guard rewritten == nil || contentIsTranslated(at: origin) else { return }
         guard fresh || mayConnect(to: origin) else { return }
         handle(.decided(.connect))
         environment.upstreams.acquire(origin, for: self, fresh: fresh)
@@ -55,6 +56,7 @@ extension Exchange {
 
     package func upstreamReady(_ upstream: any UpstreamStream) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
+        let upstream = filtered(upstream)
         let event = State.Event.connected(
             upstream, wasReused: upstream.wasReused, sendsGathered: gathered != nil)
         guard case .nothing = handle(event) else { return }
@@ -77,13 +79,24 @@ extension Exchange {
         if upstream.flush() { client?.resumeContent() }
     }
 
+    /// What tells the exchange of the response: the stream itself, or what the route's rules put
+    /// before it.
+    @inline(__always)
+    private func filtered(_ upstream: any UpstreamStream) -> any UpstreamStream {
+        guard let rules = origin?.transformation, let checks = rules.response else {
+            return upstream
+        }
+        return ResponseFilter(upstream, for: self, by: rules, checks: checks)
+    }
+
     /// Sends content that has been taken from the client before and is still in its buffer. False:
     /// it is refused.
     private func resendContent(on upstream: any UpstreamStream) -> Bool {
-        guard let replayableBody, let requestBuffer, contentHasEnded else { return true }
+        guard let replayableBody, let buffer = rewritten?.buffer ?? requestBuffer, contentHasEnded
+        else { return true }
         return send(
-            UnsafeRawBufferPointer(rebasing: requestBuffer.memory[replayableBody]),
-            owner: requestBuffer, on: upstream)
+            UnsafeRawBufferPointer(rebasing: buffer.memory[replayableBody]),
+            owner: buffer, on: upstream)
     }
 
     // MARK: The head

@@ -52,6 +52,9 @@ extension Exchange {
 
     /// Takes content while there is no connection. False: as much as may be is there.
     func gather(_ bytes: UnsafeRawBufferPointer, isLast: Bool) -> Bool {
+        if let rewritten, rewritten.awaitsTranslation {
+            return gatherForTranslation(bytes, rewritten)
+        }
         guard let gathered else { return false }
         gathered.append(bytes)
         guard gathered.isFull, !isLast else { return true }

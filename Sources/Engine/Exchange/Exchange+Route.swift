@@ -105,6 +105,7 @@ extension Exchange {
             return reply(with: .loopDetected, closing: false)
         }
         if request.fields.contains(.maxForwards), isLastHop { return answerAsLastHop() }
+        if let rules = origin.transformation, !rewrite(by: rules, for: origin) { return }
         lookUp(at: origin)
     }
 

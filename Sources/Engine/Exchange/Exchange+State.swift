@@ -119,7 +119,7 @@ extension Exchange {
     package func contentEnded(trailers: TrailerSection?) {
         contentHasEnded = true
         uploadEnded()
-        let isKept = replayableBody != nil || gathered != nil
+        let isKept = replayableBody != nil || gathered != nil || rewritten != nil
         switch handle(.contentEnded(isKept: isKept)) {
         case .endContent:
             if let upstream { finish(trailers: trailers, on: upstream) }

@@ -10,7 +10,8 @@ import Notation
 /// One request and its response, from the head's last byte to the response's last byte written.
 ///
 /// The phases are in the files beside this one, in the order in which a request passes them:
-/// `Exchange+Route` (who is asked, may they be), `Exchange+Lookup` (what the cache says),
+/// `Exchange+Route` (who is asked, may they be), `Exchange+Rewriting` (what the route's rules make of
+/// the request), `Exchange+Lookup` (what the cache says),
 /// `Exchange+Collapse` (waiting for another's response), `Exchange+Gather` (content that trickles
 /// in), `Exchange+Forward` (the way upstream, the request's body), `Exchange+Retry` (sending it
 /// another time), `Exchange+Response` (the answer), `Exchange+Storing` (stored while it streams),
@@ -104,6 +105,10 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
 
     /// What content passes on its way; nil, mostly: nothing.
     var stages: ExchangeStages?
+    /// What its route's rules made of the request; nil, mostly: nothing.
+    var rewritten: RewrittenRequest?
+    /// What its route's rules changed of the messages; nil, mostly: nothing.
+    package var transformed: TransformationRecord?
     /// Content taken in before there was a connection.
     var gathered: GatheredContent?
     /// The limit under which it counts as one whose request is still arriving.
@@ -162,8 +167,10 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         body(requestHead.octets)
     }
 
-    /// Whether the buffer holds the head of the exchange's request.
-    package func holds(_ buffer: Buffer) -> Bool { requestBuffer === buffer }
+    /// Whether the buffer holds the head of the exchange's request, or content of it.
+    package func holds(_ buffer: Buffer) -> Bool {
+        requestBuffer === buffer || rewritten != nil && rewritten?.buffer === buffer
+    }
 
     /// Takes a complete request head; ``route()`` is what follows.
     ///
@@ -256,6 +263,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         storeWaited = 0
         serving = nil
         stages = nil
+        rewritten = nil
+        transformed = nil
         status = 0
         cacheResult = .none
         fault = nil

@@ -5,6 +5,7 @@ import HTTPCore
 import Resolver
 import TLS
 import TLSWire
+import Transformation
 
 /// Why the gateway answers an exchange itself, or cuts it off, with the details of this exchange.
 ///
@@ -56,6 +57,8 @@ package enum ExchangeFault: Error, Sendable {
     case tunnelPolicyChanged
     case clientTimeout
     case upgradeOverInterimLimit
+    // The route's rules.
+    case transformation(TransformationFailure)
     // The gateway.
     case superseded
 
@@ -108,6 +111,7 @@ package enum ExchangeFault: Error, Sendable {
         case .tunnelPolicyChanged: .gateway(.tunnelPolicyChanged)
         case .clientTimeout: .gateway(.clientTimeout)
         case .upgradeOverInterimLimit: .server(.tooManyInterim)
+        case .transformation(let failure): .transformation(failure.problem)
         }
     }
 
@@ -140,12 +144,24 @@ package enum ExchangeFault: Error, Sendable {
         case .connectFailed(let error): "the connection to the server failed: \(error)"
         case .tlsFailed(let error): "no secure connection to the server: \(error)"
         case .upstreamReset(let error): "the connection to the server broke: \(error)"
+        case .transformation(let failure): Self.explanation(of: failure)
         default: reason.entry.meaning
         }
     }
 }
 
 extension ExchangeFault {
+    private static func explanation(of failure: TransformationFailure) -> String {
+        let meaning = Reason.transformation(failure.problem).entry.meaning
+        let place = failure.place.map { " (\($0))" } ?? ""
+        return "\(meaning): \(failure.detail)\(place)"
+    }
+
+    /// What is quoted of the content at fault.
+    package var excerpt: [UInt8] {
+        if case .transformation(let failure) = self { failure.excerpt } else { [] }
+    }
+
     private static func explanation(connectPort port: UInt16) -> String {
         let hint =
             port == 80
@@ -179,6 +195,7 @@ extension ExchangeFault {
         case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
             .headBuffersFull, .connectionsFull, .superseded, .tunnelPolicyChanged:
             true
+        case .transformation(let failure): failure.problem == .overloaded
         case .nameNotResolved(let failure): failure.isOwn
         default: false
         }

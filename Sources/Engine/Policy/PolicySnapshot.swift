@@ -7,6 +7,7 @@ import Configuration
 import HTTPCore
 import Pinning
 import TLS
+import Transformation
 
 /// One configuration in force, with everything made from it: immutable, shared by all workers, and
 /// numbered. What was obtained under one snapshot (connections, TLS sessions) is used under the
@@ -33,6 +34,8 @@ package final class PolicySnapshot: Sendable {
     private let entryPinsets: [[Int]]
     private let entryTimeouts: [TimeoutsConfiguration]
     private let entryReachability: [[HostReachability]]
+    /// What the rules of each host entry do with messages; nil where it has none.
+    private let entryTransformations: [RouteTransformation?]
     private let fingerprints: TrustFingerprints
     private let demands: ServerDemands
     /// How clients of listeners speak TLS, by the listeners' names.
@@ -48,13 +51,15 @@ package final class PolicySnapshot: Sendable {
     ///     go on if they may.
     ///   - ticketKeys: what clients' sessions are given out under; nil: none is.
     ///   - issuer: makes the certificates for intercepted tunnels; nil: none is intercepted.
+    ///   - images: what decodes images for the rules of host entries; nil: nothing can.
     ///   - labels: where routes get their label's index.
     ///   - reachability: finds or makes the state of a configured host.
     /// - Throws: what makes a TLS policy impossible.
     package init(
         _ configuration: ConfigurationSnapshot, generation: UInt64,
         following previous: PolicySnapshot? = nil, sessions: TLSSessionCache,
-        ticketKeys: TLSTicketKeys? = nil, issuer: CertificateIssuer? = nil, labels: RouteLabels,
+        ticketKeys: TLSTicketKeys? = nil, issuer: CertificateIssuer? = nil,
+        images: (any ImageTransforming)? = nil, labels: RouteLabels,
         reachability: (String) -> HostReachability
     ) throws(TLSContextError) {
         self.generation = generation
@@ -92,6 +97,9 @@ package final class PolicySnapshot: Sendable {
         }
         entryReachability = configuration.hosts.entries.map { entry in
             entry.match.map { reachability("\($0)") }
+        }
+        entryTransformations = configuration.hosts.entries.map {
+            RouteTransformation($0, images: images)
         }
         fingerprints = try TrustFingerprints(configuration)
         demands = try ServerDemands(configuration, systemRoots: systemRoots)
@@ -178,6 +186,11 @@ package final class PolicySnapshot: Sendable {
     /// The times of a host entry, or of hosts that no entry matches.
     package func timeouts(entryIndex: Int?) -> TimeoutsConfiguration {
         entryIndex.map { entryTimeouts[$0] } ?? timeouts
+    }
+
+    /// What the rules of a host entry do with messages; nil: there are none.
+    func transformation(entryIndex: Int?) -> RouteTransformation? {
+        entryIndex.flatMap { entryTransformations[$0] }
     }
 
     /// The labels' indexes of the pinsets that apply, in the order of evaluation.

@@ -132,6 +132,23 @@ struct TrustForm {
         add(entry.tls)
         add(all: entry.pinsets) { $0.add(configuration.pinsets[$1].pinset) }
         add(all: entry.cacheKeyFields) { $0.add($1.utf8) }
+        add(entry.request, entry.response)
+    }
+
+    /// What is asked of a server, and made of what it answers: a response that was obtained, or
+    /// made, by other rules is another one. All of the rules' properties count. Nothing is added
+    /// where there are none.
+    private mutating func add(_ request: RequestRules, _ response: ResponseRules) {
+        if request != RequestRules() {
+            add(-2)
+            add(String(reflecting: request).utf8)
+            // Its description does not say it.
+            add((request.authorization?.fieldValue.text ?? "").utf8)
+        }
+        if response != ResponseRules() {
+            add(-3)
+            add(String(reflecting: response).utf8)
+        }
     }
 
     /// The trust where no host entry matches: the same as of an entry that says nothing.

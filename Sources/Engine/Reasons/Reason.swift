@@ -3,6 +3,7 @@ import CertificateProfile
 import HTTPCore
 import Pinning
 import Resolver
+import Transformation
 
 /// The vocabulary of reasons: why the gateway refused an exchange, gave it up or cut it off.
 ///
@@ -47,6 +48,8 @@ package enum Reason: Hashable, Sendable {
     case tls(TLSReason)
     /// The server, or the way to it.
     case server(ServerReason)
+    /// The rules of the route for what is sent and received.
+    case transformation(TransformationProblem)
 
     /// Everything that is said of it.
     package var entry: ReasonEntry {
@@ -62,6 +65,7 @@ package enum Reason: Hashable, Sendable {
         case .revocation(let problem): problem.entry
         case .tls(let reason): reason.entry
         case .server(let reason): reason.entry
+        case .transformation(let problem): problem.entry
         }
     }
 
@@ -83,6 +87,7 @@ extension Reason: CaseIterable {
         + RevocationProblem.allCases.map { .revocation($0) }
         + TLSReason.allCases.map { .tls($0) }
         + WireError.allCases.map { .response($0) }
+        + TransformationProblem.allCases.map { .transformation($0) }
 
     /// All tokens, in the order of `allCases`: the labels of the metric.
     package static let tokens: [String] = allCases.map(\.token)
@@ -130,6 +135,7 @@ package enum ReasonSection: String, Sendable, CaseIterable {
     case connection = "The connection to the server"
     case tls = "TLS and pins"
     case response = "The server's response"
+    case rules = "The rules of a route"
 }
 
 /// The error types of Proxy-Status that are used (RFC 9209 §2.3).

@@ -64,6 +64,8 @@ package protocol UpstreamStream: AnyObject {
     func flush() -> Bool
     /// The consumer takes content of the response again.
     func resume()
+    /// Another one is the consumer from now on, for whoever the stream was handed to.
+    func tell(_ consumer: any UpstreamConsumer)
     /// The consumer gives up; nothing more is told to it.
     func cancel()
     /// The consumer sends nothing: another one may use the stream's place.

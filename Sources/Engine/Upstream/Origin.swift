@@ -41,6 +41,8 @@ package final class Origin {
     private(set) var reachability: HostReachability?
     private(set) var cacheStores = false
     package private(set) var timeouts: TimeoutsConfiguration
+    /// The rules for what it is sent and sends; nil, mostly: there are none.
+    private(set) var transformation: RouteTransformation?
     /// Why it must not be reached, as far as its name, or its address for a literal, tells.
     package let refusal: ExchangeFault?
     /// What the rules' patterns say of the host.
@@ -139,6 +141,7 @@ package final class Origin {
         caching = Caching(
             options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass)
         timeouts = policy.timeouts(entryIndex: entryIndex)
+        transformation = policy.transformation(entryIndex: entryIndex)
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }
 

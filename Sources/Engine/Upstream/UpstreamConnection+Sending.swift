@@ -165,6 +165,8 @@ extension UpstreamConnection: UpstreamStream {
         drive()
     }
 
+    package func tell(_ consumer: any UpstreamConsumer) { self.consumer = consumer }
+
     package func cancel() {
         consumer = nil
         close()

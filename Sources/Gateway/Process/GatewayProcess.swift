@@ -13,6 +13,7 @@ import Metrics
 import PinReporting
 import Resolver
 import TLS
+import Threads
 
 /// The running gateway: starts everything, takes the process's signals, reloads, and ends
 /// everything again. Belongs to the main thread.
@@ -39,11 +40,15 @@ package final class GatewayProcess {
     private let sockets: ListenerSockets
     let workerCount: Int
     private let running = RunningWorkers()
+    /// Checks and translates content; it stands back for the workers.
+    private let transformers: ThreadPool
     private var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
 
     /// How long writing the rest of the operational log may take at the end.
     private static let logFlushMilliseconds: Int64 = 1000
+    /// Messages whose content waits to be checked or translated.
+    private static let waitingTransformations = 1024
     /// Hosts whose reachability is told.
     private static let hostLimit = 1000
 
@@ -64,6 +69,8 @@ package final class GatewayProcess {
         published = PublishedState(
             version: version, revision: revision, log: operationalLog)
         workerCount = configuration.workers.count
+        transformers = ThreadPool(
+            name: "transform", threads: workerCount, niceness: 5, limit: Self.waitingTransformations)
         sockets = ListenerSockets(workers: workerCount, routes: labels)
     }
 
@@ -88,6 +95,7 @@ package final class GatewayProcess {
         // From here on nothing needs the main thread: another signal ends the process as it is.
         signals.restoreDefaults()
         shared.engine.pinReporter?.close(withinMilliseconds: 2000)
+        transformers.close()
         issuer?.close()
         shared.resolver.close()
         shared.store?.close()
@@ -159,7 +167,8 @@ package final class GatewayProcess {
                 settings: policy.reporting,
                 use: PinReporter.UseWatch(
                     path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
-                tell: { [logger] in logger.log($0) }))
+                tell: { [logger] in logger.log($0) }),
+            transformationWork: TransformationWork { [transformers] in transformers.run($0) })
         return SharedServices(
             mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
             tellActivity: { first.post(.activityChanged) },

@@ -1,0 +1,42 @@
+import CachePolicy
+import ContentCoding
+import HTTPCore
+import Notation
+import Transformation
+
+extension EntityTagMapping {
+    /// The tags of ours in the If-None-Match lines of a request.
+    func conditions(in lines: Span<UInt8>) -> [[UInt8]] {
+        var tags: [[UInt8]] = []
+        var start = 0
+        while start < lines.count {
+            let end = lines.firstIndex(of: UInt8(ascii: "\n"), from: start)
+            let line = lines.extracting(start..<end)
+            if line.starts(withLowercase: "if-none-match:") {
+                let value = ByteRange(from: "if-none-match:".utf8.count, to: line.count)
+                var list = EntityTagList(value)
+                while let range = list.next(in: line) {
+                    let tag = line.extracting(range.indices).withUnsafeBytes { Array($0) }
+                    if original(tag) != nil { tags.append(tag) }
+                }
+            }
+            start = end + 1
+        }
+        return tags
+    }
+
+    /// The coding of what a server confirms: that of the tag that was asked about. Of several codings
+    /// of one representation the server knows one tag only; the first one asked about counts.
+    func coding(of tag: [UInt8]?, among conditions: [[UInt8]]) -> ContentCoding {
+        let confirmed = conditions.first { condition in
+            guard let tag, let original = original(condition) else { return true }
+            return Self.opaque(of: original) == Self.opaque(of: tag)
+        }
+        return confirmed.flatMap(coding) ?? .identity
+    }
+
+    /// Without the mark of weakness (RFC 9110, section 8.8.3.2).
+    private static func opaque(of tag: [UInt8]) -> ArraySlice<UInt8> {
+        tag.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")]) ? tag[2...] : tag[...]
+    }
+}

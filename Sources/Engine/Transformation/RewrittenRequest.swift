@@ -1,0 +1,81 @@
+import Configuration
+import ContentCoding
+import EventLoop
+import HTTPCore
+import Transformation
+
+/// What the rules of its route have made of a request.
+final class RewrittenRequest {
+    enum Content {
+        /// It is sent as it comes.
+        case passed
+        /// It is gathered, to be translated.
+        case gathering(RequestJob.Kind)
+        /// It is being translated.
+        case working
+    }
+
+    var content = Content.passed
+    /// What was gathered of it.
+    var gathered: TransformationWork.Holding
+    /// Where content lies that can be sent again: what was translated, or what came with the head
+    /// that was replaced. nil: in the head's buffer, if anywhere.
+    var buffer: Buffer?
+
+    init(_ work: TransformationWork) { gathered = TransformationWork.Holding(work) }
+
+    /// The content, or the response to what goes out without, has to wait for a translation.
+    var awaitsTranslation: Bool { if case .passed = content { false } else { true } }
+}
+
+/// The translation of one request's content, on whatever thread.
+struct RequestJob: Sendable {
+    enum Kind: Sendable {
+        /// Content becomes other content.
+        case translate
+        /// Content becomes the query.
+        case moveToQuery
+        /// The query becomes content.
+        case moveToContent(query: String)
+    }
+
+    let kind: Kind
+    let translation: RequestTranslation
+    let content: [UInt8]
+    let contentType: String?
+    let codings: [ContentCoding]
+
+    /// Whether it is over so soon that the loop's own thread does it.
+    var isShort: Bool { codings.isEmpty && content.count <= ResponseFilter.bytesAtOnce }
+
+    func run() -> Result<RequestContent, TransformationFailure> {
+        do throws(TransformationFailure) {
+            let decoded = try decode()
+            switch kind {
+            case .translate:
+                return .success(
+                    .content(
+                        try translation.translate(decoded, contentType: contentType),
+                        removesQuery: false))
+            case .moveToQuery:
+                return .success(
+                    .query(try translation.query(from: decoded, contentType: contentType)))
+            case .moveToContent(let query):
+                return .success(
+                    .content(try translation.content(fromQuery: query), removesQuery: true))
+            }
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func decode() throws(TransformationFailure) -> [UInt8] {
+        guard !codings.isEmpty else { return content }
+        do throws(ContentCodingError) {
+            return try ContentCodings.decode(
+                content, codings: codings, maximum: translation.maximumBytes)
+        } catch {
+            throw TransformationFailure(decoding: error, ofRequest: true)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import Configuration
+import ContentCoding
+import HTTPCore
+import Transformation
+
+/// What the rules of a host entry do with messages, made ready once for a policy.
+package final class RouteTransformation: Sendable {
+    let requestHead: RequestHeadRules
+    let requestContent: RequestTranslation?
+    let requestRules: RequestRules
+    let response: ResponseChecks?
+    /// What servers are asked for in place of what clients ask for.
+    let ask: UpstreamAsk
+
+    /// Nil where the entry has no rules.
+    package init?(
+        _ entry: HostEntry, schema: (any JSONSchemaChecking)? = nil,
+        images: (any ImageTransforming)?
+    ) {
+        requestRules = entry.request
+        requestHead = RequestHeadRules(entry.request)
+        requestContent = RequestTranslation(entry.request)
+        response = ResponseChecks(entry.response, schema: schema, images: images)
+        var ask = UpstreamAsk()
+        if let response {
+            let changes = entry.response.body != nil || entry.response.image?.changes ?? false
+            ask.looksAtContent = response.looksAtContent
+            ask.entityTags = changes ? EntityTagMapping(identity: response.identity) : nil
+            ask.accept = entry.response.body.map { $0.from.mediaType }
+        }
+        self.ask = ask
+        guard !requestHead.isEmpty || requestContent != nil || response != nil else { return nil }
+    }
+
+    /// The head of a response whose content was changed.
+    func head(
+        of response: borrowing ResponseHead, in bytes: Span<UInt8>,
+        _ change: ResponseContent.Change, length: Int
+    ) -> [UInt8] {
+        var head = ResponseHeadChange(changesContent: true, length: length)
+        head.contentType = change.contentType
+        head.contentEncoding = .replaced(change.coding)
+        head.entityTags = ask.entityTags
+        head.dependsOnAcceptEncoding = change.wasEncoded
+        return head.head(of: response, in: bytes)
+    }
+}
+
+extension BodyFormat {
+    /// What a server is asked for.
+    fileprivate var mediaType: String {
+        switch self {
+        case .json: "application/json"
+        case .form: "application/x-www-form-urlencoded"
+        case .plist: "application/x-plist"
+        case .xml: "application/xml"
+        case .multipart: "multipart/form-data"
+        }
+    }
+}
+
+extension ImageRules {
+    /// Whether some image becomes another.
+    fileprivate var changes: Bool { !convert.isEmpty || scaleTo != nil }
+}
+
+/// What checks or translation have made of a message's content, on whatever thread.
+package enum TransformationOutcome: Sendable {
+    /// Of a request: its content, or the query that takes its place.
+    case request(Result<RequestContent, TransformationFailure>)
+    /// Of a response.
+    case response(Result<ResponseContent, TransformationFailure>)
+}
+
+/// What is sent in place of a request's content.
+package enum RequestContent: Sendable {
+    case content(TranslatedContent, removesQuery: Bool)
+    /// Encoded pairs; there is no content.
+    case query(String)
+}
+
+/// What is passed on in place of a response's content.
+package struct ResponseContent: Sendable {
+    /// As it was received, if nothing changed.
+    var content: [UInt8]
+    /// What changed; nil: nothing, the head stays as well.
+    var change: Change?
+    var steps: [String]
+    /// Bytes that came.
+    var bytesIn = 0
+    /// How long it took.
+    var microseconds: UInt64 = 0
+
+    struct Change: Sendable {
+        var contentType: String
+        /// What it is encoded with.
+        var coding: ContentCoding
+        /// The server sent it encoded: what it is encoded with now depends on the client.
+        var wasEncoded: Bool
+    }
+}

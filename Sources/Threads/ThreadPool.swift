@@ -1,0 +1,96 @@
+import Locking
+
+/// A few threads that do work which would hold up an event loop, first come, first served.
+package final class ThreadPool: Sendable {
+    private struct State {
+        var waiting: [@Sendable () -> Void] = []
+        var next = 0
+        var isClosed = false
+        var threads: [Thread] = []
+        var idle = 0
+        var count: Int { waiting.count - next }
+    }
+
+    private let monitor = Monitor(State())
+    private let name: String
+    private let maximumThreads: Int
+    private let niceness: Int32
+    private let limit: Int
+
+    /// Threads are started when there is work for them.
+    ///
+    /// - Parameters:
+    ///   - name: what ps(1) shows, cut to 15 bytes.
+    ///   - threads: how many there are at most.
+    ///   - niceness: how much they stand back for the process's other threads, 0...19.
+    ///   - limit: work that waits at most.
+    package init(name: String, threads: Int, niceness: Int32, limit: Int) {
+        precondition(threads > 0 && limit > 0)
+        self.name = name
+        maximumThreads = threads
+        self.niceness = niceness
+        self.limit = limit
+    }
+
+    /// Work that waits.
+    package var pending: Int { monitor.withLock { $0.count } }
+
+    /// Does `work` on one of the threads, sometime. False: too much waits, the pool is closed, or
+    /// the system gives it no thread; `work` is not done then.
+    package func run(_ work: @escaping @Sendable () -> Void) -> Bool {
+        let isTaken = monitor.withLock { state in
+            guard !state.isClosed, state.count < limit else { return false }
+            if state.idle <= state.count, state.threads.count < maximumThreads {
+                guard start(&state) || !state.threads.isEmpty else { return false }
+            }
+            state.waiting.append(work)
+            return true
+        }
+        if isTaken { monitor.signal() }
+        return isTaken
+    }
+
+    private func start(_ state: inout State) -> Bool {
+        let started = try? Thread(name: name, niceness: niceness) { [self] in
+            while let work = take() { work() }
+        }
+        guard let started else { return false }
+        state.threads.append(started)
+        return true
+    }
+
+    /// Waits for work; nil when the pool is closed.
+    private func take() -> (@Sendable () -> Void)? {
+        var isIdle = false
+        return monitor.wait { state in
+            if isIdle { state.idle -= 1 }
+            guard !state.isClosed else { return .done(nil) }
+            guard state.count > 0 else {
+                isIdle = true
+                state.idle += 1
+                return .signal
+            }
+            let work = state.waiting[state.next]
+            state.waiting[state.next] = {}
+            state.next += 1
+            if state.next == state.waiting.count {
+                state.waiting.removeAll()
+                state.next = 0
+            }
+            return .done(work)
+        }
+    }
+
+    /// Ends: what waits is not done any more, what is being done is waited for.
+    package func close() {
+        let threads = monitor.withLock { state in
+            state.isClosed = true
+            state.waiting = []
+            state.next = 0
+            defer { state.threads = [] }
+            return state.threads
+        }
+        monitor.broadcast()
+        for thread in threads { thread.join() }
+    }
+}

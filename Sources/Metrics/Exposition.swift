@@ -80,6 +80,7 @@ extension ExpositionWriter {
             "pinfold_cache_not_stored", .counter,
             help: "Responses that were not stored, by reason.")
         writeReasons(routes, snapshot.notStored, at: RouteLayout.notStored)
+        writeTransformations(routes)
     }
 
     private mutating func writeReasons(

@@ -50,7 +50,15 @@ enum RouteLayout {
     static var notStored: Int { cacheBytes + caches }
     /// Room for every reason not to store.
     static var notStoredReasons: Int { 40 }
-    static var failures: Int { notStored + notStoredReasons }
+    static var transformations: Int { notStored + notStoredReasons }
+    static var failures: Int {
+        transformations + MetricDirection.allCases.count * TransformationCell.allCases.count
+    }
+
+    static func transformation(_ direction: MetricDirection, _ cell: TransformationCell) -> Int {
+        transformations + Int(direction.rawValue) * TransformationCell.allCases.count
+            + Int(cell.rawValue)
+    }
 
     static func count(_ dimensions: MetricsDimensions) -> Int { failures + dimensions.reasons }
 

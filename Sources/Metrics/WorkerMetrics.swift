@@ -98,9 +98,7 @@ package final class WorkerMetrics: Sendable {
 
     /// Counts a finished exchange: its request series, the route's histograms, and its reasons.
     package func recordExchange(_ exchange: ExchangeRecord) {
-        let last = dimensions.routes - 1
-        let route = exchange.route >= 0 && exchange.route < last ? exchange.route : last
-        let block = routes.blockForWriting(route)
+        let block = block(ofRoute: exchange.route)
         let code = CodeClass(status: exchange.status)
         block.add(1, to: RouteLayout.series(exchange.method, code, exchange.cache))
         let duration = exchange.durationMicroseconds
@@ -127,6 +125,13 @@ package final class WorkerMetrics: Sendable {
         if let reason = exchange.failure {
             block.add(1, to: RouteLayout.failures + min(reason, dimensions.reasons - 1))
         }
+    }
+
+    /// A route's block; indexes without a label count as `other`.
+    @inline(__always)
+    func block(ofRoute route: Int) -> CounterCells {
+        let last = dimensions.routes - 1
+        return routes.blockForWriting(route >= 0 && route < last ? route : last)
     }
 
     /// Adds to a counter.

@@ -100,7 +100,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
             "Pinning", "ContentCoding", "Transformation", "Activity", "Metrics", "Clocks",
-            "Locking", "EventLoop", "TLS", "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
+            "Locking", "EventLoop", "TLS", "TLSWire", "CertificateAuthority", "CacheStore",
+            "Resolver", "PinReporting",
             "Configuration",
             "Logging",
             "RawStructuredFieldValues",

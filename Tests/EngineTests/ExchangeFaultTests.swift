@@ -140,7 +140,7 @@ struct ExchangeFaultTests {
 
     @Test func `every status is an error that HTTP knows`() {
         let known: Set<UInt16> = [
-            400, 403, 405, 408, 413, 414, 415, 417, 421, 431, 501, 502, 503, 504, 505, 508,
+            400, 403, 405, 408, 413, 414, 415, 417, 421, 431, 500, 501, 502, 503, 504, 505, 508,
         ]
         for fault in EveryFault.all {
             #expect(known.contains(fault.status), "\(fault): \(fault.status)")

@@ -60,7 +60,8 @@ struct ResponseRulesTests {
         client.forget()
         client.send(request(ruled))
         // What was read to its end goes on serving.
-        let again = reason == "response-body-invalid" ? peer : try ruled.still.peer(of: ruled.server)
+        let again =
+            reason == "response-body-invalid" ? peer : try ruled.still.peer(of: ruled.server)
         again.forget()
         ruled.still.await("\r\n\r\n", at: again)
         again.send(response("{\"a\":[1,2]}", fields: Self.fresh))

@@ -47,6 +47,7 @@ extension Exchange {
         }
         if origin.key.isFixed { parsed.endForwardingAliases(in: buffer.readable.octets) }
         let rewritten = rewritten(or: environment)
+        if rewritten.clientHead == nil { rewritten.clientHead = ClientHead(request, requestHead) }
         if replayableBody != nil, rewritten.buffer == nil { rewritten.buffer = requestBuffer }
         request = parsed
         requestBuffer = buffer

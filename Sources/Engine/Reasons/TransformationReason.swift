@@ -61,8 +61,8 @@ extension TransformationProblem {
         case .responseBodyTooLarge:
             response(
                 "the server's content is too large to be looked at",
-                remedy: "Raise `hosts[].response.body.maximum`, or write `larger: pass` to let such "
-                    + "content through as it is.")
+                remedy: "Raise `hosts[].response.body.maximum`, or write `larger: pass` to let "
+                    + "such content through as it is.")
         case .responseSchemaViolated:
             response(
                 "the server's content does not satisfy the route's schema",

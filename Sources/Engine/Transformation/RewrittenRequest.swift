@@ -21,6 +21,8 @@ final class RewrittenRequest {
     /// Where content lies that can be sent again: what was translated, or what came with the head
     /// that was replaced. nil: in the head's buffer, if anywhere.
     var buffer: Buffer?
+    /// The head that was replaced first.
+    var clientHead: ClientHead?
 
     init(_ work: TransformationWork) { gathered = TransformationWork.Holding(work) }
 

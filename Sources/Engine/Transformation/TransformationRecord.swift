@@ -1,4 +1,5 @@
-import Transformation
+import HTTPCore
+import Metrics
 
 /// What the rules of its route have changed of one exchange's messages, for metrics and the access
 /// log.
@@ -17,9 +18,51 @@ package final class TransformationRecord {
     package var response: Change?
 
     init() {}
+
+    /// The steps of both, for the access log.
+    package var text: [UInt8] {
+        let steps = (request?.steps ?? []) + (response?.steps ?? [])
+        return Array(steps.joined(separator: ",").utf8.prefix(200))
+    }
+}
+
+/// A request's head as the client sent it, where rules have replaced it, with what the access log
+/// shows of it.
+package struct ClientHead: Sendable {
+    package let bytes: [UInt8]
+    package let method: ByteRange
+    package let target: ByteRange
+    package let userAgent: ByteRange
+    package let referer: ByteRange
+
+    init(_ request: borrowing RequestHead, _ bytes: UnsafeRawBufferPointer) {
+        self.bytes = Array(bytes)
+        method = request.methodRange
+        target = request.target
+        userAgent = request.fields.first(.userAgent)?.value ?? ByteRange()
+        referer = request.fields.first(.referer)?.value ?? ByteRange()
+    }
 }
 
 extension Exchange {
+    /// The request's head as the client sent it; nil: it is the request's.
+    package var clientHead: ClientHead? { rewritten?.clientHead }
+
+    /// Counts what was done, by the route.
+    func countTransformations(route: Int) {
+        guard let transformed else { return }
+        let changes = [
+            (MetricDirection.request, transformed.request),
+            (.response, transformed.response),
+        ]
+        for case (let direction, let change?) in changes {
+            environment.metrics.recordTransformation(
+                route: route, direction, isChanged: !change.steps.isEmpty,
+                bytes: (UInt64(change.bytesIn), UInt64(change.bytesOut)),
+                microseconds: change.microseconds)
+        }
+    }
+
     private var record: TransformationRecord {
         if let transformed { return transformed }
         let made = TransformationRecord()

@@ -94,9 +94,9 @@ package final class AccessLogProducer: Sendable {
     /// - Parameter session: of a client that speaks TLS; its texts are copied too.
     package func log(
         _ record: AccessLogRecord, head: Span<UInt8>, texts: AccessLogTexts,
-        session: ClientSession? = nil
+        session: ClientSession? = nil, steps: [UInt8] = []
     ) {
-        switch ring.push(record, head: head, texts, session: session) {
+        switch ring.push(record, head: head, texts, session: session, steps: steps) {
         case .queued: core.wakeIfSleeping()
         case .queuedHalfFull: core.wake()
         case .refused: break

@@ -12,6 +12,7 @@ import TLS
 /// `not_stored` (why its response was not stored), `intercepted` (true for a CONNECT that was, and
 /// for requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed),
 /// `inspected` (what came of making the server of a tunnel prove who it is),
+/// `changed` (what the rules of its route changed of content),
 /// `tunnel` (what a request's tunnel was opened to), `client_tls`, `client_cipher` and
 /// `client_subject` (what the client spoke, and proved to be), `upstream`, `upstream_tls`, `reason`
 /// (why the exchange was refused or failed), `user_agent`, `referer`.
@@ -137,6 +138,11 @@ struct AccessLogFormatter {
         if let inspection = entry.record.inspection {
             output.append(",\"inspected\":\"")
             output.append(inspection.label)
+            output.append("\"")
+        }
+        if !entry.steps.isEmpty {
+            output.append(",\"changed\":\"")
+            JSONText.append(entry.steps, to: &output)
             output.append("\"")
         }
         if !entry.tunnel.isEmpty {

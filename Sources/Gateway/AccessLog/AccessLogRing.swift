@@ -34,6 +34,7 @@ struct AccessLogRing: @unchecked Sendable {
         var cipherSuite: UInt32
         var subject: UInt32
         var tunnel: UInt32
+        var steps: UInt32
 
         static var skip: UInt32 { .max }
     }
@@ -105,10 +106,10 @@ struct AccessLogRing: @unchecked Sendable {
     }
 
     /// Copies a record and its texts into the ring, each text up to its limit, and those of a
-    /// session, which are short.
+    /// session and what a route's rules did, which are short.
     func push(
         _ record: AccessLogRecord, head bytes: Span<UInt8>, _ texts: AccessLogTexts,
-        session: ClientSession? = nil
+        session: ClientSession? = nil, steps: [UInt8] = []
     ) -> Push {
         var room = AccessLogRing.maximumTextBytes
         let method = cut(texts.method, to: limits.methodBytes, of: bytes, room: &room)
@@ -121,7 +122,7 @@ struct AccessLogRing: @unchecked Sendable {
         )
         let textCount =
             method.count + target.count + userAgent.count + referer.count + cipherSuite + subject
-            + tunnel
+            + tunnel + steps.count
         let size = AccessLogRing.align(AccessLogRing.textOffset + textCount)
         guard let (place, isHalfFull) = reserve(size) else {
             increment(Cell.refused)
@@ -131,7 +132,7 @@ struct AccessLogRing: @unchecked Sendable {
             size: UInt32(size), method: UInt32(method.count), target: UInt32(target.count),
             userAgent: UInt32(userAgent.count), referer: UInt32(referer.count),
             cipherSuite: UInt32(cipherSuite), subject: UInt32(subject),
-            tunnel: UInt32(tunnel))
+            tunnel: UInt32(tunnel), steps: UInt32(steps.count))
         place.storeBytes(of: prefix, as: Prefix.self)
         // Never deinitialized: a record is plain numbers.
         (place + AccessLogRing.recordOffset).initializeMemory(
@@ -146,8 +147,9 @@ struct AccessLogRing: @unchecked Sendable {
         if let session {
             end = Self.copy(session.cipherSuite, to: end)
             end = Self.copy(session.subjectBytes, to: end)
-            _ = Self.copy(session.tunnelBytes, to: end)
+            end = Self.copy(session.tunnelBytes, to: end)
         }
+        _ = Self.copy(steps, to: end)
         increment(Cell.pushed)
         // Against the sleeper's flag: see `AccessLogCore.wakeIfSleeping`.
         shared[Cell.head].store(producer.pointee.head, ordering: .sequentiallyConsistent)
@@ -219,6 +221,8 @@ struct AccessLogRing: @unchecked Sendable {
         var subject: UnsafeRawBufferPointer
         /// `host:port` of the intercepted tunnel that the request came through, else empty.
         var tunnel: UnsafeRawBufferPointer
+        /// What the rules of its route changed, else empty.
+        var steps: UnsafeRawBufferPointer
     }
 
     /// Whether there is nothing to take.
@@ -261,6 +265,6 @@ struct AccessLogRing: @unchecked Sendable {
             record: record, method: next(prefix.method), target: next(prefix.target),
             userAgent: next(prefix.userAgent), referer: next(prefix.referer),
             cipherSuite: next(prefix.cipherSuite), subject: next(prefix.subject),
-            tunnel: next(prefix.tunnel))
+            tunnel: next(prefix.tunnel), steps: next(prefix.steps))
     }
 }

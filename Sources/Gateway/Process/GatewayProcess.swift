@@ -70,7 +70,8 @@ package final class GatewayProcess {
             version: version, revision: revision, log: operationalLog)
         workerCount = configuration.workers.count
         transformers = ThreadPool(
-            name: "transform", threads: workerCount, niceness: 5, limit: Self.waitingTransformations)
+            name: "transform", threads: workerCount, niceness: 5, limit: Self.waitingTransformations
+        )
         sockets = ListenerSockets(workers: workerCount, routes: labels)
     }
 

@@ -37,14 +37,29 @@ extension Worker: EnvironmentHost {
         record.interceptionPass = exchange.interceptionPass
         record.inspection = exchange.inspection
         if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
+        let steps = exchange.transformed?.text ?? []
+        // What the client sent, not what the rules of a route made of it.
+        if let head = exchange.clientHead {
+            log.producers[index].log(
+                record, head: head.bytes.span, texts: AccessLogTexts(head), session: session,
+                steps: steps)
+            return
+        }
         let texts = AccessLogTexts(exchange.request)
         exchange.withRequestHead {
-            log.producers[index].log(record, head: $0, texts: texts, session: session)
+            log.producers[index].log(
+                record, head: $0, texts: texts, session: session, steps: steps)
         }
     }
 }
 
 extension AccessLogTexts {
+    fileprivate init(_ head: ClientHead) {
+        self.init(
+            method: head.method, target: head.target, userAgent: head.userAgent,
+            referer: head.referer)
+    }
+
     /// What the line shows of a head; nothing of one that could not be read.
     fileprivate init(_ request: borrowing RequestHead) {
         guard request.length > 0 else {

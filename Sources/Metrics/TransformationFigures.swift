@@ -1,0 +1,95 @@
+/// Which of an exchange's messages.
+package enum MetricDirection: UInt8, Sendable, CaseIterable {
+    case request
+    case response
+
+    var label: StaticString {
+        switch self {
+        case .request: "request"
+        case .response: "response"
+        }
+    }
+}
+
+/// What is counted of the content that a route's rules have looked at.
+enum TransformationCell: UInt8, CaseIterable {
+    /// Messages whose content passed as it was.
+    case checked
+    /// Messages whose content was changed.
+    case changed
+    /// Bytes of content that came, as they came.
+    case bytesIn
+    /// Bytes of content that went on.
+    case bytesOut
+    case microseconds
+}
+
+extension WorkerMetrics {
+    /// Counts a message whose content a route's rules have looked at.
+    /// - Parameters:
+    ///   - route: the index of the pair of listener and host entry.
+    ///   - bytes: of content, that came and that went on.
+    ///   - microseconds: that checking and changing took.
+    package func recordTransformation(
+        route: Int, _ direction: MetricDirection, isChanged: Bool,
+        bytes: (in: UInt64, out: UInt64), microseconds: UInt64
+    ) {
+        let block = block(ofRoute: route)
+        func add(_ amount: UInt64, _ cell: TransformationCell) {
+            block.add(amount, to: RouteLayout.transformation(direction, cell))
+        }
+        add(1, isChanged ? .changed : .checked)
+        add(bytes.in, .bytesIn)
+        add(bytes.out, .bytesOut)
+        add(microseconds, .microseconds)
+    }
+}
+
+extension ExpositionWriter {
+    /// What the rules of routes have looked at, where there are any.
+    mutating func writeTransformations(_ routes: [RouteSeries]) {
+        family(
+            "pinfold_transformed_messages", .counter,
+            help: "Messages whose content a route's rules have passed, by what became of it.")
+        each(routes, [(.checked, "result", "checked"), (.changed, "result", "changed")])
+        family(
+            "pinfold_transformation_bytes", .counter,
+            help: "Bytes of content that a route's rules have passed, as they came and went on.",
+            unit: "bytes")
+        each(routes, [(.bytesIn, "side", "in"), (.bytesOut, "side", "out")])
+        family(
+            "pinfold_transformation_seconds", .counter,
+            help: "Time that checking and changing content has taken.", unit: "seconds")
+        for (labels, count) in samples(routes, .microseconds) {
+            sample(labels, millionths: count)
+        }
+    }
+
+    private mutating func each(
+        _ routes: [RouteSeries], _ cells: [(TransformationCell, StaticString, String)]
+    ) {
+        for (cell, name, value) in cells {
+            for (labels, count) in samples(routes, cell) {
+                var labels = labels
+                labels.append(name, value)
+                sample(labels, count)
+            }
+        }
+    }
+
+    private func samples(
+        _ routes: [RouteSeries], _ cell: TransformationCell
+    ) -> [(LabelText, UInt64)] {
+        var samples: [(LabelText, UInt64)] = []
+        for route in routes {
+            for direction in MetricDirection.allCases {
+                let count = route.total(at: RouteLayout.transformation(direction, cell))
+                guard count > 0 else { continue }
+                var labels = route.labels
+                labels.append("direction", direction.label)
+                samples.append((labels, count))
+            }
+        }
+        return samples
+    }
+}

@@ -61,6 +61,8 @@ let package = Package(
                 .linkedLibrary("jpeg"), .linkedLibrary("png16"), .linkedLibrary("webp"),
                 .linkedLibrary("webpdemux"),
             ]),
+        // RE2 (libre2-dev) is C++: compiled expressions, as C.
+        .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
 
         // Pure: no system calls, no clock, no threads, no Foundation.
         .target(name: "Addressing", swiftSettings: inlined),
@@ -100,6 +102,10 @@ let package = Package(
                 "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding",
                 "Configuration",
             ], swiftSettings: strict),
+        .target(
+            name: "JSONSchema",
+            dependencies: ["CRE2", "Addressing", "Documents", "Transformation"],
+            swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),
 
@@ -265,6 +271,9 @@ let package = Package(
         ),
         .testTarget(
             name: "DocumentsTests", dependencies: ["Documents"], swiftSettings: strict),
+        .testTarget(
+            name: "JSONSchemaTests", dependencies: ["JSONSchema", "Documents", "Transformation"],
+            swiftSettings: strict),
         .target(
             name: "FuzzTargets", dependencies: ["Documents"], path: "Tests/FuzzTargets",
             swiftSettings: strict),

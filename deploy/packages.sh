@@ -15,6 +15,7 @@ build_packages=(
     libjpeg62-turbo-dev
     libpng-dev
     libpsl-dev
+    libre2-dev
     libsqlite3-dev
     libssl-dev
     libwebp-dev
@@ -31,6 +32,7 @@ test_packages=(
     binutils
     chromium
     git
+    json-schema-test-suite
     libnss3-tools
     nginx
     node-undici

@@ -14,6 +14,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("CBrotli", []),
     // C++ behind a header in C, no Swift.
     ("CRapidJSON", []),
+    ("CRE2", []),
     // C over the image libraries, no Swift.
     ("CImages", []),
     // Pure: no system calls, no clock, no threads.
@@ -34,6 +35,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Transformation",
         ["Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding", "Configuration"]
     ),
+    ("JSONSchema", ["CRE2", "Addressing", "Documents", "Transformation"]),
     ("Activity", []),
     ("Metrics", ["Notation"]),
     // Adapters: one kind of effect each.

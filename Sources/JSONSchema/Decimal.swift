@@ -1,0 +1,124 @@
+/// A number of JSON, exactly: (−1)^isNegative × digits × 10^exponent, the digits without zeros at
+/// either end. Zero has no digits.
+struct Decimal: Equatable {
+    private(set) var isNegative = false
+    /// From 0 to 9, the most significant first.
+    private(set) var digits: [UInt8] = []
+    private(set) var exponent = 0
+
+    /// Beyond this an exponent is this: no such number differs from another in any schema.
+    private static let maximumExponent = 1 << 40
+
+    /// - Parameter text: as RFC 8259, section 6 has it.
+    init(_ text: UnsafeRawBufferPointer) {
+        var position = 0
+        if text.first == UInt8(ascii: "-") {
+            isNegative = true
+            position = 1
+        }
+        var isFraction = false
+        digits.reserveCapacity(text.count)
+        while position < text.count {
+            let byte = text[position]
+            if byte == UInt8(ascii: ".") {
+                isFraction = true
+            } else if byte | 0x20 == UInt8(ascii: "e") {
+                exponent += Self.exponent(text[(position + 1)...])
+                break
+            } else {
+                if !digits.isEmpty || byte != UInt8(ascii: "0") { digits.append(byte & 0xF) }
+                if isFraction { exponent -= 1 }
+            }
+            position += 1
+        }
+        normalise()
+    }
+
+    private mutating func normalise() {
+        while digits.last == 0 {
+            digits.removeLast()
+            exponent += 1
+        }
+        if digits.isEmpty {
+            isNegative = false
+            exponent = 0
+        }
+    }
+
+    private static func exponent(_ text: Slice<UnsafeRawBufferPointer>) -> Int {
+        var value = 0
+        for byte in text where byte != UInt8(ascii: "-") && byte != UInt8(ascii: "+") {
+            value = min(value * 10 + Int(byte & 0xF), maximumExponent)
+        }
+        return text.first == UInt8(ascii: "-") ? -value : value
+    }
+
+    var isInteger: Bool { exponent >= 0 }
+
+    /// As a whole number from 0 on; nil where it is none, or beyond 2^53.
+    var count: Int? {
+        guard !isNegative, isInteger, digits.count + exponent <= 16 else { return nil }
+        let value = digits.reduce(0) { $0 * 10 + Int($1) }
+        return (0..<exponent).reduce(value) { value, _ in value * 10 }
+    }
+
+    /// Below, equal or above zero as `self` is below, equal to or above `other`.
+    func compared(to other: Decimal) -> Int {
+        let sign = digits.isEmpty ? 0 : isNegative ? -1 : 1
+        let otherSign = other.digits.isEmpty ? 0 : other.isNegative ? -1 : 1
+        guard sign == otherSign, sign != 0 else { return sign - otherSign }
+        return sign * comparedSize(to: other)
+    }
+
+    private func comparedSize(to other: Decimal) -> Int {
+        let place = digits.count + exponent
+        let otherPlace = other.digits.count + other.exponent
+        guard place == otherPlace else { return place < otherPlace ? -1 : 1 }
+        for (digit, otherDigit) in zip(digits, other.digits) where digit != otherDigit {
+            return digit < otherDigit ? -1 : 1
+        }
+        return digits.count - other.digits.count
+    }
+}
+
+/// What numbers may be a multiple of: up to 18 digits, any exponent.
+struct Divisor: Equatable {
+    private let digits: UInt64
+    private let exponent: Int
+
+    /// Nil where it is not above zero, or has more digits.
+    init?(_ number: Decimal) {
+        guard !number.isNegative, 1...18 ~= number.digits.count else { return nil }
+        digits = number.digits.reduce(0) { $0 * 10 + UInt64($1) }
+        exponent = number.exponent
+    }
+
+    /// Whether a number is a multiple, exactly.
+    func divides(_ number: Decimal) -> Bool {
+        guard !number.digits.isEmpty else { return true }
+        // The last of its digits is not 0, so that it has no power of ten that could be taken out.
+        guard number.exponent >= exponent else { return false }
+        let remainder = number.digits.reduce(UInt64(0)) { remainder, digit in
+            (multiplied(remainder, 10) + UInt64(digit)) % digits
+        }
+        return multiplied(remainder, power(of: number.exponent - exponent)) == 0
+    }
+
+    private func multiplied(_ left: UInt64, _ right: UInt64) -> UInt64 {
+        let product = left.multipliedFullWidth(by: right % digits)
+        return digits.dividingFullWidth((product.high, product.low)).remainder
+    }
+
+    /// 10^exponent, modulo the digits.
+    private func power(of exponent: Int) -> UInt64 {
+        var result = 1 % digits
+        var base = 10 % digits
+        var left = exponent
+        while left > 0 {
+            if left & 1 == 1 { result = multiplied(result, base) }
+            base = multiplied(base, base)
+            left >>= 1
+        }
+        return result
+    }
+}

@@ -1,0 +1,180 @@
+import CRE2
+
+/// A regular expression of a schema's: ECMA 262's, as far as RE2 can follow it in linear time. It
+/// cannot look ahead, look behind or refer back; such an expression is refused.
+///
+/// Unchecked: RE2's expressions may be used by several threads at once, and nothing else is kept.
+final class Pattern: @unchecked Sendable {
+    /// Bytes of memory, for the expression and what it keeps while it matches.
+    private static let maximumMemory: Int64 = 1 << 20
+    /// Steps of the compiled expression.
+    private static let maximumSize = 1000
+
+    private let pattern: OpaquePointer
+    /// Steps of the compiled expression, at most of which a byte takes.
+    let size: Int
+
+    /// - Throws: why it is refused, a clause.
+    init(_ expression: String) throws(PatternProblem) {
+        var translation = PatternTranslation(expression)
+        let translated = try translation.translate()
+        var message = [CChar](repeating: 0, count: 120)
+        let created = translated.withCString { text in
+            re2_pattern_create(
+                text, translated.utf8.count, Self.maximumMemory, &message, message.count)
+        }
+        guard let created else {
+            let words = message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            throw PatternProblem("RE2 says: \(String(decoding: words, as: UTF8.self))")
+        }
+        pattern = created
+        size = re2_pattern_size(created)
+        guard size <= Self.maximumSize else {
+            throw PatternProblem("it has more than \(Self.maximumSize) steps")
+        }
+    }
+
+    deinit { re2_pattern_destroy(pattern) }
+
+    /// Whether it matches anywhere in a text.
+    func matches(_ text: UnsafeRawBufferPointer) -> Bool {
+        re2_pattern_matches(pattern, text.baseAddress, text.count)
+    }
+}
+
+/// Why a regular expression is refused.
+struct PatternProblem: Error {
+    let reason: String
+    init(_ reason: String) { self.reason = reason }
+}
+
+/// Says an expression of ECMA 262 in RE2's syntax, and refuses what means something else there.
+private struct PatternTranslation {
+    private let characters: [Character]
+    private var position = 0
+    private var output = ""
+
+    init(_ expression: String) { characters = expression.unicodeScalars.map { Character($0) } }
+
+    private static let space = "\\t\\n\\v\\f\\r\\x{a0}\\x{feff}\\x{2028}\\x{2029}\\p{Zs}"
+    private static let syntax = Set("^$\\.*+?()[]{}|/-")
+
+    mutating func translate() throws(PatternProblem) -> String {
+        while let character = next() {
+            switch character {
+            case "\\": try escape(isInClass: false)
+            case "[": try characterClass()
+            case ".": output += "[^\\n\\r\\x{2028}\\x{2029}]"
+            case "(": try group()
+            default: output.append(character)
+            }
+        }
+        return output
+    }
+
+    private mutating func next() -> Character? {
+        guard position < characters.count else { return nil }
+        position += 1
+        return characters[position - 1]
+    }
+
+    private var upcoming: Character? {
+        position < characters.count ? characters[position] : nil
+    }
+
+    private mutating func group() throws(PatternProblem) {
+        output += "("
+        guard upcoming == "?" else { return }
+        position += 1
+        switch next() {
+        case ":": output += "?:"
+        case "=", "!": throw PatternProblem("looking ahead takes more than linear time")
+        case "<":
+            if upcoming == "=" || upcoming == "!" {
+                throw PatternProblem("looking behind takes more than linear time")
+            }
+            output += "?P<"
+        default: throw PatternProblem("there is no group of this kind in ECMA 262")
+        }
+    }
+
+    private mutating func characterClass() throws(PatternProblem) {
+        output += "["
+        if upcoming == "^" {
+            position += 1
+            output += "^"
+        }
+        // RE2 takes a bracket at the start for a character; in ECMA 262 the class is empty.
+        guard upcoming != "]" else { throw PatternProblem("a class of no characters") }
+        while let character = next() {
+            switch character {
+            case "]":
+                output += "]"
+                return
+            case "\\": try escape(isInClass: true)
+            case "[": output += "\\["
+            default: output.append(character)
+            }
+        }
+        throw PatternProblem("a class without its end")
+    }
+
+    private mutating func escape(isInClass: Bool) throws(PatternProblem) {
+        guard let character = next() else { throw PatternProblem("it ends with a backslash") }
+        switch character {
+        case "d", "D", "w", "W", "t", "n", "v", "f", "r": output += "\\\(character)"
+        case "s": output += isInClass ? Self.space : "[\(Self.space)]"
+        case "S":
+            guard !isInClass else { throw PatternProblem("\\S in a class") }
+            output += "[^\(Self.space)]"
+        case "b": output += isInClass ? "\\x08" : "\\b"
+        case "B" where !isInClass: output += "\\B"
+        case "0":
+            if let upcoming, upcoming.isASCII, upcoming.isNumber {
+                throw PatternProblem("an octal escape")
+            }
+            output += "\\x00"
+        case "x": try codePoint(digits: 2)
+        case "u": try codePoint(digits: 4)
+        case "c": try control()
+        case "p", "P":
+            guard upcoming == "{" else { throw PatternProblem("\\p without {") }
+            output += "\\\(character)"
+        case "1"..."9": throw PatternProblem("referring back takes more than linear time")
+        default:
+            guard Self.syntax.contains(character) else {
+                throw PatternProblem("\\\(character) is no escape of ECMA 262")
+            }
+            output += "\\\(character)"
+        }
+    }
+
+    private mutating func control() throws(PatternProblem) {
+        guard let letter = next()?.asciiValue, letter | 0x20 >= 0x61, letter | 0x20 <= 0x7A else {
+            throw PatternProblem("\\c without a letter")
+        }
+        output += "\\x{" + String(letter & 0x1F, radix: 16) + "}"
+    }
+
+    private mutating func codePoint(digits: Int) throws(PatternProblem) {
+        var code = try hex(digits)
+        if digits == 4, 0xD800..<0xDC00 ~= code {
+            guard next() == "\\", next() == "u", case let low = try hex(4), 0xDC00..<0xE000 ~= low
+            else { throw PatternProblem("half a surrogate pair") }
+            code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
+        }
+        guard Unicode.Scalar(code) != nil else { throw PatternProblem("half a surrogate pair") }
+        output += "\\x{" + String(code, radix: 16) + "}"
+    }
+
+    private mutating func hex(_ digits: Int) throws(PatternProblem) -> UInt32 {
+        var value: UInt32 = 0
+        for _ in 0..<digits {
+            guard let digit = next()?.hexDigitValue else {
+                throw PatternProblem("an escape without its \(digits) hex digits")
+            }
+            value = value << 4 | UInt32(digit)
+        }
+        return value
+    }
+}

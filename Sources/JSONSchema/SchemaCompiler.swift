@@ -1,0 +1,162 @@
+import Documents
+
+/// Makes nodes of a schema: of its root, and of all that it refers to. Each place of the file
+/// becomes one node, so that schemas may refer to themselves; nothing here recurses.
+struct SchemaCompiler {
+    /// Schemas that may be asked of one value through one another: `$ref`, `allOf` and their like.
+    static let maximumChain = 32
+    /// Schemas in all.
+    private static let maximumNodes = 50_000
+
+    private(set) var nodes: [SchemaNode] = []
+    let draft: SchemaDraft
+    private let references: SchemaReferences
+    private var indices: [String: Int] = [:]
+    private var pending: [(index: Int, place: SchemaPlace)] = []
+
+    init(_ root: DocumentValue) throws(JSONSchemaError) {
+        draft = try Self.draft(of: root)
+        references = SchemaReferences(root, draft: draft)
+        let place = SchemaPlace(value: root, pointer: "", base: "")
+        _ = try index(of: references.entering(place))
+        while let next = pending.popLast() {
+            try compile(next.place, into: next.index)
+        }
+        var chains = InPlaceChains(nodes)
+        try chains.check()
+    }
+
+    private static func draft(of root: DocumentValue) throws(JSONSchemaError) -> SchemaDraft {
+        guard let named = root["$schema"] else { return .draft7 }
+        guard case .string(let uri) = named else {
+            throw JSONSchemaError("$schema must be a string", at: "#/$schema")
+        }
+        guard let draft = SchemaDraft(uri: uri) else {
+            throw JSONSchemaError(
+                "$schema names \(uri.quoted); known are draft-04, draft-06 and draft-07 "
+                    + "(http://json-schema.org/draft-07/schema#)", at: "#/$schema")
+        }
+        return draft
+    }
+
+    /// The node of a place, which is compiled later where it is new.
+    mutating func index(of place: SchemaPlace) throws(JSONSchemaError) -> Int {
+        if let known = indices[place.pointer] { return known }
+        guard nodes.count < Self.maximumNodes else {
+            throw JSONSchemaError("it has more than \(Self.maximumNodes) schemas")
+        }
+        indices[place.pointer] = nodes.count
+        pending.append((nodes.count, place))
+        nodes.append(SchemaNode(place: "#\(place.pointer)"))
+        return nodes.count - 1
+    }
+
+    /// The node of a schema that is a keyword's value.
+    mutating func index(
+        _ value: DocumentValue, _ steps: [String], in place: SchemaPlace
+    ) throws(JSONSchemaError) -> Int {
+        var inner = place
+        for step in steps { inner = inner.descending(to: value, step: step) }
+        return try index(of: references.entering(inner))
+    }
+
+    /// A node that nothing satisfies.
+    mutating func nothing(at pointer: String) -> Int {
+        nodes.append(SchemaNode(place: "#\(pointer)", general: [.nothing]))
+        return nodes.count - 1
+    }
+
+    private mutating func compile(_ place: SchemaPlace, into index: Int) throws(JSONSchemaError) {
+        switch place.value {
+        case .boolean(let value) where draft > .draft4:
+            if !value { nodes[index].general = [.nothing] }
+        case .dictionary:
+            // Beside $ref everything else is ignored (draft-07, section 8.3).
+            if let reference = place.value["$ref"] {
+                try compile(reference: reference, in: place, into: index)
+            } else {
+                try refuseUnsupported(in: place)
+                var keywords = SchemaKeywords(place)
+                try keywords.compile(with: &self)
+                keywords.node.place = nodes[index].place
+                nodes[index] = keywords.node
+            }
+        default:
+            let expected = draft > .draft4 ? "an object or a boolean" : "an object"
+            throw JSONSchemaError(
+                "a schema must be \(expected), not \(place.value.kind)", at: "#\(place.pointer)")
+        }
+    }
+
+    private mutating func compile(
+        reference: DocumentValue, in place: SchemaPlace, into index: Int
+    ) throws(JSONSchemaError) {
+        guard case .string(let text) = reference else {
+            throw JSONSchemaError("$ref must be a string", at: "#\(place.pointer)/$ref")
+        }
+        let target = try references.find(text, from: place)
+        nodes[index].general = [.reference(try self.index(of: target))]
+    }
+
+    private func refuseUnsupported(in place: SchemaPlace) throws(JSONSchemaError) {
+        guard case .dictionary(let dictionary) = place.value else { return }
+        for member in dictionary.members {
+            if SchemaDraft.unsupported.contains(member.key) {
+                throw JSONSchemaError(
+                    "the keyword \(member.key) is none of draft-04 to draft-07",
+                    at: "#\(place.pointer)")
+            }
+            let later = SchemaDraft.later.first { $0.keyword == member.key }
+            if let later, later.draft > draft {
+                throw JSONSchemaError(
+                    "the keyword \(member.key) begins with draft-0\(later.draft.rawValue); "
+                        + "this schema is of draft-0\(draft.rawValue)", at: "#\(place.pointer)")
+            }
+        }
+    }
+}
+
+/// The schemas that are asked of one value through one another.
+private struct InPlaceChains {
+    private let nodes: [SchemaNode]
+    /// How long the longest chain from each node is; 0: not known yet, -1: being followed.
+    private var lengths: [Int]
+
+    init(_ nodes: [SchemaNode]) {
+        self.nodes = nodes
+        lengths = Array(repeating: 0, count: nodes.count)
+    }
+
+    /// - Throws: where a chain comes back to where it began: it would be followed for ever. Or
+    ///   where one is longer than is followed.
+    mutating func check() throws(JSONSchemaError) {
+        for node in nodes.indices where lengths[node] == 0 { try follow(node) }
+    }
+
+    private mutating func follow(_ start: Int) throws(JSONSchemaError) {
+        var open = [(node: start, rest: nodes[start].inPlace[...])]
+        lengths[start] = -1
+        while let last = open.indices.last {
+            let node = open[last].node
+            guard let next = open[last].rest.popFirst() else {
+                lengths[node] = 1 + (nodes[node].inPlace.map { lengths[$0] }.max() ?? 0)
+                guard lengths[node] <= SchemaCompiler.maximumChain else {
+                    throw JSONSchemaError(
+                        "more than \(SchemaCompiler.maximumChain) schemas are asked of one value "
+                            + "through one another", at: nodes[node].place)
+                }
+                open.removeLast()
+                continue
+            }
+            if lengths[next] == -1 {
+                throw JSONSchemaError(
+                    "$ref leads back to where it is, without a value between",
+                    at: nodes[next].place)
+            }
+            if lengths[next] == 0 {
+                lengths[next] = -1
+                open.append((next, nodes[next].inPlace[...]))
+            }
+        }
+    }
+}

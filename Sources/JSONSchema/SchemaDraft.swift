@@ -1,0 +1,39 @@
+/// The drafts of JSON Schema that are known.
+enum SchemaDraft: Int, Comparable {
+    case draft4 = 4
+    case draft6 = 6
+    case draft7 = 7
+
+    static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    /// The draft that `$schema` names.
+    init?(uri: String) {
+        let name = uri.hasSuffix("#") ? String(uri.dropLast()) : uri
+        switch name {
+        case "http://json-schema.org/draft-04/schema", "https://json-schema.org/draft-04/schema":
+            self = .draft4
+        case "http://json-schema.org/draft-06/schema", "https://json-schema.org/draft-06/schema":
+            self = .draft6
+        case "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema":
+            self = .draft7
+        default: return nil
+        }
+    }
+
+    /// The keyword that names a schema.
+    var identifier: String { self == .draft4 ? "id" : "$id" }
+
+    /// Keywords that ask something, and the draft that began with them. In a schema of an earlier
+    /// one they would be passed over in silence: they are refused.
+    static let later: [(keyword: String, draft: SchemaDraft)] = [
+        ("const", .draft6), ("contains", .draft6), ("propertyNames", .draft6), ("if", .draft7),
+    ]
+
+    /// Keywords of later drafts than any here, and of the third, that ask something: refused.
+    static let unsupported: Set<String> = [
+        "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef",
+        "$vocabulary", "dependentRequired", "dependentSchemas", "disallow", "divisibleBy",
+        "extends", "maxContains", "minContains", "prefixItems", "unevaluatedItems",
+        "unevaluatedProperties",
+    ]
+}

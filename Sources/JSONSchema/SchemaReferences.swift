@@ -1,0 +1,164 @@
+import Documents
+
+/// A place in a schema's file.
+struct SchemaPlace {
+    var value: DocumentValue
+    /// A JSON Pointer from the file's root (RFC 6901).
+    var pointer: String
+    /// The URI that references there are relative to, without fragment.
+    var base: String
+}
+
+/// Finds what `$ref` names, within the file: nothing is ever fetched.
+struct SchemaReferences {
+    private let identifier: String
+    /// What the identifiers in the file name, by their URIs.
+    private var places: [String: SchemaPlace] = [:]
+
+    init(_ root: DocumentValue, draft: SchemaDraft) {
+        identifier = draft.identifier
+        let root = SchemaPlace(value: root, pointer: "", base: "")
+        places[""] = root
+        collect(from: root)
+    }
+
+    /// Keywords whose values are no schemas.
+    private static let data: Set<String> = ["enum", "const", "default", "examples"]
+
+    private mutating func collect(from root: SchemaPlace) {
+        var pending = [root]
+        while let place = pending.popLast() {
+            switch place.value {
+            case .array(let values):
+                for (index, value) in values.enumerated() {
+                    pending.append(place.descending(to: value, step: "\(index)"))
+                }
+            case .dictionary(let dictionary):
+                let inner = register(place)
+                for member in dictionary.members where !Self.data.contains(member.key) {
+                    pending.append(inner.descending(to: member.value, step: member.key))
+                }
+            default: break
+            }
+        }
+    }
+
+    /// The place with the base that holds in it.
+    private mutating func register(_ place: SchemaPlace) -> SchemaPlace {
+        guard let uri = identified(place) else { return place }
+        let inner = entering(place)
+        if places[uri] == nil { places[uri] = inner }
+        return inner
+    }
+
+    /// The URI by which a place is named.
+    private func identified(_ place: SchemaPlace) -> String? {
+        guard case .string(let text)? = place.value[identifier], place.value["$ref"] == nil else {
+            return nil
+        }
+        let uri = URIReference(text).resolved(against: URIReference(place.base))
+        return uri.fragment == "" ? uri.withoutFragment : uri.text
+    }
+
+    /// The place, with the base that its own identifier gives it.
+    func entering(_ place: SchemaPlace) -> SchemaPlace {
+        guard let uri = identified(place) else { return place }
+        var inner = place
+        inner.base = URIReference(uri).withoutFragment
+        return inner
+    }
+
+    /// What a reference names.
+    ///
+    /// - Parameter place: where the reference is.
+    func find(_ reference: String, from place: SchemaPlace) throws(JSONSchemaError) -> SchemaPlace {
+        let uri = URIReference(reference).resolved(against: URIReference(place.base))
+        let fragment = (uri.fragment ?? "").removingPercentEscapes
+        if !fragment.isEmpty, !fragment.hasPrefix("/") {
+            if let found = places[uri.text] { return found }
+        } else if let start = places[uri.withoutFragment] {
+            if let found = descend(from: start, fragment) { return found }
+        } else {
+            throw JSONSchemaError(
+                "$ref names \(reference.quoted), which is not in this file: nothing is fetched",
+                at: "#\(place.pointer)")
+        }
+        throw JSONSchemaError(
+            "$ref names \(reference.quoted), which is not there", at: "#\(place.pointer)")
+    }
+
+    private func descend(from start: SchemaPlace, _ pointer: String) -> SchemaPlace? {
+        var place = start
+        for step in pointer.utf8.split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false
+        )
+        .dropFirst() {
+            let name = String(decoding: step, as: UTF8.self).removingPointerEscapes
+            switch place.value {
+            case .array(let values):
+                guard let index = Int(name), values.indices.contains(index) else { return nil }
+                place = place.descending(to: values[index], step: name)
+            case .dictionary(let members):
+                guard let value = members[name] else { return nil }
+                place = entering(place.descending(to: value, step: name))
+            default: return nil
+            }
+        }
+        return place
+    }
+}
+
+extension SchemaPlace {
+    func descending(to value: DocumentValue, step: String) -> SchemaPlace {
+        var escaped = ""
+        for scalar in step.unicodeScalars {
+            switch scalar {
+            case "~": escaped += "~0"
+            case "/": escaped += "~1"
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return SchemaPlace(value: value, pointer: "\(pointer)/\(escaped)", base: base)
+    }
+}
+
+extension String {
+    /// For errors.
+    var quoted: String { utf8.count > 100 ? "\"\(prefix(100))…\"" : "\"\(self)\"" }
+
+    /// RFC 6901, section 4.
+    fileprivate var removingPointerEscapes: String {
+        var result: [UInt8] = []
+        var isEscape = false
+        for byte in utf8 {
+            if isEscape {
+                result.append(byte == UInt8(ascii: "1") ? UInt8(ascii: "/") : UInt8(ascii: "~"))
+                isEscape = false
+            } else if byte == UInt8(ascii: "~") {
+                isEscape = true
+            } else {
+                result.append(byte)
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    fileprivate var removingPercentEscapes: String {
+        let bytes = Array(utf8)
+        var result: [UInt8] = []
+        var position = 0
+        while position < bytes.count {
+            if bytes[position] == UInt8(ascii: "%"), position + 2 < bytes.count,
+                let code = UInt8(
+                    String(decoding: bytes[position + 1...position + 2], as: UTF8.self), radix: 16)
+            {
+                result.append(code)
+                position += 3
+            } else {
+                result.append(bytes[position])
+                position += 1
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+}

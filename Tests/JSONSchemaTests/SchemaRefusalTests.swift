@@ -1,0 +1,115 @@
+import JSONSchema
+import Testing
+
+@Suite("A schema")
+struct SchemaRefusalTests {
+    private static let known = "known are draft-04, draft-06 and draft-07"
+
+    @Test(arguments: [
+        ("[", "it is not read", "line 1"),
+        ("[]", "a schema must be an object or a boolean, not an array", "#"),
+        (
+            #"{"$schema":"http://json-schema.org/draft-04/schema#","not":true}"#,
+            "a schema must be an object, not a truth value", "#/not"
+        ),
+        (##"{"$schema":"https://json-schema.org/draft/2020-12/schema"}"##, known, "#/$schema"),
+        (##"{"$schema":"http://json-schema.org/draft-03/schema#"}"##, known, "#/$schema"),
+        (##"{"$schema":1}"##, "$schema must be a string", "#/$schema"),
+        (#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#, "nothing is fetched", "#"),
+        (##"{"items":{"$ref":"other.json"}}"##, "nothing is fetched", "#/items"),
+        (##"{"$ref":"#/definitions/a"}"##, "which is not there", "#"),
+        (##"{"$ref":"#a"}"##, "which is not there", "#"),
+        (##"{"$ref":1}"##, "$ref must be a string", "#/$ref"),
+        (##"{"$ref":"#"}"##, "leads back", "#"),
+        (##"{"$ref":"#/a","a":{"$ref":"#/b"},"b":{"$ref":"#/a"}}"##, "leads back", "#/a"),
+        (##"{"allOf":[{"not":{"$ref":"#"}}]}"##, "leads back", "#"),
+        (##"{"dependencies":{"a":{"$ref":"#"}}}"##, "leads back", "#"),
+        (#"{"unevaluatedProperties":false}"#, "the keyword unevaluatedProperties is none", "#"),
+        (##"{"items":{"prefixItems":[]}}"##, "the keyword prefixItems is none", "#/items"),
+        (
+            #"{"$schema":"http://json-schema.org/draft-04/schema#","const":1}"#,
+            "the keyword const begins with draft-06; this schema is of draft-04", "#"
+        ),
+        (
+            #"{"$schema":"http://json-schema.org/draft-06/schema#","if":{}}"#,
+            "the keyword if begins with draft-07", "#"
+        ),
+        (##"{"type":"any"}"##, "type must be of null, boolean", "#/type"),
+        (##"{"type":[]}"##, "type must be a type or an array of types", "#/type"),
+        (##"{"enum":[]}"##, "enum must be an array with a value or more", "#/enum"),
+        (##"{"minimum":"1"}"##, "minimum must be a number", "#/minimum"),
+        (
+            ##"{"exclusiveMinimum":true}"##, "exclusiveMinimum must be a number",
+            "#/exclusiveMinimum"
+        ),
+        (##"{"multipleOf":0}"##, "multipleOf must be a number above 0", "#/multipleOf"),
+        (##"{"multipleOf":1234567890123456789}"##, "up to 18 digits", "#/multipleOf"),
+        (##"{"minLength":-1}"##, "minLength must be a whole number from 0 on", "#/minLength"),
+        (##"{"maxItems":1.5}"##, "maxItems must be a whole number from 0 on", "#/maxItems"),
+        (##"{"uniqueItems":1}"##, "uniqueItems must be true or false", "#/uniqueItems"),
+        (##"{"required":true}"##, "required must be an array of strings", "#/required"),
+        (##"{"required":[1]}"##, "required must be an array of strings", "#/required"),
+        (##"{"properties":[]}"##, "properties must be an object", "#/properties"),
+        (##"{"anyOf":[]}"##, "anyOf must be an array with a schema or more", "#/anyOf"),
+        (##"{"anyOf":{}}"##, "anyOf must be an array with a schema or more", "#/anyOf"),
+        (##"{"properties":{"a":1}}"##, "a schema must be", "#/properties/a"),
+        (##"{"dependencies":{"a":1}}"##, "a schema must be", "#/dependencies/a"),
+        (##"{"pattern":1}"##, "pattern must be a string", "#/pattern"),
+        (##"{"pattern":"(?=a)"}"##, "looking ahead takes more than linear time", "#/pattern"),
+        (##"{"pattern":"(?<!a)b"}"##, "looking behind takes more than linear time", "#/pattern"),
+        (##"{"pattern":"(a)\\1"}"##, "referring back takes more than linear time", "#/pattern"),
+        (##"{"pattern":"(?i)a"}"##, "there is no group of this kind", "#/pattern"),
+        (##"{"pattern":"\\Aa"}"##, ##"\A is no escape of ECMA 262"##, "#/pattern"),
+        (##"{"pattern":"a**"}"##, "RE2 says: bad repetition operator", "#/pattern"),
+        (##"{"pattern":"(a{1000}){1000}"}"##, "RE2 says", "#/pattern"),
+        (
+            #"{"pattern":"a{900}b{900}"}"#, "more than 1000 steps",
+            "#/pattern"
+        ),
+        (##"{"pattern":"[a"}"##, "a class without its end", "#/pattern"),
+        (##"{"patternProperties":{"[]":{}}}"##, "a class of no characters", "#/patternProperties"),
+    ])
+    func `is refused with a reason and a place`(
+        text: String, reason: String, place: String
+    ) throws {
+        let error = try #require(throws: JSONSchemaError.self) {
+            try JSONSchema(Array(text.utf8))
+        }
+        #expect(error.reason.contains(reason), "\(error)")
+        #expect(error.place?.hasPrefix(place) == true, "\(error)")
+    }
+
+    @Test func `may ask for 32 schemas of one value through one another, and no more`() throws {
+        let chain = { (count: Int) in
+            let steps = (1..<count).map { ##""\##($0)":{"$ref":"#/\##($0 + 1)"}"## }
+            return Array("{\(steps.joined(separator: ",")),\"\(count)\":{},\"$ref\":\"#/1\"}".utf8)
+        }
+        _ = try JSONSchema(chain(31))
+        let error = #expect(throws: JSONSchemaError.self) { try JSONSchema(chain(32)) }
+        #expect(error?.reason.hasPrefix("more than 32 schemas") == true)
+        #expect(throws: JSONSchemaError.self) { try JSONSchema(chain(10_000)) }
+    }
+
+    @Test(arguments: [
+        #"^\\d{3}-\\w+$"#, #"^[^\\s@]+@[^\\s@]+\\.[a-z]{2,}$"#, #"\\u00e9|\\ud83d\\ude00"#,
+        #"^(?:a|b)*?$"#, #"\\/\\-\\^\\$"#, #"^\\p{Lu}"#, #"[\\]\\[a-]"#, #"(?<year>\\d+)"#,
+        #"\\cA\\x41\\0"#, #"[[:alpha:]]"#,
+    ])
+    func `has the regular expressions of ECMA 262`(pattern: String) throws {
+        _ = try JSONSchema(Array(#"{"pattern":"\#(pattern)"}"#.utf8))
+    }
+
+    @Test(arguments: [
+        (#"^\\s$"#, #"\u00a0"#, true), (#"^\\s$"#, #"\u2003"#, true),
+        (#"^\\S$"#, #"\u2028"#, false),
+        (#"^.$"#, #"\r"#, false), (#"^a.c$"#, "abc", true), (#"a$"#, #"a\n"#, false),
+        (#"^[[:a]$"#, ":", true), (#"^\\cA$"#, #"\u0001"#, true), (#"^é$"#, "é", true),
+        (#"^\\ud83d\\ude00$"#, #"\ud83d\ude00"#, true),
+        (#"^(a+)+$"#, "aaaaaaaaaaaaaaaaaaaaaaab", false),
+        (#"[\\b]"#, #"\b"#, true), (#"\\bx"#, "a x", true), (#"\\Bx"#, "ax", true),
+    ])
+    func `matches as ECMA 262 has it`(pattern: String, text: String, isMatch: Bool) throws {
+        let failure = try failure(#"{"pattern":"\#(pattern)"}"#, #""\#(text)""#)
+        #expect((failure == nil) == isMatch)
+    }
+}

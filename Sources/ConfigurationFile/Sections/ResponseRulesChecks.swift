@@ -1,4 +1,5 @@
 import Configuration
+import Documents
 
 extension SnapshotReader {
     /// What is wrong about the rules of responses together.
@@ -127,15 +128,11 @@ private struct WrittenType {
 
     /// The format that the type says; nil: none, or it is open.
     var format: ValidatedFormat? {
-        switch text {
-        case "application/json", "text/json", "text/javascript": .json
-        case "application/xml", "text/xml": .xml
-        case "application/x-plist": .plist
-        case _ where text.hasPrefix("image/") && text != "image/svg+xml": .image
-        case _ where text.hasPrefix("application/") && text.hasSuffix("+json"): .json
-        case _ where text.hasSuffix("+xml"): .xml
-        default: nil
-        }
+        let documents: [(DocumentFormat, ValidatedFormat)] = [
+            (.json, .json), (.xml, .xml), (.plist, .plist),
+        ]
+        if let known = documents.first(where: { $0.0.isFormat(of: text) }) { return known.1 }
+        return text.hasPrefix("image/") ? .image : nil
     }
 
     /// Whether content of the type may well have a format.

@@ -1,6 +1,4 @@
-import CachePolicy
 import ContentCoding
-import HTTPCore
 
 /// The entity tags of changed representations (RFC 9110, section 8.8.3).
 ///
@@ -48,31 +46,6 @@ package struct EntityTagMapping: Sendable, Equatable {
 
     /// The coding of what has the tag; nil: it has no suffix of these rules.
     package func coding(_ tag: [UInt8]) -> ContentCoding? { parts(of: tag)?.coding }
-
-    /// The coding of what a request asks about by If-None-Match where the origin knows it by a tag:
-    /// a 304 with that tag is about the response in this coding. Of several the first; nil: it
-    /// asks about none. Weakness does not count (RFC 9110, section 13.1.2).
-    ///
-    /// - Parameters:
-    ///   - original: the origin's tag.
-    ///   - lines: the request's start line and field lines, before they were taken back.
-    package func askedCoding(of original: [UInt8], in lines: Span<UInt8>) -> ContentCoding? {
-        var start = 0
-        while start < lines.count, lines[start] != UInt8(ascii: "\n") { start += 1 }
-        let fields = HeadLines(from: min(start + 1, lines.count), of: lines)
-        for value in fields.values(.ifNoneMatch, in: lines) {
-            var list = EntityTagList(ByteRange(from: 0, to: value.count))
-            while let range = list.next(in: value.span) {
-                guard let parts = parts(of: Array(value[range.indices])) else { continue }
-                if Self.strong(parts.original) == Self.strong(original) { return parts.coding }
-            }
-        }
-        return nil
-    }
-
-    private static func strong(_ tag: [UInt8]) -> ArraySlice<UInt8> {
-        tag.starts(with: Array("W/\"".utf8)) ? tag.dropFirst(2) : tag[...]
-    }
 
     private func parts(of tag: [UInt8]) -> (original: [UInt8], coding: ContentCoding)? {
         guard let opaque = Self.opaque(of: tag) else { return nil }

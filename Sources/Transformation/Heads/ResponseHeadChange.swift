@@ -26,9 +26,6 @@ package struct ResponseHeadChange: Sendable, Equatable {
     package var contentEncoding = Encoding.kept
     /// How the origin's entity tag is translated; nil: it goes where the content changes.
     package var entityTags: EntityTagMapping?
-    /// The coding that the translated tag names; nil: the new one. A 304 is about the response that
-    /// the client has, whatever would be sent now (``EntityTagMapping/askedCoding(of:in:)``).
-    package var tagCoding: ContentCoding?
     /// Whether another coding, or none, would have been sent to a client that accepts others: Vary
     /// names Accept-Encoding then (RFC 9110, section 12.5.5). A media type that was asked for in
     /// place of the client's is no reason for Accept in Vary: what the client prefers then makes no
@@ -100,7 +97,7 @@ package struct ResponseHeadChange: Sendable, Equatable {
         let tags = lines.values(.entityTag, in: bytes)
         guard let tag = tags.first else { return }
         if tags.count == 1,
-            let translated = entityTags?.translated(tag, coding: tagCoding ?? newCoding)
+            let translated = entityTags?.translated(tag, coding: tagCoding)
         {
             lines.set(.entityTag, translated, in: bytes)
         } else {
@@ -108,7 +105,7 @@ package struct ResponseHeadChange: Sendable, Equatable {
         }
     }
 
-    private var newCoding: ContentCoding {
+    private var tagCoding: ContentCoding {
         if case .replaced(let coding) = contentEncoding { coding } else { .identity }
     }
 

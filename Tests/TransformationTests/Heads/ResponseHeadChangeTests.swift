@@ -169,15 +169,6 @@ struct ResponseHeadChangeTests {
         #expect(try changed([]) == start + ["Vary: Accept-Encoding"])
     }
 
-    @Test func `304 has the tag of the response that was asked about`() throws {
-        let new = try head(["HTTP/1.1 304 x", "ETag: \"a\"", "Content-Encoding: br"]) {
-            $0.contentEncoding = .replaced(.identity)
-            $0.entityTags = mapping
-            $0.tagCoding = .gzip
-        }
-        #expect(new == ["HTTP/1.1 304 x", "ETag: \"a-00c0ffee-gzip\""])
-    }
-
     @Test func `204 has no length`() throws {
         #expect(
             try head(["HTTP/1.1 204 No Content", "A: b"], length: 0)

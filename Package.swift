@@ -187,7 +187,7 @@ let package = Package(
             dependencies: [
                 "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
                 "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
-                "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
+                "CertificateAuthority", "CacheStore", "Resolver", "PinReporting", "Imaging",
                 "Configuration", "ConfigurationFile",
                 "Admin", .product(name: "Logging", package: "swift-log"),
                 .product(

@@ -115,7 +115,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
             "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
             "Activity",
             "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CertificateAuthority",
-            "CacheStore", "Resolver", "PinReporting",
+            "CacheStore", "Resolver", "PinReporting", "Imaging",
             "Configuration", "ConfigurationFile", "Admin", "Logging", "RawStructuredFieldValues",
         ]
     ),

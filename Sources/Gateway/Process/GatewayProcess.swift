@@ -13,7 +13,6 @@ import Metrics
 import PinReporting
 import Resolver
 import TLS
-import Threads
 
 /// The running gateway: starts everything, takes the process's signals, reloads, and ends
 /// everything again. Belongs to the main thread.
@@ -40,15 +39,12 @@ package final class GatewayProcess {
     private let sockets: ListenerSockets
     let workerCount: Int
     private let running = RunningWorkers()
-    /// Checks and translates content; it stands back for the workers.
-    private let transformers: ThreadPool
+    private let contents: ContentServices
     private var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
 
     /// How long writing the rest of the operational log may take at the end.
     private static let logFlushMilliseconds: Int64 = 1000
-    /// Messages whose content waits to be checked or translated.
-    private static let waitingTransformations = 1024
     /// Hosts whose reachability is told.
     private static let hostLimit = 1000
 
@@ -69,9 +65,7 @@ package final class GatewayProcess {
         published = PublishedState(
             version: version, revision: revision, log: operationalLog)
         workerCount = configuration.workers.count
-        transformers = ThreadPool(
-            name: "transform", threads: workerCount, niceness: 5, limit: Self.waitingTransformations
-        )
+        contents = ContentServices(workers: workerCount, logger: logger)
         sockets = ListenerSockets(workers: workerCount, routes: labels)
     }
 
@@ -96,7 +90,7 @@ package final class GatewayProcess {
         // From here on nothing needs the main thread: another signal ends the process as it is.
         signals.restoreDefaults()
         shared.engine.pinReporter?.close(withinMilliseconds: 2000)
-        transformers.close()
+        contents.close()
         issuer?.close()
         shared.resolver.close()
         shared.store?.close()
@@ -113,7 +107,8 @@ package final class GatewayProcess {
     ) throws -> PolicySnapshot {
         try PolicySnapshot(
             configuration, generation: generation, following: policy, sessions: sessions,
-            ticketKeys: ticketKeys, issuer: issuer(for: configuration.interception), labels: labels
+            ticketKeys: ticketKeys, issuer: issuer(for: configuration.interception),
+            images: contents.images, labels: labels
         ) { name in
             if let known = hosts[name] { return known }
             let made = HostReachability(host: name)
@@ -169,7 +164,7 @@ package final class GatewayProcess {
                 use: PinReporter.UseWatch(
                     path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
                 tell: { [logger] in logger.log($0) }),
-            transformationWork: TransformationWork { [transformers] in transformers.run($0) })
+            transformationWork: contents.work)
         return SharedServices(
             mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
             tellActivity: { first.post(.activityChanged) },

@@ -161,7 +161,7 @@ let package = Package(
             name: "ConfigurationFile",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
-                "Clocks", "TLS", "CertificateAuthority", "Configuration", "Documents",
+                "Clocks", "TLS", "CertificateAuthority", "Configuration", "Documents", "JSONSchema",
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(

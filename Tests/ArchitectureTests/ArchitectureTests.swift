@@ -87,7 +87,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "ConfigurationFile",
         [
             "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
-            "Clocks", "TLS", "CertificateAuthority", "Configuration", "Documents", "Yams",
+            "Clocks", "TLS", "CertificateAuthority", "Configuration", "Documents", "JSONSchema",
+            "Yams",
         ]
     ),
     (

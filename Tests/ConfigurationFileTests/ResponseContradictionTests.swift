@@ -123,10 +123,11 @@ struct ResponseContradictionTests {
     }
 
     @Test(arguments: [
-        ("{", "is no JSON: "), ("", "is no JSON: "), ("[]", "is no JSON Schema"),
-        ("3", "is no JSON Schema"), ("\"a\"", "is no JSON Schema"), ("null", "is no JSON Schema"),
+        "{", "", "[]", "3", "\"a\"", "null", "{\"type\": \"text\"}",
+        "{\"$ref\": \"https://a.test/b\"}", "{\"pattern\": \"(a)\\\\1\"}",
+        "{\"properties\": {\"a\\nb\": 3}}",
     ])
-    func `a file that is no schema is refused`(content: String, problem: String) throws {
+    func `a file that is no schema is refused`(content: String) throws {
         try withTemporaryFolder { folder in
             try write(content, to: "schema.json", in: folder)
             let found = errors(
@@ -134,7 +135,12 @@ struct ResponseContradictionTests {
             #expect(found.count == 1)
             #expect(
                 found.first?.hasPrefix(
-                    "gateway.yaml:\(key).schema: \"\(folder)/schema.json\" \(problem)") == true)
+                    "gateway.yaml:\(key).schema: \"\(folder)/schema.json\" is no JSON Schema: ")
+                    == true)
+            #expect(
+                found.first?.hasSuffix("; expected a JSON Schema of draft-04, draft-06 or draft-07")
+                    == true)
+            #expect(found.first?.contains("\n") == false)
         }
     }
 

@@ -1,5 +1,5 @@
 import Configuration
-import Documents
+import JSONSchema
 
 /// Why a file is no JSON Schema; the text is for people.
 struct SchemaProblem: Error, Equatable {
@@ -7,21 +7,24 @@ struct SchemaProblem: Error, Equatable {
 }
 
 extension SchemaFile {
-    static let expected = "a JSON Schema: an object, true or false"
-    /// Bytes of a schema.
-    private static let maximumBytes = 1 << 20
+    static let expected = "a JSON Schema of draft-04, draft-06 or draft-07"
 
     /// The schema that a file's content is.
     init(checking text: [UInt8], path: String) throws(SchemaProblem) {
-        do throws(DocumentError) {
-            try JSONValidator.validate(text, limits: DocumentLimits(bytes: Self.maximumBytes))
+        do throws(JSONSchemaError) {
+            _ = try JSONSchema(text)
         } catch {
-            throw SchemaProblem(text: "\(quoted(path)) is no JSON: \(error)")
-        }
-        let first = text.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
-        guard let first, "{tf".utf8.contains(first) else {
-            throw SchemaProblem(text: "\(quoted(path)) is no JSON Schema")
+            throw SchemaProblem(
+                text: "\(quoted(path)) is no JSON Schema: \(Self.onOneLine("\(error)"))")
         }
         self.init(path: path, text: text)
+    }
+
+    /// The first 300 characters of a text with names of the file in it, control characters escaped.
+    private static func onOneLine(_ text: String) -> String {
+        text.unicodeScalars.prefix(300).reduce(into: "") { line, scalar in
+            let isControl = scalar.properties.generalCategory == .control
+            line += isControl ? scalar.escaped(asASCII: true) : String(scalar)
+        }
     }
 }

@@ -208,7 +208,8 @@ let package = Package(
             dependencies: [
                 "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
                 "TLS", "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck",
-                "Engine", "Gateway", "Admin", "PinTools", "PinReporting", "Imaging",
+                "Transformation", "JSONSchema", "Imaging", "Engine", "Gateway", "Admin",
+                "PinTools", "PinReporting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

@@ -138,3 +138,23 @@ private func write(
         rest = rest.dropFirst(written)
     }
 }
+
+/// What can be read of standard input, empty at its end. Where it cannot be read, the program
+/// ends with 2.
+func readStandardInput() -> [UInt8] {
+    let step = 256 << 10
+    while true {
+        var failure: Int32 = 0
+        let chunk = [UInt8](unsafeUninitializedCapacity: step) { buffer, count in
+            let result = read(STDIN_FILENO, buffer.baseAddress, step)
+            if result < 0 { failure = __errno_location().pointee }
+            count = max(0, result)
+        }
+        if failure == EINTR { continue }
+        guard failure == 0 else {
+            writeToStandardError("pinfold: standard input cannot be read\n")
+            exit(2)
+        }
+        return chunk
+    }
+}

@@ -11,7 +11,7 @@ struct Pinfold: ParsableCommand {
         abstract: "An HTTP gateway that verifies and pins TLS, caches, and reports.",
         version: pinfoldVersion,
         subcommands: [
-            Run.self, Check.self, Trust.self, Reasons.self, Explain.self, Pins.self,
-            Authority.self, ImageWorkerCommand.self,
+            Run.self, Check.self, Trust.self, Reasons.self, Explain.self, Transform.self,
+            Pins.self, Authority.self, ImageWorkerCommand.self,
         ])
 }

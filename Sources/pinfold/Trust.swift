@@ -1,5 +1,4 @@
 import ArgumentParser
-import CLinux
 import CertificateProfile
 import ConfigurationFile
 import Pinning
@@ -175,28 +174,12 @@ struct Trust: ParsableCommand {
     private func answerLines() throws {
         var batch = TrustBatch()
         while true {
-            let chunk = try Self.readStandardInput()
+            let chunk = readStandardInput()
             if chunk.isEmpty { break }
             writeToStandardOutput(batch.feed(chunk[...]))
         }
         writeToStandardOutput(batch.finish())
         if batch.problems > 0 { throw ExitCode(2) }
-    }
-
-    /// What can be read of standard input, empty at its end.
-    private static func readStandardInput() throws -> [UInt8] {
-        let step = 256 << 10
-        while true {
-            var failure: Int32 = 0
-            let chunk = [UInt8](unsafeUninitializedCapacity: step) { buffer, count in
-                let result = read(STDIN_FILENO, buffer.baseAddress, step)
-                if result < 0 { failure = __errno_location().pointee }
-                count = max(0, result)
-            }
-            if failure == EINTR { continue }
-            guard failure == 0 else { throw Failure("standard input cannot be read") }
-            return chunk
-        }
     }
 }
 

@@ -132,7 +132,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         [
             "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks", "TLS",
             "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck", "Engine",
-            "Gateway", "Admin", "PinTools", "PinReporting", "Imaging", "ArgumentParser", "Logging",
+            "Transformation", "JSONSchema", "Imaging", "Gateway", "Admin", "PinTools",
+            "PinReporting", "ArgumentParser", "Logging",
         ]
     ),
 ]

@@ -174,7 +174,7 @@ let package = Package(
             name: "Engine",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing",
-                "CertificateProfile", "Pinning", "ContentCoding", "Transformation",
+                "CertificateProfile", "Pinning", "ContentCoding", "Transformation", "JSONSchema",
                 "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
                 "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
                 "Configuration",

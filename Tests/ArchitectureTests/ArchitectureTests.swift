@@ -102,7 +102,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Engine",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
-            "Pinning", "ContentCoding", "Transformation", "Activity", "Metrics", "Clocks",
+            "Pinning", "ContentCoding", "Transformation", "JSONSchema", "Activity", "Metrics",
+            "Clocks",
             "Locking", "EventLoop", "TLS", "TLSWire", "CertificateAuthority", "CacheStore",
             "Resolver", "PinReporting",
             "Configuration",

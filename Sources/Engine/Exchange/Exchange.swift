@@ -10,8 +10,8 @@ import Notation
 /// One request and its response, from the head's last byte to the response's last byte written.
 ///
 /// The phases are in the files beside this one, in the order in which a request passes them:
-/// `Exchange+Route` (who is asked, may they be), `Exchange+Rewriting` (what the route's rules make of
-/// the request), `Exchange+Lookup` (what the cache says),
+/// `Exchange+Route` (who is asked, may they be), `Exchange+Rewriting` (what the route's rules make
+/// of the request), `Exchange+Lookup` (what the cache says),
 /// `Exchange+Collapse` (waiting for another's response), `Exchange+Gather` (content that trickles
 /// in), `Exchange+Forward` (the way upstream, the request's body), `Exchange+Retry` (sending it
 /// another time), `Exchange+Response` (the answer), `Exchange+Storing` (stored while it streams),

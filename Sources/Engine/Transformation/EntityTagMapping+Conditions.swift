@@ -25,7 +25,7 @@ extension EntityTagMapping {
         return tags
     }
 
-    /// The coding of what a server confirms: that of the tag that was asked about. Of several codings
+    /// The coding of what a server confirms: that of the tag that was asked about. Of the codings
     /// of one representation the server knows one tag only; the first one asked about counts.
     func coding(of tag: [UInt8]?, among conditions: [[UInt8]]) -> ContentCoding {
         let confirmed = conditions.first { condition in

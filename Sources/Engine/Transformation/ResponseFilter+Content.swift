@@ -15,7 +15,7 @@ extension ResponseFilter {
     func judge(_ head: UnsafeRawBufferPointer) throws(TransformationFailure) {
         let bytes = head.octets
         if response.status != 304 { try checks.check(status: response.status) }
-        let type = response.fields.first(.contentType).map { bytes.text(at: $0.value) }
+        let type = contentType(bytes)
         let hasContent = response.framing != .none && response.framing != .length(0)
         try checks.check(contentType: type, hasContent: hasContent)
         guard hasContent else { return passOn(head, as: headOfNoContent(type, bytes)) }
@@ -30,6 +30,14 @@ extension ResponseFilter {
         }
         step = .gathering(
             HeldResponse(head, response, plan, codings, environment.shared.transformationWork))
+    }
+
+    /// The value of Content-Type; nil where there is none, and what is no type where lines
+    /// contradict each other: who reads another line than we do would be given what was refused.
+    private func contentType(_ bytes: Span<UInt8>) -> String? {
+        let type = MessageFacts.mediaType(of: response.fields, in: bytes)
+        if type == .malformed { return "malformed" }
+        return response.fields.first(.contentType).map { bytes.text(at: $0.value) }
     }
 
     private func plan(

@@ -1,6 +1,7 @@
 import Configuration
 import ContentCoding
 import HTTPCore
+import JSONSchema
 import Transformation
 
 /// What the rules of a host entry do with messages, made ready once for a policy.
@@ -13,14 +14,12 @@ package final class RouteTransformation: Sendable {
     let ask: UpstreamAsk
 
     /// Nil where the entry has no rules.
-    package init?(
-        _ entry: HostEntry, schema: (any JSONSchemaChecking)? = nil,
-        images: (any ImageTransforming)?
-    ) {
+    package init?(_ entry: HostEntry, images: (any ImageTransforming)?) {
         requestRules = entry.request
         requestHead = RequestHeadRules(entry.request)
         requestContent = RequestTranslation(entry.request)
-        response = ResponseChecks(entry.response, schema: schema, images: images)
+        response = ResponseChecks(
+            entry.response, schema: entry.response.schema.map(Self.checker), images: images)
         var ask = UpstreamAsk()
         if let response {
             let changes = entry.response.body != nil || entry.response.image?.changes ?? false
@@ -30,6 +29,16 @@ package final class RouteTransformation: Sendable {
         }
         self.ask = ask
         guard !requestHead.isEmpty || requestContent != nil || response != nil else { return nil }
+    }
+
+    /// What holds content to a schema. One that cannot be used was refused when the configuration
+    /// was read; should it come this far, nothing satisfies it.
+    private static func checker(_ file: SchemaFile) -> any JSONSchemaChecking {
+        do throws(JSONSchemaError) {
+            return try JSONSchema(file.text)
+        } catch {
+            return UnusableSchema(cause: "\(error)")
+        }
     }
 
     /// The head of a response whose content was changed.
@@ -62,6 +71,15 @@ extension BodyFormat {
 extension ImageRules {
     /// Whether some image becomes another.
     fileprivate var changes: Bool { !convert.isEmpty || scaleTo != nil }
+}
+
+/// In place of a schema that cannot be used.
+private struct UnusableSchema: JSONSchemaChecking {
+    let cause: String
+
+    func check(_ json: UnsafeRawBufferPointer) throws(TransformationFailure) {
+        throw TransformationFailure(.responseSchemaViolated, "the schema cannot be used: \(cause)")
+    }
 }
 
 /// What checks or translation have made of a message's content, on whatever thread.

@@ -276,8 +276,11 @@ let package = Package(
             name: "JSONSchemaTests", dependencies: ["JSONSchema", "Documents", "Transformation"],
             swiftSettings: strict),
         .target(
-            name: "FuzzTargets", dependencies: ["Documents"], path: "Tests/FuzzTargets",
-            swiftSettings: strict),
+            name: "FuzzTargets",
+            dependencies: [
+                "Documents", "ContentCoding", "JSONSchema", "Configuration", "HTTPCore",
+                "Transformation", "ImageCodecs",
+            ], path: "Tests/FuzzTargets", swiftSettings: strict),
         .testTarget(
             name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: strict),
         .testTarget(

@@ -7,7 +7,8 @@ import PackageDescription
 let swift: [SwiftSetting] = [
     .swiftLanguageMode(.v6), .unsafeFlags(["-sanitize=fuzzer,address", "-D", "ADDRESS_SANITIZER"]),
 ]
-let cxx: [CXXSetting] = [.unsafeFlags(["-fsanitize=fuzzer-no-link,address"])]
+let instrumented = ["-fsanitize=fuzzer-no-link,address"]
+let cxx: [CXXSetting] = [.unsafeFlags(instrumented)]
 
 let package = Package(
     name: "pinfold",
@@ -20,7 +21,48 @@ let package = Package(
         .target(
             name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
             swiftSettings: swift),
-        .target(name: "FuzzTargets", dependencies: ["Documents"], swiftSettings: swift),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib"),
+        .systemLibrary(name: "CBrotli", pkgConfig: "libbrotlienc"),
+        .target(name: "CRE2", cxxSettings: cxx, linkerSettings: [.linkedLibrary("re2")]),
+        .target(
+            name: "CImages", cSettings: [.unsafeFlags(instrumented)],
+            linkerSettings: [
+                .linkedLibrary("jpeg"), .linkedLibrary("png16"), .linkedLibrary("webp"),
+                .linkedLibrary("webpdemux"),
+            ]),
+        .target(name: "Addressing", swiftSettings: swift),
+        .target(
+            name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: swift),
+        .target(name: "CachePolicy", dependencies: ["Notation", "HTTPCore"], swiftSettings: swift),
+        .target(
+            name: "CertificateProfile", dependencies: ["Addressing"], swiftSettings: swift),
+        .target(
+            name: "Pinning", dependencies: ["Notation", "Addressing", "CertificateProfile"],
+            swiftSettings: swift),
+        .target(
+            name: "Configuration",
+            dependencies: ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"],
+            swiftSettings: swift),
+        .target(
+            name: "ContentCoding", dependencies: ["CZlib", "CBrotli", "Notation"],
+            swiftSettings: swift),
+        .target(
+            name: "Transformation",
+            dependencies: [
+                "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding",
+                "Configuration",
+            ], swiftSettings: swift),
+        .target(
+            name: "JSONSchema",
+            dependencies: ["CRE2", "Addressing", "Documents", "Transformation"],
+            swiftSettings: swift),
+        .target(name: "ImageCodecs", dependencies: ["CImages"], swiftSettings: swift),
+        .target(
+            name: "FuzzTargets",
+            dependencies: [
+                "Documents", "ContentCoding", "JSONSchema", "Configuration", "HTTPCore",
+                "Transformation", "ImageCodecs",
+            ], swiftSettings: swift),
         .systemLibrary(name: "CFuzzer"),
         .executableTarget(
             name: "fuzz", dependencies: ["CFuzzer", "FuzzTargets"],

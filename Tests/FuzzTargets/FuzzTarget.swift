@@ -13,6 +13,10 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case form
     case multipart
     case queryString = "query-string"
+    case contentCoding = "content-coding"
+    case jsonSchema = "json-schema"
+    case requestHead = "request-head"
+    case image
 
     /// Gives the bytes to the parser.
     ///
@@ -28,6 +32,10 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .form: try checkForm(bytes)
         case .multipart: try checkMultipart(bytes)
         case .queryString: try checkQueryString(bytes)
+        case .contentCoding: try checkCodings(bytes)
+        case .jsonSchema: try checkSchema(bytes)
+        case .requestHead: try checkHead(bytes)
+        case .image: try checkImage(bytes)
         }
     }
 }

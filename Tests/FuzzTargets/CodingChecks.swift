@@ -1,0 +1,65 @@
+import ContentCoding
+import Documents
+import JSONSchema
+import Transformation
+
+extension FuzzTarget {
+    /// The first byte says of which codings the rest is.
+    func checkCodings(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+        let all: [[ContentCoding]] = [
+            [.gzip], [.deflate], [.brotli], [.gzip, .gzip], [.brotli, .deflate],
+        ]
+        let codings = all[Int(bytes.first ?? 0) % all.count]
+        let maximum = 1 << 16
+        let content: [UInt8]
+        do throws(ContentCodingError) {
+            content = try ContentCodings.decode(
+                Array(bytes.dropFirst()), codings: codings, maximum: maximum)
+        } catch { return false }
+        guard content.count <= maximum else { throw FuzzFinding("\(content.count) bytes came out") }
+        do throws(ContentCodingError) {
+            for coding in codings {
+                let encoded = try ContentCodings.encode(content, as: coding)
+                let again = try ContentCodings.decode(encoded, codings: [coding], maximum: maximum)
+                guard again == content else { throw .tooLarge(maximum: 0) }
+            }
+        } catch {
+            throw FuzzFinding("other content after encoding: \(error)")
+        }
+        return true
+    }
+
+    /// A schema, a NUL, and what is held to it.
+    func checkSchema(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+        let end = bytes.firstIndex(of: 0) ?? bytes.count
+        let content = Array(bytes[min(end + 1, bytes.count)...])
+        let schema: JSONSchema
+        do throws(JSONSchemaError) {
+            schema = try JSONSchema(Array(bytes[..<end]))
+        } catch { return false }
+        let first = violation(of: schema, content)
+        guard first == violation(of: schema, content) else {
+            throw FuzzFinding("another answer the second time")
+        }
+        guard let first else { return true }
+        let shown = first.excerpt.count + (first.place?.utf8.count ?? 0)
+        guard shown <= TransformationFailure.maximumExcerptBytes + 40 else {
+            throw FuzzFinding("\(shown) bytes of the content are shown")
+        }
+        guard String(validating: first.excerpt, as: UTF8.self) != nil else {
+            throw FuzzFinding("half a character is shown")
+        }
+        return true
+    }
+
+    private func violation(
+        of schema: JSONSchema, _ content: [UInt8]
+    ) -> TransformationFailure? {
+        content.withUnsafeBytes { bytes in
+            do throws(TransformationFailure) {
+                try schema.check(bytes)
+                return nil
+            } catch { return error }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+"""Responses that a route translates, in the cache: what Routes.md says in its table, row by row."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import plistlib
+import re
+
+import pytest
+from support.gateway import ROOT, Gateway
+from support.origin import HTTPOrigin, Request, reply
+from support.wire import Response
+from test_reload import reload
+from test_route_rules import rules
+
+RULES = {"body": {"from": "json", "to": "plist"}}
+TYPE = "Content-Type: application/json"
+TAG = 'ETag: "abc"'
+LONG = "Cache-Control: max-age=600"
+PAGE = (ROOT / "Sources/Gateway/Gateway.docc/Routes.md").read_text()
+
+
+class Table:
+    """A gateway with the rules, an origin with one resource, and what the two say."""
+
+    def __init__(self, gateway, origin):
+        self.fields = [LONG, TAG]
+        # Whether it compresses for clients that take it.
+        self.packs = False
+        self.value: dict = {"a": [1, "two"], "pad": "x" * 100}
+        self.there: HTTPOrigin = origin(self.handler)
+        self.running: Gateway = gateway(rules(RULES))
+
+    def handler(self, asked: Request) -> bytes:
+        if asked.method == "POST":
+            return reply(b"", "204 No Content", length=False)
+        if '"abc"' in [tag.strip() for tag in asked.get("if-none-match").split(",")]:
+            return reply(b"", "304 Not Modified", *self.fields, length=False)
+        value = dict(self.value)
+        fields = [TYPE, *self.fields]
+        if "accept-language" in asked:
+            value["language"] = asked.get("accept-language")
+            fields.append("Vary: Accept-Language")
+        content = json.dumps(value).encode()
+        if self.packs:
+            fields.append("Vary: Accept-Encoding")
+            if "gzip" in asked.get("accept-encoding"):
+                content = gzip.compress(content)
+                fields.append("Content-Encoding: gzip")
+        data = reply(content, "200 OK", *fields)
+        return data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if asked.method == "HEAD" else data
+
+    def get(self, method: str = "GET", **fields: str) -> Response:
+        lines = [f"{method} {self.there.url('/it')} HTTP/1.1", f"Host: {self.there.authority}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+        return self.running.ask("\r\n".join(lines) + "\r\n\r\n")
+
+    @property
+    def asked(self) -> list[Request]:
+        return self.there.requests
+
+
+def is_hit(told: Response) -> bool:
+    return "hit" in told.cache_status
+
+
+def is_translation(told: Response, table: Table) -> bool:
+    return plistlib.loads(told.body) == table.value and told.get("content-type").startswith(
+        "application/x-plist") and bool(re.fullmatch(r'"abc-[0-9a-f]{8}"', told.get("etag")))
+
+
+def miss_then_hit(table: Table) -> None:
+    first, second = table.get(), table.get()
+    assert (is_hit(first), is_hit(second)) == (False, True)
+    assert is_translation(first, table) and is_translation(second, table)
+    assert (first.body, first.get("etag")) == (second.body, second.get("etag"))
+    assert int(second.get("age")) >= 0
+    assert len(table.asked) == 1
+
+
+def freshened(table: Table) -> None:
+    table.fields = ["Cache-Control: max-age=0", TAG]
+    first = table.get()
+    table.fields = [LONG, TAG]
+    second = table.get()
+    assert table.asked[1].get("if-none-match") == '"abc"'
+    assert second.status == 200 and second.body == first.body
+    assert is_translation(second, table)
+    third = table.get()
+    assert is_hit(third) and third.body == first.body and third.get("etag") == first.get("etag")
+    assert len(table.asked) == 2
+
+
+def the_tag_of_the_translation(table: Table) -> None:
+    tag = table.get().get("etag")
+    told = table.get(If_None_Match=tag)
+    assert (told.status, told.get("etag"), told.body) == (304, tag, b"")
+    assert len(table.asked) == 1
+    # Nothing is stored: the server, too, is asked with its own tag, and told back with ours.
+    told = table.get(If_None_Match=tag, Cache_Control="no-cache")
+    assert (told.status, told.get("etag")) == (304, tag)
+    assert table.asked[-1].get("if-none-match") == '"abc"'
+
+
+def the_tag_of_the_server(table: Table) -> None:
+    missed = table.get(If_None_Match='"abc"')
+    assert missed.status == 200 and is_translation(missed, table)
+    assert "if-none-match" not in table.asked[0]
+    told = table.get(If_None_Match='"abc"')
+    assert told.status == 200 and told.body == missed.body
+
+
+def variants(table: Table) -> None:
+    for _ in range(2):
+        for language in ("de", "fr"):
+            told = table.get(Accept_Language=language)
+            assert plistlib.loads(told.body)["language"] == language
+            assert told.get("vary") == "Accept-Language"
+    assert len(table.asked) == 2
+
+
+def range_on_a_hit(table: Table) -> None:
+    whole = table.get().body
+    told = table.get(Range="bytes=10-29")
+    assert (told.status, told.body) == (206, whole[10:30])
+    assert told.get("content-range") == f"bytes 10-29/{len(whole)}"
+    assert len(table.asked) == 1
+
+
+def range_on_a_miss(table: Table) -> None:
+    told = table.get(Range="bytes=10-29")
+    assert "range" not in table.asked[0]
+    whole = table.get()
+    assert is_hit(whole) and is_translation(whole, table)
+    if told.status == 206:
+        assert told.body == whole.body[10:30]
+        assert told.get("content-range") == f"bytes 10-29/{len(whole.body)}"
+    else:
+        assert (told.status, told.body) == (200, whole.body)
+
+
+def if_range_with_the_tag(table: Table) -> None:
+    whole = table.get()
+    told = table.get(Range="bytes=0-4", If_Range=whole.get("etag"))
+    assert (told.status, told.body) == (206, whole.body[:5])
+
+
+def if_range_with_another(table: Table) -> None:
+    whole = table.get()
+    for tag in ('"abc"', '"other"'):
+        told = table.get(Range="bytes=0-4", If_Range=tag)
+        assert (told.status, told.body) == (200, whole.body)
+    assert len(table.asked) == 1
+
+
+def head_on_a_hit(table: Table) -> None:
+    whole = table.get()
+    told = table.get("HEAD")
+    assert is_hit(told) and told.body == b""
+    for name in ("content-type", "etag", "content-length"):
+        assert told.get(name) == whole.get(name), name
+
+
+def head_on_a_miss(table: Table) -> None:
+    told = table.get("HEAD")
+    whole = table.get()
+    assert is_translation(whole, table)
+    for name in ("content-type", "etag"):
+        assert told.get(name) == whole.get(name), name
+    assert told.get("content-length") in ("", whole.get("content-length"))
+
+
+def post_invalidates(table: Table) -> None:
+    table.get()
+    assert is_hit(table.get())
+    assert table.get("POST", Content_Length="0").status == 204
+    assert not is_hit(table.get())
+    assert [one.method for one in table.asked][:2] == ["GET", "POST"]
+
+
+def compressed(table: Table) -> None:
+    table.packs = True
+    for reused in (False, True):
+        packed = table.get(Accept_Encoding="gzip")
+        plain = table.get()
+        assert (is_hit(packed), is_hit(plain)) == (reused, reused)
+        assert packed.get("content-encoding") == "gzip"
+        assert plistlib.loads(gzip.decompress(packed.body)) == table.value
+        assert "content-encoding" not in plain and plistlib.loads(plain.body) == table.value
+        assert packed.get("vary") == "Accept-Encoding"
+        assert re.fullmatch(r'"abc-[0-9a-f]{8}-gzip"', packed.get("etag"))
+        assert plain.get("etag") == packed.get("etag").replace("-gzip", "")
+
+
+def unchanged(table: Table) -> None:
+    table.fields = ["Cache-Control: max-age=600, no-transform", TAG]
+    first, second = table.get(), table.get()
+    assert (is_hit(first), is_hit(second)) == (False, True)
+    for told in (first, second):
+        assert json.loads(told.body) == table.value
+        assert (told.get("etag"), told.get("content-type")) == ('"abc"', "application/json")
+    assert table.get(If_None_Match='"abc"').status == 304
+    assert len(table.asked) == 1
+
+
+def restarted(table: Table) -> None:
+    first = table.get()
+    table.running.restart()
+    table.running.wait_for_disk()
+    told = table.get()
+    assert is_hit(told) and is_translation(told, table)
+    assert (told.body, told.get("etag")) == (first.body, first.get("etag"))
+    assert len(table.asked) == 1
+
+
+def reloaded(table: Table) -> None:
+    table.value = {"a": None, "b": 1}
+    kept = {"body": RULES["body"], "larger": "pass"}
+    nulls = {"body": {"from": "json", "to": "plist", "removesKeysWithNullValues": True}}
+    to_xml = {"body": {"from": "json", "to": "xml"}}
+    table.running.config["hosts"] = rules(nulls)["hosts"]
+    reload(table.running, {})
+    first = table.get()
+    assert plistlib.loads(first.body) == {"b": 1} and is_hit(table.get())
+    table.value = {"b": 1, "c": "x"}
+    for response in (kept, to_xml, None, nulls):
+        reload(table.running, rules(response))
+        told = table.get()
+        assert not is_hit(told), response
+        assert told.status == 200 and told.body != first.body
+        assert is_hit(table.get())
+
+
+ROWS = {
+    "GET, then GET again": miss_then_hit,
+    "GET of what is stale": freshened,
+    "If-None-Match with the tag of the translation": the_tag_of_the_translation,
+    "If-None-Match with the server's tag": the_tag_of_the_server,
+    "GET with another Accept-Language, where Vary names it": variants,
+    "Range on a hit": range_on_a_hit,
+    "Range on a miss": range_on_a_miss,
+    "If-Range with the tag of the translation": if_range_with_the_tag,
+    "If-Range with another tag": if_range_with_another,
+    "HEAD on a hit": head_on_a_hit,
+    "HEAD on a miss": head_on_a_miss,
+    "POST that succeeds": post_invalidates,
+    "GET of what the server compresses": compressed,
+    "GET of what says no-transform": unchanged,
+    "GET after a restart": restarted,
+    "GET after a reload that changed the rules": reloaded,
+}
+
+
+def test_the_table_of_the_page_is_this_one() -> None:
+    text = PAGE.split("## Caching\n", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (.*?) \| .* \| 911[01], [\d.]+ \|$", text, re.MULTILINE)
+    assert rows == list(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_translated_response_is_cached_as_the_table_says(gateway, origin, row: str) -> None:
+    ROWS[row](Table(gateway, origin))

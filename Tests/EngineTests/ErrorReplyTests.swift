@@ -6,6 +6,7 @@ import RawStructuredFieldValues
 import Resolver
 import TLS
 import Testing
+import Transformation
 
 @testable import Engine
 
@@ -115,16 +116,25 @@ struct ErrorReplyTests {
         }
     }
 
-    @Test func `every text body has three lines`() {
+    @Test func `every text body has three lines, and one more for what it quotes`() {
         for fault in EveryFault.all {
             let lines = ErrorReply(fault, id: "a-b", asJSON: false).text.split(
                 separator: "\n", omittingEmptySubsequences: false)
+            let quoted: [Substring] = fault.excerpt.isEmpty ? [] : ["content: {"]
             #expect(
-                lines == [
-                    "\(fault.status) \(fault.reason.token)", Substring(fault.explanation),
-                    "id: a-b", "",
-                ])
+                lines == ["\(fault.status) \(fault.reason.token)", Substring(fault.explanation)]
+                    + quoted + ["id: a-b", ""])
         }
+    }
+
+    @Test func `what is quoted of content cannot be taken for lines of the reply`() {
+        let excerpt = Array("a\nid: 1\r\n\u{85}\u{2028}\u{1B}[1m\"".utf8) + [0xFF, 0]
+        let fault = ExchangeFault.transformation(
+            TransformationFailure(.responseBodyInvalid, "not JSON", excerpt: excerpt))
+        let text = ErrorReply(fault, id: "a-b", asJSON: false).text
+        #expect(text.contains("\ncontent: a id: 1     [1m\"\u{FFFD} \nid: a-b\n"))
+        let json = ErrorReply(fault, id: "a-b", asJSON: true).text
+        #expect(json.contains(#""excerpt":"a id: 1     [1m\"�""#))
     }
 
     @Test func `details outside ASCII become spaces`() throws {

@@ -119,7 +119,8 @@ extension Exchange {
     package func contentEnded(trailers: TrailerSection?) {
         contentHasEnded = true
         uploadEnded()
-        let isKept = replayableBody != nil || gathered != nil || rewritten != nil
+        let isTranslated = rewritten?.awaitsTranslation ?? false
+        let isKept = replayableBody != nil || gathered != nil || isTranslated
         switch handle(.contentEnded(isKept: isKept)) {
         case .endContent:
             if let upstream { finish(trailers: trailers, on: upstream) }

@@ -136,6 +136,19 @@ struct RequestRulesTests {
         #expect(!peer.text.contains("chunked") && !peer.text.contains("X-T"))
     }
 
+    @Test func `is asked for where the client waits for that`() throws {
+        let ruled = try RuledWorker(Self.toJSON)
+        let client = try ruled.still.client()
+        client.send(
+            "POST http://\(ruled.server.host):\(ruled.server.port)/ HTTP/1.1\r\nHost: a.test\r\n"
+                + Self.form + "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n")
+        ruled.still.await("HTTP/1.1 100 Continue\r\n\r\n", at: client)
+        client.send("a=b")
+        let peer = try ruled.still.peer(of: ruled.server)
+        ruled.still.await(#"{"a":"b"}"#, at: peer)
+        #expect(!peer.text.contains("Expect"))
+    }
+
     @Test func `is translated on another thread where it is long`() throws {
         let ruled = try RuledWorker(Self.toJSON)
         let value = String(repeating: "x", count: 40_000)

@@ -96,10 +96,21 @@ extension Exchange {
             if contentHasEnded {
                 translate(kind, of: rewritten, at: origin)
             } else {
+                askForContent()
                 client?.resumeContent()
             }
             return false
         }
+    }
+
+    /// A client may wait to be told that its content is wanted (RFC 9110, section 10.1.1); the
+    /// server, whose word that is else, does not hear of the request before the content is here.
+    private func askForContent() {
+        guard request.fields.contains(.expect), replayableBody == nil, let client,
+            client.takesInterimResponses
+        else { return }
+        client.sendInterim(client.makeHead(status: 100, phrase: nil, room: 0))
+        _ = client.flush()
     }
 
     /// Takes content that is to be translated. False: take no more.

@@ -134,7 +134,7 @@ struct ErrorReplyTests {
         let text = ErrorReply(fault, id: "a-b", asJSON: false).text
         #expect(text.contains("\ncontent: a id: 1     [1m\"\u{FFFD} \nid: a-b\n"))
         let json = ErrorReply(fault, id: "a-b", asJSON: true).text
-        #expect(json.contains(#""excerpt":"a id: 1     [1m\"�""#))
+        #expect(json.contains(#""excerpt":"a id: 1     [1m\"� ""#))
     }
 
     @Test func `details outside ASCII become spaces`() throws {

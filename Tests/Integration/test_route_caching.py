@@ -261,3 +261,72 @@ def test_the_table_of_the_page_is_this_one() -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_a_translated_response_is_cached_as_the_table_says(gateway, origin, row: str) -> None:
     ROWS[row](Table(gateway, origin))
+
+
+def test_vary_names_the_coding_that_was_chosen_where_the_server_forgot_it(gateway, origin) -> None:
+    value = {"a": 1, "pad": "x" * 200}
+
+    def handler(asked: Request) -> bytes:
+        return reply(gzip.compress(json.dumps(value).encode()), "200 OK", TYPE, LONG,
+                     "Content-Encoding: gzip")
+
+    there = origin(handler)
+    running = gateway(rules(RULES))
+    packed = running.get(there.url(), Accept_Encoding="gzip")
+    assert (packed.get("vary"), packed.get("content-encoding")) == ("Accept-Encoding", "gzip")
+    plain = running.get(there.url())
+    assert not is_hit(plain) and plistlib.loads(plain.body) == value
+    assert (plain.get("vary"), "content-encoding" in plain) == ("Accept-Encoding", False)
+    assert is_hit(running.get(there.url()))
+
+
+def test_a_hit_changes_nothing_in_the_access_log(gateway, origin) -> None:
+    table = Table(gateway, origin)
+    table.get()
+    table.get()
+    lines = table.running.wait_access(2)
+    assert [line.get("changed") or "" for line in lines] == ["json-to-plist", ""]
+
+
+def test_a_restart_with_other_rules_does_not_use_what_is_on_disk(gateway, origin) -> None:
+    table = Table(gateway, origin)
+    first = table.get()
+    table.running.config["hosts"] = rules({"body": {"from": "json", "to": "xml"}})["hosts"]
+    table.value = {"root": "other"}
+    table.running.restart()
+    table.running.wait_for_disk()
+    told = table.get()
+    assert not is_hit(told) and told.status == 200 and told.body != first.body
+
+
+@pytest.mark.parametrize("changed", [
+    {"headers": {"set": {"X-Tenant": "b"}}}, {"path": {"prefixes": {"/it": "/that"}}},
+    {"query": {"set": {"v": "2"}}}], ids=lambda one: next(iter(one)))
+def test_a_reload_that_changes_requests_uses_nothing_from_before(
+        gateway, origin, changed: dict) -> None:
+    table = Table(gateway, origin)
+    table.get()
+    assert is_hit(table.get())
+    reload(table.running, rules(RULES, changed))
+    assert not is_hit(table.get())
+    assert len(table.asked) == 2
+
+
+@pytest.mark.parametrize("policy", ["returnCacheElseLoad", "returnCacheDontLoad"])
+@pytest.mark.parametrize(("directives", "is_used"), [
+    ("max-age=0", True), ("max-age=0, must-revalidate", False),
+    ("max-age=0, proxy-revalidate", False), ("s-maxage=0", False), ("no-cache", False)])
+def test_a_policy_uses_what_is_stale_unless_the_server_forbids_it(
+        gateway, origin, policy: str, directives: str, is_used: bool) -> None:
+    there = origin(lambda _: reply(b"{}", "200 OK", TYPE, f"Cache-Control: {directives}", TAG))
+    running = gateway(rules(RULES))
+    assert running.get(there.url()).status == 200
+    reload(running, rules(RULES, {"cachePolicy": policy}))
+    first = running.get(there.url())
+    if policy == "returnCacheDontLoad":
+        assert first.status == 504, "nothing is stored under these rules"
+        assert len(there.requests) == 1
+        return
+    assert first.status == 200 and len(there.requests) == 2
+    assert running.get(there.url()).status == 200
+    assert len(there.requests) == (2 if is_used else 3)

@@ -76,6 +76,9 @@ package final class ThreadPool: Sendable {
             if state.next == state.waiting.count {
                 state.waiting.removeAll()
                 state.next = 0
+            } else if state.next >= 1024, state.next * 2 > state.waiting.count {
+                state.waiting.removeFirst(state.next)
+                state.next = 0
             }
             return .done(work)
         }

@@ -158,7 +158,9 @@ extension Exchange {
         if job.isShort { return translated(job.run()) }
         guard register() else { return fail(.descriptorsExhausted) }
         let (token, mailbox) = (token, environment.mailbox)
+        let claim = rewritten.gathered.claim
         let isTaken = environment.shared.transformationWork.run {
+            guard claim.isWanted else { return }
             mailbox.post(.transformed(token, .request(job.run())))
         }
         if !isTaken { fail(.transformation(.overloaded)) }

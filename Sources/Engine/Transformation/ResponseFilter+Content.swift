@@ -84,8 +84,18 @@ extension ResponseFilter {
         tell(ofHead: changed)
     }
 
-    func refuse(_ failure: TransformationFailure) {
+    /// - Parameter head: the response's; nil: the one that is held.
+    func refuse(_ failure: TransformationFailure, _ head: UnsafeRawBufferPointer? = nil) {
         let exchange = exchange.take()
+        // What the request has changed at the server is changed, whatever the answer is worth.
+        exchange?.response = response
+        if let head {
+            exchange?.invalidate(head.octets)
+        } else if case .gathering(let held) = step {
+            held.head.withUnsafeBytes { exchange?.invalidate($0.octets) }
+        } else if case .working(let held) = step {
+            held.head.withUnsafeBytes { exchange?.invalidate($0.octets) }
+        }
         end()
         exchange?.upstreamFailed(.transformation(failure), responseStarted: true)
     }
@@ -131,7 +141,8 @@ extension ResponseFilter {
         }
         guard register() else { return refuse(.overloaded) }
         let (token, mailbox) = (token, environment.mailbox)
-        let isTaken = environment.shared.transformationWork.run {
+        let isTaken = environment.shared.transformationWork.run { [claim = held.content.claim] in
+            guard claim.isWanted else { return }
             mailbox.post(.transformed(token, .response(job.run())))
         }
         if !isTaken { refuse(.overloaded) }

@@ -101,7 +101,8 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         }
         // Room for the fields that the stream appends.
         let count = changed?.count ?? lines.count
-        var draft = HeadDraft(environment.loop.buffers.take(bytes: count + 1024))
+        let upgradeBytes = upgrade.reduce(0) { $0 + $1.count + "Upgrade: \r\n".utf8.count }
+        var draft = HeadDraft(environment.loop.buffers.take(bytes: count + upgradeBytes + 1024))
         if let changed {
             draft.fields.append(changed.span)
         } else {
@@ -190,7 +191,7 @@ extension ResponseFilter: UpstreamConsumer {
         do throws(TransformationFailure) {
             try judge(head)
         } catch {
-            refuse(error)
+            refuse(error, head)
         }
     }
 

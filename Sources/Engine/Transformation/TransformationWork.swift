@@ -21,26 +21,47 @@ package final class TransformationWork: Sendable {
 
     func run(_ work: @escaping @Sendable () -> Void) -> Bool { runner(work) }
 
-    /// Content that a message holds. What it counts is given back with the value.
-    struct Holding: ~Copyable {
+    /// What one message holds. It counts until the last who refers to it is gone: the message, or
+    /// the work on its content, which may wait for longer.
+    final class Claim: Sendable {
         private let work: TransformationWork
+        private let counted = Atomic<Int>(0)
+        private let wanted = Atomic(true)
+
+        fileprivate init(_ work: TransformationWork) { self.work = work }
+
+        deinit { work.heldBytes.subtract(counted.load(ordering: .relaxed), ordering: .relaxed) }
+
+        /// Whether the message still waits for what comes of its content.
+        var isWanted: Bool { wanted.load(ordering: .relaxed) }
+
+        fileprivate func giveUp() { wanted.store(false, ordering: .relaxed) }
+
+        /// False: all messages together hold too much.
+        fileprivate func add(_ count: Int) -> Bool {
+            counted.add(count, ordering: .relaxed)
+            let (_, held) = work.heldBytes.add(count, ordering: .relaxed)
+            return held <= work.maximumHeldBytes
+        }
+    }
+
+    /// Content that a message holds. With the value it is no longer wanted.
+    struct Holding: ~Copyable {
+        let claim: Claim
         private(set) var bytes: [UInt8] = []
-        private var counted = 0
 
-        init(_ work: TransformationWork) { self.work = work }
+        init(_ work: TransformationWork) { claim = Claim(work) }
 
-        deinit { work.heldBytes.subtract(counted, ordering: .relaxed) }
+        deinit { claim.giveUp() }
 
         /// False: all messages together hold too much.
         mutating func append(_ content: UnsafeRawBufferPointer) -> Bool {
-            let (_, held) = work.heldBytes.add(content.count, ordering: .relaxed)
-            counted += content.count
-            guard held <= work.maximumHeldBytes else { return false }
+            guard claim.add(content.count) else { return false }
             bytes.append(contentsOf: content)
             return true
         }
 
-        /// The content; it counts until the value is gone.
+        /// The content; it counts as long as the claim is there.
         mutating func take() -> [UInt8] {
             let taken = bytes
             bytes = []

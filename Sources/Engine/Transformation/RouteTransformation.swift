@@ -25,7 +25,8 @@ package final class RouteTransformation: Sendable {
             let changes = entry.response.body != nil || entry.response.image?.changes ?? false
             ask.looksAtContent = response.looksAtContent
             ask.entityTags = changes ? EntityTagMapping(identity: response.identity) : nil
-            ask.accept = entry.response.body.map { $0.from.mediaType }
+            // Not that alone: the route may have images, too.
+            ask.accept = entry.response.body.map { "\($0.from.mediaType), */*;q=0.5" }
         }
         self.ask = ask
         guard !requestHead.isEmpty || requestContent != nil || response != nil else { return nil }

@@ -11,9 +11,9 @@ package struct UpstreamAsk: Sendable, Equatable {
     /// How the tags of the route's responses are taken back to the origin's; nil: they are the
     /// origin's.
     package var entityTags: EntityTagMapping?
-    /// The media type that a translation needs (`application/json`). It is asked for in place of
-    /// what the client prefers, which is what the translation makes of it; nil: the client's
-    /// Accept is sent.
+    /// The media types that a translation needs (`application/json, */*;q=0.5`). They are asked for
+    /// in place of what the client prefers, which is what the translation makes of them; nil: the
+    /// client's Accept is sent.
     package var accept: String?
 
     /// Asks for what clients ask for.

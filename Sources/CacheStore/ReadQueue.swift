@@ -61,8 +61,8 @@ enum ReadRequest: Sendable {
 /// Waking a thread costs more than most reads, which the system's page cache answers. So a request
 /// wakes a reader only where none is awake, or more wait than those awake will soon have done;
 /// a reader takes one request after another before it sleeps again; and who has several requests
-/// to make wakes readers once. Once a read has taken long,
-/// the device is slow, and for a while every request wakes a reader.
+/// to make wakes readers once. Once a read has taken long, the device is slow, and for a while
+/// every request wakes a reader.
 final class ReadQueue: Sendable {
     private struct State {
         var requests: [ReadRequest?] = []

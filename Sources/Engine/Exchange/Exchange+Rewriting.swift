@@ -167,14 +167,14 @@ extension Exchange {
     }
 
     /// What came of it.
-    func translated(_ result: Result<RequestContent, TransformationFailure>) {
+    func translated(_ result: Result<TranslatedRequest, TransformationFailure>) {
         guard case .gathering = state.step, let rewritten, case .working = rewritten.content,
             let origin
         else { return }
         do throws(TransformationFailure) {
-            let content = try result.get()
-            noteChange(to: content)
-            try replaceContent(by: content, rewritten, origin)
+            let translated = try result.get()
+            noteChange(to: translated)
+            try replaceContent(by: translated.content, rewritten, origin)
         } catch {
             return fail(.transformation(error))
         }
@@ -182,16 +182,17 @@ extension Exchange {
         forward()
     }
 
-    private func noteChange(to content: RequestContent) {
+    private func noteChange(to translated: TranslatedRequest) {
         let (step, bytes) =
-            switch content {
-            case .content(let translated, false): ("request-translated", translated.bytes.count)
-            case .content(let translated, true): ("query-to-content", translated.bytes.count)
+            switch translated.content {
+            case .content(let made, false): ("request-translated", made.bytes.count)
+            case .content(let made, true): ("query-to-content", made.bytes.count)
             case .query: ("content-to-query", 0)
             }
         note(
             request: .init(
-                steps: [step], bytesIn: Int(receivedBodyBytes), bytesOut: bytes, microseconds: 0))
+                steps: [step], bytesIn: Int(receivedBodyBytes), bytesOut: bytes,
+                microseconds: translated.microseconds))
     }
 
     private func replaceContent(

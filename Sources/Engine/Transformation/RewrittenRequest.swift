@@ -1,3 +1,4 @@
+import Clocks
 import Configuration
 import ContentCoding
 import EventLoop
@@ -50,24 +51,27 @@ struct RequestJob: Sendable {
     /// Whether it is over so soon that the loop's own thread does it.
     var isShort: Bool { codings.isEmpty && content.count <= ResponseFilter.bytesAtOnce }
 
-    func run() -> Result<RequestContent, TransformationFailure> {
+    func run() -> Result<TranslatedRequest, TransformationFailure> {
+        let began = Clock.monotonicMicroseconds()
         do throws(TransformationFailure) {
-            let decoded = try decode()
-            switch kind {
-            case .translate:
-                return .success(
-                    .content(
-                        try translation.translate(decoded, contentType: contentType),
-                        removesQuery: false))
-            case .moveToQuery:
-                return .success(
-                    .query(try translation.query(from: decoded, contentType: contentType)))
-            case .moveToContent(let query):
-                return .success(
-                    .content(try translation.content(fromQuery: query), removesQuery: true))
-            }
+            let content = try translate()
+            let elapsed = UInt64(max(0, Clock.monotonicMicroseconds() - began))
+            return .success(TranslatedRequest(content: content, microseconds: elapsed))
         } catch {
             return .failure(error)
+        }
+    }
+
+    private func translate() throws(TransformationFailure) -> RequestContent {
+        let decoded = try decode()
+        switch kind {
+        case .translate:
+            return .content(
+                try translation.translate(decoded, contentType: contentType), removesQuery: false)
+        case .moveToQuery:
+            return .query(try translation.query(from: decoded, contentType: contentType))
+        case .moveToContent(let query):
+            return .content(try translation.content(fromQuery: query), removesQuery: true)
         }
     }
 

@@ -86,9 +86,16 @@ private struct UnusableSchema: JSONSchemaChecking {
 /// What checks or translation have made of a message's content, on whatever thread.
 package enum TransformationOutcome: Sendable {
     /// Of a request: its content, or the query that takes its place.
-    case request(Result<RequestContent, TransformationFailure>)
+    case request(Result<TranslatedRequest, TransformationFailure>)
     /// Of a response.
     case response(Result<ResponseContent, TransformationFailure>)
+}
+
+/// What came of a request's content.
+package struct TranslatedRequest: Sendable {
+    var content: RequestContent
+    /// How long it took.
+    var microseconds: UInt64
 }
 
 /// What is sent in place of a request's content.

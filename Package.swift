@@ -121,6 +121,12 @@ let package = Package(
             name: "SuffixList", dependencies: ["CPublicSuffix", "CertificateProfile"],
             swiftSettings: strict),
         .target(
+            name: "Cookies", dependencies: ["CLinux", "Notation", "Addressing", "SuffixList"],
+            swiftSettings: strict),
+        .target(
+            name: "HTTPAuthentication", dependencies: ["COpenSSL", "Notation"],
+            swiftSettings: strict),
+        .target(
             name: "TLS",
             dependencies: [
                 "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "TLSWire",
@@ -291,6 +297,10 @@ let package = Package(
                 "Serialization", "Documents",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
+        .testTarget(name: "CookiesTests", dependencies: ["Cookies"], swiftSettings: strict),
+        .testTarget(
+            name: "HTTPAuthenticationTests", dependencies: ["HTTPAuthentication"],
+            swiftSettings: strict),
         .testTarget(
             name: "TransformationTests",
             dependencies: [

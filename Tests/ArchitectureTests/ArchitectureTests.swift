@@ -46,6 +46,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("ImageCodecs", ["CImages"]),
     ("SuffixList", ["CPublicSuffix", "CertificateProfile"]),
     ("Serialization", ["CLinux", "Notation", "Documents", "HTTPTypes"]),
+    ("Cookies", ["CLinux", "Notation", "Addressing", "SuffixList"]),
+    ("HTTPAuthentication", ["COpenSSL", "Notation"]),
     (
         "TLS",
         [

@@ -83,6 +83,7 @@ let package = Package(
             dependencies: [
                 "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
             ], swiftSettings: strict),
+        .target(name: "Retries", dependencies: ["Notation", "HTTPCore"], swiftSettings: strict),
         .target(name: "TLSWire", swiftSettings: strict),
         .target(
             name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
@@ -126,6 +127,8 @@ let package = Package(
         .target(
             name: "HTTPAuthentication", dependencies: ["COpenSSL", "Notation"],
             swiftSettings: strict),
+        .target(
+            name: "EventStreams", dependencies: ["COpenSSL", "Notation"], swiftSettings: strict),
         .target(
             name: "TLS",
             dependencies: [
@@ -301,6 +304,9 @@ let package = Package(
         .testTarget(
             name: "HTTPAuthenticationTests", dependencies: ["HTTPAuthentication"],
             swiftSettings: strict),
+        .testTarget(
+            name: "EventStreamsTests", dependencies: ["EventStreams"], swiftSettings: strict),
+        .testTarget(name: "RetriesTests", dependencies: ["Retries"], swiftSettings: strict),
         .testTarget(
             name: "TransformationTests",
             dependencies: [

@@ -28,6 +28,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Configuration",
         ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"]
     ),
+    ("Retries", ["Notation", "HTTPCore"]),
     ("TLSWire", []),
     ("Documents", ["CExpat", "CRapidJSON", "Notation"]),
     ("ContentCoding", ["CZlib", "CBrotli", "Notation"]),
@@ -48,6 +49,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Serialization", ["CLinux", "Notation", "Documents", "HTTPTypes"]),
     ("Cookies", ["CLinux", "Notation", "Addressing", "SuffixList"]),
     ("HTTPAuthentication", ["COpenSSL", "Notation"]),
+    ("EventStreams", ["COpenSSL", "Notation"]),
     (
         "TLS",
         [

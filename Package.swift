@@ -130,6 +130,10 @@ let package = Package(
         .target(
             name: "EventStreams", dependencies: ["COpenSSL", "Notation"], swiftSettings: strict),
         .target(
+            name: "Reachability", dependencies: ["CLinux", "Addressing", "Activity"],
+            swiftSettings: strict),
+        .target(name: "ImageCache", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(
             name: "TLS",
             dependencies: [
                 "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "TLSWire",
@@ -307,6 +311,10 @@ let package = Package(
         .testTarget(
             name: "EventStreamsTests", dependencies: ["EventStreams"], swiftSettings: strict),
         .testTarget(name: "RetriesTests", dependencies: ["Retries"], swiftSettings: strict),
+        .testTarget(
+            name: "ReachabilityTests", dependencies: ["Reachability", "Activity"],
+            swiftSettings: strict),
+        .testTarget(name: "ImageCacheTests", dependencies: ["ImageCache"], swiftSettings: strict),
         .testTarget(
             name: "TransformationTests",
             dependencies: [

@@ -50,6 +50,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Cookies", ["CLinux", "Notation", "Addressing", "SuffixList"]),
     ("HTTPAuthentication", ["COpenSSL", "Notation"]),
     ("EventStreams", ["COpenSSL", "Notation"]),
+    ("Reachability", ["CLinux", "Addressing", "Activity"]),
+    ("ImageCache", ["CLinux"]),
     (
         "TLS",
         [

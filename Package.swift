@@ -128,7 +128,8 @@ let package = Package(
             name: "HTTPAuthentication", dependencies: ["COpenSSL", "Notation"],
             swiftSettings: strict),
         .target(
-            name: "EventStreams", dependencies: ["COpenSSL", "Notation"], swiftSettings: strict),
+            name: "EventStreams", dependencies: ["COpenSSL", "CZlib", "Notation"],
+            swiftSettings: strict),
         .target(
             name: "Reachability", dependencies: ["CLinux", "Addressing", "Activity"],
             swiftSettings: strict),

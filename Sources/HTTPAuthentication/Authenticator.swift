@@ -182,8 +182,11 @@ extension Authenticator {
     ) -> Bool {
         guard let last = answered[origin], last.realm == offer.realm, last.credentials == found
         else { return false }
-        if case .digest(let challenge) = offer, challenge.isStale { return false }
-        return true
+        guard case .digest(let challenge) = offer else { return true }
+        if challenge.isStale { return false }
+        // Servers of old say nothing of it when a nonce ends that they have taken before.
+        guard case .digest(let session) = last.method else { return true }
+        return session.nonceCount < 2 || session.challenge.nonce == challenge.nonce
     }
 
     private mutating func answer(

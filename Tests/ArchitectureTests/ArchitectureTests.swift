@@ -49,7 +49,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Serialization", ["CLinux", "Notation", "Documents", "HTTPTypes"]),
     ("Cookies", ["CLinux", "Notation", "Addressing", "SuffixList"]),
     ("HTTPAuthentication", ["COpenSSL", "Notation"]),
-    ("EventStreams", ["COpenSSL", "Notation"]),
+    ("EventStreams", ["COpenSSL", "CZlib", "Notation"]),
     ("Reachability", ["CLinux", "Addressing", "Activity"]),
     ("ImageCache", ["CLinux"]),
     (

@@ -85,7 +85,7 @@ struct WebSocketHandshakeTests {
     @Test func `has the example of RFC 6455`() throws {
         #expect(
             try WebSocketHandshake.accept(for: handshake.key) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
-        #expect(try handshake.check(status: 101) { Self.answer[$0] ?? [] } == nil)
+        #expect(try handshake.check(status: 101) { Self.answer[$0] ?? [] }.subprotocol == nil)
         #expect(
             handshake.fields.map { "\($0.name): \($0.value)" } == [
                 "Upgrade: websocket", "Connection: Upgrade",
@@ -119,14 +119,16 @@ struct WebSocketHandshakeTests {
         if let error {
             #expect(throws: error) { try handshake.check(status: 101) { answer[$0] ?? [] } }
         } else {
-            #expect(try handshake.check(status: 101) { answer[$0] ?? [] } == nil)
+            let agreement = try handshake.check(status: 101) { answer[$0] ?? [] }
+            #expect(agreement.subprotocol == nil && !agreement.compresses)
         }
     }
 
     @Test func `says which subprotocol was chosen, or that there is none`() throws {
         var answer = Self.answer
         answer["sec-websocket-protocol"] = [" superchat"]
-        #expect(try handshake.check(status: 101) { answer[$0] ?? [] } == "superchat")
+        let agreement = try handshake.check(status: 101) { answer[$0] ?? [] }
+        #expect(agreement.subprotocol == "superchat")
         #expect(throws: WebSocketHandshakeError.status(200)) {
             try handshake.check(status: 200) { answer[$0] ?? [] }
         }

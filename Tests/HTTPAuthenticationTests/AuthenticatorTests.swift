@@ -94,6 +94,24 @@ struct AuthenticatorTests {
         }
     }
 
+    @Test func `takes another nonce for one that was taken before`() throws {
+        var authenticator = filled()
+        _ = try decide(&authenticator, "Digest realm=r, qop=auth, nonce=n")
+        _ = try authenticator.authorization(for: request())
+        // The server does not say that it is stale, but has taken the credentials.
+        guard
+            case .answer(let value) = try decide(
+                &authenticator, "Digest realm=r, qop=auth, nonce=m", sent: true)
+        else {
+            Issue.record("no answer")
+            return
+        }
+        #expect(value.contains("nonce=\"m\"") && value.contains("nc=00000001"))
+        #expect(
+            try decide(&authenticator, "Digest realm=r, qop=auth, nonce=o", sent: true)
+                == .rejected(ProtectionSpace(origin: Self.origin, realm: "r")))
+    }
+
     @Test func `sends Basic along below the path that asked`() throws {
         var authenticator = filled()
         #expect(try authenticator.authorization(for: request()) == nil)

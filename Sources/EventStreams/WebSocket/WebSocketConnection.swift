@@ -1,5 +1,5 @@
 /// A WebSocket connection after its handshake (RFC 6455): bytes in, events out; messages in, bytes
-/// out. It has no socket, no clock and no extensions.
+/// out. It has no socket and no clock. Of extensions it knows permessage-deflate (RFC 7692).
 ///
 ///     open ──close()──► closing ──close frame──► closed
 ///       │                                          ▲
@@ -15,7 +15,7 @@ public struct WebSocketConnection: Sendable {
 
     /// What a connection may take.
     public struct Limits: Hashable, Sendable {
-        /// Of a message that is received, all its parts together.
+        /// Of a message that is received, all its parts together, compressed or not.
         public var messageBytes: Int
         /// A message that is sent has as many parts as are needed, of this size.
         public var sentFrameBytes: Int
@@ -50,6 +50,8 @@ public struct WebSocketConnection: Sendable {
 
     public let role: Role
     public let limits: Limits
+    /// Whether messages may be compressed, as the handshake has agreed.
+    public let compresses: Bool
     private let makeMaskingKey: @Sendable () -> UInt32
     private var state = State.open
 
@@ -62,19 +64,22 @@ public struct WebSocketConnection: Sendable {
     /// What the message in parts is; nil: there is none.
     private var message: WebSocketFrameHead.Opcode?
     private var content: [UInt8] = []
+    private var isCompressed = false
     private var textCheck = UTF8Check()
 
     private var output: [UInt8] = []
     /// Of several pings only the last is answered (section 5.5.3).
     private var pong: [UInt8]?
 
-    /// - Parameter maskingKey: makes numbers that nobody can foresee, one for each frame of a
-    ///   client.
+    /// - Parameters:
+    ///   - compresses: what ``WebSocketHandshake/Agreement`` says.
+    ///   - maskingKey: makes numbers that nobody can foresee, one for each frame of a client.
     public init(
-        role: Role = .client, limits: Limits = Limits(),
+        role: Role = .client, limits: Limits = Limits(), compresses: Bool = false,
         maskingKey: @escaping @Sendable () -> UInt32 = { UInt32.random(in: 0...UInt32.max) }
     ) {
         (self.role, self.limits, makeMaskingKey) = (role, limits, maskingKey)
+        self.compresses = compresses
     }
 
     /// Whether messages can be sent.
@@ -128,23 +133,27 @@ extension WebSocketConnection {
 
     private mutating func send(_ bytes: [UInt8], _ opcode: WebSocketFrameHead.Opcode) -> Bool {
         guard state == .open else { return false }
-        var rest = bytes[...]
+        let compressed = compresses ? MessageDeflate.compressed(bytes) : nil
+        var rest = (compressed ?? bytes)[...]
+        var isCompressed = compressed != nil
         var opcode = opcode
         repeat {
             let part = rest.prefix(limits.sentFrameBytes)
             rest = rest.dropFirst(part.count)
-            append(opcode, part, isFinal: rest.isEmpty)
-            opcode = .continuation
+            append(opcode, part, isFinal: rest.isEmpty, isCompressed: isCompressed)
+            (opcode, isCompressed) = (.continuation, false)
         } while !rest.isEmpty
         return true
     }
 
     private mutating func append(
-        _ opcode: WebSocketFrameHead.Opcode, _ content: ArraySlice<UInt8>, isFinal: Bool = true
+        _ opcode: WebSocketFrameHead.Opcode, _ content: ArraySlice<UInt8>, isFinal: Bool = true,
+        isCompressed: Bool = false
     ) {
         let key = role == .client ? makeMaskingKey() : nil
         WebSocketFrameHead(
-            isFinal: isFinal, opcode: opcode, length: UInt64(content.count), maskingKey: key
+            isFinal: isFinal, isCompressed: isCompressed, opcode: opcode,
+            length: UInt64(content.count), maskingKey: key
         ).append(to: &output)
         let start = output.count
         output += content
@@ -201,7 +210,9 @@ extension WebSocketConnection {
 
     private mutating func takeHead(_ rest: inout ArraySlice<UInt8>) throws(WebSocketError) {
         headBytes.append(rest.removeFirst())
-        guard let (head, _) = try WebSocketFrameHead.parse(headBytes) else { return }
+        guard let (head, _) = try WebSocketFrameHead.parse(headBytes, compressed: compresses) else {
+            return
+        }
         headBytes.removeAll(keepingCapacity: true)
         guard (head.maskingKey != nil) == (role == .server) else { throw .wrongMasking }
         if !head.opcode.isControl { try begin(head) }
@@ -214,7 +225,7 @@ extension WebSocketConnection {
             guard message != nil else { throw .unexpectedContinuation }
         } else {
             guard message == nil else { throw .messageWithinMessage }
-            (message, textCheck) = (head.opcode, UTF8Check())
+            (message, textCheck, isCompressed) = (head.opcode, UTF8Check(), head.isCompressed)
         }
         guard head.length <= UInt64(limits.messageBytes - content.count) else { throw .tooLarge }
     }
@@ -232,7 +243,7 @@ extension WebSocketConnection {
             control += part
             return
         }
-        if message == .text, !textCheck.take(part) { throw .notUTF8 }
+        if message == .text, !isCompressed, !textCheck.take(part) { throw .notUTF8 }
         content += part
     }
 
@@ -242,6 +253,10 @@ extension WebSocketConnection {
             defer { control = [] }
             try endControl(head.opcode, &events)
         } else if head.isFinal {
+            if isCompressed {
+                content = try MessageDeflate.decompressed(content, most: limits.messageBytes)
+                if message == .text, !textCheck.take(content) { throw .notUTF8 }
+            }
             if message == .text {
                 guard textCheck.isComplete else { throw .notUTF8 }
                 events.append(.text(String(decoding: content, as: UTF8.self)))

@@ -19,6 +19,8 @@ struct WebSocketFrameHead: Hashable, Sendable {
     static let maximumControlBytes = 125
 
     var isFinal: Bool
+    /// The first reserved bit, in the first frame of a message (RFC 7692, section 6).
+    var isCompressed = false
     var opcode: Opcode
     /// Bytes of its content.
     var length: UInt64
@@ -26,12 +28,16 @@ struct WebSocketFrameHead: Hashable, Sendable {
     var maskingKey: UInt32?
 
     /// The head at the beginning of some bytes, and how many it takes; nil: more are needed.
+    ///
+    /// - Parameter compressed: whether messages may be.
     static func parse(
-        _ bytes: [UInt8]
+        _ bytes: [UInt8], compressed: Bool = false
     ) throws(WebSocketError) -> (head: WebSocketFrameHead, count: Int)? {
         guard let first = bytes.first else { return nil }
-        guard first & 0x70 == 0 else { throw .reservedBits }
+        let isCompressed = first & 0x40 != 0
+        guard first & 0x30 == 0, compressed || !isCompressed else { throw .reservedBits }
         guard let opcode = Opcode(rawValue: first & 0x0F) else { throw .unknownOpcode }
+        guard !isCompressed || opcode == .text || opcode == .binary else { throw .reservedBits }
         let isFinal = first & 0x80 != 0
         guard isFinal || !opcode.isControl else { throw .fragmentedControl }
         guard bytes.count > 1 else { return nil }
@@ -52,13 +58,14 @@ struct WebSocketFrameHead: Hashable, Sendable {
         guard bytes.count >= count else { return nil }
         let key = bytes[(2 + lengthBytes)..<count].reduce(0) { $0 << 8 | UInt32($1) }
         let head = WebSocketFrameHead(
-            isFinal: isFinal, opcode: opcode, length: length, maskingKey: isMasked ? key : nil)
+            isFinal: isFinal, isCompressed: isCompressed, opcode: opcode, length: length,
+            maskingKey: isMasked ? key : nil)
         return (head, count)
     }
 
     /// Writes the head.
     func append(to output: inout [UInt8]) {
-        output.append((isFinal ? 0x80 : 0) | opcode.rawValue)
+        output.append((isFinal ? 0x80 : 0) | (isCompressed ? 0x40 : 0) | opcode.rawValue)
         let mask: UInt8 = maskingKey == nil ? 0 : 0x80
         switch length {
         case ...125: output.append(mask | UInt8(length))
@@ -112,11 +119,13 @@ public enum WebSocketError: Error, Hashable, Sendable, CaseIterable {
     case badClose
     /// A message larger than the limit.
     case tooLarge
+    /// A message says that it is compressed, but is not, or not by itself.
+    case corruptCompression
 
     /// The code that the connection is closed with (section 7.4.1).
     public var closeCode: UInt16 {
         switch self {
-        case .notUTF8: 1007
+        case .notUTF8, .corruptCompression: 1007
         case .tooLarge: 1009
         default: 1002
         }

@@ -8,18 +8,33 @@ public struct WebSocketHandshake: Hashable, Sendable {
     public let key: String
     /// The subprotocols that are offered, the one that is liked best first.
     public let protocols: [String]
+    /// Whether permessage-deflate is offered.
+    public let offersCompression: Bool
 
-    /// - Parameter protocols: tokens, each once (section 4.1, 10).
+    /// What the two ends have agreed on.
+    public struct Agreement: Hashable, Sendable {
+        /// The subprotocol that the server chose, if it did.
+        public var subprotocol: String?
+        /// Whether messages may be compressed.
+        public var compresses: Bool
+    }
+
+    /// - Parameters:
+    ///   - protocols: tokens, each once (section 4.1, 10).
+    ///   - offersCompression: permessage-deflate, each message by itself.
     public init(
-        protocols: [String] = [], using generator: inout some RandomNumberGenerator
+        protocols: [String] = [], offersCompression: Bool = false,
+        using generator: inout some RandomNumberGenerator
     ) {
         let bytes = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
-        self.init(key: Self.base64(bytes), protocols: protocols)
+        self.init(
+            key: Self.base64(bytes), protocols: protocols, offersCompression: offersCompression)
     }
 
     /// A handshake with a key that is known.
-    public init(key: String, protocols: [String] = []) {
+    public init(key: String, protocols: [String] = [], offersCompression: Bool = false) {
         (self.key, self.protocols) = (key, protocols)
+        self.offersCompression = offersCompression
     }
 
     /// The fields of the request, a GET of HTTP/1.1, beside Host.
@@ -30,6 +45,9 @@ public struct WebSocketHandshake: Hashable, Sendable {
         ]
         if !protocols.isEmpty {
             fields.append(("Sec-WebSocket-Protocol", protocols.joined(separator: ", ")))
+        }
+        if offersCompression {
+            fields.append(("Sec-WebSocket-Extensions", MessageDeflate.offer))
         }
         return fields
     }
@@ -49,10 +67,9 @@ public struct WebSocketHandshake: Hashable, Sendable {
     /// Checks the response (section 4.1).
     ///
     /// - Parameter values: the values of a field, whose name is in lower case, one for each line.
-    /// - Returns: the subprotocol that the server chose, if it did.
     public func check(
         status: Int, values: (String) -> [String]
-    ) throws(WebSocketHandshakeError) -> String? {
+    ) throws(WebSocketHandshakeError) -> Agreement {
         guard status == 101 else { throw .status(status) }
         guard Self.members(values("upgrade")).contains("websocket") else { throw .noUpgrade }
         guard Self.members(values("connection")).contains("upgrade") else { throw .noUpgrade }
@@ -60,13 +77,22 @@ public struct WebSocketHandshake: Hashable, Sendable {
         guard accepted.count == 1, Self.trimmed(accepted[0]) == (try Self.accept(for: key)) else {
             throw .wrongAccept
         }
-        guard Self.members(values("sec-websocket-extensions")).isEmpty else {
+        let extensions = Self.members(values("sec-websocket-extensions"))
+        guard extensions.isEmpty || extensions.count == 1 && offersCompression else {
             throw .unknownExtension
         }
+        for text in extensions {
+            let parts = text.split(separator: ";", omittingEmptySubsequences: false).map(
+                Self.trimmed)
+            guard parts.first == "permessage-deflate",
+                MessageDeflate.accepts(Array(parts.dropFirst()))
+            else { throw .unknownExtension }
+        }
         let chosen = values("sec-websocket-protocol").map(Self.trimmed)
-        guard let name = chosen.first else { return nil }
-        guard chosen.count == 1, protocols.contains(name) else { throw .unknownProtocol }
-        return name
+        guard chosen.count <= 1, chosen.allSatisfy(protocols.contains) else {
+            throw .unknownProtocol
+        }
+        return Agreement(subprotocol: chosen.first, compresses: !extensions.isEmpty)
     }
 
     /// The members of a list in lower case.
@@ -98,7 +124,7 @@ public enum WebSocketHandshakeError: Error, Hashable, Sendable {
     case noUpgrade
     /// Sec-WebSocket-Accept is not that of the key: whoever answered did not mean it.
     case wrongAccept
-    /// An extension that was not offered.
+    /// An extension that was not offered, or not so.
     case unknownExtension
     /// A subprotocol that was not offered, or several.
     case unknownProtocol

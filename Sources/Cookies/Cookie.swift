@@ -15,6 +15,7 @@ public struct Cookie: Hashable, Sendable {
 
     /// May be empty: browsers keep what has no `=` as a value without a name.
     public var name: String
+    /// As the server wrote it, quotes among it.
     public var value: String
     /// In lower case, without a dot at its beginning or end.
     public var domain: String
@@ -26,6 +27,7 @@ public struct Cookie: Hashable, Sendable {
     public var isSecureOnly: Bool
     /// Hidden from other callers than HTTP requests.
     public var isHTTPOnly: Bool
+    /// What the SameSite attribute says.
     public var sameSite: SameSite
     /// Seconds since 1970 at which it is no longer sent; nil: it goes with the session.
     public var expires: Int64?

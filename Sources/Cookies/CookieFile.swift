@@ -167,7 +167,9 @@ public struct CookieFileError: Error, Hashable, Sendable, CustomStringConvertibl
         case system(Int32)
     }
 
+    /// Of the file.
     public var path: String
+    /// What is wrong with it.
     public var problem: Problem
 
     /// What is wrong with the file at a path.

@@ -10,6 +10,7 @@ public struct CookieJar: Sendable {
     public struct Limits: Hashable, Sendable {
         /// Of one registered name (`example.com`) and all names below it.
         public var cookiesPerSite: Int
+        /// Of all sites together.
         public var cookies: Int
 
         /// RFC 6265 asks for 50 and 3000 at least (section 6.1); browsers have 180 for a site.
@@ -21,9 +22,11 @@ public struct CookieJar: Sendable {
 
     /// What became of a Set-Cookie field.
     public enum Outcome: Hashable, Sendable {
+        /// It is in the jar, in place of one that had its name.
         case stored
         /// Its end is past: what had its name is gone.
         case removed
+        /// Nothing has changed, for this reason.
         case refused(CookieRefusal)
     }
 
@@ -35,6 +38,7 @@ public struct CookieJar: Sendable {
         var order: UInt64
     }
 
+    /// What the jar has room for.
     public let limits: Limits
     /// By their site, each in no order.
     private var sites: [String: [Entry]] = [:]
@@ -42,6 +46,7 @@ public struct CookieJar: Sendable {
     /// How many there are, those whose end is past but that nobody has asked for among them.
     public private(set) var count = 0
 
+    /// An empty jar.
     public init(limits: Limits = Limits()) { self.limits = limits }
 
     /// All cookies, in the order of their making.

@@ -8,6 +8,7 @@ public struct Authenticator: Sendable {
 
     /// A scheme that is known here.
     public enum Scheme: Hashable, Sendable, CaseIterable {
+        /// RFC 7617, and RFC 7616.
         case basic, digest
     }
 
@@ -26,7 +27,9 @@ public struct Authenticator: Sendable {
 
     /// What is asked about a request.
     public struct Request: Hashable, Sendable {
+        /// Whom it is made to: the proxy for a Proxy-Authorization.
         public var origin: ProtectionSpace.Origin
+        /// As the request line has it.
         public var method: String
         /// As the request line has it.
         public var target: String
@@ -63,6 +66,7 @@ public struct Authenticator: Sendable {
     private var answered: [ProtectionSpace.Origin: Answered] = [:]
     private var nextOrder: UInt64 = 0
 
+    /// Without any credentials.
     public init(allowedSchemes: Set<Scheme> = Set(Scheme.allCases)) {
         self.allowedSchemes = allowedSchemes
     }

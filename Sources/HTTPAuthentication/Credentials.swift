@@ -5,7 +5,9 @@ public struct UserCredentials: Hashable, Sendable {
     /// Bytes of each.
     public static let maximumBytes = 8192
 
+    /// The name, without a colon for Basic.
     public var user: String
+    /// In clear text.
     public var password: String
 
     /// The credentials of a user.
@@ -49,7 +51,9 @@ public enum AuthenticationError: Error, Hashable, Sendable {
 
 /// Where credentials are valid: a realm of an origin, or of a proxy (RFC 9110, section 11.5).
 public struct ProtectionSpace: Hashable, Sendable {
+    /// Who asks.
     public var origin: Origin
+    /// What the server calls it; empty is a realm, too.
     public var realm: String
 
     /// A realm of an origin.
@@ -61,6 +65,7 @@ public struct ProtectionSpace: Hashable, Sendable {
         public var scheme: String
         /// In lower case.
         public var host: String
+        /// That of the URL, or the scheme's own.
         public var port: Int
         /// Whether it asks as a proxy (407), not as an origin server (401).
         public var isProxy: Bool

@@ -10,11 +10,15 @@ public struct DigestChallenge: Hashable, Sendable {
         case integrity = "auth-int"
     }
 
+    /// What the password is hashed with.
     public var realm: String
+    /// The server's number for one time.
     public var nonce: String
+    /// To be sent back as it is.
     public var opaque: String?
     /// The nonce of the last answer was too old; user and password were not wrong.
     public var isStale: Bool
+    /// Of all hashes of the answer.
     public var algorithm: DigestAlgorithm
     /// Nil: the server is of RFC 2069 and names none.
     public var protection: Protection?
@@ -51,6 +55,7 @@ public struct DigestSession: Hashable, Sendable {
     /// Requests with one nonce: the count has eight hexadecimal digits.
     static let maximumCount: UInt32 = .max
 
+    /// With the nonce in force.
     public private(set) var challenge: DigestChallenge
     /// The client's nonce: of so many random bits that no server can foresee it.
     public let clientNonce: String

@@ -3,11 +3,17 @@ import Notation
 
 /// The hash functions of the Digest scheme (RFC 7616, section 6.1), by OpenSSL.
 public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
+    /// The default of old; broken, but better than Basic in clear text.
     case md5 = "MD5"
+    /// MD5, bound to a session.
     case md5Session = "MD5-sess"
+    /// What every server of RFC 7616 has.
     case sha256 = "SHA-256"
+    /// SHA-256, bound to a session.
     case sha256Session = "SHA-256-sess"
+    /// SHA-512/256 (FIPS 180-4).
     case truncatedSHA512 = "SHA-512-256"
+    /// SHA-512/256, bound to a session.
     case truncatedSHA512Session = "SHA-512-256-sess"
 
     /// The algorithm of a name in any letter case; nil: none of these.

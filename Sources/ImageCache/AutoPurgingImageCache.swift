@@ -5,6 +5,7 @@
 public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
     /// Where an image is from, and what was made of it.
     public struct Key: Hashable, Sendable {
+        /// As the request has it.
         public var url: String
         /// A filter that the image went through, such as `circle` or `120x80`; nil: none.
         public var identifier: String?

@@ -9,6 +9,7 @@ public enum NetworkStatus: Hashable, Sendable {
     case unknown
     /// No route, one that refuses, or one by an interface that is down or has no carrier.
     case notReachable
+    /// Packets leave by an interface that runs.
     case reachable(InterfaceKind)
 
     /// AFNetworking's number: −1 for unknown, 0 for not reachable, 1 by a mobile network, and 2 by
@@ -22,6 +23,7 @@ public enum NetworkStatus: Hashable, Sendable {
         }
     }
 
+    /// Whether packets leave.
     public var isReachable: Bool {
         if case .reachable = self { true } else { false }
     }
@@ -53,6 +55,7 @@ public enum InterfaceKind: String, Hashable, Sendable, CaseIterable {
     case loopback
     /// A cable, or what stands for one between containers and virtual machines.
     case ethernet
+    /// A wireless local network (IEEE 802.11).
     case wifi
     /// A mobile network.
     case cellular

@@ -59,6 +59,7 @@ public struct RetryPolicy: Hashable, Sendable {
 
     /// What was tried.
     public struct Attempt: Hashable, Sendable {
+        /// As the request line has it.
         public var method: String
         /// 1 for the first.
         public var number: Int
@@ -85,7 +86,9 @@ public struct RetryPolicy: Hashable, Sendable {
 
     /// What to do.
     public enum Decision: Hashable, Sendable {
+        /// Make it again, after this wait.
         case retry(afterMilliseconds: Int64)
+        /// Hand the failure on.
         case giveUp(Reason)
     }
 

@@ -32,6 +32,7 @@ public struct ServerSentEventParser: Sendable {
         public init(eventBytes: Int = 1 << 20) { self.eventBytes = eventBytes }
     }
 
+    /// What an event may take.
     public let limits: Limits
     /// As of the last event that ended, also of one without data. Empty: none.
     public private(set) var lastEventID: String

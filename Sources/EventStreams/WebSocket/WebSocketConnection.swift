@@ -10,6 +10,7 @@
 public struct WebSocketConnection: Sendable {
     /// Which end this is: a client masks what it sends.
     public enum Role: Hashable, Sendable {
+        /// Who asked for the connection, and who was asked.
         case client, server
     }
 
@@ -29,10 +30,13 @@ public struct WebSocketConnection: Sendable {
 
     /// What was received.
     public enum Event: Hashable, Sendable {
+        /// A whole message in UTF-8.
         case text(String)
+        /// A whole message of bytes.
         case binary([UInt8])
         /// It is answered already.
         case ping([UInt8])
+        /// The answer to a ping, or one that nobody asked for.
         case pong([UInt8])
         /// The peer has closed, or answered ``close(_:)``. Nothing follows. The code is nil where
         /// the peer named none.
@@ -48,7 +52,9 @@ public struct WebSocketConnection: Sendable {
         case closed
     }
 
+    /// Which end this is.
     public let role: Role
+    /// What the connection may take.
     public let limits: Limits
     /// Whether messages may be compressed, as the handshake has agreed.
     public let compresses: Bool

@@ -100,6 +100,7 @@ struct WebSocketFrameHead: Hashable, Sendable {
 public enum WebSocketError: Error, Hashable, Sendable, CaseIterable {
     /// A reserved bit is set that no extension gives a meaning.
     case reservedBits
+    /// None of those of RFC 6455.
     case unknownOpcode
     /// A control frame in several parts.
     case fragmentedControl

@@ -79,13 +79,13 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     ///   - port: The port of the request's target.
     @inlinable
     package func hostEntry(host: Span<UInt8>, port: UInt16) -> Int? {
-        hosts.index.entry(host: host, port: port)
+        hosts.index.entry(host: host, port: port) ?? hosts.everyOther
     }
 
     /// The same for bytes in memory that the caller keeps alive during the call.
     @inlinable
     package func hostEntry(host: UnsafeRawBufferPointer, port: UInt16) -> Int? {
-        hosts.index.entry(host: host, port: port)
+        hosts.index.entry(host: host, port: port) ?? hosts.everyOther
     }
 }
 

@@ -224,19 +224,28 @@ package struct HostTable: Sendable, Equatable {
     package let entries: [HostEntry]
     /// The index over all patterns.
     package let index: HostIndex
+    /// The entry of the hosts that no pattern matches; nil, as in every configuration file: none.
+    /// It is for whoever has one policy for all hosts: its pinsets pin every host.
+    package let everyOther: Int?
     /// The patterns of the entries with pinsets, their ports dropped.
     private let pinned: HostIndex
 
     /// Builds the indexes.
-    package init(entries: [HostEntry]) {
+    /// - Parameter everyOther: the index of the entry of the hosts that no pattern matches.
+    package init(entries: [HostEntry], everyOther: Int? = nil) {
+        precondition(everyOther.map(entries.indices.contains) ?? true)
         self.entries = entries
+        self.everyOther = everyOther
         index = HostIndex(patterns: entries.map(\.match))
         let pinnedEntries = entries.filter { !$0.pinsets.isEmpty }
         pinned = HostIndex(patterns: pinnedEntries.map { $0.match.map(\.atEveryPort) })
     }
 
     /// Whether an entry with pinsets matches a host at some port.
-    func isPinned(_ host: Span<UInt8>) -> Bool { pinned.entry(host: host, port: 0) != nil }
+    func isPinned(_ host: Span<UInt8>) -> Bool {
+        if let everyOther, !entries[everyOther].pinsets.isEmpty { return true }
+        return pinned.entry(host: host, port: 0) != nil
+    }
 }
 
 /// Networks and host patterns of `access.destinations`.

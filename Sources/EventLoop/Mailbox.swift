@@ -23,7 +23,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     }
 
     /// Everything that is queued, oldest first.
-    func take() -> [Message] {
+    package func take() -> [Message] {
         messages.withLock { queue in
             let taken = queue
             queue = []

@@ -149,4 +149,29 @@ struct PinBypassTests {
         #expect(bypass(.tunnel) == this.tunnel)
         #expect(bypass(.verifiedTLS) == this.secure)
     }
+
+    @Test(
+        arguments: [
+            ([], "a.test", 0, .clearText, nil), ([Entry("a.test")], "b.test", 1, .clearText, nil),
+            // It says nothing, and so exempts no host.
+            ([Entry("a.test")], "a.test", 0, .port, .port),
+            ([Entry("a.test", clearText: .allow)], "a.test", 0, nil, .port),
+        ] as [([Entry], String, Int, PinBypass?, PinBypass?)])
+    func `the entry of every other host pins all hosts`(
+        entries: [Entry], host: String, expected: Int, clearText: PinBypass?, secure: PinBypass?
+    ) throws {
+        var other = HostEntry()
+        other.pinsets = [0]
+        var snapshot = testSnapshot()
+        snapshot.hosts = HostTable(
+            entries: try entries.map { try $0.made() } + [other], everyOther: entries.count)
+        snapshot.pinsets = [PinsetEntry(pinset: Pinset(name: "p", mode: .publicKey))]
+        let entry = snapshot.hostEntry(host: host.utf8.span, port: 80)
+        #expect(entry == expected)
+        func bypass(_ approach: ServerApproach) -> PinBypass? {
+            snapshot.pinBypass(host: host.utf8.span, entry: entry, by: approach)
+        }
+        #expect(bypass(.clearText) == clearText)
+        #expect(bypass(.verifiedTLS) == secure)
+    }
 }

@@ -205,11 +205,9 @@ package final class Environment {
     /// Ends what is under way. Client streams must be gone.
     package func closeConnections() {
         for relay in relays.values { relay.close(broken: false) }
-        for handler in loop.handlers {
-            (handler as? UpstreamConnection)?.close()
-            (handler as? ConnectOperation)?.cancel()
-            (handler as? UndecidedTunnel)?.close(nil)
-            (handler as? InspectedTunnel)?.close(nil)
+        // The loop may serve other environments, too.
+        for case let part as any EnvironmentPart in loop.handlers where part.environment === self {
+            part.closeWithEnvironment()
         }
         for origin in origins.removeAll() { pool?.closeIdle(origin, .draining) }
     }
@@ -225,6 +223,29 @@ package final class Environment {
         bodyStages = nil
         upstreams = NoUpstreams()
     }
+}
+
+/// What an environment has under way on its loop, and ends with it.
+protocol EnvironmentPart: EventHandler {
+    var environment: Environment { get }
+    /// Nobody is told any more.
+    func closeWithEnvironment()
+}
+
+extension UpstreamConnection: EnvironmentPart {
+    func closeWithEnvironment() { close() }
+}
+
+extension ConnectOperation: EnvironmentPart {
+    func closeWithEnvironment() { cancel() }
+}
+
+extension UndecidedTunnel: EnvironmentPart {
+    func closeWithEnvironment() { close(nil) }
+}
+
+extension InspectedTunnel: EnvironmentPart {
+    func closeWithEnvironment() { close(nil) }
 }
 
 /// Where exchanges get streams to servers.

@@ -131,7 +131,7 @@ extension Exchange {
             if let hops = request.maxForwards(in: bytes)?.forwarded {
                 head.fields.append(field: .maxForwards, decimal: hops)
             }
-            head.fields.appendVia(received: request.version)
+            if ingress?.isIntermediary ?? true { head.fields.appendVia(received: request.version) }
             return upstream.sendHead(head, of: outgoing, upgrade: upgradeValues)
         }
     }

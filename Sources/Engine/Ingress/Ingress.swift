@@ -50,11 +50,15 @@ package final class Ingress {
     package let session: ClientSession?
     /// Requests to the administration are not traffic.
     package let isCounted: Bool
+    /// Requests have come from somewhere else, so that what is sent on says by whom (Via, RFC 9110
+    /// §7.6.3); false: they are this program's own.
+    package let isIntermediary: Bool
 
     package init(
         name: String, label: Int, endpoint: Endpoint, role: Role, tls: ClientTLS? = nil,
-        session: ClientSession? = nil
+        session: ClientSession? = nil, isIntermediary: Bool = true
     ) {
+        self.isIntermediary = isIntermediary
         self.name = name
         self.label = label
         self.endpoint = endpoint
@@ -67,7 +71,8 @@ package final class Ingress {
     /// The same for the requests of one client that speaks TLS.
     package func of(_ session: ClientSession) -> Ingress {
         Ingress(
-            name: name, label: label, endpoint: endpoint, role: role, tls: tls, session: session)
+            name: name, label: label, endpoint: endpoint, role: role, tls: tls, session: session,
+            isIntermediary: isIntermediary)
     }
 
     /// Whether who came in by another ingress would come in by this one, and be asked for no more.

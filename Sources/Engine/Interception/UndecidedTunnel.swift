@@ -60,7 +60,7 @@ final class UndecidedTunnel: EventHandler {
     /// one that speaks first. In milliseconds; a client that speaks TLS later is still intercepted.
     static let silenceMilliseconds: Int64 = 500
 
-    private let environment: Environment
+    let environment: Environment
     private let authority: BoundAuthority
     private let clientNetwork: IPNetwork?
     private let handover: DownstreamHandover

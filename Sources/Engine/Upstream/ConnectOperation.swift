@@ -29,7 +29,7 @@ final class ConnectOperation: EventHandler {
         }
     }
 
-    fileprivate let environment: Environment
+    let environment: Environment
     private let host: String
     private let port: UInt16
     /// For whom; nil: for nobody in particular.

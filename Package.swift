@@ -27,7 +27,10 @@ let inlined: [SwiftSetting] =
 
 let package = Package(
     name: "pinfold",
-    products: [.executable(name: "pinfold", targets: ["pinfold"])],
+    products: [
+        .executable(name: "pinfold", targets: ["pinfold"]),
+        .library(name: "PinfoldClient", targets: ["PinfoldClient"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
@@ -83,7 +86,6 @@ let package = Package(
             dependencies: [
                 "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
             ], swiftSettings: strict),
-        .target(name: "Retries", dependencies: ["Notation", "HTTPCore"], swiftSettings: strict),
         .target(name: "TLSWire", swiftSettings: strict),
         .target(
             name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
@@ -121,19 +123,6 @@ let package = Package(
         .target(
             name: "SuffixList", dependencies: ["CPublicSuffix", "CertificateProfile"],
             swiftSettings: strict),
-        .target(
-            name: "Cookies", dependencies: ["CLinux", "Notation", "Addressing", "SuffixList"],
-            swiftSettings: strict),
-        .target(
-            name: "HTTPAuthentication", dependencies: ["COpenSSL", "Notation"],
-            swiftSettings: strict),
-        .target(
-            name: "EventStreams", dependencies: ["COpenSSL", "CZlib", "Notation"],
-            swiftSettings: strict),
-        .target(
-            name: "Reachability", dependencies: ["CLinux", "Addressing", "Activity"],
-            swiftSettings: strict),
-        .target(name: "ImageCache", dependencies: ["CLinux"], swiftSettings: strict),
         .target(
             name: "TLS",
             dependencies: [
@@ -196,6 +185,15 @@ let package = Package(
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: inlined),
+        .target(
+            name: "PinfoldClient",
+            dependencies: [
+                "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration",
+                "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
+                "TLS", "CacheStore", "Resolver", "Engine",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
         .target(
             name: "Gateway",
             dependencies: [
@@ -305,17 +303,6 @@ let package = Package(
                 "Serialization", "Documents",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
-        .testTarget(name: "CookiesTests", dependencies: ["Cookies"], swiftSettings: strict),
-        .testTarget(
-            name: "HTTPAuthenticationTests", dependencies: ["HTTPAuthentication"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "EventStreamsTests", dependencies: ["EventStreams"], swiftSettings: strict),
-        .testTarget(name: "RetriesTests", dependencies: ["Retries"], swiftSettings: strict),
-        .testTarget(
-            name: "ReachabilityTests", dependencies: ["Reachability", "Activity"],
-            swiftSettings: strict),
-        .testTarget(name: "ImageCacheTests", dependencies: ["ImageCache"], swiftSettings: strict),
         .testTarget(
             name: "TransformationTests",
             dependencies: [
@@ -377,6 +364,14 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "PinfoldClientTests",
+            dependencies: [
+                "PinfoldClient", "Serialization", "Documents", "CLinux", "Addressing", "EventLoop",
+                "Locking",
+                "TLS", "Threads", "TestSupport",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
         .testTarget(
             name: "GatewayTests",

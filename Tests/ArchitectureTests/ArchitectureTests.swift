@@ -28,7 +28,6 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Configuration",
         ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"]
     ),
-    ("Retries", ["Notation", "HTTPCore"]),
     ("TLSWire", []),
     ("Documents", ["CExpat", "CRapidJSON", "Notation"]),
     ("ContentCoding", ["CZlib", "CBrotli", "Notation"]),
@@ -47,11 +46,6 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("ImageCodecs", ["CImages"]),
     ("SuffixList", ["CPublicSuffix", "CertificateProfile"]),
     ("Serialization", ["CLinux", "Notation", "Documents", "HTTPTypes"]),
-    ("Cookies", ["CLinux", "Notation", "Addressing", "SuffixList"]),
-    ("HTTPAuthentication", ["COpenSSL", "Notation"]),
-    ("EventStreams", ["COpenSSL", "CZlib", "Notation"]),
-    ("Reachability", ["CLinux", "Addressing", "Activity"]),
-    ("ImageCache", ["CLinux"]),
     (
         "TLS",
         [
@@ -115,6 +109,14 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
             "Configuration",
             "Logging",
             "RawStructuredFieldValues",
+        ]
+    ),
+    (
+        "PinfoldClient",
+        [
+            "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Serialization",
+            "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
+            "TLS", "CacheStore", "Resolver", "Engine", "HTTPTypes", "Logging",
         ]
     ),
     (

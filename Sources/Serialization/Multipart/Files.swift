@@ -1,11 +1,11 @@
 import CLinux
 
 /// Reads a file from its beginning.
-final class FileSource: ByteSource {
+package final class FileSource: ByteSource {
     private let path: String
     private let descriptor: Int32
 
-    init(_ path: String) throws(MultipartError) {
+    package init(_ path: String) throws(MultipartError) {
         self.path = path
         descriptor = open_with_mode(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
         guard descriptor >= 0 else { throw .file(path: path, errno: __errno_location().pointee) }
@@ -13,7 +13,7 @@ final class FileSource: ByteSource {
 
     deinit { close(descriptor) }
 
-    func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
         while true {
             let count = CLinux.read(descriptor, buffer.baseAddress, buffer.count)
             if count >= 0 { return count }
@@ -24,7 +24,7 @@ final class FileSource: ByteSource {
     }
 
     /// The length of a regular file, in bytes.
-    static func length(of path: String) throws(MultipartError) -> Int64 {
+    package static func length(of path: String) throws(MultipartError) -> Int64 {
         var status = stat()
         guard stat(path, &status) == 0 else {
             throw .file(path: path, errno: __errno_location().pointee)

@@ -1,0 +1,189 @@
+import Locking
+import Serialization
+import Threads
+
+/// Content from a source that may block, read by the runtime's readers.
+final class SourceFeed: ContentFeed {
+    private struct State {
+        var source: (any ByteSource)?
+        var read: Int64 = 0
+        var isClosed = false
+    }
+
+    /// Bytes of a part.
+    private static let partBytes = 64 << 10
+
+    private let state = Locked(State())
+    private let readers: ThreadPool
+    private let open: @Sendable () throws -> any ByteSource
+    private let length: Int64?
+    let pauseMilliseconds: Int64
+
+    /// - Parameter length: it must come to so many bytes; nil: to any number.
+    init(
+        length: Int64?, pauseMilliseconds: Int64, on readers: ThreadPool,
+        open: @escaping @Sendable () throws -> any ByteSource
+    ) {
+        self.length = length
+        self.pauseMilliseconds = pauseMilliseconds
+        self.readers = readers
+        self.open = open
+    }
+
+    func next(_ deliver: @escaping @Sendable (ContentPart) -> Void) {
+        let isTaken = readers.run { [self] in deliver(read()) }
+        if !isTaken {
+            deliver(.failed(ClientError(.outOfResources, "too many contents are being read")))
+        }
+    }
+
+    /// The lock is held while the source is read: only a second reader would wait for it, and
+    /// there is none.
+    private func read() -> ContentPart {
+        state.withLock { state in
+            guard !state.isClosed else { return .end }
+            do {
+                return try readPart(&state)
+            } catch {
+                return .failed(error)
+            }
+        }
+    }
+
+    private func readPart(_ state: inout State) throws -> ContentPart {
+        let wanted = length.map { min(Int64(Self.partBytes), $0 - state.read) }
+        guard wanted != 0 else { return .end }
+        var source = try state.source ?? open()
+        var bytes = [UInt8](repeating: 0, count: Int(wanted ?? Int64(Self.partBytes)))
+        let count = try bytes.withUnsafeMutableBytes { try source.read(into: $0) }
+        state.source = source
+        state.read += Int64(count)
+        if count > 0 {
+            bytes.removeLast(bytes.count - count)
+            return .bytes(bytes)
+        }
+        if let length, state.read < length {
+            throw MultipartError.length(expected: length, found: state.read)
+        }
+        return .end
+    }
+
+    func close() {
+        // Not waited for: what is being read goes on to its end.
+        _ = readers.run { [self] in
+            state.withLock { state in
+                state.isClosed = true
+                state.source = nil
+            }
+        }
+    }
+}
+
+/// Content from an asynchronous sequence, which a task reads one part at a time.
+final class SequenceFeed: ContentFeed {
+    private enum Demand {
+        /// Nobody asks.
+        case none
+        case asked(@Sendable (ContentPart) -> Void)
+        /// The task waits for somebody to ask.
+        case waiting(CheckedContinuation<(@Sendable (ContentPart) -> Void)?, Never>)
+        case closed
+    }
+
+    private let demand = Locked(Demand.none)
+    private let task = Locked<Task<Void, Never>?>(nil)
+
+    init<Parts: AsyncSequence & Sendable>(_ parts: Parts) where Parts.Element == [UInt8] {
+        let reading = Task { [weak self] in
+            var iterator = parts.makeAsyncIterator()
+            while let deliver = await self?.asked() {
+                do {
+                    guard let part = try await iterator.next() else { return deliver(.end) }
+                    deliver(.bytes(part))
+                } catch {
+                    return deliver(.failed(error))
+                }
+            }
+        }
+        task.withLock { $0 = reading }
+    }
+
+    /// Waits for somebody who asks; nil: nobody will.
+    private func asked() async -> (@Sendable (ContentPart) -> Void)? {
+        await withCheckedContinuation { continuation in
+            let result = demand.withLock { demand -> (@Sendable (ContentPart) -> Void)?? in
+                switch demand {
+                case .asked(let deliver):
+                    demand = .none
+                    return .some(deliver)
+                case .closed: return .some(nil)
+                case .none, .waiting:
+                    demand = .waiting(continuation)
+                    return nil
+                }
+            }
+            if let result { continuation.resume(returning: result) }
+        }
+    }
+
+    func next(_ deliver: @escaping @Sendable (ContentPart) -> Void) {
+        let waiter = demand.withLock { demand in
+            switch demand {
+            case .waiting(let continuation):
+                demand = .none
+                return continuation
+                    as CheckedContinuation<
+                        (@Sendable (ContentPart) -> Void)?, Never
+                    >?
+            case .none, .asked:
+                demand = .asked(deliver)
+                return nil
+            case .closed: return nil
+            }
+        }
+        waiter?.resume(returning: deliver)
+    }
+
+    func close() {
+        let waiter = demand.withLock { demand in
+            defer { demand = .closed }
+            if case .waiting(let continuation) = demand {
+                return continuation
+                    as CheckedContinuation<
+                        (@Sendable (ContentPart) -> Void)?, Never
+                    >?
+            }
+            return nil
+        }
+        waiter?.resume(returning: nil)
+        task.withLock { $0.take() }?.cancel()
+    }
+}
+
+/// Content whose length was promised: more or less than that is an error, for the server would take
+/// what is too much for the next request.
+final class MeasuredFeed: ContentFeed {
+    private let feed: any ContentFeed
+    private let length: Int64?
+    private let given = Locked<Int64>(0)
+
+    init(_ feed: any ContentFeed, length: Int64?) {
+        self.feed = feed
+        self.length = length
+    }
+
+    func next(_ deliver: @escaping @Sendable (ContentPart) -> Void) {
+        guard let length else { return feed.next(deliver) }
+        feed.next { [given] part in
+            let count = given.withLock { given in
+                if case .bytes(let bytes) = part { given += Int64(bytes.count) }
+                return given
+            }
+            let isEnd = if case .end = part { true } else { false }
+            guard count > length || isEnd && count < length else { return deliver(part) }
+            deliver(.failed(MultipartError.length(expected: length, found: count)))
+        }
+    }
+
+    func close() { feed.close() }
+}

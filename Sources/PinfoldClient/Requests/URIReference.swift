@@ -1,0 +1,132 @@
+/// A URI, or a reference relative to one, taken apart (RFC 3986 section 4.1).
+struct URIReference: Equatable, Sendable, CustomStringConvertible {
+    /// In lower case, without the colon.
+    var scheme: String?
+    /// What stands between `//` and the path.
+    var authority: String?
+    var path = ""
+    /// Without `?`.
+    var query: String?
+    /// Without `#`.
+    var fragment: String?
+
+    /// Reads a text; nil where it holds control characters or its scheme is none. What may not
+    /// stand in a URI (spaces, quotes, anything outside of ASCII) is percent-encoded as UTF-8, as
+    /// browsers do.
+    init?(_ text: String) {
+        guard let text = Self.encoded(text) else { return nil }
+        var rest = text[...]
+        if let hash = rest.firstIndex(of: "#") {
+            fragment = String(rest[rest.index(after: hash)...])
+            rest = rest[..<hash]
+        }
+        if let mark = rest.firstIndex(of: "?") {
+            query = String(rest[rest.index(after: mark)...])
+            rest = rest[..<mark]
+        }
+        if let colon = rest.firstIndex(of: ":"), !rest[..<colon].contains("/") {
+            guard let scheme = Self.scheme(rest[..<colon]) else { return nil }
+            self.scheme = scheme
+            rest = rest[rest.index(after: colon)...]
+        }
+        if rest.hasPrefix("//") {
+            rest = rest.dropFirst(2)
+            let end = rest.firstIndex(of: "/") ?? rest.endIndex
+            authority = String(rest[..<end])
+            rest = rest[end...]
+        }
+        path = String(rest)
+    }
+
+    private static func encoded(_ text: String) -> String? {
+        var bytes: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case 0..<0x20, 0x7F: return nil
+            case 0x20, 0x80..., UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
+                UInt8(ascii: "\\"), UInt8(ascii: "^"), UInt8(ascii: "`"), UInt8(ascii: "{"),
+                UInt8(ascii: "|"), UInt8(ascii: "}"):
+                let digits = Array("0123456789ABCDEF".utf8)
+                bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// RFC 3986 section 3.1.
+    private static func scheme(_ text: Substring) -> String? {
+        let isScheme = text.utf8.enumerated().allSatisfy { index, byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "-"),
+                UInt8(ascii: "."):
+                index > 0
+            default: false
+            }
+        }
+        return isScheme && !text.isEmpty ? text.lowercased() : nil
+    }
+
+    /// The URI that this reference means from a base (RFC 3986 section 5.2.2).
+    func resolved(against base: URIReference) -> URIReference {
+        var result = self
+        guard scheme == nil else {
+            result.path = Self.withoutDots(path)
+            return result
+        }
+        result.scheme = base.scheme
+        guard authority == nil else {
+            result.path = Self.withoutDots(path)
+            return result
+        }
+        result.authority = base.authority
+        if path.isEmpty {
+            result.path = base.path
+            if query == nil { result.query = base.query }
+        } else if path.hasPrefix("/") {
+            result.path = Self.withoutDots(path)
+        } else {
+            result.path = Self.withoutDots(base.merged(with: path))
+        }
+        return result
+    }
+
+    /// RFC 3986 section 5.2.3.
+    private func merged(with relative: String) -> String {
+        if authority != nil, path.isEmpty { return "/" + relative }
+        guard let slash = path.lastIndex(of: "/") else { return relative }
+        return path[...slash] + relative
+    }
+
+    /// Without the segments `.` and `..` (RFC 3986 section 5.2.4).
+    private static func withoutDots(_ path: String) -> String {
+        guard path.contains(".") else { return path }
+        var kept: [Substring] = []
+        let isAbsolute = path.hasPrefix("/")
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false)
+        for (index, segment) in segments.enumerated() {
+            let isLast = index == segments.count - 1
+            switch segment {
+            case ".":
+                if isLast { kept.append("") }
+            case "..":
+                // Never above the root, which is the empty segment before the first slash.
+                if kept.count > (isAbsolute ? 1 : 0) { kept.removeLast() }
+                if isLast { kept.append("") }
+            default: kept.append(segment)
+            }
+        }
+        let text = kept.joined(separator: "/")
+        return isAbsolute && !text.hasPrefix("/") ? "/" + text : text
+    }
+
+    var description: String {
+        var text = scheme.map { "\($0):" } ?? ""
+        if let authority { text += "//\(authority)" }
+        text += path
+        if let query { text += "?\(query)" }
+        if let fragment { text += "#\(fragment)" }
+        return text
+    }
+}

@@ -1,0 +1,83 @@
+import EventLoop
+import Locking
+
+/// The loop of a runtime with the sessions on it. Nothing of it is touched by another thread.
+final class RuntimeLoop {
+    let loop: EventLoop
+    private var sessions: [UInt64: SessionLoop] = [:]
+    /// Transfers that have not ended, whose session knows them, too.
+    private var transfers: [UInt64: Transfer] = [:]
+
+    /// Tells the loop something from another thread.
+    let post: @Sendable (RuntimeMessage) -> Void
+
+    private init(_ mailbox: Mailbox<RuntimeMessage>) throws(Errno) {
+        loop = try EventLoop()
+        post = { mailbox.post($0) }
+    }
+
+    /// What the thread does.
+    /// - Parameter isOpen: set to false when nothing is taken any more.
+    static func run(
+        _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>,
+        telling start: Monitor<Result<Void, Errno>?>
+    ) {
+        do throws(Errno) {
+            let runtime = try RuntimeLoop(mailbox)
+            let receiver = MailboxReceiver(mailbox) { [unowned runtime] in runtime.handle($0) }
+            try runtime.loop.add(
+                receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
+            start.withLock { $0 = .success(()) }
+            start.signal()
+            runtime.loop.run()
+            runtime.close()
+        } catch {
+            start.withLock { $0 = .failure(error) }
+            start.signal()
+        }
+        isOpen.withLock { $0 = false }
+        for message in mailbox.take() { refuse(message) }
+    }
+
+    private static func refuse(_ message: RuntimeMessage) {
+        guard case .begin(let order) = message else { return }
+        order.channel.fail(.sessionInvalidated())
+    }
+
+    private func handle(_ message: RuntimeMessage) {
+        switch message {
+        case .open(let parts): open(parts)
+        case .begin(let order): begin(order)
+        case .cancel(let number): transfers[number]?.cancel(.cancelled())
+        case .taken(let number): transfers[number]?.readerCaughtUp()
+        case .content(let number, let part): transfers[number]?.contentArrived(part)
+        case .close(let number, let cancelling): sessions[number]?.end(cancelling: cancelling)
+        case .stop: loop.stop()
+        }
+    }
+
+    private func open(_ parts: SessionParts) {
+        guard let session = SessionLoop(parts, on: self) else { return }
+        sessions[parts.number] = session
+    }
+
+    private func begin(_ order: TransferOrder) {
+        guard let session = sessions[order.session], !session.isEnding else {
+            return order.channel.fail(.sessionInvalidated())
+        }
+        let transfer = Transfer(order, in: session)
+        transfers[order.number] = transfer
+        session.enqueue(transfer)
+    }
+
+    func transferEnded(_ number: UInt64) { transfers[number] = nil }
+
+    func sessionEnded(_ number: UInt64) { sessions[number] = nil }
+
+    private func close() {
+        for session in Array(sessions.values) { session.end(cancelling: true) }
+        // What ends after a turn: two, for what the first puts off itself.
+        for _ in 0..<2 { loop.turn(waitingAtMost: 0) }
+        for handler in loop.handlers { loop.remove(handler) }
+    }
+}

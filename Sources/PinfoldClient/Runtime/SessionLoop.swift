@@ -1,0 +1,87 @@
+import Addressing
+import Engine
+import EventLoop
+import Metrics
+
+/// What a session is made of, off the loop: nothing of it changes.
+struct SessionParts: Sendable {
+    let number: UInt64
+    let policy: PolicySnapshot
+    let shared: SharedEnvironment
+    let metrics: WorkerMetrics
+    let queue: RequestQueue
+}
+
+/// A session on the loop's thread: its environment, and the transfers that wait or are under way.
+final class SessionLoop {
+    let number: UInt64
+    let environment: Environment
+    let ingress: Ingress
+    let peer: Endpoint
+    private unowned let runtime: RuntimeLoop
+    private var queue: RequestQueue
+    /// Transfers that have not ended, waiting ones included.
+    private var transfers: [UInt64: Transfer] = [:]
+    private(set) var isEnding = false
+    private var hasEnded = false
+
+    var loop: EventLoop { runtime.loop }
+    /// Tells the loop something from another thread.
+    var post: @Sendable (RuntimeMessage) -> Void { runtime.post }
+
+    /// Nil where the system has no descriptor left for its mailbox.
+    init?(_ parts: SessionParts, on runtime: RuntimeLoop) {
+        guard let own = Endpoint("127.0.0.1:0") else { return nil }
+        self.runtime = runtime
+        number = parts.number
+        queue = parts.queue
+        peer = own
+        ingress = Ingress(
+            name: "client", label: parts.shared.labels.listenerIndex("client"), endpoint: own,
+            role: .forward, isIntermediary: false)
+        environment = Environment(
+            index: 0, loop: runtime.loop, policy: parts.policy, shared: parts.shared,
+            metrics: parts.metrics)
+        do throws(Errno) { try environment.start() } catch { return nil }
+    }
+
+    /// Takes a transfer in; it begins now, or when another one has made room.
+    func enqueue(_ transfer: Transfer) {
+        transfers[transfer.number] = transfer
+        let started = queue.add(
+            transfer.number, to: transfer.order.origin, priority: transfer.order.priority)
+        if started { transfer.begin() }
+    }
+
+    /// A transfer is over, whether it had begun or not.
+    func ended(_ transfer: Transfer) {
+        guard transfers.removeValue(forKey: transfer.number) != nil else { return }
+        runtime.transferEnded(transfer.number)
+        let next = queue.remove(transfer.number, of: transfer.order.origin)
+        // On a stack of their own: this one may be deep in an exchange that is ending.
+        if !next.isEmpty {
+            loop.afterTurn { [self] in
+                for number in next { transfers[number]?.begin() }
+            }
+        }
+        if isEnding, transfers.isEmpty { loop.afterTurn { [self] in close() } }
+    }
+
+    /// No further transfer begins.
+    /// - Parameter cancelling: those under way fail; else they go on to their end.
+    func end(cancelling: Bool) {
+        isEnding = true
+        if cancelling {
+            for transfer in Array(transfers.values) { transfer.cancel(.sessionInvalidated()) }
+        }
+        if transfers.isEmpty { loop.afterTurn { [self] in close() } }
+    }
+
+    private func close() {
+        guard !hasEnded else { return }
+        hasEnded = true
+        environment.closeConnections()
+        environment.close()
+        runtime.sessionEnded(number)
+    }
+}

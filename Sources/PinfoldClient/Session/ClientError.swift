@@ -1,0 +1,152 @@
+import Engine
+import HTTPTypes
+
+/// Why a request came to nothing.
+///
+/// A response with a status of 400 or more is none of these: it has arrived. Whether it counts as
+/// an error is up to a response serializer.
+public struct ClientError: Error, Sendable, CustomStringConvertible {
+    /// What kind of failure it is, for code that decides what to do.
+    public enum Reason: String, Sendable, Hashable, CaseIterable {
+        /// The request cannot be sent as it is: no absolute URL, a field that is none.
+        case invalidRequest
+        /// The security policy can let nobody pass, or does not suit the URL.
+        case invalidSecurityPolicy
+        /// The policy refuses to send in clear text what is pinned.
+        case clearTextRefused
+        /// The host's name has no address, or could not be looked up.
+        case nameNotResolved
+        /// No connection came about.
+        case cannotConnect
+        /// There is no trust in the server, or no TLS with it (`NSURLErrorSecureConnectionFailed`).
+        case secureConnectionFailed
+        /// The connection ended before the response did.
+        case connectionLost
+        /// Nothing moved for too long, or all of it took too long.
+        case timedOut
+        /// What the server sent is no response by the rules of HTTP.
+        case badResponse
+        /// The content is longer than the caller takes.
+        case contentTooLong
+        /// There were more redirects than allowed.
+        case tooManyRedirects
+        /// A redirect leads to where it cannot be followed.
+        case redirectRefused
+        /// Content that can be read once only would have to be sent again.
+        case contentNotRepeatable
+        /// The content to be sent could not be read, or a file not written.
+        case contentFailed
+        /// Only a stored response was wanted, and there is none.
+        case notCached
+        /// The task was cancelled.
+        case cancelled
+        /// The session was invalidated, or its runtime closed.
+        case sessionInvalidated
+        /// The process has no descriptors or no memory left for it.
+        case outOfResources
+        /// The parameters could not be made part of the request, or the response is not what the
+        /// serializer accepts; ``ClientError/underlying`` says why.
+        case serialization
+    }
+
+    public let reason: Reason
+    /// What happened, in one sentence for a person.
+    public let explanation: String
+    /// A word for logs and metrics: that of the gateway's page "Reasons" where it knows one.
+    public let token: String
+    /// The URL that was asked for, after redirects; empty where there was none.
+    public let url: String
+    /// The host that was to be asked; nil before it was known.
+    public let host: String?
+    /// The pins of the chain that the server showed, from its own certificate upwards, in the form
+    /// `sha256/…` (or fingerprints in certificate mode), where none of them was expected. Else
+    /// empty.
+    public let presentedPins: [String]
+    /// What was wrong further down, where that says more.
+    public let underlying: (any Error)?
+
+    init(
+        _ reason: Reason, _ explanation: String, url: String = "", host: String? = nil,
+        token: String? = nil, presentedPins: [String] = [], underlying: (any Error)? = nil
+    ) {
+        self.reason = reason
+        self.explanation = explanation
+        self.url = url
+        self.host = host
+        self.token = token ?? reason.rawValue
+        self.presentedPins = presentedPins
+        self.underlying = underlying
+    }
+
+    init(
+        _ reason: Reason, _ explanation: String, of request: HTTPRequest,
+        underlying: (any Error)? = nil
+    ) {
+        self.init(
+            reason, explanation, url: request.url, host: request.origin?.host,
+            underlying: underlying)
+    }
+
+    /// The same about the request that it is of.
+    func about(_ request: HTTPRequest) -> ClientError {
+        guard url.isEmpty else { return self }
+        return ClientError(
+            reason, explanation, url: request.url, host: request.origin?.host, token: token,
+            presentedPins: presentedPins, underlying: underlying)
+    }
+
+    public var description: String { url.isEmpty ? explanation : "\(url): \(explanation)" }
+
+    static func cancelled() -> ClientError { ClientError(.cancelled, "the task was cancelled") }
+
+    static func sessionInvalidated() -> ClientError {
+        ClientError(.sessionInvalidated, "the session was invalidated")
+    }
+}
+
+extension ClientError {
+    /// What an exchange's fault is for its caller.
+    init(_ fault: ExchangeFault) {
+        var presented: [String] = []
+        if case .tlsFailed(.trust(let failure)) = fault,
+            case .noPinMatches(_, let chain) = failure.reason
+        {
+            presented = chain.map(\.pin)
+        }
+        self.init(
+            Reason(fault), fault.explanation, token: fault.reason.token, presentedPins: presented,
+            underlying: fault)
+    }
+}
+
+extension ClientError.Reason {
+    init(_ fault: ExchangeFault) {
+        switch fault {
+        case .request, .notAProxyRequest, .misdirected, .loopDetected, .connectOnReverseRoute:
+            self = .invalidRequest
+        case .clearTextRefused, .pinnedPortRefused: self = .clearTextRefused
+        case .nameNotResolved: self = .nameNotResolved
+        case .connectFailed, .destinationRefused, .ownListenerRefused, .poolWaitTimeout,
+            .tooManyPending:
+            self = .cannotConnect
+        case .tlsFailed(.truncated), .tlsFailed(.transport): self = .connectionLost
+        case .tlsFailed: self = .secureConnectionFailed
+        case .connectTimeout, .tlsTimeout, .firstByteTimeout, .upstreamBodyTimeout,
+            .upstreamSendTimeout, .eventStreamTimeout, .requestTimeout, .clientTimeout,
+            .tunnelIdleTimeout:
+            self = .timedOut
+        case .descriptorsExhausted, .headBuffersFull, .connectionsFull, .clientExchangeLimit:
+            self = .outOfResources
+        case .upstreamClosed, .upstreamReset, .upstreamSpokeUnasked, .response(.truncatedBody),
+            .response(.truncatedHead):
+            self = .connectionLost
+        case .response, .upgradeOverInterimLimit, .transformation, .storedBodyUnreadable:
+            self = .badResponse
+        case .onlyIfCached: self = .notCached
+        case .superseded: self = .sessionInvalidated
+        case .clientNotAllowed, .clientSubjectNotAllowed, .connectPortRefused, .tunnelRefused,
+            .interceptionImpossible, .tunnel, .tunnelHello, .tunnelPolicyChanged:
+            self = .invalidRequest
+        }
+    }
+}

@@ -1,0 +1,188 @@
+public import HTTPTypes
+public import Serialization
+
+/// Asks one service: URLs relative to a base, parameters put into requests, responses read into
+/// values. What AFNetworking's `AFHTTPSessionManager` is.
+///
+///     let api = try HTTPSessionManager(
+///         baseURL: "https://api.example.com/v1", responses: JSONResponseSerializer())
+///     let user = try await api.get("users/7", parameters: ["fields": "name"]).value
+///
+/// A value: a copy with other serializers uses the same session.
+public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
+    /// What came of a request.
+    public struct Reply: Sendable {
+        /// What the serializer made of the content; nil where it found none.
+        public let value: Responses.Output?
+        public let response: DataResponse
+    }
+
+    public let session: SessionManager
+    /// Ends in `/`, so that relative URLs are below it; nil: only absolute URLs can be asked for.
+    public let baseURL: String?
+    private let base: URIReference?
+    /// Puts parameters into requests; forms and queries by default.
+    public var requests: any RequestSerializer
+    /// Checks and reads responses.
+    public var responses: Responses
+
+    /// - Parameters:
+    ///   - baseURL: What URLs are relative to: `http` or `https`. One whose path does not end in
+    ///     `/` is taken for one that does.
+    ///   - configuration: Of the session that is made.
+    ///   - runtime: The thread that carries it out; nil: ``ClientRuntime/shared()``.
+    ///   - requests: See ``requests``.
+    ///   - responses: See ``responses``.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` for a base that is no
+    ///   such URL, with ``ClientError/Reason/invalidSecurityPolicy`` for a policy with pins where
+    ///   the base is not https, and what ``SessionManager/init(configuration:runtime:)`` throws.
+    public init(
+        baseURL: String? = nil, configuration: SessionConfiguration = SessionConfiguration(),
+        runtime: ClientRuntime? = nil,
+        requests: any RequestSerializer = HTTPRequestSerializer(), responses: Responses
+    ) throws(ClientError) {
+        var base: URIReference?
+        if let baseURL {
+            let root = try HTTPRequest(.get, baseURL)
+            if configuration.securityPolicy.mode != .none, root.scheme != "https" {
+                throw ClientError(
+                    .invalidSecurityPolicy,
+                    "pins prove nothing without TLS; expected an https URL", url: baseURL)
+            }
+            base = root.reference
+            base?.query = nil
+            if let path = base?.path, !path.hasSuffix("/") { base?.path = path + "/" }
+        }
+        self.base = base
+        self.baseURL = base?.description
+        self.requests = requests
+        self.responses = responses
+        session = try SessionManager(configuration: configuration, runtime: runtime)
+    }
+
+    // MARK: Requests
+
+    /// Asks for something with GET; the parameters are its query.
+    ///
+    /// - Parameters:
+    ///   - url: Absolute, or relative to the base (RFC 3986 section 5): `users` is below it,
+    ///     `/users` is below its host.
+    ///   - parameters: What the request serializer makes part of the request.
+    ///   - fields: They win over the serializer's.
+    ///   - options: What is special about it; by default what the serializer's properties say.
+    /// - Throws: ``ClientError``, with ``ClientError/Reason/serialization`` where the request or
+    ///   the response is refused by its serializer; ``ClientError/underlying`` is its error, that
+    ///   of a response with head and content.
+    public func get(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        try await send(.get, url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Asks for the head of a response with HEAD. See ``get(_:parameters:fields:options:)``.
+    public func head(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        try await send(.head, url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends parameters as content with POST. See ``get(_:parameters:fields:options:)``.
+    public func post(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        try await send(.post, url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends parameters as content with PUT. See ``get(_:parameters:fields:options:)``.
+    public func put(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        try await send(.put, url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends parameters as content with PATCH. See ``get(_:parameters:fields:options:)``.
+    public func patch(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        try await send(.patch, url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Asks to delete something. See ``get(_:parameters:fields:options:)``.
+    public func delete(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        try await send(.delete, url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends a request of any method. See ``get(_:parameters:fields:options:)``.
+    public func send(
+        _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
+        fields: HTTPFields = [:], options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let request = try self.request(method, url, fields)
+        let serialized: SerializedRequest
+        do throws(RequestSerializationError) {
+            serialized = try requests.serialize(request, parameters: parameters)
+        } catch {
+            throw ClientError(.serialization, "\(error)", of: request, underlying: error)
+        }
+        return try await send(serialized, options)
+    }
+
+    /// Sends a form with files (`multipart/form-data`) with POST.
+    ///
+    /// - Parameters:
+    ///   - url: As for ``get(_:parameters:fields:options:)``, as are those not named here.
+    ///   - parameters: Fields that come before the parts that `build` appends.
+    ///   - throttle: How fast the form is sent.
+    ///   - build: Appends parts.
+    public func post(
+        multipart url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        throttle: Throttle? = nil, options: RequestOptions? = nil,
+        build: (inout MultipartForm) throws(MultipartError) -> Void
+    ) async throws(ClientError) -> Reply {
+        let request = try self.request(.post, url, fields)
+        let serialized: SerializedRequest
+        do throws(RequestSerializationError) {
+            serialized = try HTTPRequestSerializer(defaults: requests.defaults).serialize(
+                multipart: request, parameters: parameters, throttle: throttle, build: build)
+        } catch {
+            throw ClientError(.serialization, "\(error)", of: request, underlying: error)
+        }
+        return try await send(serialized, options)
+    }
+
+    private func request(
+        _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields
+    ) throws(ClientError) -> HTTPRequest {
+        guard let reference = URIReference(url),
+            let request = HTTPRequest(
+                method, base.map { reference.resolved(against: $0) } ?? reference, fields)
+        else {
+            throw ClientError(
+                .invalidRequest,
+                "neither an absolute http or https URL nor one relative to a base", url: url)
+        }
+        return request
+    }
+
+    private func send(
+        _ serialized: SerializedRequest, _ options: RequestOptions?
+    ) async throws(ClientError) -> Reply {
+        let response = try await session.data(
+            for: serialized.head, content: RequestContent(serialized.body),
+            options: options ?? RequestOptions(serialized.properties))
+        let result = responses.serialize(response.head, content: response.content)
+        if let error = result.error {
+            throw ClientError(
+                .serialization, "\(error)", of: response.request, underlying: error)
+        }
+        return Reply(value: result.value, response: response)
+    }
+}

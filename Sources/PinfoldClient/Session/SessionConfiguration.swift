@@ -1,0 +1,161 @@
+import Addressing
+import Configuration
+public import HTTPTypes
+public import Serialization
+
+/// How a session sends requests. A value: sessions keep the copy that they were made with.
+public struct SessionConfiguration: Sendable {
+    /// Whom the session trusts.
+    public var securityPolicy = SecurityPolicy.default
+    /// The oldest version of TLS that is spoken.
+    public var minimumTLS = TLSMinimumVersion.tls12
+    /// Fields for requests that do not have them.
+    public var fields: HTTPFields = [:]
+    /// How long a connection may take to be made, TLS included, in each of its two steps.
+    public var connectTimeout = Duration.seconds(10)
+    /// How long nothing may move between client and server, from a request's beginning on. The time
+    /// in which the caller does not read is not counted.
+    public var requestTimeout = Duration.seconds(60)
+    /// How long a request may take in all, redirects counted one by one.
+    public var resourceTimeout = Duration.seconds(7 * 24 * 3600)
+    /// How long a connection is kept for another request.
+    public var idleConnectionTimeout = Duration.seconds(60)
+    /// Requests under way to one origin (scheme, host and port) at a time, and so connections. More
+    /// wait.
+    public var maximumRequestsPerOrigin = 6
+    /// Requests under way at a time in all.
+    public var maximumRequests = 256
+    /// Which of the requests that wait is next, among those of one priority.
+    public var queueOrder = QueueOrder.firstInFirstOut
+    /// What is done with redirects.
+    public var redirects = RedirectRule.follow()
+    /// Bytes of responses kept in memory to answer the same requests again, by the rules of RFC
+    /// 9111 for shared caches; 0: none are.
+    public var cacheMemoryBytes = 0
+    /// Bytes of content that is collected in memory, if the caller does not say another number.
+    public var maximumContentBytes = 256 << 20
+    /// The longest head of a response, in bytes, and its fields.
+    public var maximumHeadBytes = 64 << 10
+    public var maximumFields = 256
+    /// Where completion handlers run, one after the other.
+    public var callbacks = CallbackExecution.serial
+
+    public init() {}
+
+    /// What the engine is told: one entry, for all hosts.
+    func snapshot() throws(ClientError) -> ConfigurationSnapshot {
+        var tls = UpstreamTLS(
+            minimum: minimumTLS == .tls13 ? .tls13 : .tls12, roots: securityPolicy.roots)
+        tls.profile = nil
+        var entry = HostEntry(tls: tls)
+        entry.name = "session"
+        entry.cacheStores = cacheMemoryBytes > 0
+        var pinsets: [PinsetEntry] = []
+        if let pinset = securityPolicy.pinset {
+            if let problem = pinset.problem {
+                throw ClientError(.invalidSecurityPolicy, problem.problem)
+            }
+            pinsets = [PinsetEntry(pinset: pinset)]
+            entry.pinsets = [0]
+        }
+        var snapshot = ConfigurationSnapshot(
+            workers: .fixed(1), listeners: [],
+            hosts: HostTable(entries: [entry], everyOther: 0), pinsets: pinsets, tls: tls)
+        snapshot.access.allow = DestinationList(
+            networks: ["0.0.0.0/0", "::/0"].compactMap { IPNetwork($0) })
+        snapshot.cache.isEnabled = cacheMemoryBytes > 0
+        snapshot.cache.memoryBytes = cacheMemoryBytes
+        snapshot.cache.diskBytes = 0
+        snapshot.limits = limits
+        snapshot.timeouts = timeouts
+        return snapshot
+    }
+
+    private var limits: LimitsConfiguration {
+        var limits = LimitsConfiguration()
+        limits.headBytes = maximumHeadBytes
+        limits.fields = maximumFields
+        // The session's own queue decides who waits. The engine keeps connections for requests that
+        // arrive whole: twice as many, and none of ours waits for that.
+        let perOrigin = min(max(1, maximumRequestsPerOrigin), 1 << 20)
+        limits.upstreamPerHost = 2 * perOrigin + 2
+        limits.connections = 2 * min(max(1, maximumRequests), 1 << 20) + 2
+        return limits
+    }
+
+    /// How long nothing moves is looked at by each transfer, whose time may be another one; the
+    /// engine's own times stand behind it.
+    private static let longMilliseconds: Int64 = 30 * 24 * 3600 * 1000
+
+    private var timeouts: TimeoutsConfiguration {
+        var timeouts = TimeoutsConfiguration()
+        timeouts.connectMilliseconds = max(1, connectTimeout.wholeMilliseconds)
+        timeouts.idleMilliseconds = idleConnectionTimeout.wholeMilliseconds
+        timeouts.firstByteMilliseconds = Self.longMilliseconds
+        timeouts.bodyMilliseconds = Self.longMilliseconds
+        timeouts.eventStreamMilliseconds = Self.longMilliseconds
+        return timeouts
+    }
+}
+
+/// The oldest version of TLS that is spoken.
+public enum TLSMinimumVersion: String, Sendable, Hashable, CaseIterable {
+    case tls12 = "1.2"
+    case tls13 = "1.3"
+}
+
+/// Which of the requests that wait is next.
+public enum QueueOrder: Sendable, Hashable, CaseIterable {
+    case firstInFirstOut
+    case lastInFirstOut
+}
+
+/// How soon a request that has to wait is sent, among those of its session.
+public enum TaskPriorityLevel: Sendable, Hashable, CaseIterable, Comparable {
+    case low
+    case normal
+    case high
+
+    /// The highest is 0.
+    var index: Int {
+        switch self {
+        case .high: 0
+        case .normal: 1
+        case .low: 2
+        }
+    }
+}
+
+/// What is special about one request.
+public struct RequestOptions: Sendable {
+    /// In place of ``SessionConfiguration/requestTimeout``.
+    public var timeout: Duration?
+    /// What the session's cache may answer.
+    public var cachePolicy = RequestProperties.CachePolicy.useProtocol
+    public var priority = TaskPriorityLevel.normal
+    /// In place of ``SessionConfiguration/redirects``.
+    public var redirects: RedirectRule?
+    /// In place of ``SessionConfiguration/maximumContentBytes``.
+    public var maximumContentBytes: Int?
+    /// Is told what moves.
+    public var progress: TransferProgress?
+
+    public init() {}
+
+    /// What a serializer's properties say, as far as a session can do it.
+    init(_ properties: RequestProperties) {
+        timeout = properties.timeout
+        cachePolicy = properties.cachePolicy ?? .useProtocol
+        if properties.serviceType == .background { priority = .low }
+    }
+
+    /// The fields that say the cache policy (RFC 9111 section 5.2.1).
+    var cacheFields: HTTPFields {
+        switch cachePolicy {
+        case .useProtocol: [:]
+        case .reloadIgnoringCache: [.cacheControl: "no-cache"]
+        case .returnCacheElseLoad: [.cacheControl: "max-stale"]
+        case .returnCacheDontLoad: [.cacheControl: "only-if-cached, max-stale"]
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import Activity
+import CacheStore
+import Engine
+import EventLoop
+import HTTPTypes
+import Locking
+import Logging
+import Metrics
+import TLS
+
+/// Sends requests that share connections, trust, a cache and limits: what AFNetworking's
+/// `AFURLSessionManager` is.
+///
+///     let session = try SessionManager()
+///     let response = try await session.data(for: HTTPRequest(.get, "https://example.com/"))
+///     print(response.head.status, response.content.count)
+///
+/// It is used by any number of tasks at a time. When nobody holds it any more, its connections are
+/// closed as soon as its last request has ended.
+public final class SessionManager: Sendable {
+    /// What it was made with.
+    public let configuration: SessionConfiguration
+    let runtime: ClientRuntime
+    private let number: UInt64
+    /// Runs completion handlers.
+    let callbacks: CallbackLine
+
+    /// - Parameters:
+    ///   - configuration: By default that of every client: valid chains of the system's trust
+    ///     anchors, no cache, redirects are followed.
+    ///   - runtime: The thread that carries it out; nil: ``ClientRuntime/shared()``.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidSecurityPolicy`` for a policy
+    ///   that nobody could pass, with ``ClientError/Reason/outOfResources`` where the system gives
+    ///   no thread or descriptor.
+    public init(
+        configuration: SessionConfiguration = SessionConfiguration(),
+        runtime: ClientRuntime? = nil
+    ) throws(ClientError) {
+        let runtime = if let runtime { runtime } else { try ClientRuntime.shared() }
+        self.configuration = configuration
+        self.runtime = runtime
+        number = runtime.nextNumber()
+        callbacks = CallbackLine(configuration.callbacks)
+        let parts = try Self.parts(number, configuration, runtime)
+        guard runtime.post(.open(parts)) else { throw ClientError.sessionInvalidated() }
+    }
+
+    deinit { runtime.post(.close(session: number, cancelling: false)) }
+
+    /// Ends the session: nothing new is sent, and connections are closed when the last request has
+    /// ended. Tasks that begin later fail with ``ClientError/Reason/sessionInvalidated``.
+    ///
+    /// - Parameter cancelling: Requests under way fail, too, instead of going on to their end.
+    public func invalidate(cancelling: Bool = false) {
+        runtime.post(.close(session: number, cancelling: cancelling))
+    }
+
+    private static func parts(
+        _ number: UInt64, _ configuration: SessionConfiguration, _ runtime: ClientRuntime
+    ) throws(ClientError) -> SessionParts {
+        let labels = RouteLabels()
+        let snapshot = try configuration.snapshot()
+        let policy: PolicySnapshot
+        do throws(TLSContextError) {
+            policy = try PolicySnapshot(
+                snapshot, generation: 1, sessions: TLSSessionCache(), labels: labels
+            ) { HostReachability(host: $0) }
+        } catch {
+            throw ClientError(.invalidSecurityPolicy, "\(error)", underlying: error)
+        }
+        let mailbox: Mailbox<EngineMessage>
+        do throws(Errno) {
+            mailbox = try Mailbox<EngineMessage>()
+        } catch {
+            throw ClientError(.outOfResources, "no descriptor: \(error)", underlying: error)
+        }
+        let shared = SharedEnvironment(
+            mailboxes: [mailbox], resolver: runtime.resolver, store: store(configuration),
+            logger: Logger(label: "pinfold.client") { _ in SwiftLogNoOpLogHandler() },
+            labels: labels,
+            activity: ActivityMonitor(
+                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)))
+        // Nobody reads these counters; the engine's code writes them.
+        let dimensions = MetricsDimensions(
+            routes: 1, pinsets: 2, hosts: 1, reasons: Reason.tokens.count)
+        return SessionParts(
+            number: number, policy: policy, shared: shared,
+            metrics: WorkerMetrics(dimensions: dimensions),
+            queue: RequestQueue(
+                perOrigin: configuration.maximumRequestsPerOrigin,
+                total: configuration.maximumRequests, order: configuration.queueOrder))
+    }
+
+    private static func store(_ configuration: SessionConfiguration) -> CacheStore? {
+        guard configuration.cacheMemoryBytes > 0 else { return nil }
+        var options = CacheStoreOptions()
+        options.memoryBytes = configuration.cacheMemoryBytes
+        options.memoryObjectBytes = configuration.cacheMemoryBytes
+        options.diskBytes = 0
+        // A small cache in one piece holds larger responses.
+        options.memoryShards = 1
+        return CacheStore(options: options)
+    }
+
+    // MARK: Sending
+
+    /// Begins one exchange, redirects aside.
+    func transfer(
+        _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions
+    ) throws(ClientError) -> TransferChannel {
+        guard let origin = request.origin, origin.scheme == "http" || origin.scheme == "https"
+        else {
+            throw ClientError(
+                .invalidRequest, "expected an http or https URL with a valid authority",
+                of: request)
+        }
+        var defaults = configuration.fields
+        for field in options.cacheFields where !defaults.contains(field.name) {
+            defaults.append(field)
+        }
+        let channel = TransferChannel(
+            runtime.nextNumber(), on: runtime, progress: options.progress)
+        options.progress?.begins(sending: content?.length ?? 0)
+        let milliseconds = (options.timeout ?? configuration.requestTimeout).wholeMilliseconds
+        let order = TransferOrder(
+            session: number, number: channel.number, origin: origin,
+            head: try RequestHeadText.make(
+                of: request, framing: content?.framing ?? Self.framing(of: request.method),
+                defaults: defaults),
+            content: content?.outgoing(on: runtime) ?? .none, priority: options.priority,
+            idleMilliseconds: max(1, milliseconds),
+            totalMilliseconds: max(1, configuration.resourceTimeout.wholeMilliseconds),
+            channel: channel)
+        guard runtime.post(.begin(order)) else { throw ClientError.sessionInvalidated() }
+        return channel
+    }
+
+    /// Methods whose requests usually have content say that they have none (RFC 9110 section 8.6).
+    private static func framing(of method: HTTPRequest.Method) -> RequestHeadText.Framing {
+        method == .post || method == .put || method == .patch ? .length(0) : .none
+    }
+}

@@ -1,0 +1,68 @@
+/// What a session's cache had to do with a response.
+public enum CacheUse: String, Sendable, Hashable, CaseIterable {
+    /// There is no cache, or it was not asked.
+    case none
+    /// It had nothing that fits.
+    case miss
+    /// It answered.
+    case hit
+    /// It answered with something stale, as the request or the response allowed.
+    case stale
+    /// It answered after the server had said that nothing changed.
+    case confirmed
+}
+
+/// How long a task took, and why.
+public struct TaskMetrics: Sendable, Hashable {
+    /// One request and its response: there is one more for each redirect.
+    public struct Transaction: Sendable, Hashable {
+        /// The URL that was asked for.
+        public var url: String
+        /// The status of the response.
+        public var status: Int
+        /// How long it waited for others of its session.
+        public var queued: Duration
+        /// How long the name was looked up; nil where it was not, or a connection was used again.
+        public var lookup: Duration?
+        /// How long the connection took to be made, without lookup and handshake; nil as above.
+        public var connect: Duration?
+        /// How long the TLS handshake took; nil as above, and for clear text.
+        public var handshake: Duration?
+        /// From the request's turn to the head of the response.
+        public var firstByte: Duration?
+        /// From the request to the end of the response; to its head where that is all there is yet.
+        public var total: Duration
+        /// Whether the connection had carried other requests before.
+        public var reusedConnection: Bool
+        /// What the session's cache had to do with it.
+        public var cache: CacheUse
+        /// The server's address and port; nil where none was asked.
+        public var server: String?
+        /// Bytes of content.
+        public var sentBytes: Int64
+        public var receivedBytes: Int64
+    }
+
+    /// In the order of the requests; at least one for a task that had a response.
+    public var transactions: [Transaction] = []
+    /// Redirects that were followed.
+    public var redirects: Int { max(0, transactions.count - 1) }
+    /// From the first request to the end of the last response.
+    public var total: Duration {
+        transactions.reduce(.zero) { $0 + $1.total }
+    }
+}
+
+extension TaskMetrics.Transaction {
+    init(_ times: TransferTimes, url: String, status: Int) {
+        self.init(
+            url: url, status: status, queued: .microseconds(times.queued),
+            lookup: times.lookup.map { .microseconds($0) },
+            connect: times.connect.map { .microseconds($0) },
+            handshake: times.handshake.map { .microseconds($0) },
+            firstByte: times.firstByte.map { .microseconds($0) },
+            total: .microseconds(max(times.total, times.queued + (times.firstByte ?? 0))),
+            reusedConnection: times.wasReused, cache: times.cache, server: times.server,
+            sentBytes: times.sentBytes, receivedBytes: times.receivedBytes)
+    }
+}

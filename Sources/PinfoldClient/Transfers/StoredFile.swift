@@ -1,0 +1,11 @@
+import CLinux
+
+/// Stored content that lies in a file in memory.
+enum StoredFile {
+    /// At most `count` bytes; empty where there are none, or they cannot be read.
+    static func read(_ file: Int32, at offset: Int, count: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count) { memory, read in
+            read = max(0, pread(file, memory.baseAddress, count, off_t(offset)))
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import Addressing
+import Engine
+import EventLoop
+import HTTPCore
+import HTTPTypes
+
+/// What an exchange has sent in this turn, and whether it is a response at all.
+struct PendingResponse {
+    var status: UInt16 = 0
+    var phrase = ""
+    var head: ReceivedHead?
+    var parts: [[UInt8]] = []
+    var bytes = 0
+    /// In place of a response: the exchange says why there is none.
+    var failure: ClientError?
+}
+
+// The client's side of the exchange.
+extension Transfer: DownstreamStream {
+    package var account: ClientAccount? { nil }
+    package var localAddress: IPAddress? { nil }
+    package var sentBytes: (total: UInt64, content: UInt64) {
+        (UInt64(times.receivedBytes), UInt64(times.receivedBytes))
+    }
+    package var isFlushed: Bool { !readerIsBehind }
+    package var takesInterimResponses: Bool { false }
+
+    /// Bytes that the version's own fields take up.
+    private static let reservedBytes = 64
+
+    package func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
+        response.status = status
+        response.phrase = ""
+        if let phrase {
+            response.phrase = phrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        }
+        return HeadDraft(environment.loop.buffers.take(bytes: room + Self.reservedBytes))
+    }
+
+    package func sendInterim(_ head: consuming HeadDraft) { _ = head.finished() }
+
+    package func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
+        moved()
+        if let fault = exchange?.fault {
+            // The reply would say the same in the gateway's words.
+            response.failure = ClientError(fault)
+            return
+        }
+        if case .length(let count) = framing {
+            head.fields.append(field: .contentLength, decimal: count)
+        }
+        times.firstByte = microseconds
+        if let exchange { note(exchange) }
+        guard let fields = head.finished() else {
+            response.failure = ClientError(.response(.headTooLarge))
+            return
+        }
+        let received = HTTPResponse(
+            status: .init(code: Int(response.status), reasonPhrase: response.phrase),
+            headerFields: ResponseFields.read(fields.readable))
+        response.head = ReceivedHead(response: received, metrics: times)
+    }
+
+    package func withdrawHead() -> Bool {
+        guard response.head != nil || response.failure != nil else { return false }
+        times.receivedBytes -= Int64(response.bytes)
+        response = PendingResponse()
+        return true
+    }
+
+    package func send(_ content: UnsafeRawBufferPointer, owner: AnyObject) {
+        guard response.failure == nil, content.count > 0 else { return }
+        moved()
+        times.receivedBytes += Int64(content.count)
+        response.parts.append(Array(content))
+        response.bytes += content.count
+    }
+
+    package func sendFile(_ file: Int32, offset: Int, count: Int, owner: AnyObject) {
+        var (offset, left) = (offset, count)
+        while left > 0 {
+            let part = StoredFile.read(file, at: offset, count: min(left, BufferPool.largeBytes))
+            guard !part.isEmpty else {
+                response.failure = ClientError(.storedBodyUnreadable)
+                return
+            }
+            part.withUnsafeBytes { send($0, owner: owner) }
+            offset += part.count
+            left -= part.count
+        }
+    }
+
+    package func finish(trailers: TrailerSection?) -> Bool {
+        // What the reader has not taken stays with the channel; the exchange need not wait.
+        deliver()
+        return true
+    }
+
+    package func flush() -> Bool {
+        guard response.failure == nil else { return true }
+        deliver()
+        return !readerIsBehind
+    }
+
+    /// Hands what there is to the reader.
+    func deliver() {
+        guard response.failure == nil, response.head != nil || !response.parts.isEmpty else {
+            return
+        }
+        let (head, parts) = (response.head, response.parts)
+        response.head = nil
+        response.parts = []
+        response.bytes = 0
+        if !channel.push(head, parts) { readerIsBehind = true }
+    }
+
+    package func resumeContent() {
+        guard let upload, upload.isPaused else { return }
+        upload.isPaused = false
+        driveUpload()
+    }
+
+    package func pauseContent() { upload?.isPaused = true }
+
+    package func expectPauses() {}
+
+    package func exchangeEnded(cut: Bool) { exchangeIsOver(cut: cut) }
+
+    package func handOver(after head: consuming HeadDraft) -> DownstreamHandover? {
+        _ = head.finished()
+        return nil
+    }
+}
+
+/// Field lines into the fields of HTTP types.
+enum ResponseFields {
+    /// What the engine says of itself behind the server's own fields, each once: it is no gateway
+    /// here.
+    private static let engines: [HTTPField.Name] = ["Via", "Cache-Status"].compactMap {
+        HTTPField.Name($0)
+    }
+
+    /// - Parameter bytes: lines of a name, a colon, a value and CRLF, already found to be well
+    ///   formed.
+    static func read(_ bytes: UnsafeRawBufferPointer) -> HTTPFields {
+        var fields = HTTPFields()
+        var rest = bytes[...]
+        while let end = rest.firstIndex(of: 13) {
+            let line = rest[..<end]
+            if let colon = line.firstIndex(of: UInt8(ascii: ":")),
+                let name = HTTPField.Name(String(decoding: line[..<colon], as: UTF8.self))
+            {
+                let value = line[line.index(after: colon)...].drop { $0 == 32 || $0 == 9 }
+                fields.append(HTTPField(name: name, value: Array(value)))
+            }
+            rest = rest[min(end + 2, rest.endIndex)...]
+        }
+        for name in engines { removeLast(name, from: &fields) }
+        return fields
+    }
+
+    private static func removeLast(_ name: HTTPField.Name, from fields: inout HTTPFields) {
+        var all = fields[fields: name]
+        guard !all.isEmpty else { return }
+        all.removeLast()
+        fields[fields: name] = all
+    }
+}

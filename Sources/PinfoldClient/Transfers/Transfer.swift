@@ -1,0 +1,212 @@
+import Addressing
+import Clocks
+import Engine
+import EventLoop
+import HTTPCore
+import Metrics
+
+/// One exchange of the client's own, on the loop: it gives an `Exchange` the request that its order
+/// says, and its channel what the exchange sends.
+///
+///     waiting ──► running ──► ended      (`begin`, then the exchange's end)
+///        └───────────┴──────────►        (`cancel`: the caller, a time-out, the session's end)
+final class Transfer: EventHandler {
+    enum State { case waiting, running, ended }
+
+    let order: TransferOrder
+    var number: UInt64 { order.number }
+    let session: SessionLoop
+    var environment: Environment { session.environment }
+    var channel: TransferChannel { order.channel }
+    private(set) var state = State.waiting
+    var exchange: Exchange?
+    /// The content that is still to be sent; nil: none is.
+    var upload: Upload?
+    /// What the exchange sends, until it is flushed.
+    var response = PendingResponse()
+    var times = TransferTimes()
+    private let ordered = Clock.monotonicMicroseconds()
+    /// When something moved last, in the loop's milliseconds.
+    private var movedAt: Int64 = 0
+    /// When all of it must be over, in the loop's milliseconds.
+    private var mustEndAt: Int64 = 0
+    /// When the next part of the content may be asked for; `.max`: no pause runs.
+    private var pauseEnds = Int64.max
+    /// The reader has as much as may wait for it: time does not run against the server.
+    var readerIsBehind = false
+
+    init(_ order: TransferOrder, in session: SessionLoop) {
+        self.order = order
+        self.session = session
+    }
+
+    // MARK: The beginning
+
+    /// Sends the request; the session's limits allow it.
+    func begin() {
+        guard state == .waiting else { return }
+        state = .running
+        times.queued = Clock.monotonicMicroseconds() - ordered
+        let now = environment.loop.now
+        movedAt = now
+        mustEndAt = now + order.totalMilliseconds
+        do throws(Errno) { try environment.loop.add(self) } catch {
+            return end(ClientError(.outOfResources, "no place on the loop: \(error)"))
+        }
+        updateDeadline()
+        let exchange = environment.takeExchange()
+        do throws(WireError) {
+            let buffer = try makeHead(in: exchange)
+            self.exchange = exchange
+            exchange.begin(
+                client: self, ingress: session.ingress, peer: session.peer, buffer: buffer,
+                headStart: 0, hasBody: upload != nil, isServed: true)
+            exchange.route(at: session.ingress)
+        } catch {
+            environment.recycle(exchange)
+            end(ClientError(.request(error)))
+        }
+    }
+
+    /// Content up to this size is put behind the head at once: it can then be sent again on another
+    /// connection, where one that was kept turns out to be dead.
+    static let contentWithHead = 64 << 10
+
+    /// The head in the exchange's request, and the buffer that holds it, with the content behind it
+    /// where that is short.
+    private func makeHead(in exchange: Exchange) throws(WireError) -> Buffer {
+        var content: [UInt8] = []
+        switch order.content {
+        case .none: break
+        case .bytes(let bytes) where bytes.count <= Self.contentWithHead:
+            content = bytes
+            if !bytes.isEmpty { upload = Upload(.withHead) }
+        case .bytes(let bytes): upload = Upload(.bytes(bytes))
+        case .feed(let feed): upload = Upload(.feed(feed))
+        }
+        let buffers = environment.loop.buffers
+        let count = order.head.count + content.count
+        let buffer =
+            count <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: count)
+        buffer.writable.copyBytes(from: order.head)
+        buffer.end = order.head.count
+        if upload?.isWithHead ?? false { upload?.buffer = buffer }
+        var parser = RequestHeadParser(limits: environment.policy.headLimits)
+        guard
+            case .complete(let length) = try parser.parse(
+                buffer.readable.octets, into: &exchange.request),
+            length == order.head.count
+        else { throw .truncatedHead }
+        buffer.writable.copyBytes(from: content)
+        buffer.end += content.count
+        buffer.start = length
+        return buffer
+    }
+
+    // MARK: The end
+
+    /// Nobody waits for it any more, or it took too long.
+    func cancel(_ error: ClientError) {
+        guard state != .ended else { return }
+        let exchange = self.exchange.take()
+        end(error)
+        exchange?.clientGone()
+    }
+
+    /// The exchange is over, and is the environment's again.
+    func exchangeIsOver(cut: Bool) {
+        guard let exchange = exchange.take() else { return }
+        let fault = exchange.fault
+        note(exchange)
+        environment.recycle(exchange)
+        if let failure = response.failure {
+            end(failure)
+        } else if cut {
+            end(fault.map { ClientError($0) } ?? ClientError(.connectionLost, "the response broke"))
+        } else {
+            end(nil)
+        }
+    }
+
+    private func end(_ error: ClientError?) {
+        guard state != .ended else { return }
+        state = .ended
+        upload = nil
+        if case .feed(let feed) = order.content { feed.close() }
+        if token != .none { environment.loop.remove(self) }
+        times.total = Clock.monotonicMicroseconds() - ordered
+        deliver()
+        if let error { channel.fail(error) } else { channel.finish(times) }
+        session.ended(self)
+    }
+
+    /// What the exchange knows of how it went.
+    func note(_ exchange: Exchange) {
+        times.server = exchange.upstreamEndpoint.map { "\($0)" } ?? times.server
+        times.cache = CacheUse(exchange.cacheResult)
+    }
+
+    /// Since the request began, in microseconds.
+    var microseconds: Int64 { Clock.monotonicMicroseconds() - ordered - times.queued }
+
+    // MARK: Time
+
+    /// Something moved between the two ends.
+    func moved() { movedAt = environment.loop.now }
+
+    private func updateDeadline() {
+        guard state == .running else { return }
+        var next = min(mustEndAt, pauseEnds)
+        if !readerIsBehind {
+            next = min(next, movedAt + order.idleMilliseconds)
+        }
+        environment.loop.setDeadline(self, after: max(0, next - environment.loop.now))
+    }
+
+    override func deadlineReached() {
+        let now = environment.loop.now
+        if now >= mustEndAt {
+            return cancel(
+                ClientError(.timedOut, "it took longer than \(order.totalMilliseconds) ms"))
+        }
+        if !readerIsBehind, now - movedAt >= order.idleMilliseconds {
+            return cancel(
+                ClientError(.timedOut, "nothing moved for \(order.idleMilliseconds) ms"))
+        }
+        if now >= pauseEnds {
+            pauseEnds = .max
+            restEnded()
+        }
+        updateDeadline()
+    }
+
+    /// Another part of the content is asked for after a while.
+    func pauseUpload(milliseconds: Int64) {
+        pauseEnds = environment.loop.now + milliseconds
+        updateDeadline()
+    }
+
+    /// The reader takes more.
+    func readerCaughtUp() {
+        guard state == .running, readerIsBehind else { return }
+        readerIsBehind = false
+        moved()
+        updateDeadline()
+        exchange?.clientDrained()
+    }
+
+    override func continueWork() { driveUpload() }
+}
+
+extension CacheUse {
+    init(_ result: CacheResult) {
+        switch result {
+        case .hit, .collapsed: self = .hit
+        case .hitStale: self = .stale
+        case .revalidated: self = .confirmed
+        case .miss: self = .miss
+        case .uncacheable: self = .miss
+        case .bypass, .none: self = .none
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import Locking
+
+/// Everything that the loop has to know of a request.
+struct TransferOrder: Sendable {
+    let session: UInt64
+    let number: UInt64
+    let origin: RequestOrigin
+    /// The head as the engine takes it in.
+    let head: [UInt8]
+    let content: OutgoingContent
+    let priority: TaskPriorityLevel
+    /// How long nothing may move, in milliseconds.
+    let idleMilliseconds: Int64
+    /// How long all of it may take, in milliseconds.
+    let totalMilliseconds: Int64
+    let channel: TransferChannel
+}
+
+/// What is sent behind the head.
+enum OutgoingContent: Sendable {
+    case none
+    case bytes([UInt8])
+    /// Parts that are asked for, one at a time.
+    case feed(any ContentFeed)
+}
+
+/// Gives content part by part.
+protocol ContentFeed: AnyObject, Sendable {
+    /// How long to wait after each part, in milliseconds; 0: not at all.
+    var pauseMilliseconds: Int64 { get }
+    /// Asks for the next part; `deliver` is called once, on whatever thread.
+    func next(_ deliver: @escaping @Sendable (ContentPart) -> Void)
+    /// Nothing more is asked for.
+    func close()
+}
+
+extension ContentFeed {
+    var pauseMilliseconds: Int64 { 0 }
+}

@@ -1,0 +1,179 @@
+import HTTPTypes
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("References to resources")
+struct URIReferenceTests {
+    /// RFC 3986 section 5.4.
+    @Test(
+        arguments: [
+            ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"),
+            ("/g", "http://a/g"), ("//g", "http://g"), ("?y", "http://a/b/c/d;p?y"),
+            ("g?y", "http://a/b/c/g?y"), ("#s", "http://a/b/c/d;p?q#s"), (";x", "http://a/b/c/;x"),
+            ("", "http://a/b/c/d;p?q"), (".", "http://a/b/c/"), ("./", "http://a/b/c/"),
+            ("..", "http://a/b/"), ("../", "http://a/b/"), ("../g", "http://a/b/g"),
+            ("../..", "http://a/"), ("../../g", "http://a/g"), ("../../../g", "http://a/g"),
+            ("/./g", "http://a/g"), ("/../g", "http://a/g"), ("g.", "http://a/b/c/g."),
+            ("./../g", "http://a/b/g"), ("g/./h", "http://a/b/c/g/h"),
+            ("g?y/../x", "http://a/b/c/g?y/../x"), ("https:/x", "https:/x"),
+        ])
+    func `are resolved as RFC 3986 says`(text: String, result: String) throws {
+        let base = try #require(URIReference("http://a/b/c/d;p?q"))
+        #expect(try #require(URIReference(text)).resolved(against: base).description == result)
+    }
+
+    @Test func `have what may not stand in a URI percent-encoded`() throws {
+        #expect(try HTTPRequest(.get, "http://a.test/ü b?\"").path == "/%C3%BC%20b?%22")
+    }
+
+    @Test(arguments: ["a.test/x", "ftp://a.test/", "http:///x", "http://u:p@a.test/", "http://a\n"])
+    func `that are no http URL are refused`(text: String) {
+        #expect(throws: ClientError.self) { _ = try HTTPRequest(.get, text) }
+    }
+
+    @Test(
+        arguments: [
+            ("http://A.test", "a.test", 80), ("https://a.test", "a.test", 443),
+            ("http://a.test:8080/x", "a.test", 8080), ("https://[::1]", "[::1]", 443),
+            ("http://[::1]:90", "[::1]", 90),
+        ] as [(String, String, UInt16)])
+    func `name an origin`(text: String, host: String, port: UInt16) throws {
+        let origin = try #require(try HTTPRequest(.get, text).origin)
+        #expect(origin.host == host)
+        #expect(origin.port == port)
+    }
+}
+
+/// A queue that expectations may change.
+private final class Queue {
+    private var queue: RequestQueue
+
+    init(perOrigin: Int, total: Int, order: QueueOrder) {
+        queue = RequestQueue(perOrigin: perOrigin, total: total, order: order)
+    }
+
+    func add(_ number: UInt64, to origin: RequestOrigin, priority: TaskPriorityLevel) -> Bool {
+        queue.add(number, to: origin, priority: priority)
+    }
+
+    func remove(_ number: UInt64, of origin: RequestOrigin) -> [UInt64] {
+        queue.remove(number, of: origin)
+    }
+}
+
+@Suite("The queue of a session's requests")
+struct RequestQueueTests {
+    private func origin(_ host: String) throws -> RequestOrigin {
+        try #require(RequestOrigin(scheme: "http", authority: host))
+    }
+
+    @Test func `begins as many as may be to one origin and in all`() throws {
+        let queue = Queue(perOrigin: 2, total: 3, order: .firstInFirstOut)
+        let (a, b) = (try origin("a"), try origin("b"))
+        let begun = [(1, a), (2, a), (3, a), (4, b), (5, b)].map {
+            queue.add($0.0, to: $0.1, priority: .normal)
+        }
+        #expect(begun == [true, true, false, true, false])
+        #expect(queue.remove(1, of: a) == [3])
+        #expect(queue.remove(2, of: a) == [5])
+        #expect(queue.remove(3, of: a).isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            (QueueOrder.firstInFirstOut, [2, 3, 4]), (.lastInFirstOut, [4, 3, 2]),
+        ] as [(QueueOrder, [UInt64])])
+    func `takes them in its order`(order: QueueOrder, expected: [UInt64]) throws {
+        let queue = Queue(perOrigin: 1, total: 9, order: order)
+        let a = try origin("a")
+        for number in 1...4 { _ = queue.add(UInt64(number), to: a, priority: .normal) }
+        var (taken, last) = ([UInt64](), UInt64(1))
+        while let next = queue.remove(last, of: a).first {
+            taken.append(next)
+            last = next
+        }
+        #expect(taken == expected)
+    }
+
+    @Test func `takes higher priorities first, whatever their origin`() throws {
+        let queue = Queue(perOrigin: 9, total: 1, order: .firstInFirstOut)
+        let (a, b) = (try origin("a"), try origin("b"))
+        #expect(queue.add(1, to: a, priority: .low))
+        #expect(!queue.add(2, to: a, priority: .normal))
+        #expect(!queue.add(3, to: b, priority: .high))
+        #expect(!queue.add(4, to: a, priority: .high))
+        #expect(queue.remove(1, of: a) == [3])
+        #expect(queue.remove(3, of: b) == [4])
+        #expect(queue.remove(4, of: a) == [2])
+    }
+
+    @Test func `passes over those that were given up`() throws {
+        let queue = Queue(perOrigin: 1, total: 9, order: .firstInFirstOut)
+        let a = try origin("a")
+        for number in 1...3 { _ = queue.add(UInt64(number), to: a, priority: .normal) }
+        #expect(queue.remove(2, of: a).isEmpty)
+        #expect(queue.remove(1, of: a) == [3])
+        #expect(queue.remove(3, of: a).isEmpty)
+        #expect(queue.add(4, to: a, priority: .normal))
+    }
+}
+
+@Suite("A redirect")
+struct RedirectRuleTests {
+    private func next(
+        _ method: HTTPRequest.Method, _ status: Int, to location: String
+    ) throws -> (request: HTTPRequest, keepsContent: Bool)? {
+        let request = try HTTPRequest(
+            method, "https://a.test/x/y?z",
+            fields: [
+                .authorization: "Basic x", .cookie: "a=b", .contentType: "text/plain",
+                .accept: "*/*",
+            ])
+        return try RedirectRule.next(
+            after: request,
+            HTTPResponse(status: .init(code: status), headerFields: [.location: location]))
+    }
+
+    @Test(
+        arguments: [
+            (.post, 301, .get), (.post, 302, .get), (.post, 303, .get), (.post, 307, .post),
+            (.post, 308, .post), (.put, 301, .put), (.put, 303, .get), (.head, 303, .head),
+            (.head, 302, .head), (.get, 301, .get),
+        ] as [(HTTPRequest.Method, Int, HTTPRequest.Method)])
+    func `keeps or changes the method by its status`(
+        method: HTTPRequest.Method, status: Int, expected: HTTPRequest.Method
+    ) throws {
+        let next = try #require(try next(method, status, to: "w"))
+        #expect(next.request.method == expected)
+        #expect(next.request.url == "https://a.test/x/w")
+    }
+
+    @Test func `leaves the description of the content out with the content`() throws {
+        let next = try #require(try next(.post, 303, to: "w"))
+        #expect(!next.keepsContent)
+        #expect(next.request.headerFields[.contentType] == nil)
+        #expect(next.request.headerFields[.accept] == "*/*")
+    }
+
+    @Test(
+        arguments: [
+            ("/w", true), ("https://A.test:443/w", true), ("http://a.test/w", false),
+            ("https://a.test:444/w", false), ("//b.test/w", false),
+        ])
+    func `keeps credentials within the origin`(location: String, isKept: Bool) throws {
+        let next = try #require(try next(.get, 302, to: location))
+        #expect((next.request.headerFields[.authorization] != nil) == isKept)
+        #expect((next.request.headerFields[.cookie] != nil) == isKept)
+    }
+
+    @Test(arguments: ["ftp://a.test/", "https://user@a.test/", "http:///w"])
+    func `to what cannot be asked for is an error`(location: String) {
+        #expect(throws: ClientError.self) { _ = try next(.get, 302, to: location) }
+    }
+
+    @Test(arguments: [200, 300, 304, 305, 404])
+    func `is no response of another status`(status: Int) throws {
+        #expect(try next(.get, status, to: "w") == nil)
+    }
+}

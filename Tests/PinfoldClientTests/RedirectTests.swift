@@ -1,0 +1,86 @@
+import HTTPTypes
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("A session's redirects")
+struct RedirectTests {
+    /// `/N` leads to `/N-1`, `/0` is there.
+    private static func counting(_ status: String) -> TestServer.Answer {
+        { connection, request in
+            let number = Int(request.path.dropFirst()) ?? 0
+            if number == 0 {
+                connection.respond("200 OK", [], "\(request.startLine) \(request.text)")
+            } else {
+                connection.respond(status, ["Location: \(number - 1)"], "moved")
+            }
+            return true
+        }
+    }
+
+    @Test func `are followed on the same connection`() async throws {
+        try await withServer(Self.counting("302 Found")) { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let response = try await session.data(for: try HTTPRequest(.get, "\(server.url)/3"))
+            #expect(response.text == "GET /0 HTTP/1.1 ")
+            #expect(response.request.url == "\(server.url)/0")
+            #expect(response.metrics.redirects == 3)
+            #expect(server.connections == 1)
+        }
+    }
+
+    @Test(arguments: [
+        ("307 Temporary", "POST /0 HTTP/1.1 text"), ("303 Other", "GET /0 HTTP/1.1 "),
+    ])
+    func `send the content again where they keep the method`(
+        status: String, expected: String
+    ) async throws {
+        try await withServer(Self.counting(status)) { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let response = try await session.data(
+                for: try HTTPRequest(.post, "\(server.url)/2"), content: .text("text"))
+            #expect(response.text == expected)
+        }
+    }
+
+    @Test func `are an error when there are too many`() async throws {
+        try await withServer(Self.counting("302 Found")) { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            var options = RequestOptions()
+            options.redirects = .follow(maximum: 2)
+            let request = try HTTPRequest(.get, "\(server.url)/3")
+            let error = await failure { [options] in
+                _ = try await session.data(for: request, options: options)
+            }
+            #expect(error?.reason == .tooManyRedirects)
+        }
+    }
+
+    @Test func `can be refused by a hook`() async throws {
+        try await withServer(Self.counting("302 Found")) { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            var options = RequestOptions()
+            options.redirects = .follow { $0.count == 2 ? nil : $0.next }
+            let response = try await session.data(
+                for: try HTTPRequest(.get, "\(server.url)/3"), options: options)
+            #expect(response.head.status.code == 302)
+            #expect(response.text == "moved")
+            #expect(response.request.path == "/2")
+        }
+    }
+
+    @Test func `of content that can be read once are an error`() async throws {
+        try await withServer(Self.counting("307 Temporary")) { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let parts = AsyncStream<[UInt8]> { continuation in
+                continuation.yield([1])
+                continuation.finish()
+            }
+            let error = await failure {
+                _ = try await session.data(
+                    for: try HTTPRequest(.post, "\(server.url)/1"), content: .stream(parts))
+            }
+            #expect(error?.reason == .contentNotRepeatable)
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import HTTPTypes
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("A session's security policy")
+struct SecurityPolicyTests {
+    private func ask(_ policy: SecurityPolicy, secure: Bool = true) async throws -> ClientError? {
+        var error: ClientError?
+        try await withServer(secure: secure) { connection, _ in
+            connection.respond("200 OK", [], "secret")
+            return true
+        } _: { server, runtime in
+            var configuration = SessionConfiguration()
+            configuration.securityPolicy = policy
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            error = await failure {
+                let response = try await session.data(for: try HTTPRequest(.get, server.url))
+                #expect(response.text == "secret")
+            }
+            // Nothing is sent to whom it does not trust.
+            #expect(server.requests.count == (error == nil ? 1 : 0))
+        }
+        return error
+    }
+
+    @Test func `trusts a private authority that it names`() async throws {
+        #expect(try await ask(try TestAuthority.policy()) == nil)
+    }
+
+    @Test func `trusts nobody else`() async throws {
+        let error = try await ask(.default)
+        #expect(error?.reason == .secureConnectionFailed)
+        #expect(error?.host == "127.0.0.1")
+    }
+
+    @Test func `lets a pinned certificate pass and no other`() async throws {
+        var policy = try TestAuthority.policy()
+        policy.mode = .certificate
+        policy.pins = try CertificatePin.pins(in: TestAuthority.certificate)
+        #expect(try await ask(policy) == nil)
+        policy.mode = .publicKey
+        #expect(try await ask(policy) == nil)
+        policy.pins = [try CertificatePin("sha256/" + String(repeating: "A", count: 43) + "=")]
+        let error = try await ask(policy)
+        #expect(error?.reason == .secureConnectionFailed)
+        #expect(error?.token == "tls-no-pin-matches")
+        let presented = try #require(error?.presentedPins.first)
+        policy.pins = [try CertificatePin(presented)]
+        #expect(try await ask(policy) == nil)
+    }
+
+    @Test func `with pins refuses clear text`() async throws {
+        var policy = try TestAuthority.policy()
+        policy.mode = .publicKey
+        policy.pins = try CertificatePin.pins(in: TestAuthority.certificate)
+        #expect(try await ask(policy, secure: false)?.reason == .clearTextRefused)
+    }
+
+    @Test func `that lets nobody pass is refused at once`() throws {
+        var configuration = SessionConfiguration()
+        configuration.securityPolicy = SecurityPolicy(mode: .publicKey)
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        let error = #expect(throws: ClientError.self) {
+            _ = try SessionManager(configuration: configuration, runtime: runtime)
+        }
+        #expect(error?.reason == .invalidSecurityPolicy)
+    }
+}

@@ -1,0 +1,325 @@
+import CLinux
+import HTTPTypes
+import Locking
+import Testing
+
+@testable import PinfoldClient
+
+/// A runtime and a server for one test, which end with it.
+func withServer(
+    secure: Bool = false, _ answer: @escaping TestServer.Answer,
+    _ body: (TestServer, ClientRuntime) async throws -> Void
+) async throws {
+    let server = try TestServer(secure: secure, answer)
+    let runtime = try ClientRuntime()
+    defer {
+        runtime.close()
+        server.close()
+    }
+    try await body(server, runtime)
+}
+
+/// The reason for which a call fails; nil: it does not.
+func failure(_ body: () async throws -> Void) async -> ClientError? {
+    do {
+        try await body()
+        return nil
+    } catch {
+        return error as? ClientError
+    }
+}
+
+extension DataResponse {
+    var text: String { String(decoding: content, as: UTF8.self) }
+}
+
+@Suite("A session")
+struct SessionManagerTests {
+    @Test func `sends a request and collects the response`() async throws {
+        try await withServer { connection, request in
+            connection.respond("200 Fine", ["X-A: ü", "Via: 1.1 other"], "hello \(request.path)")
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let request = try HTTPRequest(.get, "\(server.url)/a?b", fields: [.accept: "text/*"])
+            let response = try await session.data(for: request)
+            #expect(response.head.status.code == 200)
+            #expect(response.head.status.reasonPhrase == "Fine")
+            #expect(response.head.headerFields[.init("X-A")!] == "ü")
+            #expect(response.text == "hello /a?b")
+            let seen = try #require(server.requests.first)
+            #expect(seen.startLine == "GET /a?b HTTP/1.1")
+            #expect(seen.field("accept") == "text/*")
+            #expect(seen.field("host") == String(server.url.dropFirst(7)))
+            // It is no gateway: nothing says so, on either side.
+            #expect(seen.field("via") == nil)
+            #expect(response.head.headerFields[.init("Via")!] == "1.1 other")
+            #expect(response.head.headerFields[.init("Cache-Status")!] == nil)
+        }
+    }
+
+    @Test func `uses a connection again`() async throws {
+        try await withServer { connection, _ in
+            connection.respond("200 OK", [], "x")
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let first = try await session.data(for: try HTTPRequest(.get, server.url))
+            let second = try await session.data(for: try HTTPRequest(.get, server.url))
+            #expect(server.connections == 1)
+            #expect(first.metrics.transactions.first?.receivedBytes == 1)
+            #expect(second.metrics.transactions.count == 1)
+        }
+    }
+
+    @Test(arguments: [0, 1, 1000, 70_000, 3_000_000])
+    func `sends content of any length and reads as much`(count: Int) async throws {
+        let content = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+        try await withServer { connection, request in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(request.content.count)\r\n\r\n")
+            connection.send(request.content)
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let request = try HTTPRequest(.post, server.url)
+            let response = try await session.data(for: request, content: .bytes(content))
+            #expect(response.content == content)
+            #expect(server.requests.first?.field("content-length") == "\(count)")
+        }
+    }
+
+    @Test func `sends a sequence in chunks`() async throws {
+        try await withServer { connection, request in
+            connection.respond("200 OK", [], request.text)
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let parts = AsyncStream<[UInt8]> { continuation in
+                for text in ["one ", "", "two ", "three"] { continuation.yield(Array(text.utf8)) }
+                continuation.finish()
+            }
+            let response = try await session.data(
+                for: try HTTPRequest(.put, server.url), content: .stream(parts))
+            #expect(response.text == "one two three")
+            #expect(server.requests.first?.field("transfer-encoding") == "chunked")
+        }
+    }
+
+    @Test(arguments: [3, 9])
+    func `refuses content of another length than was promised`(length: Int64) async throws {
+        try await withServer { connection, request in
+            connection.respond("200 OK", [], request.text)
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let parts = AsyncStream<[UInt8]> { continuation in
+                continuation.yield(Array("12345".utf8))
+                continuation.finish()
+            }
+            let error = await failure {
+                _ = try await session.data(
+                    for: try HTTPRequest(.put, server.url),
+                    content: .stream(parts, length: length))
+            }
+            #expect(error?.reason == .contentFailed)
+        }
+    }
+
+    @Test func `reads no faster than the caller takes`() async throws {
+        let sent = Locked(0)
+        let part = [UInt8](repeating: 7, count: 1 << 20)
+        let parts = 32
+        try await withServer { connection, _ in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(part.count * parts)\r\n\r\n")
+            for _ in 0..<parts {
+                connection.send(part)
+                sent.withLock { $0 += 1 }
+            }
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let response = try await session.response(for: try HTTPRequest(.get, server.url))
+            var count = 0
+            for try await bytes in response.content {
+                count += bytes.count
+                // What the kernel holds for both sides, and the channel.
+                #expect(sent.withLock { $0 } * part.count <= count + (24 << 20))
+            }
+            #expect(count == part.count * parts)
+        }
+    }
+
+    @Test func `gives up content that is longer than the caller takes`() async throws {
+        try await withServer { connection, _ in
+            connection.respond("200 OK", [], "12345")
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            var options = RequestOptions()
+            options.maximumContentBytes = 4
+            let error = await failure { [options] in
+                _ = try await session.data(for: try HTTPRequest(.get, server.url), options: options)
+            }
+            #expect(error?.reason == .contentTooLong)
+        }
+    }
+
+    @Test func `tells a response that breaks off`() async throws {
+        try await withServer { connection, _ in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
+            return false
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let error = await failure {
+                _ = try await session.data(for: try HTTPRequest(.get, server.url))
+            }
+            #expect(error?.reason == .connectionLost)
+            #expect(error?.url == "\(server.url)/")
+        }
+    }
+
+    @Test func `tells that nobody listens`() async throws {
+        let server = try TestServer { _, _ in false }
+        let url = server.url
+        server.close()
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        let session = try SessionManager(runtime: runtime)
+        let error = await failure { _ = try await session.data(for: try HTTPRequest(.get, url)) }
+        #expect(error?.reason == .cannotConnect)
+        #expect(error?.host == "127.0.0.1")
+    }
+
+    @Test func `tells that nothing moves for too long`() async throws {
+        try await withServer { connection, _ in
+            connection.waitForEnd()
+            return false
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            var options = RequestOptions()
+            options.timeout = .milliseconds(50)
+            let error = await failure { [options] in
+                _ = try await session.data(for: try HTTPRequest(.get, server.url), options: options)
+            }
+            #expect(error?.reason == .timedOut)
+        }
+    }
+
+    @Test func `closes the connection of a task that is cancelled`() async throws {
+        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
+        let (closed, whenClosed) = AsyncStream.makeStream(of: Void.self)
+        try await withServer { connection, _ in
+            whenAsked.yield()
+            connection.waitForEnd()
+            whenClosed.yield()
+            return false
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            let task = Task { await failure { _ = try await session.data(for: request) } }
+            _ = await asked.first { true }
+            task.cancel()
+            #expect(await task.value?.reason == .cancelled)
+            _ = await closed.first { true }
+        }
+    }
+
+    @Test func `ends its tasks when it is invalidated`() async throws {
+        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
+        try await withServer { connection, _ in
+            whenAsked.yield()
+            connection.waitForEnd()
+            return false
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            let task = Task { await failure { _ = try await session.data(for: request) } }
+            _ = await asked.first { true }
+            session.invalidate(cancelling: true)
+            #expect(await task.value?.reason == .sessionInvalidated)
+            let later = await failure { _ = try await session.data(for: request) }
+            #expect(later?.reason == .sessionInvalidated)
+        }
+    }
+
+    @Test func `ends without harm to others of its runtime`() async throws {
+        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
+        let mayAnswer = Locked(false)
+        try await withServer { connection, request in
+            if request.path == "/slow" {
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+                whenAsked.yield()
+                while !mayAnswer.withLock({ $0 }) { sched_yield() }
+                connection.send("cd")
+            } else {
+                connection.respond("200 OK", [], "x")
+            }
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(runtime: runtime)
+            let slow = try HTTPRequest(.get, "\(server.url)/slow")
+            let task = Task { try await session.data(for: slow) }
+            _ = await asked.first { true }
+            let other = try SessionManager(runtime: runtime)
+            _ = try await other.data(for: try HTTPRequest(.get, server.url))
+            other.invalidate(cancelling: true)
+            let late = await failure {
+                _ = try await other.data(for: try HTTPRequest(.get, server.url))
+            }
+            #expect(late?.reason == .sessionInvalidated)
+            mayAnswer.withLock { $0 = true }
+            #expect(try await task.value.text == "abcd")
+        }
+    }
+
+    @Test func `lets a request be cancelled that waits for its turn`() async throws {
+        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
+        let mayAnswer = Locked(false)
+        try await withServer { connection, request in
+            whenAsked.yield()
+            while !mayAnswer.withLock({ $0 }) { sched_yield() }
+            connection.respond("200 OK", [], request.path)
+            return true
+        } _: { server, runtime in
+            var configuration = SessionConfiguration()
+            configuration.maximumRequestsPerOrigin = 1
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let (first, second) = (
+                try HTTPRequest(.get, "\(server.url)/1"), try HTTPRequest(.get, "\(server.url)/2")
+            )
+            let running = Task { try await session.data(for: first) }
+            _ = await asked.first { true }
+            let waiting = Task { await failure { _ = try await session.data(for: second) } }
+            waiting.cancel()
+            #expect(await waiting.value?.reason == .cancelled)
+            mayAnswer.withLock { $0 = true }
+            #expect(try await running.value.text == "/1")
+            #expect(server.requests.map(\.path) == ["/1"])
+        }
+    }
+
+    @Test func `answers from its cache`() async throws {
+        try await withServer { connection, request in
+            connection.respond("200 OK", ["Cache-Control: max-age=100"], request.path)
+            return true
+        } _: { server, runtime in
+            var configuration = SessionConfiguration()
+            configuration.cacheMemoryBytes = 1 << 20
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let request = try HTTPRequest(.get, "\(server.url)/a")
+            var options = RequestOptions()
+            options.cachePolicy = .returnCacheDontLoad
+            let before = await failure { [options] in
+                _ = try await session.data(for: request, options: options)
+            }
+            #expect(before?.reason == .notCached)
+            #expect(try await session.data(for: request).metrics.transactions[0].cache == .miss)
+            let hit = try await session.data(for: request, options: options)
+            #expect(hit.text == "/a")
+            #expect(hit.metrics.transactions[0].cache == .hit)
+            options.cachePolicy = .reloadIgnoringCache
+            _ = try await session.data(for: request, options: options)
+            #expect(server.requests.count == 2)
+        }
+    }
+}

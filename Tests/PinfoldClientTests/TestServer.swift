@@ -1,0 +1,271 @@
+import Addressing
+import CLinux
+import EventLoop
+import Locking
+import TLS
+import TestSupport
+import Testing
+import Threads
+
+@testable import PinfoldClient
+
+/// A request as a test's server has read it.
+struct TestRequest: Sendable {
+    /// Start line and fields, without the empty line.
+    var head: String
+    var content: [UInt8]
+    /// Of its connection, from 0.
+    var connection: Int
+
+    var text: String { String(decoding: content, as: UTF8.self) }
+    var startLine: String { String(head.split(whereSeparator: \.isNewline).first ?? "") }
+    var path: String { startLine.split(separator: " ").dropFirst().first.map(String.init) ?? "" }
+
+    /// The value of a field; nil where there is none.
+    func field(_ name: String) -> String? {
+        for line in head.split(whereSeparator: \.isNewline).dropFirst() {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            guard parts[0].lowercased() == name else { continue }
+            return String(parts.dropFirst().first?.drop { $0 == " " } ?? "")
+        }
+        return nil
+    }
+}
+
+/// A server on this host's loopback, which answers by a function: in clear text, or by TLS as
+/// `127.0.0.1`.
+final class TestServer: Sendable {
+    /// Answers one request; false: the connection is closed.
+    typealias Answer = @Sendable (TestConnection, TestRequest) -> Bool
+
+    private let descriptor: Int32
+    private let end: Int32
+    private let endpoint: Endpoint
+    private let answer: Answer
+    private let isSecure: Bool
+    private let threads = Locked<[Thread]>([])
+    private let accepted = Locked(0)
+    private let seen = Locked<[TestRequest]>([])
+
+    init(secure: Bool = false, _ answer: @escaping Answer) throws {
+        descriptor = try Sockets.listen(on: try #require(Endpoint("127.0.0.1:0")))
+        endpoint = try #require(Sockets.localEndpoint(descriptor))
+        end = try Descriptors.event()
+        self.answer = answer
+        isSecure = secure
+        let thread = try Thread(name: "test-server") { [descriptor, end, weak self] in
+            while waits(for: descriptor, orUntil: end) {
+                guard let self else { return }
+                if case .connection(let accepted, _) = Sockets.accept(descriptor) {
+                    serve(accepted)
+                }
+            }
+        }
+        threads.withLock { $0.append(thread) }
+    }
+
+    /// Ends; no connection is answered any more.
+    func close() {
+        Descriptors.signal(end)
+        for thread in threads.withLock({ $0 }) { thread.join() }
+        Descriptors.close(descriptor)
+    }
+
+    var url: String { "\(isSecure ? "https" : "http")://\(endpoint)" }
+    var requests: [TestRequest] { seen.withLock { $0 } }
+    var connections: Int { accepted.withLock { $0 } }
+
+    private func serve(_ socket: Int32) {
+        let number = accepted.withLock { count in
+            defer { count += 1 }
+            return count
+        }
+        let thread = try? Thread(name: "test-connection") { [self] in
+            defer { Descriptors.close(socket) }
+            guard let connection = TestConnection(socket, end, isSecure) else { return }
+            while let request = connection.readRequest(number) {
+                seen.withLock { $0.append(request) }
+                guard answer(connection, request) else { break }
+            }
+            connection.finish()
+        }
+        threads.withLock { threads in if let thread { threads.append(thread) } }
+    }
+}
+
+/// Waits for something to read; false: the end has come.
+private func waits(for descriptor: Int32, orUntil end: Int32, toWrite: Bool = false) -> Bool {
+    var asked = [
+        pollfd(fd: descriptor, events: Int16(toWrite ? POLLOUT : POLLIN), revents: 0),
+        pollfd(fd: end, events: Int16(POLLIN), revents: 0),
+    ]
+    _ = poll(&asked, 2, -1)
+    return asked[1].revents == 0
+}
+
+/// A connection of a test's server: each call waits, until the server is closed.
+final class TestConnection {
+    private let descriptor: Int32
+    private let end: Int32
+    private let tls: TLSServerConnection?
+    private var input: [UInt8] = []
+
+    /// Nil where the handshake fails.
+    fileprivate init?(_ descriptor: Int32, _ end: Int32, _ isSecure: Bool) {
+        self.descriptor = descriptor
+        self.end = end
+        guard isSecure else {
+            tls = nil
+            return
+        }
+        guard
+            let made = try? TLSServerConnection(
+                context: TestAuthority.server, fileDescriptor: descriptor)
+        else { return nil }
+        tls = made
+        while true {
+            switch made.handshake() {
+            case .complete: return
+            case .wantRead: guard waits(for: descriptor, orUntil: end) else { return nil }
+            case .wantWrite:
+                guard waits(for: descriptor, orUntil: end, toWrite: true) else { return nil }
+            case .turnIsOver: continue
+            case .failed, .wantIdentity: return nil
+            }
+        }
+    }
+
+    func send(_ text: String) { send(Array(text.utf8)) }
+
+    /// Sends all of it, if the client takes it.
+    func send(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { bytes -> Int? in
+                if let tls {
+                    guard case .bytes(let count) = tls.write(bytes) else { return nil }
+                    return count
+                }
+                let count = CLinux.send(
+                    descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+                return count < 0 ? nil : count
+            }
+            if let written { rest = rest.dropFirst(written) }
+            if written == nil, __errno_location().pointee != EAGAIN { return }
+            if !rest.isEmpty, !waits(for: descriptor, orUntil: end, toWrite: true) { return }
+        }
+    }
+
+    /// A whole response.
+    func respond(_ status: String = "200 OK", _ fields: [String] = [], _ content: String = "") {
+        let lines = ["HTTP/1.1 \(status)", "Content-Length: \(content.utf8.count)"] + fields
+        send(lines.joined(separator: "\r\n") + "\r\n\r\n" + content)
+    }
+
+    /// Waits until the client has closed the connection; what it sends meanwhile is dropped.
+    func waitForEnd() { while read() { input = [] } }
+
+    fileprivate func finish() { _ = tls?.shutdown() }
+
+    /// Reads once; false at the end.
+    private func read() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            guard let tls else {
+                guard waits(for: descriptor, orUntil: end) else { return false }
+                let count = recv(descriptor, &buffer, buffer.count, 0)
+                guard count > 0 else { return false }
+                input += buffer.prefix(count)
+                return true
+            }
+            switch buffer.withUnsafeMutableBytes({ tls.read(into: $0) }) {
+            case .bytes(let count, _):
+                input += buffer.prefix(count)
+                return true
+            case .wantRead: guard waits(for: descriptor, orUntil: end) else { return false }
+            case .wantWrite:
+                guard waits(for: descriptor, orUntil: end, toWrite: true) else { return false }
+            case .turnIsOver: continue
+            case .endOfStream, .truncated, .failed: return false
+            }
+        }
+    }
+
+    fileprivate func readRequest(_ connection: Int) -> TestRequest? {
+        guard let headEnd = find("\r\n\r\n", from: 0) else { return nil }
+        let head = String(decoding: input[..<headEnd], as: UTF8.self)
+        input.removeFirst(headEnd + 4)
+        var request = TestRequest(head: head, content: [], connection: connection)
+        if request.field("transfer-encoding") == "chunked" {
+            while let part = readChunk() {
+                if part.isEmpty { return request }
+                request.content += part
+            }
+            return nil
+        }
+        let length = request.field("content-length").flatMap { Int($0) } ?? 0
+        guard let content = take(length) else { return nil }
+        request.content = content
+        return request
+    }
+
+    private func readChunk() -> [UInt8]? {
+        guard let lineEnd = find("\r\n", from: 0),
+            let count = Int(String(decoding: input[..<lineEnd], as: UTF8.self), radix: 16)
+        else { return nil }
+        input.removeFirst(lineEnd + 2)
+        guard let content = take(count), take(2) != nil else { return nil }
+        return content
+    }
+
+    private func take(_ count: Int) -> [UInt8]? {
+        while input.count < count { guard read() else { return nil } }
+        defer { input.removeFirst(count) }
+        return Array(input.prefix(count))
+    }
+
+    private func find(_ text: String, from start: Int) -> Int? {
+        let wanted = Array(text.utf8)
+        while true {
+            if let range = input.firstRange(of: wanted) { return range.lowerBound }
+            guard read() else { return nil }
+        }
+    }
+}
+
+/// An identity for `127.0.0.1`, which trusts itself; made once, by OpenSSL's tool.
+enum TestAuthority {
+    private static let pem: [UInt8] = {
+        let command =
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+            + "-subj /CN=client.test -addext subjectAltName=IP:127.0.0.1 "
+            + "-keyout - -out - 2>/dev/null"
+        guard let output = popen(command, "r") else { fatalError("no openssl") }
+        var bytes = [UInt8](repeating: 0, count: 16_384)
+        let count = fread(&bytes, 1, bytes.count, output)
+        guard pclose(output) == 0 else { fatalError("openssl failed") }
+        return Array(bytes.prefix(count))
+    }()
+
+    /// The certificate in PEM, without the key.
+    static var certificate: [UInt8] {
+        let text = String(decoding: pem, as: UTF8.self)
+        let start = text.firstRange(of: "-----BEGIN CERTIFICATE-----")?.lowerBound
+        return Array(text[(start ?? text.startIndex)...].utf8)
+    }
+
+    static let server: TLSServerContext = {
+        guard let identity = try? TLSServerIdentity(chainPEM: pem, keyPEM: pem),
+            let context = try? TLSServerContext(identity: identity)
+        else { fatalError("no server context") }
+        return context
+    }()
+
+    /// A policy that trusts it and nobody else.
+    static func policy() throws -> SecurityPolicy {
+        var policy = SecurityPolicy()
+        policy.trustsSystem = false
+        policy.anchors = try CertificatePin.pins(in: certificate).compactMap(\.certificate)
+        return policy
+    }
+}

@@ -86,6 +86,7 @@ let package = Package(
             dependencies: [
                 "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
             ], swiftSettings: strict),
+        .target(name: "Retries", dependencies: ["Notation", "HTTPCore"], swiftSettings: strict),
         .target(name: "TLSWire", swiftSettings: strict),
         .target(
             name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
@@ -123,6 +124,19 @@ let package = Package(
         .target(
             name: "SuffixList", dependencies: ["CPublicSuffix", "CertificateProfile"],
             swiftSettings: strict),
+        .target(
+            name: "Cookies", dependencies: ["CLinux", "Notation", "Addressing", "SuffixList"],
+            swiftSettings: strict),
+        .target(
+            name: "HTTPAuthentication", dependencies: ["COpenSSL", "Notation"],
+            swiftSettings: strict),
+        .target(
+            name: "EventStreams", dependencies: ["COpenSSL", "CZlib", "Notation"],
+            swiftSettings: strict),
+        .target(
+            name: "Reachability", dependencies: ["CLinux", "Addressing", "Activity"],
+            swiftSettings: strict),
+        .target(name: "ImageCache", dependencies: ["CLinux"], swiftSettings: strict),
         .target(
             name: "TLS",
             dependencies: [
@@ -303,6 +317,17 @@ let package = Package(
                 "Serialization", "Documents",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
+        .testTarget(name: "CookiesTests", dependencies: ["Cookies"], swiftSettings: strict),
+        .testTarget(
+            name: "HTTPAuthenticationTests", dependencies: ["HTTPAuthentication"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "EventStreamsTests", dependencies: ["EventStreams"], swiftSettings: strict),
+        .testTarget(name: "RetriesTests", dependencies: ["Retries"], swiftSettings: strict),
+        .testTarget(
+            name: "ReachabilityTests", dependencies: ["Reachability", "Activity"],
+            swiftSettings: strict),
+        .testTarget(name: "ImageCacheTests", dependencies: ["ImageCache"], swiftSettings: strict),
         .testTarget(
             name: "TransformationTests",
             dependencies: [

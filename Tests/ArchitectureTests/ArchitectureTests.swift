@@ -28,6 +28,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Configuration",
         ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"]
     ),
+    ("Retries", ["Notation", "HTTPCore"]),
     ("TLSWire", []),
     ("Documents", ["CExpat", "CRapidJSON", "Notation"]),
     ("ContentCoding", ["CZlib", "CBrotli", "Notation"]),
@@ -46,6 +47,11 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("ImageCodecs", ["CImages"]),
     ("SuffixList", ["CPublicSuffix", "CertificateProfile"]),
     ("Serialization", ["CLinux", "Notation", "Documents", "HTTPTypes"]),
+    ("Cookies", ["CLinux", "Notation", "Addressing", "SuffixList"]),
+    ("HTTPAuthentication", ["COpenSSL", "Notation"]),
+    ("EventStreams", ["COpenSSL", "CZlib", "Notation"]),
+    ("Reachability", ["CLinux", "Addressing", "Activity"]),
+    ("ImageCache", ["CLinux"]),
     (
         "TLS",
         [

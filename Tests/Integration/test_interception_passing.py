@@ -279,7 +279,7 @@ class TestRejections:
              f"https://{HOST}:{there.port}/"], capture_output=True, text=True, timeout=30)
         assert done.stdout == "here", done.stderr
         assert "via" not in there.requests[0], "relayed untouched"
-        line = running.wait_access(4)[3]
+        line = next(line for line in running.wait_access(4) if "passed" in line)
         assert (line["status"], line["passed"]) == (200, "rejected")
         assert running.metric("pinfold_interception_passed_total", cause="rejected") == 1
         log = running.wait_log("keeps rejecting")
@@ -348,7 +348,7 @@ class TestRejections:
             nobody_is_connected(running)
         wire, _ = running.connect(f"{HOST}:{there.port}")
         wire.close()
-        assert running.wait_access(3)[2]["passed"] == "rejected"
+        assert "rejected" in {line.get("passed") for line in running.wait_access(3)}
 
     def test_those_who_say_nothing_have_seen_no_certificate(self, configured, there, authority):
         running = configured(PASS, rejections={"closes": 1})
@@ -370,7 +370,7 @@ class TestRejections:
         rejections(running, 1)
         wire, _ = running.connect(f"{HOST}:{there.port}")
         wire.close()
-        assert running.wait_access(2)[1]["passed"] == "rejected"
+        assert "rejected" in {line.get("passed") for line in running.wait_access(2)}
 
 
 class TestOldVersions:

@@ -285,7 +285,8 @@ def test_a_hit_changes_nothing_in_the_access_log(gateway, origin) -> None:
     table.get()
     table.get()
     lines = table.running.wait_access(2)
-    assert [line.get("changed") or "" for line in lines] == ["json-to-plist", ""]
+    assert {line["cache"]: line.get("changed") for line in lines} == {
+        "miss": "json-to-plist", "hit": None}
 
 
 def test_a_restart_with_other_rules_does_not_use_what_is_on_disk(gateway, origin) -> None:

@@ -150,7 +150,7 @@ def test_a_probe_is_not_answered_for_another_configuration(gateway, pki, there):
     reload(gate, gate.config | {key: tightened[key] for key in ("pinsets", "hosts")})
     with pytest.raises(ssl.SSLError, match="access denied"):
         through(gate, HOST, there.port)
-    assert gate.wait_access(2)[1]["reason"] == "tls-no-pin-matches"
+    assert "tls-no-pin-matches" in {line.get("reason") for line in gate.wait_access(2)}
 
 
 def test_who_answers_the_probe_and_not_the_tunnel_is_not_found_out(gateway, pki, scripted_origin):

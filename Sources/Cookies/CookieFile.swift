@@ -1,0 +1,186 @@
+import CLinux
+import Notation
+
+/// A jar on disk, in the Netscape format that curl, wget and browsers' extensions read and write
+/// (https://curl.se/docs/http-cookies.html): a line for each cookie, of columns between tabs.
+///
+///     # Netscape HTTP Cookie File
+///     #pinfold created=1700000000 accessed=1700000100 sameSite=lax
+///     #HttpOnly_.example.com  TRUE  /  TRUE  1800000000  name  value
+///
+/// What the format has no column for stands in a comment before the line, which others pass over.
+/// Cookies that go with the session are read where somebody else wrote them (end 0), and never
+/// written.
+public enum CookieFile {
+    /// Bytes of a file that is read.
+    public static let maximumBytes = 32 << 20
+
+    private static let header = "# Netscape HTTP Cookie File"
+    private static let note = "#pinfold "
+    private static let httpOnly = "#HttpOnly_"
+
+    /// The jar of a file; nil: there is no file. Cookies whose end is past are left out.
+    ///
+    /// - Parameter now: seconds since 1970.
+    /// - Throws: where it cannot be read, and where a line is not one of the format.
+    public static func read(
+        _ path: String, limits: CookieJar.Limits = CookieJar.Limits(), at now: Int64
+    ) throws(CookieFileError) -> CookieJar? {
+        guard let bytes = try DiskFile.contents(of: path, most: maximumBytes) else { return nil }
+        return try jar(bytes, path: path, limits: limits, at: now)
+    }
+
+    /// Writes a jar's cookies that outlast the session, for their owner alone (mode 0600). After a
+    /// loss of power, too, the file is the one of before or this one.
+    ///
+    /// - Parameter now: seconds since 1970.
+    public static func write(
+        _ jar: CookieJar, to path: String, at now: Int64
+    ) throws(CookieFileError) {
+        try DiskFile.replace(path, by: Array(text(of: jar, at: now).utf8))
+    }
+
+    static func text(of jar: CookieJar, at now: Int64) -> String {
+        var text = "\(header)\n"
+        for (cookie, accessed) in jar.entries {
+            guard let expires = cookie.expires, expires > now, isWritable(cookie) else { continue }
+            text += "\(note)created=\(cookie.created) accessed=\(accessed)"
+            text += " sameSite=\(cookie.sameSite.rawValue)\n"
+            let domain = "\(cookie.isHTTPOnly ? httpOnly : "")\(cookie.isHostOnly ? "" : ".")"
+            let columns = [
+                domain + cookie.domain, cookie.isHostOnly ? "FALSE" : "TRUE", cookie.path,
+                cookie.isSecureOnly ? "TRUE" : "FALSE", "\(expires)", cookie.name, cookie.value,
+            ]
+            text += columns.joined(separator: "\t") + "\n"
+        }
+        return text
+    }
+
+    /// No field of a response makes others; a caller's own cookie may have such characters.
+    private static func isWritable(_ cookie: Cookie) -> Bool {
+        [cookie.name, cookie.value, cookie.domain, cookie.path].allSatisfy {
+            $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+        }
+    }
+
+    static func jar(
+        _ bytes: [UInt8], path: String, limits: CookieJar.Limits, at now: Int64
+    ) throws(CookieFileError) -> CookieJar {
+        var jar = CookieJar(limits: limits)
+        var extras = Extras(created: now, accessed: now)
+        let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+        for (index, line) in lines.enumerated() {
+            let bare = line.last == 0x0D ? line.dropLast() : line
+            guard let text = String(validating: bare, as: UTF8.self) else {
+                throw CookieFileError(path: path, problem: .line(index + 1, "it is not UTF-8"))
+            }
+            if text.hasPrefix(note) {
+                extras = Extras(text.dropFirst(note.count), now: now)
+                continue
+            }
+            let isComment = text.hasPrefix("#") && !text.hasPrefix(httpOnly)
+            guard !text.isEmpty, !isComment else { continue }
+            do throws(Damage) {
+                let cookie = try cookie(text, extras)
+                if !cookie.isExpired(at: now) {
+                    jar.put(cookie, accessed: extras.accessed, at: now)
+                }
+            } catch {
+                throw CookieFileError(path: path, problem: .line(index + 1, error.text))
+            }
+            extras = Extras(created: now, accessed: now)
+        }
+        return jar
+    }
+
+    /// What is wrong with a line.
+    private struct Damage: Error { var text: String }
+
+    private static func cookie(
+        _ line: String, _ extras: Extras
+    ) throws(Damage) -> Cookie {
+        let isHTTPOnly = line.hasPrefix(httpOnly)
+        let rest = isHTTPOnly ? line.dropFirst(httpOnly.count) : line[...]
+        let columns = rest.split(separator: "\t", omittingEmptySubsequences: false)
+        // curl leaves the last one out where there is no value.
+        guard (6...7).contains(columns.count) else {
+            throw Damage(text: "\(columns.count) columns between tabs in place of 7")
+        }
+        let domain = columns[0].hasPrefix(".") ? columns[0].dropFirst() : columns[0]
+        guard !domain.isEmpty else { throw Damage(text: "the domain is empty") }
+        guard columns[2].hasPrefix("/") else { throw Damage(text: "the path has no / in front") }
+        guard let end = Int64(columns[4]), end >= 0 else {
+            throw Damage(text: "the end is no number of seconds")
+        }
+        let includesBelow = try flag(columns[1], "second")
+        return Cookie(
+            name: String(columns[5]), value: columns.count == 7 ? String(columns[6]) : "",
+            domain: String(domain), isHostOnly: !includesBelow, path: String(columns[2]),
+            isSecureOnly: try flag(columns[3], "fourth"), isHTTPOnly: isHTTPOnly,
+            sameSite: extras.sameSite, expires: end == 0 ? nil : end, created: extras.created)
+    }
+
+    private static func flag(_ text: Substring, _ column: String) throws(Damage) -> Bool {
+        switch text.lowercasedASCII {
+        case "true": true
+        case "false": false
+        default: throw Damage(text: "the \(column) column is neither TRUE nor FALSE")
+        }
+    }
+
+    /// What a note says of the cookie in the next line. What it does not say, or not so that it can
+    /// be read, is as in a file of somebody else.
+    private struct Extras {
+        var created: Int64
+        var accessed: Int64
+        var sameSite = Cookie.SameSite.unspecified
+
+        init(created: Int64, accessed: Int64) {
+            (self.created, self.accessed) = (created, accessed)
+        }
+
+        init(_ text: Substring, now: Int64) {
+            self.init(created: now, accessed: now)
+            for word in text.split(separator: " ") {
+                let parts = word.split(separator: "=", maxSplits: 1)
+                guard parts.count == 2 else { continue }
+                switch parts[0] {
+                case "created": created = Int64(parts[1]) ?? now
+                case "accessed": accessed = Int64(parts[1]) ?? now
+                case "sameSite": sameSite = Cookie.SameSite(rawValue: String(parts[1])) ?? sameSite
+                default: break
+                }
+            }
+        }
+    }
+}
+
+/// Why a file of cookies was not read or written.
+public struct CookieFileError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong.
+    public enum Problem: Hashable, Sendable {
+        /// The line, counted from 1, and what is wrong with it.
+        case line(Int, String)
+        /// More than ``CookieFile/maximumBytes``.
+        case tooLarge
+        /// The system's error number.
+        case system(Int32)
+    }
+
+    /// Of the file.
+    public var path: String
+    /// What is wrong with it.
+    public var problem: Problem
+
+    /// What is wrong with the file at a path.
+    public init(path: String, problem: Problem) { (self.path, self.problem) = (path, problem) }
+
+    /// `PATH:LINE: what is wrong`, to show as it is.
+    public var description: String {
+        switch problem {
+        case .line(let line, let text): "\(path):\(line): \(text)"
+        case .tooLarge: "\(path): more than \(CookieFile.maximumBytes) bytes"
+        case .system(let code): "\(path): \(String(cString: strerror(code)))"
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import CZlib
+
+/// The extension permessage-deflate (RFC 7692), each message by itself: neither end takes its
+/// window over from one message to the next. So a connection that is idle keeps no window, and what
+/// one message says has no effect on the size of another.
+enum MessageDeflate {
+    /// What a client offers, and a server accepts.
+    static let offer =
+        "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
+
+    /// Shorter content is sent as it is.
+    static let minimumBytes = 64
+    /// What ends a flushed block, and is not sent (section 7.2.1).
+    private static let tail: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
+    private static let blockBytes = 65_536
+
+    /// Whether a server's parameters are an answer to the offer (section 7.1).
+    static func accepts(_ parameters: [String]) -> Bool {
+        var seen: Set<String> = []
+        for parameter in parameters {
+            let name = String(parameter.prefix { $0 != "=" })
+            guard seen.insert(name).inserted else { return false }
+            switch parameter {
+            case "server_no_context_takeover", "client_no_context_takeover": break
+            case _ where name == "server_max_window_bits":
+                // It may use less than it was offered.
+                let bits = parameter.dropFirst(name.count + 1).filter { $0 != "\"" }
+                guard (8...15).map(String.init).contains(bits) else { return false }
+            default: return false
+            }
+        }
+        return seen.contains("server_no_context_takeover")
+    }
+
+    /// Content compressed; nil: it would not be smaller.
+    static func compressed(_ content: [UInt8]) -> [UInt8]? {
+        guard content.count >= minimumBytes, content.count < 1 << 30 else { return nil }
+        var stream = z_stream()
+        let status = deflateInit2_(
+            &stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
+            Int32(MemoryLayout<z_stream>.size))
+        guard status == Z_OK else { return nil }
+        defer { deflateEnd(&stream) }
+        var input = content
+        var output = [UInt8](repeating: 0, count: content.count)
+        let isDone = input.withUnsafeMutableBufferPointer { input in
+            output.withUnsafeMutableBufferPointer { output in
+                (stream.next_in, stream.avail_in) = (input.baseAddress, UInt32(input.count))
+                (stream.next_out, stream.avail_out) = (output.baseAddress, UInt32(output.count))
+                // With room left all of it is out (zlib.h, deflate).
+                return deflate(&stream, Z_SYNC_FLUSH) == Z_OK && stream.avail_out > 0
+            }
+        }
+        output.removeLast(Int(stream.avail_out))
+        guard isDone, output.suffix(tail.count).elementsEqual(tail) else { return nil }
+        return Array(output.dropLast(tail.count))
+    }
+
+    /// Content of a message as it was before.
+    ///
+    /// - Parameter most: bytes that there may be.
+    static func decompressed(
+        _ content: [UInt8], most: Int
+    ) throws(WebSocketError) -> [UInt8] {
+        var stream = z_stream()
+        let status = inflateInit2_(&stream, -15, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
+        guard status == Z_OK else { throw .corruptCompression }
+        defer { inflateEnd(&stream) }
+        var input = content + tail
+        guard input.count < 1 << 30 else { throw .tooLarge }
+        var output: [UInt8] = []
+        let error = input.withUnsafeMutableBufferPointer { input in
+            (stream.next_in, stream.avail_in) = (input.baseAddress, UInt32(input.count))
+            return inflateAll(&stream, most: most, into: &output)
+        }
+        if let error { throw error }
+        return output
+    }
+
+    /// Takes all of the stream's input; what is wrong with it, if anything is.
+    private static func inflateAll(
+        _ stream: inout z_stream, most: Int, into output: inout [UInt8]
+    ) -> WebSocketError? {
+        var block = [UInt8](repeating: 0, count: blockBytes)
+        while true {
+            let status = block.withUnsafeMutableBufferPointer { block in
+                (stream.next_out, stream.avail_out) = (block.baseAddress, UInt32(blockBytes))
+                return inflate(&stream, Z_SYNC_FLUSH)
+            }
+            let count = blockBytes - Int(stream.avail_out)
+            guard output.count + count <= most else { return .tooLarge }
+            output += block[..<count]
+            switch status {
+            case Z_STREAM_END where stream.avail_in > 0:
+                // A final block is allowed, and others behind it (section 7.2.3.5).
+                guard inflateReset(&stream) == Z_OK else { return .corruptCompression }
+            case Z_OK, Z_BUF_ERROR, Z_STREAM_END:
+                guard stream.avail_out > 0 else { continue }
+                // At a block's end, and that at a byte's.
+                let isAtEnd = stream.avail_in == 0 && stream.data_type & 0x87 == 0x80
+                return isAtEnd ? nil : .corruptCompression
+            default: return .corruptCompression
+            }
+        }
+    }
+}

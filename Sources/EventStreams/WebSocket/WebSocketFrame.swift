@@ -1,0 +1,134 @@
+/// The head of a frame (RFC 6455, section 5.2).
+///
+///     +-+---+-------+-+-------------+-------------------------------+----------------+
+///     |F| R | opcode|M| length (7)  | length (16 or 64, if 126, 127)| key (32, if M) |
+///     +-+---+-------+-+-------------+-------------------------------+----------------+
+struct WebSocketFrameHead: Hashable, Sendable {
+    enum Opcode: UInt8, Sendable {
+        case continuation = 0
+        case text = 1
+        case binary = 2
+        case close = 8
+        case ping = 9
+        case pong = 10
+
+        var isControl: Bool { rawValue >= 8 }
+    }
+
+    /// Bytes of a control frame's content.
+    static let maximumControlBytes = 125
+
+    var isFinal: Bool
+    /// The first reserved bit, in the first frame of a message (RFC 7692, section 6).
+    var isCompressed = false
+    var opcode: Opcode
+    /// Bytes of its content.
+    var length: UInt64
+    /// Its first byte is the most significant.
+    var maskingKey: UInt32?
+
+    /// The head at the beginning of some bytes, and how many it takes; nil: more are needed.
+    ///
+    /// - Parameter compressed: whether messages may be.
+    static func parse(
+        _ bytes: [UInt8], compressed: Bool = false
+    ) throws(WebSocketError) -> (head: WebSocketFrameHead, count: Int)? {
+        guard let first = bytes.first else { return nil }
+        let isCompressed = first & 0x40 != 0
+        guard first & 0x30 == 0, compressed || !isCompressed else { throw .reservedBits }
+        guard let opcode = Opcode(rawValue: first & 0x0F) else { throw .unknownOpcode }
+        guard !isCompressed || opcode == .text || opcode == .binary else { throw .reservedBits }
+        let isFinal = first & 0x80 != 0
+        guard isFinal || !opcode.isControl else { throw .fragmentedControl }
+        guard bytes.count > 1 else { return nil }
+        let short = bytes[1] & 0x7F
+        guard short <= maximumControlBytes || !opcode.isControl else { throw .controlTooLong }
+        let lengthBytes = short == 126 ? 2 : short == 127 ? 8 : 0
+        let isMasked = bytes[1] & 0x80 != 0
+        let count = 2 + lengthBytes + (isMasked ? 4 : 0)
+        guard bytes.count >= 2 + lengthBytes else { return nil }
+        var length = UInt64(short)
+        if lengthBytes > 0 {
+            length = bytes[2..<(2 + lengthBytes)].reduce(0) { $0 << 8 | UInt64($1) }
+            // The fewest bytes, and the first bit zero (section 5.2).
+            guard length > (lengthBytes == 2 ? 125 : 65_535), length >> 63 == 0 else {
+                throw .badLength
+            }
+        }
+        guard bytes.count >= count else { return nil }
+        let key = bytes[(2 + lengthBytes)..<count].reduce(0) { $0 << 8 | UInt32($1) }
+        let head = WebSocketFrameHead(
+            isFinal: isFinal, isCompressed: isCompressed, opcode: opcode, length: length,
+            maskingKey: isMasked ? key : nil)
+        return (head, count)
+    }
+
+    /// Writes the head.
+    func append(to output: inout [UInt8]) {
+        output.append((isFinal ? 0x80 : 0) | (isCompressed ? 0x40 : 0) | opcode.rawValue)
+        let mask: UInt8 = maskingKey == nil ? 0 : 0x80
+        switch length {
+        case ...125: output.append(mask | UInt8(length))
+        case ...65_535:
+            output.append(mask | 126)
+            Self.append(length, bytes: 2, to: &output)
+        default:
+            output.append(mask | 127)
+            Self.append(length, bytes: 8, to: &output)
+        }
+        if let maskingKey { Self.append(UInt64(maskingKey), bytes: 4, to: &output) }
+    }
+
+    private static func append(_ number: UInt64, bytes: Int, to output: inout [UInt8]) {
+        for index in (0..<bytes).reversed() {
+            output.append(UInt8(truncatingIfNeeded: number >> UInt64(index * 8)))
+        }
+    }
+
+    /// Masks content, or takes the mask away (section 5.3).
+    ///
+    /// - Parameter offset: of the first byte in the frame's content.
+    static func mask(_ bytes: inout [UInt8], from start: Int, key: UInt32, offset: UInt64) {
+        for index in bytes.indices[start...] {
+            let position = (offset + UInt64(index - start)) & 3
+            bytes[index] ^= UInt8(truncatingIfNeeded: key >> (24 - position * 8))
+        }
+    }
+}
+
+/// What a peer does against RFC 6455, or what is too much.
+public enum WebSocketError: Error, Hashable, Sendable, CaseIterable {
+    /// A reserved bit is set that no extension gives a meaning.
+    case reservedBits
+    /// None of those of RFC 6455.
+    case unknownOpcode
+    /// A control frame in several parts.
+    case fragmentedControl
+    /// A control frame of more than 125 bytes.
+    case controlTooLong
+    /// A length in more bytes than it takes, or of 2⁶³ and more.
+    case badLength
+    /// A client's frame without a mask, or a server's with one.
+    case wrongMasking
+    /// A part of no message.
+    case unexpectedContinuation
+    /// A message within another one.
+    case messageWithinMessage
+    /// A text, or the reason of an end, is not UTF-8.
+    case notUTF8
+    /// A close frame with one byte, or a code that may not be sent.
+    case badClose
+    /// A message larger than the limit.
+    case tooLarge
+    /// A message says that it is compressed, but is not, or not by itself.
+    case corruptCompression
+
+    /// The code that the connection is closed with (section 7.4.1).
+    public var closeCode: UInt16 {
+        switch self {
+        case .notUTF8, .corruptCompression: 1007
+        case .tooLarge: 1009
+        default: 1002
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import COpenSSL
+import Notation
+
+/// A client's opening handshake (RFC 6455, section 4.1): the fields of its request, and whether the
+/// response is the answer to it.
+public struct WebSocketHandshake: Hashable, Sendable {
+    /// The value of Sec-WebSocket-Key: 16 random bytes in base64.
+    public let key: String
+    /// The subprotocols that are offered, the one that is liked best first.
+    public let protocols: [String]
+    /// Whether permessage-deflate is offered.
+    public let offersCompression: Bool
+
+    /// What the two ends have agreed on.
+    public struct Agreement: Hashable, Sendable {
+        /// The subprotocol that the server chose, if it did.
+        public var subprotocol: String?
+        /// Whether messages may be compressed.
+        public var compresses: Bool
+    }
+
+    /// - Parameters:
+    ///   - protocols: tokens, each once (section 4.1, 10).
+    ///   - offersCompression: permessage-deflate, each message by itself.
+    public init(
+        protocols: [String] = [], offersCompression: Bool = false,
+        using generator: inout some RandomNumberGenerator
+    ) {
+        let bytes = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        self.init(
+            key: Self.base64(bytes), protocols: protocols, offersCompression: offersCompression)
+    }
+
+    /// A handshake with a key that is known.
+    public init(key: String, protocols: [String] = [], offersCompression: Bool = false) {
+        (self.key, self.protocols) = (key, protocols)
+        self.offersCompression = offersCompression
+    }
+
+    /// The fields of the request, a GET of HTTP/1.1, beside Host.
+    public var fields: [(name: String, value: String)] {
+        var fields = [
+            (name: "Upgrade", value: "websocket"), (name: "Connection", value: "Upgrade"),
+            (name: "Sec-WebSocket-Key", value: key), (name: "Sec-WebSocket-Version", value: "13"),
+        ]
+        if !protocols.isEmpty {
+            fields.append(("Sec-WebSocket-Protocol", protocols.joined(separator: ", ")))
+        }
+        if offersCompression {
+            fields.append(("Sec-WebSocket-Extensions", MessageDeflate.offer))
+        }
+        return fields
+    }
+
+    /// What Sec-WebSocket-Accept must say to a key (section 4.2.2).
+    public static func accept(for key: String) throws(WebSocketHandshakeError) -> String {
+        let bytes = Array("\(key)258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8)
+        var value = [UInt8](repeating: 0, count: 64)
+        var count: UInt32 = 0
+        guard EVP_Digest(bytes, bytes.count, &value, &count, EVP_sha1(), nil) == 1 else {
+            ERR_clear_error()
+            throw .digestUnavailable
+        }
+        return base64(Array(value[..<Int(count)]))
+    }
+
+    /// Checks the response (section 4.1).
+    ///
+    /// - Parameter values: the values of a field, whose name is in lower case, one for each line.
+    public func check(
+        status: Int, values: (String) -> [String]
+    ) throws(WebSocketHandshakeError) -> Agreement {
+        guard status == 101 else { throw .status(status) }
+        guard Self.members(values("upgrade")).contains("websocket") else { throw .noUpgrade }
+        guard Self.members(values("connection")).contains("upgrade") else { throw .noUpgrade }
+        let accepted = values("sec-websocket-accept")
+        guard accepted.count == 1, Self.trimmed(accepted[0]) == (try Self.accept(for: key)) else {
+            throw .wrongAccept
+        }
+        let extensions = Self.members(values("sec-websocket-extensions"))
+        guard extensions.isEmpty || extensions.count == 1 && offersCompression else {
+            throw .unknownExtension
+        }
+        for text in extensions {
+            let parts = text.split(separator: ";", omittingEmptySubsequences: false).map(
+                Self.trimmed)
+            guard parts.first == "permessage-deflate",
+                MessageDeflate.accepts(Array(parts.dropFirst()))
+            else { throw .unknownExtension }
+        }
+        let chosen = values("sec-websocket-protocol").map(Self.trimmed)
+        guard chosen.count <= 1, chosen.allSatisfy(protocols.contains) else {
+            throw .unknownProtocol
+        }
+        return Agreement(subprotocol: chosen.first, compresses: !extensions.isEmpty)
+    }
+
+    /// The members of a list in lower case.
+    private static func members(_ values: [String]) -> [String] {
+        values.flatMap { $0.split(separator: ",") }.map { trimmed($0).lowercasedASCII }
+            .filter { !$0.isEmpty }
+    }
+
+    private static func trimmed(_ text: some StringProtocol) -> String {
+        var bytes = Array(text.utf8)[...]
+        while let first = bytes.first, ASCII.isWhitespace(first) { bytes.removeFirst() }
+        while let last = bytes.last, ASCII.isWhitespace(last) { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func base64(_ bytes: [UInt8]) -> String {
+        // With a zero behind it.
+        var output = [UInt8](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
+        let count = EVP_EncodeBlock(&output, bytes, Int32(bytes.count))
+        return String(decoding: output[..<Int(count)], as: UTF8.self)
+    }
+}
+
+/// Why a response is not the answer to a handshake.
+public enum WebSocketHandshakeError: Error, Hashable, Sendable {
+    /// Another status than 101.
+    case status(Int)
+    /// Upgrade or Connection does not say so.
+    case noUpgrade
+    /// Sec-WebSocket-Accept is not that of the key: whoever answered did not mean it.
+    case wrongAccept
+    /// An extension that was not offered, or not so.
+    case unknownExtension
+    /// A subprotocol that was not offered, or several.
+    case unknownProtocol
+    /// OpenSSL does not compute SHA-1.
+    case digestUnavailable
+}

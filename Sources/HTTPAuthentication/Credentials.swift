@@ -1,0 +1,79 @@
+import Notation
+
+/// A user's name and password.
+public struct UserCredentials: Hashable, Sendable {
+    /// Bytes of each.
+    public static let maximumBytes = 8192
+
+    /// The name, without a colon for Basic.
+    public var user: String
+    /// In clear text.
+    public var password: String
+
+    /// The credentials of a user.
+    public init(user: String, password: String) { (self.user, self.password) = (user, password) }
+
+    /// The Basic scheme's field value (RFC 7617), in UTF-8, whatever `charset` the challenge names:
+    /// there is no other to name, and browsers do so, too.
+    ///
+    /// - Throws: where the name has a colon, or either a control character.
+    public func basic() throws(AuthenticationError) -> String {
+        guard !user.utf8.contains(UInt8(ascii: ":")) else { throw .colonInUserName }
+        try check()
+        return "Basic \(Base64.text(Array("\(user):\(password)".utf8)))"
+    }
+
+    func check() throws(AuthenticationError) {
+        for text in [user, password] {
+            guard text.utf8.count <= Self.maximumBytes else { throw .tooLong }
+            guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw .controlCharacter
+            }
+        }
+    }
+}
+
+/// Why credentials cannot be written.
+public enum AuthenticationError: Error, Hashable, Sendable {
+    /// The Basic scheme ends a user's name at a colon.
+    case colonInUserName
+    /// A name or a password has one.
+    case controlCharacter
+    /// A name or a password has more than ``UserCredentials/maximumBytes``.
+    case tooLong
+    /// The server asks for content to be protected (`auth-int`), which is not there as a whole.
+    case contentNeeded
+    /// OpenSSL does not compute it, as where only FIPS algorithms are allowed.
+    case algorithmUnavailable(DigestAlgorithm)
+    /// So many requests were made with one nonce that its count has no digits left.
+    case nonceUsedUp
+}
+
+/// Where credentials are valid: a realm of an origin, or of a proxy (RFC 9110, section 11.5).
+public struct ProtectionSpace: Hashable, Sendable {
+    /// Who asks.
+    public var origin: Origin
+    /// What the server calls it; empty is a realm, too.
+    public var realm: String
+
+    /// A realm of an origin.
+    public init(origin: Origin, realm: String) { (self.origin, self.realm) = (origin, realm) }
+
+    /// Who asks.
+    public struct Origin: Hashable, Sendable {
+        /// `http` or `https`.
+        public var scheme: String
+        /// In lower case.
+        public var host: String
+        /// That of the URL, or the scheme's own.
+        public var port: Int
+        /// Whether it asks as a proxy (407), not as an origin server (401).
+        public var isProxy: Bool
+
+        /// An origin; letter case does not count.
+        public init(scheme: String, host: String, port: Int, isProxy: Bool = false) {
+            (self.scheme, self.host) = (scheme.lowercasedASCII, host.lowercasedASCII)
+            (self.port, self.isProxy) = (port, isProxy)
+        }
+    }
+}

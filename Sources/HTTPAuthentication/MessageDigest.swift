@@ -1,0 +1,72 @@
+import COpenSSL
+import Notation
+
+/// The hash functions of the Digest scheme (RFC 7616, section 6.1), by OpenSSL.
+public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
+    /// The default of old; broken, but better than Basic in clear text.
+    case md5 = "MD5"
+    /// MD5, bound to a session.
+    case md5Session = "MD5-sess"
+    /// What every server of RFC 7616 has.
+    case sha256 = "SHA-256"
+    /// SHA-256, bound to a session.
+    case sha256Session = "SHA-256-sess"
+    /// SHA-512/256 (FIPS 180-4).
+    case truncatedSHA512 = "SHA-512-256"
+    /// SHA-512/256, bound to a session.
+    case truncatedSHA512Session = "SHA-512-256-sess"
+
+    /// The algorithm of a name in any letter case; nil: none of these.
+    public init?(name: String) {
+        let name = name.lowercasedASCII
+        guard let found = Self.allCases.first(where: { $0.rawValue.lowercasedASCII == name }) else {
+            return nil
+        }
+        self = found
+    }
+
+    /// Whether the password's hash is bound to the first nonce of a session.
+    public var isSession: Bool { rawValue.hasSuffix("-sess") }
+
+    /// The larger, the harder to break.
+    var strength: Int {
+        switch self {
+        case .md5, .md5Session: 0
+        case .sha256, .sha256Session: 1
+        case .truncatedSHA512, .truncatedSHA512Session: 2
+        }
+    }
+
+    /// The hash in lower-case hexadecimal digits.
+    func hexadecimal(_ bytes: [UInt8]) throws(AuthenticationError) -> String {
+        let function =
+            switch self {
+            case .md5, .md5Session: EVP_md5()
+            case .sha256, .sha256Session: EVP_sha256()
+            case .truncatedSHA512, .truncatedSHA512Session: EVP_sha512_256()
+            }
+        var value = [UInt8](repeating: 0, count: 64)
+        var count: UInt32 = 0
+        guard EVP_Digest(bytes, bytes.count, &value, &count, function, nil) == 1 else {
+            ERR_clear_error()
+            throw .algorithmUnavailable(self)
+        }
+        let digits = Array("0123456789abcdef".utf8)
+        let text = value[..<Int(count)].flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    func hexadecimal(_ text: String) throws(AuthenticationError) -> String {
+        try hexadecimal(Array(text.utf8))
+    }
+}
+
+/// Base64 with padding (RFC 4648, section 4), by OpenSSL.
+enum Base64 {
+    static func text(_ bytes: [UInt8]) -> String {
+        // With a zero behind it.
+        var output = [UInt8](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
+        let count = EVP_EncodeBlock(&output, bytes, Int32(bytes.count))
+        return String(decoding: output[..<Int(count)], as: UTF8.self)
+    }
+}

@@ -1,0 +1,172 @@
+/// Messages of the kernel about links, addresses and routes (rtnetlink(7)), as bytes: a head of 16
+/// bytes, a fixed part by its type, and attributes, each from a multiple of four. Numbers are in
+/// the machine's byte order; addresses in the network's.
+enum NetlinkMessage: Hashable, Sendable {
+    /// A link is there, or has changed (RTM_NEWLINK).
+    case link(Link)
+    /// A link is gone (RTM_DELLINK).
+    case linkGone(index: Int32)
+    /// An address came or went (RTM_NEWADDR, RTM_DELADDR).
+    case address
+    /// A route came, or is the answer to a question (RTM_NEWROUTE).
+    case route(Route)
+    /// A route went (RTM_DELROUTE).
+    case routeGone
+    /// The system's error number, 0 for an acknowledgement (NLMSG_ERROR).
+    case error(Int32)
+    /// The end of an answer in several messages (NLMSG_DONE).
+    case done
+    /// Messages were lost (NLMSG_OVERRUN).
+    case overrun
+    /// Of another type.
+    case other(type: UInt16)
+
+    /// A network interface.
+    struct Link: Hashable, Sendable {
+        var index: Int32
+        /// `ARPHRD_…` of <net/if_arp.h>.
+        var hardwareType: UInt16
+        /// `IFF_…` of netdevice(7).
+        var flags: UInt32
+        var name: String
+
+        /// Whether frames can be sent and received: it is up, and has a carrier.
+        var isRunning: Bool { flags & 0x1 != 0 && flags & 0x40 != 0 }
+    }
+
+    /// A way to addresses.
+    struct Route: Hashable, Sendable {
+        /// `RTN_…`: 1 for unicast, 2 for an address of this machine's own.
+        var type: UInt8
+        /// The interface that packets go out by.
+        var interface: Int32?
+
+        /// Whether packets take it at all: not blackhole, unreachable, prohibit or throw.
+        var isUsable: Bool { (1...5).contains(type) }
+    }
+
+    /// The messages of one datagram. What is cut off or malformed ends them with an error.
+    static func parse(_ bytes: [UInt8]) throws(NetlinkError) -> [NetlinkMessage] {
+        var found: [NetlinkMessage] = []
+        var start = 0
+        while start < bytes.count {
+            guard let length = bytes.number(UInt32.self, at: start), length >= 16,
+                Int(length) <= bytes.count - start,
+                let type = bytes.number(UInt16.self, at: start + 4)
+            else { throw .malformed }
+            found.append(try message(type, bytes[(start + 16)..<(start + Int(length))]))
+            start += (Int(length) + 3) & ~3
+        }
+        return found
+    }
+
+    private static func message(
+        _ type: UInt16, _ content: ArraySlice<UInt8>
+    ) throws(NetlinkError) -> NetlinkMessage {
+        let bytes = Array(content)
+        switch type {
+        case 2:
+            guard let code = bytes.number(Int32.self, at: 0), code != .min else {
+                throw .malformed
+            }
+            return .error(-code)
+        case 3: return .done
+        case 4: return .overrun
+        case 16, 17: return try link(bytes, isGone: type == 17)
+        case 20, 21: return .address
+        case 24:
+            guard bytes.count >= 12 else { throw .malformed }
+            var route = Route(type: bytes[7])
+            try attributes(bytes, from: 12) { kind, value in
+                // RTA_OIF
+                if kind == 4 { route.interface = value.number(Int32.self, at: 0) }
+            }
+            return .route(route)
+        case 25: return .routeGone
+        default: return .other(type: type)
+        }
+    }
+
+    private static func link(
+        _ bytes: [UInt8], isGone: Bool
+    ) throws(NetlinkError) -> NetlinkMessage {
+        guard bytes.count >= 16, let hardwareType = bytes.number(UInt16.self, at: 2),
+            let index = bytes.number(Int32.self, at: 4),
+            let flags = bytes.number(UInt32.self, at: 8)
+        else { throw .malformed }
+        if isGone { return .linkGone(index: index) }
+        var link = Link(index: index, hardwareType: hardwareType, flags: flags, name: "")
+        try attributes(bytes, from: 16) { kind, value in
+            // IFLA_IFNAME, with a zero behind it
+            if kind == 3 { link.name = String(decoding: value.prefix { $0 != 0 }, as: UTF8.self) }
+        }
+        return .link(link)
+    }
+
+    private static func attributes(
+        _ bytes: [UInt8], from first: Int, _ take: (UInt16, [UInt8]) -> Void
+    ) throws(NetlinkError) {
+        var start = first
+        while start < bytes.count {
+            guard let length = bytes.number(UInt16.self, at: start), length >= 4,
+                Int(length) <= bytes.count - start,
+                let kind = bytes.number(UInt16.self, at: start + 2)
+            else { throw .malformed }
+            // Without the bits that say that it is nested, or in the network's byte order.
+            take(kind & 0x3FFF, Array(bytes[(start + 4)..<(start + Int(length))]))
+            start += (Int(length) + 3) & ~3
+        }
+    }
+}
+
+/// What the kernel is asked.
+enum NetlinkQuestion {
+    /// By which route an address is reached (RTM_GETROUTE).
+    ///
+    /// - Parameter address: its 4 or 16 bytes.
+    static func route(to address: [UInt8], sequence: UInt32) -> [UInt8] {
+        let family: UInt8 = address.count == 4 ? 2 : 10
+        var content = [family, UInt8(address.count * 8)] + [UInt8](repeating: 0, count: 10)
+        // RTA_DST
+        content += (UInt16(address.count) + 4).bytes + UInt16(1).bytes + address
+        return message(type: 26, content, sequence)
+    }
+
+    /// What a link is (RTM_GETLINK).
+    static func link(_ index: Int32, sequence: UInt32) -> [UInt8] {
+        let content: [UInt8] =
+            [0, 0, 0, 0] + UInt32(bitPattern: index).bytes + [UInt8](repeating: 0, count: 8)
+        return message(type: 18, content, sequence)
+    }
+
+    private static func message(
+        type: UInt16, _ content: [UInt8], _ sequence: UInt32
+    ) -> [UInt8] {
+        // NLM_F_REQUEST; the kernel's port is 0.
+        UInt32(content.count + 16).bytes + type.bytes + UInt16(1).bytes + sequence.bytes
+            + UInt32(0).bytes + content
+    }
+}
+
+/// Why the kernel's messages cannot be used.
+public enum NetlinkError: Error, Hashable, Sendable {
+    /// They are not as rtnetlink(7) says.
+    case malformed
+    /// The system's error number.
+    case system(Int32)
+    /// The text is no address.
+    case noAddress
+}
+
+extension FixedWidthInteger {
+    /// In the machine's byte order.
+    var bytes: [UInt8] { withUnsafeBytes(of: self) { Array($0) } }
+}
+
+extension [UInt8] {
+    /// A number in the machine's byte order, wherever it is; nil: not all of it is there.
+    func number<Number: FixedWidthInteger>(_: Number.Type, at start: Int) -> Number? {
+        guard start >= 0, start <= count - MemoryLayout<Number>.size else { return nil }
+        return withUnsafeBytes { $0.loadUnaligned(fromByteOffset: start, as: Number.self) }
+    }
+}

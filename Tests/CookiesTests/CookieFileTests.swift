@@ -1,0 +1,134 @@
+import Foundation
+import Testing
+
+@testable import Cookies
+
+private let now: Int64 = 1_700_000_000
+
+@Suite("The file of cookies")
+struct CookieFileTests {
+    private func jar(_ text: String) throws(CookieFileError) -> CookieJar {
+        try CookieFile.jar(Array(text.utf8), path: "c.txt", limits: CookieJar.Limits(), at: now)
+    }
+
+    private func withFolder(_ body: (String) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("pinfold-cookies-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try body(folder.path)
+    }
+
+    private var filled: CookieJar {
+        var jar = CookieJar()
+        let secure = CookieRequest(host: "www.x.test", path: "/a/b", isSecure: true)
+        for (index, field) in [
+            "session=1", "a=1; Max-Age=100", "b=; Max-Age=100; Domain=x.test; Secure; HttpOnly",
+            "nameless; Max-Age=100; SameSite=Strict", "#HttpOnly_c=# 1; Max-Age=100; Path=/",
+        ].enumerated() {
+            jar.store(setCookie: field, from: secure, at: now + Int64(index))
+        }
+        return jar
+    }
+
+    @Test func `keeps what outlasts the session`() throws {
+        try withFolder { folder in
+            let path = folder + "/cookies.txt"
+            #expect(try CookieFile.read(path, at: now) == nil)
+            try CookieFile.write(filled, to: path, at: now + 9)
+            var read = try #require(try CookieFile.read(path, at: now + 9))
+            #expect(read.cookies == filled.cookies.filter { $0.expires != nil })
+            #expect(read.cookies.count == 4)
+            let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
+            #expect(mode as? Int == 0o600)
+            // Written over, and nothing else is left in the folder.
+            read.removeAll { $0.name != "a" }
+            try CookieFile.write(read, to: path, at: now + 9)
+            #expect(try CookieFile.read(path, at: now + 9)?.cookies.map(\.name) == ["a"])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["cookies.txt"])
+        }
+    }
+
+    @Test func `keeps which cookies were used last`() throws {
+        var jar = filled
+        _ = jar.field(
+            for: CookieRequest(host: "www.x.test", path: "/a", isSecure: true), at: now + 50)
+        let read = try self.jar(CookieFile.text(of: jar, at: now + 50))
+        #expect(read.entries.map(\.accessed) == jar.entries.dropFirst().map(\.accessed))
+    }
+
+    @Test func `has the columns that curl reads`() {
+        let lines = CookieFile.text(of: filled, at: now + 9).split(separator: "\n")
+        #expect(lines.first == "# Netscape HTTP Cookie File")
+        #expect(
+            lines.contains(
+                "#HttpOnly_.x.test\tTRUE\t/a\tTRUE\t1700000102\tb\t"))
+        #expect(lines.contains("www.x.test\tFALSE\t/a\tFALSE\t1700000101\ta\t1"))
+    }
+
+    @Test func `is read as curl writes it`() throws {
+        let jar = try jar(
+            """
+            # Netscape HTTP Cookie File
+            # https://curl.se/docs/http-cookies.html
+
+            .x.test\tTRUE\t/\tTRUE\t1900000000\ta\t1\r
+            #HttpOnly_y.test\tFALSE\t/p\tfalse\t0\tb\tc d
+            y.test\tFALSE\t/\tFALSE\t1900000000\tempty
+            y.test\tFALSE\t/\tFALSE\t1600000000\tpast\t1
+
+            """)
+        #expect(
+            jar.cookies == [
+                Cookie(
+                    name: "a", value: "1", domain: "x.test", isHostOnly: false,
+                    isSecureOnly: true, expires: 1_900_000_000, created: now),
+                Cookie(
+                    name: "b", value: "c d", domain: "y.test", path: "/p", isHTTPOnly: true,
+                    created: now),
+                Cookie(
+                    name: "empty", value: "", domain: "y.test", expires: 1_900_000_000,
+                    created: now),
+            ])
+    }
+
+    @Test(
+        arguments: [
+            ("x.test\tTRUE\t/\tTRUE", "4 columns between tabs in place of 7"),
+            ("x\tTRUE\t/\tTRUE\t1\ta\tb\tc", "8 columns between tabs in place of 7"),
+            ("\tTRUE\t/\tTRUE\t1\ta\tb", "the domain is empty"),
+            ("x\tyes\t/\tTRUE\t1\ta\tb", "the second column is neither TRUE nor FALSE"),
+            ("x\tTRUE\t/\t1\t1\ta\tb", "the fourth column is neither TRUE nor FALSE"),
+            ("x\tTRUE\tp\tTRUE\t1\ta\tb", "the path has no / in front"),
+            ("x\tTRUE\t/\tTRUE\tsoon\ta\tb", "the end is no number of seconds"),
+            ("x\tTRUE\t/\tTRUE\t-1\ta\tb", "the end is no number of seconds"),
+        ])
+    func `says which line is damaged, and how`(line: String, text: String) {
+        #expect(throws: CookieFileError(path: "c.txt", problem: .line(3, text))) {
+            try jar("# a comment\n\n\(line)\n")
+        }
+    }
+
+    @Test func `says that a line is not UTF-8`() {
+        let error = CookieFileError(path: "c.txt", problem: .line(2, "it is not UTF-8"))
+        #expect(throws: error) {
+            try CookieFile.jar(
+                [0x0A, 0xFF], path: "c.txt", limits: CookieJar.Limits(), at: now)
+        }
+        #expect("\(error)" == "c.txt:2: it is not UTF-8")
+    }
+
+    @Test func `says what the system says`() throws {
+        try withFolder { folder in
+            let error = CookieFileError(path: folder, problem: .system(EISDIR))
+            #expect("\(error)" == "\(folder): Is a directory")
+            #expect(throws: error) { try CookieFile.read(folder, at: now) }
+            #expect(throws: error) { try CookieFile.write(CookieJar(), to: folder, at: now) }
+            #expect(throws: CookieFileError.self) {
+                try CookieFile.write(CookieJar(), to: folder + "/none/c.txt", at: now)
+            }
+            let left = try FileManager.default.contentsOfDirectory(atPath: folder)
+            #expect(left.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import HTTPAuthentication
+import Testing
+
+@Suite("Challenges")
+struct AuthenticationChallengeTests {
+    private typealias Challenge = AuthenticationChallenge
+
+    @Test(
+        arguments: [
+            ("", []), (" , ,", []),
+            ("Basic", [Challenge(scheme: "basic")]),
+            (
+                "Basic realm=\"WallyWorld\"",
+                [Challenge(scheme: "basic", parameters: ["realm": "WallyWorld"])]
+            ),
+            (
+                "BASIC Realm=simple , Charset = \"UTF-8\"",
+                [Challenge(scheme: "basic", parameters: ["realm": "simple", "charset": "UTF-8"])]
+            ),
+            ("Negotiate abc+/=", [Challenge(scheme: "negotiate", token68: "abc+/=")]),
+            (
+                "Negotiate a== , Basic",
+                [
+                    Challenge(scheme: "negotiate", token68: "a=="), Challenge(scheme: "basic"),
+                ]
+            ),
+            // RFC 9110, section 11.6.1.
+            (
+                #"Basic realm="simple", Newauth realm="apps", type=1, title="Login to \"apps\"""#,
+                [
+                    Challenge(scheme: "basic", parameters: ["realm": "simple"]),
+                    Challenge(
+                        scheme: "newauth",
+                        parameters: [
+                            "realm": "apps", "type": "1", "title": "Login to \"apps\"",
+                        ]),
+                ]
+            ),
+            (
+                "A, B ,C x=y,,D",
+                [
+                    Challenge(scheme: "a"), Challenge(scheme: "b"),
+                    Challenge(scheme: "c", parameters: ["x": "y"]), Challenge(scheme: "d"),
+                ]
+            ),
+            ("A ,x=y", [Challenge(scheme: "a", parameters: ["x": "y"])]),
+            (
+                "A x=\"\", y=\"a,b=c\"",
+                [Challenge(scheme: "a", parameters: ["x": "", "y": "a,b=c"])]
+            ),
+            ("A x=\"é\"", [Challenge(scheme: "a", parameters: ["x": "é"])]),
+        ])
+    func `are read from one field`(field: String, challenges: [AuthenticationChallenge]) throws {
+        #expect(try AuthenticationChallenge.parse(field) == challenges)
+    }
+
+    @Test func `are read from several fields as from one`() throws {
+        let found = try AuthenticationChallenge.parse(["Basic realm=a", "", "Digest realm=b"])
+        #expect(found.map(\.scheme) == ["basic", "digest"])
+        #expect(found.map(\.realm) == ["a", "b"])
+    }
+
+    @Test(
+        arguments: [
+            ("=", ChallengeError.unexpected(at: 0)), ("Basic\"x\"", .unexpected(at: 5)),
+            ("A x=y z=w", .unexpected(at: 6)), ("A x=\"y\"z", .unexpected(at: 7)),
+            ("A x=\"y", .unendedString), ("A x=\"y\\", .unendedString),
+            ("A x=\"y\u{1}\"", .unexpected(at: 6)), ("A x=y, X=z", .duplicate("x")),
+            ("A x y", .unexpected(at: 2)), ("A é", .unexpected(at: 2)),
+            ("A x=y, x=", .unexpected(at: 9)),
+        ])
+    func `are refused with the place`(field: String, error: ChallengeError) {
+        #expect(throws: error) { try AuthenticationChallenge.parse(field) }
+    }
+
+    @Test func `are bounded`() throws {
+        let many = (0..<32).map { "s\($0)" }.joined(separator: ",")
+        #expect(try AuthenticationChallenge.parse(many).count == 32)
+        #expect(throws: ChallengeError.tooLarge) { try AuthenticationChallenge.parse(many + ",s") }
+        let parameters = "A " + (0..<64).map { "p\($0)=1" }.joined(separator: ",")
+        #expect(try AuthenticationChallenge.parse(parameters)[0].parameters.count == 64)
+        #expect(throws: ChallengeError.tooLarge) {
+            try AuthenticationChallenge.parse(parameters + ",p=1")
+        }
+        #expect(throws: ChallengeError.tooLarge) {
+            try AuthenticationChallenge.parse("A " + String(repeating: "x", count: 65_535))
+        }
+    }
+
+    @Test func `never make the reader fail otherwise`() {
+        var generator = SystemRandomNumberGenerator()
+        let letters = Array("aB =\",\\/\t\u{1}é".unicodeScalars)
+        for _ in 0..<5000 {
+            var text = ""
+            for _ in 0..<Int.random(in: 0...20, using: &generator) {
+                text.unicodeScalars.append(letters.randomElement(using: &generator) ?? " ")
+            }
+            // Either challenges or the typed error; each challenge has a scheme.
+            if let found = try? AuthenticationChallenge.parse(text) {
+                #expect(found.allSatisfy { !$0.scheme.isEmpty }, "\(text.debugDescription)")
+            }
+        }
+    }
+
+    @Test func `have an answer in Authentication-Info`() throws {
+        #expect(
+            try AuthenticationChallenge.parse(info: "nextnonce=\"a\", qop=auth, nc=00000001")
+                == ["nextnonce": "a", "qop": "auth", "nc": "00000001"])
+        #expect(throws: ChallengeError.unexpected(at: 0)) {
+            try AuthenticationChallenge.parse(info: "Digest nextnonce=a")
+        }
+    }
+}
+
+@Suite("The Basic scheme")
+struct BasicTests {
+    @Test(
+        arguments: [
+            ("Aladdin", "open sesame", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+            ("test", "123£", "Basic dGVzdDoxMjPCow=="), ("", "", "Basic Og=="),
+            ("a", "b:c", "Basic YTpiOmM="),
+        ])
+    func `has the values of RFC 7617`(user: String, password: String, value: String) throws {
+        #expect(try UserCredentials(user: user, password: password).basic() == value)
+    }
+
+    @Test(
+        arguments: [
+            ("a:b", "", AuthenticationError.colonInUserName), ("a", "b\n", .controlCharacter),
+            ("a\u{7F}", "b", .controlCharacter),
+            (String(repeating: "a", count: 8193), "b", .tooLong),
+        ])
+    func `refuses what it cannot say`(user: String, password: String, error: AuthenticationError) {
+        #expect(throws: error) { try UserCredentials(user: user, password: password).basic() }
+    }
+}

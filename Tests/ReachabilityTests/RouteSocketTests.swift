@@ -1,0 +1,106 @@
+import Foundation
+import Testing
+
+@testable import Reachability
+
+/// What a thread does in a network namespace of its own, where there is only a loopback interface,
+/// and that one down.
+private enum Namespace {
+    private static let newNetwork: Int32 = 0x4000_0000
+
+    /// Nil: this process may not make one.
+    static func run<Result: Sendable>(
+        _ body: @escaping @Sendable () -> Result
+    ) -> Result? {
+        let done = DispatchSemaphore(value: 0)
+        let box = Box<Result>()
+        // It ends with the thread.
+        let thread = Thread {
+            if unshare(newNetwork) { box.value = body() }
+            done.signal()
+        }
+        thread.start()
+        done.wait()
+        return box.value
+    }
+
+    static let isAllowed = run { true } ?? false
+
+    private static func unshare(_ flags: Int32) -> Bool {
+        typealias Call = @convention(c) (Int32) -> Int32
+        guard let symbol = dlsym(nil, "unshare") else { return false }
+        return unsafeBitCast(symbol, to: Call.self)(flags) == 0
+    }
+
+    /// Has the loopback interface up or down.
+    static func setLoopback(up: Bool) -> Bool {
+        let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        defer { close(socket) }
+        // struct ifreq: the name, then the flags.
+        var request = [UInt8](repeating: 0, count: 40)
+        request.replaceSubrange(0..<2, with: "lo".utf8)
+        request[16] = up ? 0x41 : 0x40
+        // SIOCSIFFLAGS
+        return request.withUnsafeMutableBytes { ioctl(socket, 0x8914, $0.baseAddress!) } == 0
+    }
+
+    private final class Box<Value>: @unchecked Sendable {
+        var value: Value?
+    }
+}
+
+@Suite("The route socket")
+struct RouteSocketTests {
+    @Test(arguments: ["127.0.0.1", "127.8.9.10", "::ffff:127.0.0.1"])
+    func `finds loopback by the kernel's routes`(address: String) throws {
+        #expect(try RouteSocket.status(of: address) == .reachable(.loopback))
+    }
+
+    @Test(arguments: ["", "localhost", "[::1]", "127.1"])
+    func `asks about addresses only`(text: String) {
+        #expect(throws: NetlinkError.noAddress) { try RouteSocket.status(of: text) }
+    }
+
+    @Test func `has nothing to tell where nothing changes`() throws {
+        let socket = try RouteSocket()
+        #expect(fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC != 0)
+        #expect(fcntl(socket.descriptor, F_GETFL) & O_NONBLOCK != 0)
+        // What others do meanwhile on this machine may be told; it is taken then.
+        _ = try socket.takeChanges()
+    }
+
+    @Test func `answers for the Internet, whether there is a way or not`() throws {
+        #expect(try RouteSocket.statusOfInternet() != .unknown)
+    }
+
+    private struct Seen: Sendable {
+        var statuses: [NetworkStatus] = []
+        var changes: [Bool] = []
+        var internet: NetworkStatus?
+    }
+
+    @Test(.enabled(if: Namespace.isAllowed, "this process may not make network namespaces"))
+    func `sees at once that a route is lost and found`() throws {
+        let seen = Namespace.run { () -> Result<Seen, any Error> in
+            Result {
+                var seen = Seen()
+                let socket = try RouteSocket()
+                for up in [false, true, false, true] {
+                    guard Namespace.setLoopback(up: up) else { throw NetlinkError.system(errno) }
+                    seen.changes.append(try socket.takeChanges())
+                    seen.statuses.append(try RouteSocket.status(of: "127.0.0.1"))
+                }
+                seen.changes.append(try socket.takeChanges())
+                seen.internet = try RouteSocket.statusOfInternet()
+                return seen
+            }
+        }
+        let found = try #require(seen).get()
+        #expect(found.changes == [false, true, true, true, false])
+        #expect(
+            found.statuses == [
+                .notReachable, .reachable(.loopback), .notReachable, .reachable(.loopback),
+            ])
+        #expect(found.internet == .notReachable)
+    }
+}

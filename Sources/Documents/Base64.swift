@@ -7,22 +7,26 @@ package enum Base64 {
     static func count(_ bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
 
     package static func text(_ bytes: [UInt8]) -> String {
-        var output: [UInt8] = []
-        bytes.withUnsafeBytes { append($0[...], to: &output) }
-        return String(decoding: output, as: UTF8.self)
+        var output = OutputBytes(capacity: count(bytes.count))
+        output.write(atMost: count(bytes.count)) { cursor in
+            bytes.withUnsafeBytes { write($0, to: &cursor) }
+        }
+        return output.text(0..<output.count)
     }
 
-    static func append(_ bytes: Slice<UnsafeRawBufferPointer>, to output: inout [UInt8]) {
-        output.reserveCapacity(output.count + count(bytes.count))
-        var rest = UnsafeRawBufferPointer(rebasing: bytes)[...]
-        while let first = rest.popFirst() {
-            let second = rest.popFirst()
-            let third = rest.popFirst()
-            let bits = UInt32(first) << 16 | UInt32(second ?? 0) << 8 | UInt32(third ?? 0)
-            output.append(digit(bits >> 18))
-            output.append(digit(bits >> 12))
-            output.append(second == nil ? UInt8(ascii: "=") : digit(bits >> 6))
-            output.append(third == nil ? UInt8(ascii: "=") : digit(bits))
+    /// Writes ``count(_:)`` characters.
+    static func write(_ bytes: UnsafeRawBufferPointer, to output: inout ByteCursor) {
+        var index = 0
+        while index < bytes.count {
+            let left = bytes.count - index
+            let second = left > 1 ? bytes[index + 1] : 0
+            let third = left > 2 ? bytes[index + 2] : 0
+            let bits = UInt32(bytes[index]) << 16 | UInt32(second) << 8 | UInt32(third)
+            output.put(digit(bits >> 18))
+            output.put(digit(bits >> 12))
+            output.put(left > 1 ? digit(bits >> 6) : UInt8(ascii: "="))
+            output.put(left > 2 ? digit(bits) : UInt8(ascii: "="))
+            index += 3
         }
     }
 

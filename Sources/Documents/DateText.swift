@@ -7,16 +7,16 @@ package enum DateText {
     /// `2027-06-01T00:00:00Z`, with the fraction of a second if there is one; nil outside of the
     /// years 0000 to 9999.
     package static func text(_ seconds: Double) -> String? {
-        var output: [UInt8] = []
+        var output = OutputBytes(capacity: 32)
         guard append(seconds, withFraction: true, to: &output) else { return nil }
-        return String(decoding: output, as: UTF8.self)
+        return output.text(0..<output.count)
     }
 
     /// Adds `2027-06-01T00:00:00Z`, or `…00.25Z` with a fraction of a second down to microseconds,
     /// if there is one; without, what is left of the second is cut off. False, with nothing added,
     /// outside of the years 0000 to 9999.
     static func append(
-        _ seconds: Double, withFraction: Bool, to output: inout [UInt8]
+        _ seconds: Double, withFraction: Bool, to output: inout OutputBytes
     ) -> Bool {
         let years = CivilDate.fourDigitYears
         guard seconds.isFinite, seconds >= Double(years.lowerBound),
@@ -28,13 +28,11 @@ package enum DateText {
         if micros == 1_000_000 { (whole, micros) = (whole + 1, 0) }
         guard years.contains(whole) else { return false }
         let text = CivilDate(secondsSince1970: whole).rfc3339
-        text.span.withUnsafeBufferPointer { output.append(contentsOf: $0) }
+        text.span.withUnsafeBytes { output.append($0) }
         if micros > 0 {
-            let digits = String(micros)
-            output.append(UInt8(ascii: "."))
-            output.append(contentsOf: repeatElement(0x30, count: 6 - digits.utf8.count))
-            output.append(contentsOf: digits.utf8)
-            while output.last == 0x30 { output.removeLast() }
+            let digits = String(1_000_000 + micros).dropFirst()
+            let end = digits.lastIndex { $0 != "0" } ?? digits.startIndex
+            output.append(".\(digits[...end])")
         }
         output.append(UInt8(ascii: "Z"))
         return true

@@ -32,6 +32,11 @@ struct WritingPath: CustomStringConvertible {
         keys.append(contentsOf: key.utf8)
     }
 
+    /// Says which value of an array is written.
+    mutating func setIndex(_ index: Int) {
+        if let last = levels.indices.last { levels[last].index = index }
+    }
+
     /// Goes on to the next value, if it is in an array.
     mutating func next() {
         guard let last = levels.indices.last, let index = levels[last].index else { return }

@@ -5,9 +5,9 @@
 /// digits as it needs, six at most. Of characters only the quotation mark, the backslash and those
 /// below U+0020 are escaped.
 public struct JSONWriter: DocumentSink {
-    /// An array or dictionary that has begun.
+    /// An array or dictionary that has begun; the outermost is neither.
     private struct Open {
-        var isDictionary: Bool
+        var isArray = false
         /// Elements or keys so far.
         var count = 0
         /// Where the last key begins in the output.
@@ -15,8 +15,10 @@ public struct JSONWriter: DocumentSink {
     }
 
     private let limits: DocumentLimits
-    private var output: [UInt8] = []
-    private var open: [Open] = []
+    private var output: OutputBytes
+    /// The innermost that is open, and those around it.
+    private var inner = Open()
+    private var outer: [Open] = []
     private var hasValue = false
 
     /// - Parameters:
@@ -24,18 +26,18 @@ public struct JSONWriter: DocumentSink {
     ///   - capacity: the bytes for which there is room from the start.
     public init(limits: DocumentLimits = .standard, capacity: Int = 512) {
         self.limits = limits
-        output.reserveCapacity(min(capacity, limits.output))
+        output = OutputBytes(capacity: min(capacity, limits.output))
     }
 
     /// The text.
     ///
     /// - Throws: `malformed` where the value is not whole.
     public mutating func finish() throws(DocumentError) -> [UInt8] {
-        guard hasValue, open.isEmpty else { throw error(.malformed("the value is not whole")) }
+        guard hasValue, outer.isEmpty else { throw error(.malformed("the value is not whole")) }
         guard output.count <= limits.output else {
             throw error(.outputTooLarge(maximum: limits.output))
         }
-        return output
+        return output.take()
     }
 
     /// A value as JSON.
@@ -56,22 +58,31 @@ public struct JSONWriter: DocumentSink {
     }
 
     public mutating func number(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
-        try beginValue(bytes: text.count)
-        output.append(contentsOf: text)
+        try check(bytes: text.count + 1)
+        let hasComma = followsElement
+        output.write(atMost: text.count + 1) {
+            if hasComma { $0.put(Self.comma) }
+            $0.put(text)
+        }
         endValue()
     }
 
     public mutating func string(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
-        try beginValue(bytes: text.count + 2)
-        try quote(text)
+        try check(bytes: text.count + 3)
+        try quote(text, hasComma: followsElement)
         endValue()
     }
 
     public mutating func data(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
-        try beginValue(bytes: Base64.count(bytes.count) + 2)
-        output.append(Self.mark)
-        Base64.append(bytes[...], to: &output)
-        output.append(Self.mark)
+        let count = Base64.count(bytes.count)
+        try check(bytes: count + 3)
+        let hasComma = followsElement
+        output.write(atMost: count + 3) {
+            if hasComma { $0.put(Self.comma) }
+            $0.put(Self.mark)
+            Base64.write(bytes, to: &$0)
+            $0.put(Self.mark)
+        }
         endValue()
     }
 
@@ -82,18 +93,18 @@ public struct JSONWriter: DocumentSink {
         try text.withBytes { bytes throws(DocumentError) in try string(bytes) }
     }
 
-    public mutating func beginArray() throws(DocumentError) { try begin(isDictionary: false) }
-    public mutating func beginDictionary() throws(DocumentError) { try begin(isDictionary: true) }
+    public mutating func beginArray() throws(DocumentError) { try begin(isArray: true) }
+    public mutating func beginDictionary() throws(DocumentError) { try begin(isArray: false) }
     public mutating func endArray() throws(DocumentError) { try end(UInt8(ascii: "]")) }
     public mutating func endDictionary() throws(DocumentError) { try end(UInt8(ascii: "}")) }
 
     public mutating func key(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
-        guard let last = open.indices.last else { return }
+        guard !outer.isEmpty else { return }
         try check(bytes: text.count + 4)
-        if open[last].count > 0 { output.append(Self.comma) }
-        open[last].count += 1
-        open[last].key = output.count
-        try quote(text)
+        let hasComma = inner.count > 0
+        inner.count += 1
+        inner.key = output.count + (hasComma ? 1 : 0)
+        try quote(text, hasComma: hasComma)
         output.append(UInt8(ascii: ":"))
     }
 
@@ -103,94 +114,103 @@ public struct JSONWriter: DocumentSink {
     private static let comma = UInt8(ascii: ",")
 
     private mutating func literal(_ text: StaticString) throws(DocumentError) {
-        try beginValue(bytes: text.utf8CodeUnitCount)
-        text.withUTF8Buffer { output.append(contentsOf: $0) }
+        try check(bytes: text.utf8CodeUnitCount + 1)
+        let hasComma = followsElement
+        output.write(atMost: text.utf8CodeUnitCount + 1) {
+            if hasComma { $0.put(Self.comma) }
+            $0.put(text)
+        }
         endValue()
     }
 
-    private mutating func begin(isDictionary: Bool) throws(DocumentError) {
-        try beginValue(bytes: 2)
-        guard open.count < limits.depth else { throw error(.tooDeep(maximum: limits.depth)) }
-        output.append(isDictionary ? UInt8(ascii: "{") : UInt8(ascii: "["))
-        open.append(Open(isDictionary: isDictionary))
+    private mutating func begin(isArray: Bool) throws(DocumentError) {
+        try check(bytes: 3)
+        let hasComma = followsElement
+        guard outer.count < limits.depth else { throw error(.tooDeep(maximum: limits.depth)) }
+        output.write(atMost: 2) {
+            if hasComma { $0.put(Self.comma) }
+            $0.put(isArray ? UInt8(ascii: "[") : UInt8(ascii: "{"))
+        }
+        outer.append(inner)
+        inner = Open(isArray: isArray)
     }
 
     private mutating func end(_ byte: UInt8) throws(DocumentError) {
         try check(bytes: 1)
         output.append(byte)
-        _ = open.popLast()
+        if let last = outer.popLast() { inner = last }
         endValue()
     }
 
-    /// What stands before a value of so many bytes.
-    private mutating func beginValue(bytes: Int) throws(DocumentError) {
-        try check(bytes: bytes + 1)
-        if let last = open.last, !last.isDictionary, last.count > 0 { output.append(Self.comma) }
-    }
+    /// Whether a comma stands before the next value.
+    private var followsElement: Bool { inner.isArray && inner.count > 0 }
 
     private mutating func endValue() {
         hasValue = true
-        guard let last = open.indices.last, !open[last].isDictionary else { return }
-        open[last].count += 1
+        if inner.isArray { inner.count += 1 }
     }
 
     private func check(bytes: Int) throws(DocumentError) {
         // Each value is counted with a comma. Where none is, its array or dictionary has an end;
         // where there is neither, one byte too many is found when the value is finished.
-        guard output.count + bytes - (open.isEmpty ? 1 : 0) <= limits.output else {
+        guard output.count + bytes - (outer.isEmpty ? 1 : 0) <= limits.output else {
             throw error(.outputTooLarge(maximum: limits.output))
         }
     }
 
-    private mutating func quote(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
-        output.append(Self.mark)
-        var start = 0
-        while true {
-            let next = Self.nextEscape(text, from: start)
-            output.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[start..<next]))
-            guard next < text.count else { break }
+    private mutating func quote(
+        _ text: UnsafeRawBufferPointer, hasComma: Bool
+    ) throws(DocumentError) {
+        var next = Self.nextEscape(text, from: 0)
+        output.write(atMost: next + 3) {
+            if hasComma { $0.put(Self.comma) }
+            $0.put(Self.mark)
+            $0.put(UnsafeRawBufferPointer(start: text.baseAddress, count: next))
+            if next == text.count { $0.put(Self.mark) }
+        }
+        guard next < text.count else { return }
+        while next < text.count {
             escape(text[next])
-            start = next + 1
+            let start = next + 1
             try check(bytes: text.count - start + 1)
+            next = Self.nextEscape(text, from: start)
+            output.append(UnsafeRawBufferPointer(rebasing: text[start..<next]))
         }
         output.append(Self.mark)
     }
 
     private mutating func escape(_ byte: UInt8) {
-        output.append(UInt8(ascii: "\\"))
         switch byte {
-        case Self.mark, UInt8(ascii: "\\"): output.append(byte)
-        case 0x08: output.append(UInt8(ascii: "b"))
-        case 0x09: output.append(UInt8(ascii: "t"))
-        case 0x0A: output.append(UInt8(ascii: "n"))
-        case 0x0C: output.append(UInt8(ascii: "f"))
-        case 0x0D: output.append(UInt8(ascii: "r"))
+        case Self.mark: output.append("\\\"")
+        case UInt8(ascii: "\\"): output.append("\\\\")
+        case 0x08: output.append("\\b")
+        case 0x09: output.append("\\t")
+        case 0x0A: output.append("\\n")
+        case 0x0C: output.append("\\f")
+        case 0x0D: output.append("\\r")
         default:
-            output.append(contentsOf: "u00".utf8)
-            output.append(UInt8(ascii: "0") + byte >> 4)
             let low = byte & 15
-            output.append(low < 10 ? UInt8(ascii: "0") + low : UInt8(ascii: "a") + low - 10)
+            output.write(atMost: 6) {
+                $0.put("\\u00")
+                $0.put(UInt8(ascii: "0") + byte >> 4)
+                $0.put(low < 10 ? UInt8(ascii: "0") + low : UInt8(ascii: "a") + low - 10)
+            }
         }
     }
 
-    /// The index of the next byte that is escaped, or the count. Looks at eight bytes at once: a
-    /// byte has its high bit set where it is below 0x20, or one of the two marks.
+    /// The index of the next byte that is escaped, or the count.
     private static func nextEscape(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let highs: UInt64 = 0x8080_8080_8080_8080
         var index = start
-        while index + 8 <= text.count {
-            let word = text.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            let marks = word ^ (ones &* 0x22)
-            let slashes = word ^ (ones &* 0x5C)
+        while index &+ 8 <= text.count {
+            let bytes = EightBytes(text, at: index)
             let found =
-                ((word &- ones &* 0x20) & ~word | (marks &- ones) & ~marks
-                    | (slashes &- ones) & ~slashes) & highs
+                bytes.marks(below: 0x20) | bytes.marks(of: Self.mark)
+                | bytes.marks(of: UInt8(ascii: "\\"))
             if found != 0 { break }
-            index += 8
+            index &+= 8
         }
         while index < text.count, text[index] >= 0x20, text[index] != 0x22, text[index] != 0x5C {
-            index += 1
+            index &+= 1
         }
         return index
     }
@@ -199,14 +219,17 @@ public struct JSONWriter: DocumentSink {
 
     private func error(_ reason: DocumentError.Reason) -> DocumentError {
         var path = DocumentPath()
-        for step in open {
-            guard step.isDictionary else {
+        for step in (outer + [inner]).dropFirst() {
+            guard !step.isArray else {
                 path.append(step.count)
                 continue
             }
             guard step.count > 0 else { break }
-            let key = output[(step.key + 1)...]
-            path.append(name: String(decoding: key.prefix { $0 != Self.mark }, as: UTF8.self))
+            let key = output.withBytes { bytes in
+                String(
+                    decoding: bytes[(step.key + 1)...].prefix { $0 != Self.mark }, as: UTF8.self)
+            }
+            path.append(name: key)
         }
         return DocumentError(.json, reason, path: path.text)
     }

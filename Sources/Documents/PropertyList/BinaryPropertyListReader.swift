@@ -21,12 +21,14 @@ struct BinaryPropertyListReader {
     let bytes: UnsafeRawBufferPointer
     private let limits: DocumentLimits
     private let table: BinaryPropertyListTable
-    private var open: [Open] = []
+    /// The innermost that is open, and those around it.
+    private var inner: Open?
+    private var outer: [Open] = []
     private var keys = KeySets()
     private var values = 0
     /// Bytes of texts and data.
     private var content = 0
-    private var scratch: [UInt8] = []
+    private var scratch = OutputBytes(capacity: 0)
 
     init(_ bytes: UnsafeRawBufferPointer, limits: DocumentLimits) throws(DocumentError) {
         self.bytes = bytes
@@ -40,10 +42,9 @@ struct BinaryPropertyListReader {
 
     mutating func read(into sink: inout some DocumentSink) throws(DocumentError) {
         try readObject(table.top, into: &sink)
-        while let last = open.indices.last {
-            let container = open[last]
+        while let container = inner {
             guard container.next < container.count else {
-                open.removeLast()
+                inner = outer.popLast()
                 if container.isDictionary {
                     keys.end()
                     try sink.endDictionary()
@@ -52,7 +53,7 @@ struct BinaryPropertyListReader {
                 }
                 continue
             }
-            open[last].next += 1
+            inner?.next = container.next + 1
             var position = container.next
             if container.isDictionary {
                 try readKey(reference(container.start, position), into: &sink)
@@ -72,7 +73,7 @@ struct BinaryPropertyListReader {
         _ object: Int, into sink: inout some DocumentSink
     ) throws(DocumentError) {
         let offset = try table.offset(of: object, bytes)
-        guard [5, 6].contains(bytes[offset] >> 4) else {
+        guard bytes[offset] >> 4 == 5 || bytes[offset] >> 4 == 6 else {
             throw error("a key is no string", at: offset)
         }
         let text = try text(at: offset)
@@ -82,9 +83,9 @@ struct BinaryPropertyListReader {
             isNew = keys.insert(text)
             if isNew { try sink.key(text) }
         case .scratch:
-            isNew = scratch.withUnsafeBytes { keys.insert($0) }
+            isNew = keys.insert(scratch)
             if isNew {
-                try scratch.withBytes { text throws(DocumentError) in try sink.key(text) }
+                try scratch.withText { text throws(DocumentError) in try sink.key(text) }
             }
         }
         guard isNew else {
@@ -113,7 +114,7 @@ struct BinaryPropertyListReader {
             switch try text(at: offset) {
             case .there(let text): try sink.string(text)
             case .scratch:
-                try scratch.withBytes { text throws(DocumentError) in try sink.string(text) }
+                try scratch.withText { text throws(DocumentError) in try sink.string(text) }
             }
         case 0x8: try readUID(at: offset, into: &sink)
         case 0xA, 0xD:
@@ -143,8 +144,8 @@ struct BinaryPropertyListReader {
     private mutating func begin(
         _ object: Int, at offset: Int, isDictionary: Bool
     ) throws(DocumentError) {
-        guard open.count < limits.depth else {
-            if open.contains(where: { $0.object == object }) {
+        guard outer.count + (inner == nil ? 0 : 1) < limits.depth else {
+            if inner?.object == object || outer.contains(where: { $0.object == object }) {
                 throw error("an array or dictionary is within itself", at: offset)
             }
             throw DocumentError(
@@ -155,7 +156,8 @@ struct BinaryPropertyListReader {
         guard start <= table.start, count <= (table.start - start) / each else {
             throw error("an array or dictionary is cut off", at: offset)
         }
-        open.append(Open(object: object, start: start, count: count, isDictionary: isDictionary))
+        if let inner { outer.append(inner) }
+        inner = Open(object: object, start: start, count: count, isDictionary: isDictionary)
     }
 
     // MARK: Numbers
@@ -175,8 +177,8 @@ struct BinaryPropertyListReader {
             throw DocumentError(
                 .plist, .numberOutOfRange("of 128 bits"), at: DocumentPlace(offset: offset))
         }
-        let text = isNegative ? String(Int64(bitPattern: low)) : String(low)
-        try text.withBytes { text throws(DocumentError) in try sink.number(text) }
+        let digits = DecimalDigits(isNegative ? 0 &- low : low, isNegative: isNegative)
+        try digits.withBytes { text throws(DocumentError) in try sink.number(text) }
     }
 
     private func double(at offset: Int) throws(DocumentError) -> Double {
@@ -267,7 +269,7 @@ struct BinaryPropertyListReader {
     private func string(_ text: Text) -> String {
         switch text {
         case .there(let text): String(decoding: text, as: UTF8.self)
-        case .scratch: String(decoding: scratch, as: UTF8.self)
+        case .scratch: scratch.text(0..<scratch.count)
         }
     }
 
@@ -275,20 +277,14 @@ struct BinaryPropertyListReader {
     private mutating func text(at offset: Int) throws(DocumentError) -> Text {
         guard bytes[offset] >> 4 == 6 else {
             let text = try bytesOfContent(at: offset, width: 1)
-            guard text.allSatisfy({ $0 < 0x80 }) else {
+            guard text.isASCII else {
                 throw error("an ASCII string has a byte that is not ASCII", at: offset)
             }
             return .there(text)
         }
         let wide = try bytesOfContent(at: offset, width: 2)
-        scratch.removeAll(keepingCapacity: true)
-        let units = (0..<wide.count / 2).lazy.map {
-            UInt16(wide[2 * $0]) << 8 | UInt16(wide[2 * $0 + 1])
-        }
-        let isDamaged = transcode(
-            units.makeIterator(), from: UTF16.self, to: UTF8.self, stoppingOnError: true
-        ) { scratch.append($0) }
-        guard !isDamaged else { throw error("a string is not UTF-16", at: offset) }
+        scratch.cut(to: 0)
+        guard scratch.append(utf16: wide) else { throw error("a string is not UTF-16", at: offset) }
         return .scratch
     }
 }

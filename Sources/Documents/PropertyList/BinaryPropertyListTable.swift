@@ -57,9 +57,14 @@ struct BinaryPropertyListTable {
 
 extension UnsafeRawBufferPointer {
     /// A number of 1 to 8 bytes that are there, most significant first.
-    func word(at offset: Int, bytes count: Int) -> UInt64 {
+    func word(at offset: Int, bytes width: Int) -> UInt64 {
+        precondition(offset >= 0 && width > 0 && width <= 8 && offset <= count - width)
+        if offset <= count - 8 {
+            let word = loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            return UInt64(bigEndian: word) >> UInt64(64 - 8 * width)
+        }
         var value: UInt64 = 0
-        for index in offset..<offset + count { value = value << 8 | UInt64(self[index]) }
+        for index in offset..<offset + width { value = value << 8 | UInt64(self[index]) }
         return value
     }
 

@@ -1,18 +1,24 @@
 import Notation
 
-/// An element that is open. Not within the generic type, where each use would look it up.
+/// An element that is open and has values. Not within the generic type, where each use would look
+/// it up.
 private enum Open {
+    /// There is no element yet.
+    case nothing
     case plist(hasValue: Bool)
     case array
     case dictionary(awaitsValue: Bool)
-    case leaf(PropertyListElement)
 }
 
 /// Makes the events of a value of the elements of a property list.
 struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
     private let sink: UnsafeMutablePointer<Sink>
     private let limits: DocumentLimits
-    private var open: [Open] = []
+    /// The innermost, and those around it.
+    private var inner = Open.nothing
+    private var outer: [Open] = []
+    /// The element that is open and has text.
+    private var leaf: PropertyListElement?
     private var values = 0
     private var depth = 0
     /// Whether the leaf that is open has had its text.
@@ -24,7 +30,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
     init(_ sink: UnsafeMutablePointer<Sink>, limits: DocumentLimits) {
         self.sink = sink
         self.limits = limits
-        open.reserveCapacity(32)
+        outer.reserveCapacity(32)
     }
 
     private static func error(_ reason: DocumentError.Reason) -> DocumentError {
@@ -34,56 +40,60 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
     private static func error(_ problem: String) -> DocumentError { error(.malformed(problem)) }
 
     mutating func start(_ tag: XMLTag) throws(DocumentError) {
-        guard let last = open.indices.last else {
+        if case .nothing = inner {
             guard tag.name.isText("plist") else {
                 throw Self.error("the root element is \(tag.text)")
             }
-            open.append(.plist(hasValue: false))
-            return
+            return push(.plist(hasValue: false))
         }
         guard let element = PropertyListElement(tag.name) else {
             throw Self.error("\(tag.text) is no value of a property list")
         }
-        switch open[last] {
+        guard leaf == nil else {
+            throw Self.error("there is \(tag.text) in a value that has text only")
+        }
+        switch inner {
         case .plist(hasValue: true): throw Self.error("there is a second value")
-        case .plist: open[last] = .plist(hasValue: true)
-        case .leaf: throw Self.error("there is \(tag.text) in a value that has text only")
+        case .plist: inner = .plist(hasValue: true)
         case .dictionary(let awaitsValue):
             guard awaitsValue == (element != .key) else {
                 throw Self.error(
                     "the dictionary has \(awaitsValue ? "key" : tag.text) without its partner")
             }
-            open[last] = .dictionary(awaitsValue: !awaitsValue)
-        case .array: break
+            inner = .dictionary(awaitsValue: !awaitsValue)
+            if element == .key { return beginLeaf(element) }
+        case .array, .nothing: break
         }
-        try begin(
-            element, isInDictionary: { if case .dictionary = open[last] { true } else { false } }())
+        try begin(element)
     }
 
-    private mutating func begin(
-        _ element: PropertyListElement, isInDictionary: Bool
-    ) throws(DocumentError) {
-        if element == .key {
-            guard isInDictionary else { throw Self.error("there is a key outside of a dictionary") }
-        } else {
-            values += 1
-            guard values <= limits.values else {
-                throw Self.error(.tooManyValues(maximum: limits.values))
-            }
+    private mutating func push(_ container: Open) {
+        outer.append(inner)
+        inner = container
+    }
+
+    private mutating func beginLeaf(_ element: PropertyListElement) {
+        hasText = false
+        leaf = element
+    }
+
+    private mutating func begin(_ element: PropertyListElement) throws(DocumentError) {
+        guard element != .key else { throw Self.error("there is a key outside of a dictionary") }
+        values += 1
+        guard values <= limits.values else {
+            throw Self.error(.tooManyValues(maximum: limits.values))
         }
         switch element {
         case .dict:
             try enter()
             keys.begin()
-            open.append(.dictionary(awaitsValue: false))
+            push(.dictionary(awaitsValue: false))
             try sink.pointee.beginDictionary()
         case .array:
             try enter()
-            open.append(.array)
+            push(.array)
             try sink.pointee.beginArray()
-        default:
-            hasText = false
-            open.append(.leaf(element))
+        default: beginLeaf(element)
         }
     }
 
@@ -93,20 +103,23 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
     }
 
     mutating func text(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
-        guard case .leaf(let element)? = open.last else {
-            guard text.allSatisfy(XMLCharacters.isSpace) else {
-                throw Self.error("there is text outside of a value")
-            }
+        guard let leaf else {
+            guard text.isSpace else { throw Self.error("there is text outside of a value") }
             return
         }
         hasText = true
-        try leaf(element, text)
+        try give(leaf, text)
     }
 
     mutating func end(_ name: UnsafeRawBufferPointer) throws(DocumentError) {
-        switch open.popLast() {
-        case .leaf(let element):
-            if !hasText { try leaf(element, UnsafeRawBufferPointer(start: nil, count: 0)) }
+        if let leaf {
+            self.leaf = nil
+            if !hasText { try give(leaf, UnsafeRawBufferPointer(start: nil, count: 0)) }
+            return
+        }
+        let ended = inner
+        inner = outer.popLast() ?? .nothing
+        switch ended {
         case .array:
             depth -= 1
             try sink.pointee.endArray()
@@ -119,11 +132,11 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
             try sink.pointee.endDictionary()
         case .plist(let hasValue):
             guard hasValue else { throw Self.error("there is no value in the property list") }
-        case nil: break
+        case .nothing: break
         }
     }
 
-    private mutating func leaf(
+    private mutating func give(
         _ element: PropertyListElement, _ text: UnsafeRawBufferPointer
     ) throws(DocumentError) {
         switch element {
@@ -136,9 +149,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         case .integer: try integer(text.trimmed)
         case .real: try real(text.trimmed)
         case .true, .false:
-            guard text.allSatisfy(XMLCharacters.isSpace) else {
-                throw Self.error("a truth value has text")
-            }
+            guard text.isSpace else { throw Self.error("a truth value has text") }
             try sink.pointee.boolean(element == .true)
         case .date:
             guard let seconds = DateText.seconds(text.trimmed) else {
@@ -199,8 +210,10 @@ enum PropertyListElement {
     case dict, array, key, string, integer, real, `true`, `false`, date, data
 
     init?(_ name: UnsafeRawBufferPointer) {
-        guard name.count <= 8 else { return nil }
-        switch name.reduce(UInt64(0), { $0 << 8 | UInt64($1) }) {
+        guard name.count >= 3, name.count <= 7 else { return nil }
+        var word: UInt64 = 0
+        for index in 0..<name.count { word = word << 8 | UInt64(name[index]) }
+        switch word {
         case 0x6B6579: self = .key
         case 0x6469_6374: self = .dict
         case 0x7472_7565: self = .true
@@ -252,6 +265,13 @@ extension UnsafeRawBufferPointer {
     fileprivate func isText(_ text: StaticString) -> Bool {
         hasSameBytes(
             as: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// Whether there is nothing but white space.
+    fileprivate var isSpace: Bool {
+        var index = 0
+        while index < count, XMLCharacters.isSpace(self[index]) { index &+= 1 }
+        return index == count
     }
 
     /// Whether it is as most reals are: one to nine digits, a point, and as many again. That is

@@ -5,78 +5,122 @@
 /// none. What a property list cannot say is ``DocumentError/Reason/unrepresentable(_:)``: null,
 /// characters that XML has not (U+0000), dates outside of the years 0000 to 9999.
 public struct XMLPropertyListWriter: DocumentSink {
-    private var output: [UInt8]
-    private let limits: DocumentLimits
-    private var path = WritingPath()
-    /// What is open, and whether it is an array.
-    private var open: [Bool] = []
-    /// Whether the innermost has begun and its tag is not written yet: an empty one has only one.
-    private var isPending = false
-    private var hasValue = false
+    /// An array or dictionary that is open; the outermost is neither.
+    private struct Open {
+        var isArray = false
+        /// Of an array: that of the value that is written.
+        var index = -1
+        /// Where the last key is in the output, escaped.
+        var key = 0..<0
+        /// Where its content begins in the output.
+        var content = 0
+    }
 
-    public init(limits: DocumentLimits = .standard) {
+    private var output: OutputBytes
+    private let limits: DocumentLimits
+    /// The innermost that is open, and those around it.
+    private var inner = Open()
+    private var outer: [Open] = []
+    private var hasValue = false
+    /// Tabs before a line.
+    private var depth: Int { outer.count }
+
+    /// - Parameters:
+    ///   - limits: of these `depth` and `output` hold here.
+    ///   - capacity: the bytes for which there is room from the start.
+    public init(limits: DocumentLimits = .standard, capacity: Int = 512) {
         self.limits = limits
-        output = Array(
+        output = OutputBytes(capacity: min(capacity, limits.output))
+        output.append(
             """
             <?xml version="1.0" encoding="UTF-8"?>
             <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
             "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
             <plist version="1.0">\n
-            """.utf8)
+            """)
     }
 
-    private func error(_ reason: DocumentError.Reason) -> DocumentError {
-        DocumentError(.plist, reason, path: path.description)
+    private func error(
+        _ reason: DocumentError.Reason, key: UnsafeRawBufferPointer? = nil
+    ) -> DocumentError {
+        var path = WritingPath()
+        for open in (outer + [inner]).dropFirst() {
+            path.begin(isArray: open.isArray)
+            if open.isArray { path.setIndex(open.index) }
+            path.setKey(XMLUnescaping.text(output.text(open.key)))
+        }
+        if let key { path.setKey(key) }
+        return DocumentError(.plist, reason, path: path.description)
     }
 
     // MARK: Lines
 
-    private mutating func writePending() {
-        guard isPending, let isArray = open.last else { return }
-        isPending = false
-        indent(open.count - 1)
-        output.append(contentsOf: isArray ? "<array>\n".utf8 : "<dict>\n".utf8)
-    }
-
-    private mutating func indent(_ count: Int) {
-        output.append(contentsOf: repeatElement(0x09, count: count))
-    }
+    private static let tab: UInt8 = 0x09
+    private static let end: UInt8 = 0x0A
 
     private mutating func beginValue() {
-        path.next()
         hasValue = true
-        writePending()
-        indent(open.count)
+        if inner.isArray { inner.index += 1 }
     }
 
-    private mutating func endLine() throws(DocumentError) {
-        output.append(0x0A)
+    @inline(__always)
+    private func checkSize() throws(DocumentError) {
         guard output.count <= limits.output else {
             throw error(.outputTooLarge(maximum: limits.output))
         }
     }
 
+    /// A line of which nothing is escaped.
+    @inline(__always)
     private mutating func line(
-        _ begin: StaticString, _ end: StaticString, _ text: UnsafeRawBufferPointer
+        _ start: StaticString, _ text: UnsafeRawBufferPointer, _ end: StaticString
     ) throws(DocumentError) {
-        begin.withUTF8Buffer { output.append(contentsOf: $0) }
-        if let unfit = XMLCharacters.unfit(in: text) { throw error(.unrepresentable(unfit)) }
-        output.append(escaping: text, in: .content)
-        end.withUTF8Buffer { output.append(contentsOf: $0) }
-        try endLine()
+        let depth = depth
+        output.write(atMost: depth + text.count + 32) {
+            $0.put(Self.tab, times: depth)
+            $0.put(start)
+            $0.put(text)
+            $0.put(end)
+            $0.put(Self.end)
+        }
+        try checkSize()
+    }
+
+    @inline(__always)
+    private mutating func line(_ text: StaticString) throws(DocumentError) {
+        try line(text, UnsafeRawBufferPointer(start: nil, count: 0), "")
+    }
+
+    /// - Parameter key: the same text where it is a key.
+    private mutating func escapedLine(
+        _ start: StaticString, _ text: UnsafeRawBufferPointer, _ end: StaticString,
+        key: UnsafeRawBufferPointer? = nil
+    ) throws(DocumentError) {
+        let depth = depth
+        output.write(atMost: depth + 16) {
+            $0.put(Self.tab, times: depth)
+            $0.put(start)
+        }
+        if let unfit = output.append(escaping: text, in: .content) {
+            throw error(.unrepresentable(unfit), key: key)
+        }
+        output.append(end)
+        output.append(Self.end)
+        guard output.count <= limits.output else {
+            throw error(.outputTooLarge(maximum: limits.output), key: key)
+        }
     }
 
     // MARK: Values
 
     public mutating func null() throws(DocumentError) {
-        path.next()
+        beginValue()
         throw error(.unrepresentable("null"))
     }
 
     public mutating func boolean(_ value: Bool) throws(DocumentError) {
         beginValue()
-        output.append(contentsOf: value ? "<true/>".utf8 : "<false/>".utf8)
-        try endLine()
+        if value { try line("<true/>") } else { try line("<false/>") }
     }
 
     public mutating func number(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
@@ -84,114 +128,108 @@ public struct XMLPropertyListWriter: DocumentSink {
         switch PropertyListNumber(text) {
         case .integer(let digits):
             try digits.withBytes { bytes throws(DocumentError) in
-                try line("<integer>", "</integer>", bytes)
+                try line("<integer>", bytes, "</integer>")
             }
-        case .small: try line("<integer>", "</integer>", text)
-        case .real: try line("<real>", "</real>", text)
+        case .small: try line("<integer>", text, "</integer>")
+        case .real: try line("<real>", text, "</real>")
         case nil: throw error(.numberOutOfRange(String(decoding: text, as: UTF8.self)))
         }
     }
 
     public mutating func string(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
         beginValue()
-        try line("<string>", "</string>", text)
+        if XMLEscaping.content.nextSpecial(in: text, from: 0) == text.count {
+            try line("<string>", text, "</string>")
+        } else {
+            try escapedLine("<string>", text, "</string>")
+        }
     }
 
     public mutating func key(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
-        path.setKey(text)
-        writePending()
-        indent(open.count)
-        try line("<key>", "</key>", text)
+        let start = output.count + depth + 5
+        if XMLEscaping.content.nextSpecial(in: text, from: 0) == text.count {
+            inner.key = start..<start + text.count
+            try line("<key>", text, "</key>")
+        } else {
+            try escapedLine("<key>", text, "</key>", key: text)
+            inner.key = start..<output.count - 7
+        }
     }
 
     public mutating func data(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
         beginValue()
-        output.append(contentsOf: "<data>".utf8)
-        try endLine()
+        try line("<data>")
         // Lines of at most 76 characters, a tab taken as 8, but no shorter than 16.
-        let length = max(16, 76 - 8 * open.count) / 4 * 3
+        let length = max(16, 76 - 8 * depth) / 4 * 3
         var rest = bytes[...]
         while !rest.isEmpty {
-            indent(open.count)
-            Base64.append(rest.prefix(length), to: &output)
+            let part = UnsafeRawBufferPointer(rebasing: rest.prefix(length))
+            let depth = depth
+            output.write(atMost: depth + Base64.count(part.count) + 1) {
+                $0.put(Self.tab, times: depth)
+                Base64.write(part, to: &$0)
+                $0.put(Self.end)
+            }
+            try checkSize()
             rest = rest.dropFirst(length)
-            try endLine()
         }
-        indent(open.count)
-        output.append(contentsOf: "</data>".utf8)
-        try endLine()
+        try line("</data>")
     }
 
     public mutating func date(_ seconds: Double) throws(DocumentError) {
         beginValue()
-        output.append(contentsOf: "<date>".utf8)
+        let depth = depth
+        output.write(atMost: depth + 6) {
+            $0.put(Self.tab, times: depth)
+            $0.put("<date>")
+        }
         guard DateText.append(seconds, withFraction: false, to: &output) else {
             throw error(.unrepresentable("a date outside of the years 0 to 9999"))
         }
-        output.append(contentsOf: "</date>".utf8)
-        try endLine()
+        output.append("</date>\n")
+        try checkSize()
     }
 
     // MARK: Containers
 
     private mutating func begin(isArray: Bool) throws(DocumentError) {
-        path.next()
-        hasValue = true
-        writePending()
-        guard open.count < limits.depth else { throw error(.tooDeep(maximum: limits.depth)) }
-        open.append(isArray)
-        isPending = true
-        path.begin(isArray: isArray)
+        beginValue()
+        let depth = depth
+        guard depth < limits.depth else { throw error(.tooDeep(maximum: limits.depth)) }
+        output.write(atMost: depth + 8) {
+            $0.put(Self.tab, times: depth)
+            if isArray { $0.put("<array>") } else { $0.put("<dict>") }
+            $0.put(Self.end)
+        }
+        outer.append(inner)
+        inner = Open(isArray: isArray, content: output.count)
     }
 
-    private mutating func end(_ empty: StaticString, _ end: StaticString) throws(DocumentError) {
-        open.removeLast()
-        path.end()
-        indent(open.count)
-        (isPending ? empty : end).withUTF8Buffer { output.append(contentsOf: $0) }
-        isPending = false
-        try endLine()
+    private mutating func end(isArray: Bool) throws(DocumentError) {
+        let isEmpty = output.count == inner.content
+        inner = outer.removeLast()
+        if isEmpty {
+            // The tag is that of an empty one instead: `>` and the end of the line are replaced.
+            output.cut(to: output.count - 2)
+            output.append("/>\n")
+            try checkSize()
+        } else if isArray {
+            try line("</array>")
+        } else {
+            try line("</dict>")
+        }
     }
 
     public mutating func beginArray() throws(DocumentError) { try begin(isArray: true) }
-    public mutating func endArray() throws(DocumentError) { try end("<array/>", "</array>") }
+    public mutating func endArray() throws(DocumentError) { try end(isArray: true) }
     public mutating func beginDictionary() throws(DocumentError) { try begin(isArray: false) }
-    public mutating func endDictionary() throws(DocumentError) { try end("<dict/>", "</dict>") }
+    public mutating func endDictionary() throws(DocumentError) { try end(isArray: false) }
 
     /// The property list.
     public mutating func finish() throws(DocumentError) -> [UInt8] {
         guard hasValue else { throw error(.unrepresentable("no value")) }
-        output.append(contentsOf: "</plist>".utf8)
-        try endLine()
-        return output
-    }
-}
-
-/// What a number of JSON is in a property list.
-enum PropertyListNumber {
-    /// An integer of at most 18 digits, as it is written.
-    case small
-    case integer(String)
-    case real(Double)
-
-    /// Nil where it is out of range: of 64 bits, or of double precision.
-    init?(_ text: UnsafeRawBufferPointer) {
-        var isReal = false
-        for byte in text where byte == UInt8(ascii: ".") || byte | 0x20 == UInt8(ascii: "e") {
-            isReal = true
-        }
-        guard isReal else {
-            if text.count <= 18, text.first != UInt8(ascii: "-") {
-                self = .small
-            } else {
-                guard let digits = PropertyListInteger(text)?.digits else { return nil }
-                self = .integer(digits)
-            }
-            return
-        }
-        guard let value = Double(String(decoding: text, as: UTF8.self)), value.isFinite else {
-            return nil
-        }
-        self = .real(value)
+        output.append("</plist>\n")
+        try checkSize()
+        return output.take()
     }
 }

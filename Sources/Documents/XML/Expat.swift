@@ -203,11 +203,12 @@ final class Expat {
         deliver { () throws(DocumentError) in try events.start(tag) }
     }
 
-    fileprivate func ended(_ name: UnsafeRawBufferPointer) {
+    fileprivate func ended() {
         deliverText()
         guard !hasStopped, let begin = nameStarts.popLast() else { return }
-        names.cut(to: begin)
+        let name = names.bytes(from: begin)
         deliver { () throws(DocumentError) in try events.end(name) }
+        names.cut(to: begin)
     }
 
     fileprivate func came(_ text: UnsafeRawBufferPointer) {
@@ -282,7 +283,7 @@ extension Expat {
             { user, name, attributes in
                 Expat.with(user) { $0.started(.init(cString: name), attributes) }
             },
-            { user, name in Expat.with(user) { $0.ended(.init(cString: name)) } })
+            { user, _ in Expat.with(user) { $0.ended() } })
         XML_SetCharacterDataHandler(expat) { user, text, count in
             guard let text else { return }
             let bytes = UnsafeRawBufferPointer(start: text, count: Int(count))

@@ -17,19 +17,15 @@ enum XMLCharacters {
         return true
     }
 
-    /// How a character that no XML document can have is called; nil where all are fit. `text` is
-    /// UTF-8.
-    static func unfit(in text: UnsafeRawBufferPointer) -> String? {
-        for (index, byte) in text.enumerated() {
-            if byte < 0x20, !isSpace(byte) { return named(UInt32(byte)) }
-            // U+FFFE and U+FFFF
-            if byte == 0xEF, index + 2 < text.count, text[index + 1] == 0xBF,
-                text[index + 2] >= 0xBE
-            {
-                return named(text[index + 2] == 0xBE ? 0xFFFE : 0xFFFF)
-            }
-        }
-        return nil
+    /// How the character at an index is called, if it is one that no XML document can have: of
+    /// those below U+0020 all that are no white space, U+FFFE and U+FFFF. `text` is UTF-8.
+    static func unfit(in text: UnsafeRawBufferPointer, at index: Int) -> String? {
+        let byte = text[index]
+        if byte < 0x20 { return isSpace(byte) ? nil : named(UInt32(byte)) }
+        guard byte == 0xEF, index + 2 < text.count, text[index + 1] == 0xBF,
+            text[index + 2] >= 0xBE
+        else { return nil }
+        return named(text[index + 2] == 0xBE ? 0xFFFE : 0xFFFF)
     }
 
     private static func named(_ scalar: UInt32) -> String {

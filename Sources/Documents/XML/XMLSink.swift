@@ -37,7 +37,8 @@ public struct XMLTag {
         self.name = name
         self.attributes = attributes
         self.expat = expat
-        attributeCount = Int(XML_GetSpecifiedAttributeCount(expat)) / 2
+        attributeCount =
+            attributes?.pointee == nil ? 0 : Int(XML_GetSpecifiedAttributeCount(expat)) / 2
     }
 
     /// The attribute with an index, in the order in which they are written, its value with

@@ -149,16 +149,12 @@ private struct XMLValueElements {
         case .boolean(let value): return value ? "true" : "false"
         case .number(let number): return number.text
         case .string(let text): return text
-        case .data(let bytes):
-            var text: [UInt8] = []
-            bytes.withUnsafeBytes { Base64.append($0[...], to: &text) }
-            return String(decoding: text, as: UTF8.self)
+        case .data(let bytes): return Base64.text(bytes)
         case .date(let seconds):
-            var text: [UInt8] = []
-            guard DateText.append(seconds, withFraction: true, to: &text) else {
+            guard let text = DateText.text(seconds) else {
                 throw DocumentError(.xml, .unrepresentable("a date outside of the years 0 to 9999"))
             }
-            return String(decoding: text, as: UTF8.self)
+            return text
         case .array, .dictionary:
             throw DocumentError(.xml, .unrepresentable("\(value.kind) as \(what)"))
         }

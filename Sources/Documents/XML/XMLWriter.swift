@@ -1,7 +1,7 @@
 /// Writes XML 1.0 in UTF-8, element by element. What XML cannot say, names that are none and
 /// characters that no document can have, is ``DocumentError/Reason/unrepresentable(_:)``.
 public struct XMLWriter {
-    private var output: [UInt8]
+    private var output = OutputBytes(capacity: 512)
     private let maximum: Int
     /// The names of the elements that are open, one behind the other, and where each begins.
     private var names: [UInt8] = []
@@ -15,7 +15,7 @@ public struct XMLWriter {
     /// - Parameter limits: `output` bounds what is written.
     public init(limits: DocumentLimits = .standard) {
         maximum = limits.output
-        output = Array("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".utf8)
+        output.append("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
     }
 
     /// Begins an element, the root or one in that which is open.
@@ -41,7 +41,7 @@ public struct XMLWriter {
         guard isNew else { throw DocumentError(.xml, .duplicateKey(name)) }
         output.append(UInt8(ascii: " "))
         try appendName(name)
-        output.append(contentsOf: "=\"".utf8)
+        output.append("=\"")
         try value.withBytes { bytes throws(DocumentError) in
             try appendEscaped(bytes, in: .attribute)
         }
@@ -65,11 +65,13 @@ public struct XMLWriter {
     public mutating func end() throws(DocumentError) {
         guard let start = nameStarts.popLast() else { return }
         if isInTag {
-            output.append(contentsOf: "/>".utf8)
+            output.append("/>")
             isInTag = false
         } else {
-            output.append(contentsOf: "</".utf8)
-            output.append(contentsOf: names[start...])
+            output.append("</")
+            names.withUnsafeBytes { names in
+                output.append(UnsafeRawBufferPointer(rebasing: names[start...]))
+            }
             output.append(UInt8(ascii: ">"))
         }
         names.removeLast(names.count - start)
@@ -81,7 +83,7 @@ public struct XMLWriter {
         precondition(hasRoot && nameStarts.isEmpty, "every element ends")
         output.append(UInt8(ascii: "\n"))
         try checkSize()
-        return output
+        return output.take()
     }
 
     private mutating func endTag() throws(DocumentError) {
@@ -95,17 +97,16 @@ public struct XMLWriter {
             guard XMLCharacters.isName(bytes) else {
                 throw DocumentError(.xml, .unrepresentable("the name \"\(name.prefix(40))\""))
             }
-            output.append(contentsOf: bytes)
+            output.append(bytes)
         }
     }
 
     private mutating func appendEscaped(
         _ text: UnsafeRawBufferPointer, in place: XMLEscaping
     ) throws(DocumentError) {
-        if let unfit = XMLCharacters.unfit(in: text) {
+        if let unfit = output.append(escaping: text, in: place) {
             throw DocumentError(.xml, .unrepresentable(unfit))
         }
-        output.append(escaping: text, in: place)
         try checkSize()
     }
 
@@ -113,38 +114,5 @@ public struct XMLWriter {
         guard output.count <= maximum else {
             throw DocumentError(.xml, .outputTooLarge(maximum: maximum))
         }
-    }
-}
-
-/// Where text is written, which says what must be escaped so that it is read as it was.
-enum XMLEscaping {
-    case content
-    case attribute
-
-    fileprivate func replacement(of byte: UInt8) -> StaticString? {
-        switch byte {
-        case UInt8(ascii: "&"): "&amp;"
-        case UInt8(ascii: "<"): "&lt;"
-        case UInt8(ascii: ">"): "&gt;"
-        case 0x0D: "&#13;"
-        case UInt8(ascii: "\"") where self == .attribute: "&quot;"
-        case 0x09 where self == .attribute: "&#9;"
-        case 0x0A where self == .attribute: "&#10;"
-        default: nil
-        }
-    }
-}
-
-extension [UInt8] {
-    /// Adds text of XML, of which all characters are known to be fit.
-    mutating func append(escaping text: UnsafeRawBufferPointer, in place: XMLEscaping) {
-        var start = 0
-        for (index, byte) in text.enumerated() where byte <= UInt8(ascii: ">") {
-            guard let replacement = place.replacement(of: byte) else { continue }
-            append(contentsOf: text[start..<index])
-            replacement.withUTF8Buffer { append(contentsOf: $0) }
-            start = index + 1
-        }
-        append(contentsOf: text[start...])
     }
 }

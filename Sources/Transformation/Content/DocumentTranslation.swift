@@ -71,8 +71,14 @@ struct DocumentTranslation: Sendable {
         case .xml: try write(content, limits, XMLValueWriter(limits: limits))
         case .form, .multipart: try write(content, limits, FormWriter(limits: limits))
         case .plist where propertyListForm == .binary:
-            try write(content, limits, BinaryPropertyListWriter(limits: limits))
-        case .plist: try write(content, limits, XMLPropertyListWriter(limits: limits))
+            try write(
+                content, limits,
+                BinaryPropertyListWriter(limits: limits, capacity: content.bytes.count + 512))
+        case .plist:
+            // More than JSON grows by the tags; room that is not used costs nothing.
+            try write(
+                content, limits,
+                XMLPropertyListWriter(limits: limits, capacity: content.bytes.count * 4 + 512))
         }
     }
 

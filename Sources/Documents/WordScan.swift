@@ -1,0 +1,50 @@
+/// Eight bytes that are looked at together. Each test marks the bytes of which it is true with
+/// their high bit; behind a marked byte others may be marked, too, so that only whether there is
+/// one counts.
+struct EightBytes {
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
+    static let highs: UInt64 = 0x8080_8080_8080_8080
+
+    private let word: UInt64
+
+    @inline(__always)
+    init(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+        word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+    }
+
+    @inline(__always)
+    var areASCII: Bool { word & Self.highs == 0 }
+
+    @inline(__always)
+    func marks(of byte: UInt8) -> UInt64 { Self.zeros(word ^ (Self.ones &* UInt64(byte))) }
+
+    /// Of two bytes that differ in the bits of `mask` only, which they have both or not.
+    @inline(__always)
+    func marks(of byte: UInt8, ignoring mask: UInt8) -> UInt64 {
+        Self.zeros((word | (Self.ones &* UInt64(mask))) ^ (Self.ones &* UInt64(byte | mask)))
+    }
+
+    /// Of the bytes below one of at most 0x80.
+    @inline(__always)
+    func marks(below byte: UInt8) -> UInt64 {
+        (word &- Self.ones &* UInt64(byte)) & ~word & Self.highs
+    }
+
+    @inline(__always)
+    private static func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & highs }
+}
+
+extension UnsafeRawBufferPointer {
+    var isASCII: Bool {
+        var index = 0
+        while index &+ 8 <= count {
+            guard EightBytes(self, at: index).areASCII else { return false }
+            index &+= 8
+        }
+        while index < count {
+            guard self[index] < 0x80 else { return false }
+            index &+= 1
+        }
+        return true
+    }
+}

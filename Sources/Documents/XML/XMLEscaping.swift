@@ -1,0 +1,87 @@
+/// Where text is written, which says what must be escaped so that it is read as it was.
+enum XMLEscaping {
+    case content
+    case attribute
+
+    fileprivate func replacement(of byte: UInt8) -> StaticString? {
+        switch byte {
+        case UInt8(ascii: "&"): "&amp;"
+        case UInt8(ascii: "<"): "&lt;"
+        case UInt8(ascii: ">"): "&gt;"
+        case 0x0D: "&#13;"
+        case UInt8(ascii: "\"") where self == .attribute: "&quot;"
+        case 0x09 where self == .attribute: "&#9;"
+        case 0x0A where self == .attribute: "&#10;"
+        default: nil
+        }
+    }
+
+    /// The index of the next byte that may be escaped or begin a character that XML has not; the
+    /// count where there is none.
+    @inline(__always)
+    func nextSpecial(in text: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var index = start
+        while index &+ 8 <= text.count {
+            let bytes = EightBytes(text, at: index)
+            var found =
+                bytes.marks(below: 0x20) | bytes.marks(of: UInt8(ascii: "&"))
+                | bytes.marks(of: UInt8(ascii: "<"), ignoring: 2) | bytes.marks(of: 0xEF)
+            if self == .attribute { found |= bytes.marks(of: UInt8(ascii: "\"")) }
+            if found != 0 { break }
+            index &+= 8
+        }
+        while index < text.count, !isSpecial(text[index]) { index &+= 1 }
+        return index
+    }
+
+    private func isSpecial(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == 0xEF || byte == UInt8(ascii: "&")
+            || byte | 2 == UInt8(ascii: ">") || (byte == UInt8(ascii: "\"") && self == .attribute)
+    }
+}
+
+extension OutputBytes {
+    /// Adds text of XML. Where it has a character that no XML document can have, it is not added
+    /// whole, and returned is how the character is called.
+    mutating func append(
+        escaping text: UnsafeRawBufferPointer, in place: XMLEscaping
+    ) -> String? {
+        var start = 0
+        while true {
+            let next = place.nextSpecial(in: text, from: start)
+            append(UnsafeRawBufferPointer(rebasing: text[start..<next]))
+            guard next < text.count else { return nil }
+            if let unfit = XMLCharacters.unfit(in: text, at: next) { return unfit }
+            if let replacement = place.replacement(of: text[next]) {
+                append(replacement)
+            } else {
+                append(text[next])
+            }
+            start = next + 1
+        }
+    }
+}
+
+/// Undoes what ``XMLEscaping/content`` does.
+enum XMLUnescaping {
+    static func text(_ escaped: String) -> String {
+        guard escaped.utf8.contains(UInt8(ascii: "&")) else { return escaped }
+        var text = ""
+        for (index, piece) in escaped.split(separator: "&", omittingEmptySubsequences: false)
+            .enumerated()
+        {
+            guard index > 0, let end = piece.firstIndex(of: ";") else {
+                text += piece
+                continue
+            }
+            switch piece[..<end] {
+            case "lt": text += "<"
+            case "gt": text += ">"
+            case "#13": text += "\r"
+            default: text += "&"
+            }
+            text += piece[piece.index(after: end)...]
+        }
+        return text
+    }
+}

@@ -28,7 +28,8 @@ package final class JSONSchema: JSONSchemaChecking {
         do throws(DocumentError) {
             root = try JSONDocument.value(of: text, limits: Self.schemaLimits)
         } catch {
-            throw JSONSchemaError("it is not read: \(error.reason)", at: error.place?.description)
+            throw JSONSchemaError(
+                "it is not read: \(error.reason.text)", at: error.place?.description)
         }
         nodes = try SchemaCompiler(root).nodes
     }

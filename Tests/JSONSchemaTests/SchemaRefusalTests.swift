@@ -6,7 +6,8 @@ struct SchemaRefusalTests {
     private static let known = "known are draft-04, draft-06 and draft-07"
 
     @Test(arguments: [
-        ("[", "it is not read", "line 1"),
+        ("{", "it is not read: the text ends within an object", "line 1"),
+        (#"{"a":1,"a":2}"#, "it is not read: the name \"a\" is there twice", "line 1"),
         ("[]", "a schema must be an object or a boolean, not an array", "#"),
         (
             #"{"$schema":"http://json-schema.org/draft-04/schema#","not":true}"#,

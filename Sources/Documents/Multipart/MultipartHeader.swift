@@ -78,8 +78,12 @@ enum MultipartHeader {
         }
         // RFC 7578, section 4.2, forbids `filename*`, and nobody sends names in pieces (RFC 2231):
         // a reader that takes them sees a file, or a name, where others see none.
-        guard !parameters.keys.contains(where: { $0.utf8.contains(UInt8(ascii: "*")) }) else {
-            throw Refusal("a part with filename*")
+        for name in parameters.keys where name.utf8.contains(UInt8(ascii: "*")) {
+            guard name.hasPrefix("filename*") else {
+                throw Refusal("a part whose names come in pieces")
+            }
+            // Some clients write names so that are not ASCII: it is a file for everybody.
+            throw Refusal(.unrepresentable("a file whose name is said by filename*"))
         }
         guard let name = parameters["name"] else { throw Refusal("a part without a name") }
         part.name = decoded(name)

@@ -4,6 +4,8 @@ enum Charset: String {
     case ascii = "us-ascii"
     case latin1 = "iso-8859-1"
     case utf16 = "utf-16"
+    case utf16LittleEndian = "utf-16le"
+    case utf16BigEndian = "utf-16be"
 
     /// Nil for an encoding that is not read. Without a name it is UTF-8.
     init?(_ name: String?) {
@@ -12,9 +14,14 @@ enum Charset: String {
         case "us-ascii", "ascii": self = .ascii
         case "iso-8859-1", "iso8859-1", "latin1", "l1": self = .latin1
         case "utf-16": self = .utf16
+        case "utf-16le": self = .utf16LittleEndian
+        case "utf-16be": self = .utf16BigEndian
         default: return nil
         }
     }
+
+    /// Of these only XML and property lists are read.
+    var isUTF16: Bool { [.utf16, .utf16LittleEndian, .utf16BigEndian].contains(self) }
 
     /// A text of ISO-8859-1, whose bytes are the numbers of its characters.
     static func utf8(latin1 text: [UInt8]) -> [UInt8] {

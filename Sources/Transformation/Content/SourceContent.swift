@@ -23,7 +23,7 @@ struct SourceContent {
             return
         }
         guard let charset = Charset(type?.charset),
-            charset != .utf16 || format == .xml || format == .plist
+            !charset.isUTF16 || format == .xml || format == .plist
         else { throw DocumentError(format, .encoding) }
         switch format {
         case .xml, .plist:

@@ -71,7 +71,10 @@ struct MultipartHeaderTests {
             ("Content-Disposition: form-data; name=\"a\"b", "more behind a parameter's value"),
             ("Content-Disposition: form-data; name=a b", "more behind a parameter's value"),
             ("Content-Disposition: form-data; name=a; NAME=b", "a parameter twice"),
-            ("Content-Disposition: form-data; name=a; filename*=UTF-8''x", "a part with filename*"),
+            (
+                "Content-Disposition: form-data; name*=UTF-8''a",
+                "a part whose names come in pieces"
+            ),
             (
                 "Content-Disposition: form-data; name=a\r\nContent-Disposition: x",
                 "Content-Disposition twice"
@@ -89,6 +92,13 @@ struct MultipartHeaderTests {
         let error = MultipartRun.log(MultipartRun.part(header), pieces: 1).error
         #expect(error?.reason == .malformed(reason))
         #expect(error?.place?.offset == 5)
+    }
+
+    @Test(arguments: ["name=a; filename*=UTF-8''x", "filename*0=x; name=a"])
+    func `a file whose name is not ASCII by RFC 5987 is refused as a file`(parameters: String) {
+        let part = MultipartRun.part("Content-Disposition: form-data; \(parameters)")
+        let error = MultipartRun.log(part, pieces: 1).error
+        #expect(error?.reason == .unrepresentable("a file whose name is said by filename*"))
     }
 
     @Test func `a header that is not UTF-8 is refused`() {

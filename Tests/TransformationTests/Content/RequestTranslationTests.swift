@@ -183,7 +183,7 @@ struct RequestTranslationTests {
     @Test(
         arguments: [
             (.json, "koi8-r"), (.form, "koi8-r"), (.plist, "koi8-r"), (.xml, "koi8-r"),
-            (.json, "utf-16"), (.form, "utf-16"),
+            (.json, "utf-16"), (.form, "utf-16"), (.json, "utf-16le"), (.form, "utf-16be"),
         ] as [(BodyFormat, String)])
     func `another charset is refused`(format: BodyFormat, charset: String) {
         let failure = #expect(throws: TransformationFailure.self) {
@@ -194,8 +194,15 @@ struct RequestTranslationTests {
         #expect(failure?.detail == "it is in an encoding that is not read")
     }
 
-    @Test(arguments: ["utf-16", nil])
-    func `XML and property lists may be UTF-16`(charset: String?) throws {
+    /// A byte order mark, or the charset, says which of two orders it is.
+    @Test(
+        arguments: [
+            ("utf-16", true, true), ("utf-16", true, false), (nil, true, true), (nil, true, false),
+            ("utf-16be", false, true), ("UTF-16LE", false, false), ("utf-16le", true, false),
+        ] as [(String?, Bool, Bool)])
+    func `XML and property lists may be UTF-16`(
+        charset: String?, hasMark: Bool, isBigEndian: Bool
+    ) throws {
         let type = charset.map { "text/xml; charset=\($0)" }
         for (format, text, json) in [
             (.xml, "<a>é漢</a>", "{\"a\":\"é漢\"}"),
@@ -203,8 +210,11 @@ struct RequestTranslationTests {
         ] as [(BodyFormat, String, String)] {
             var rules = RequestRules()
             rules.body = RequestBodyRules(from: format, to: .json)
-            var bytes: [UInt8] = [0xFE, 0xFF]
-            for unit in text.utf16 { bytes += [UInt8(unit >> 8), UInt8(unit & 0xFF)] }
+            let units = (hasMark ? [0xFEFF] : []) + Array(text.utf16)
+            let bytes = units.flatMap { unit in
+                let pair = [UInt8(unit >> 8), UInt8(unit & 0xFF)]
+                return isBigEndian ? pair : pair.reversed()
+            }
             let made = try RequestTranslation(rules)?.translate(bytes, contentType: type)
             #expect(made.map { String(decoding: $0.bytes, as: UTF8.self) } == json)
         }

@@ -64,9 +64,13 @@ extension Exchange {
             !request.wantsUpgrade
         else { return nil }
         let byMethod = rules.requestRules.parameters == .byMethod
-        guard hasRequestBody else {
-            guard byMethod, request.method.hasParametersInContent else { return nil }
-            return withRequestHead { request.query(in: $0) }.map { .moveToContent(query: $0) }
+        if !hasRequestBody {
+            guard request.method.hasParametersInContent else { return nil }
+            if byMethod, let query = withRequestHead({ request.query(in: $0) }) {
+                return .moveToContent(query: query)
+            }
+            // A client that has no parameters to post says so, in its format.
+            guard translation.readsNothing else { return nil }
         }
         let (type, says) = withRequestHead { bytes in
             (

@@ -30,13 +30,34 @@ extension EntityTagMapping {
     func coding(of tag: [UInt8]?, among conditions: [[UInt8]]) -> ContentCoding {
         let confirmed = conditions.first { condition in
             guard let tag, let original = original(condition) else { return true }
-            return Self.opaque(of: original) == Self.opaque(of: tag)
+            return Self.same(original, tag)
         }
         return confirmed.flatMap(coding) ?? .identity
     }
 
-    /// Without the mark of weakness (RFC 9110, section 8.8.3.2).
+    /// Whether two tags are the same by the weak comparison (RFC 9110, section 8.8.3.2).
+    static func same(_ left: [UInt8], _ right: [UInt8]?) -> Bool {
+        right.map { opaque(of: left) == opaque(of: $0) } ?? false
+    }
+
+    /// Without the mark of weakness.
     private static func opaque(of tag: [UInt8]) -> ArraySlice<UInt8> {
         tag.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")]) ? tag[2...] : tag[...]
+    }
+}
+
+extension Exchange {
+    /// The tag of the stored response that the request is about; nil: there is none.
+    var storedTag: [UInt8]? {
+        guard let stored, !stored.metadata.entityTag.isEmpty else { return nil }
+        return stored.head.octets.extracting(stored.metadata.entityTag.indices)
+            .withUnsafeBytes { Array($0) }
+    }
+
+    /// The tag of what is stored and asked about, where the rules of the route did not change it:
+    /// the server knows it by the same tag. nil: there is none.
+    var unchangedTag: [UInt8]? {
+        guard validation != nil, let tag = storedTag else { return nil }
+        return origin?.transformation?.ask.entityTags?.original(tag) == nil ? tag : nil
     }
 }

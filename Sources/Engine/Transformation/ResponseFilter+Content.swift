@@ -57,17 +57,30 @@ extension ResponseFilter {
         else { return nil }
         var change = ResponseHeadChange(changesContent: true, length: nil)
         change.entityTags = tags
+        let tag = response.fields.first(.etag).map {
+            bytes.extracting($0.value.indices).withUnsafeBytes { Array($0) }
+        }
         if response.status == 304 {
-            let tag = response.fields.first(.etag).map {
-                bytes.extracting($0.value.indices).withUnsafeBytes { Array($0) }
-            }
+            if confirmsUnchanged(tag) { return nil }
             change.contentEncoding = .replaced(tags.coding(of: tag, among: conditions))
         } else {
-            guard let changed = checks.changedContentType(type),
-                let codings = MessageFacts.codings(of: response.fields, in: bytes)
-            else { return nil }
-            change.contentType = changed
-            change.contentEncoding = .replaced(ResponseJob.coding(after: codings, accepted))
+            guard let codings = MessageFacts.codings(of: response.fields, in: bytes) else {
+                return nil
+            }
+            if let changed = checks.changedContentType(type) {
+                change.contentType = changed
+                change.contentEncoding = .replaced(ResponseJob.coding(after: codings, accepted))
+            } else {
+                guard checks.mayChange(type) else { return nil }
+                // Only the content tells, or what is stored, if it is still that. What nobody knows
+                // is left out (RFC 9110, section 9.3.2).
+                let stored = exchange?.storedTag
+                if let stored, tags.original(stored) == nil, EntityTagMapping.same(stored, tag) {
+                    return nil
+                }
+                if stored == nil { change.entityTags = nil }
+                change.contentEncoding = .replaced(stored.flatMap(tags.coding) ?? .identity)
+            }
             change.dependsOnAcceptEncoding = !codings.isEmpty
         }
         return change.head(of: response, in: bytes)

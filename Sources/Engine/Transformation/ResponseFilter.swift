@@ -63,6 +63,8 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     private(set) var accepted = AcceptedCodings()
     /// The tags of changed responses that the request asks about.
     private(set) var conditions: [[UInt8]] = []
+    /// The tag of what is stored as the server sent it, which the request asks about; nil: none.
+    private var unchangedTag: [UInt8]?
     /// The stream may be somebody else's by now.
     private var streamHasEnded = false
     private var requestWasSent = false
@@ -94,8 +96,10 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     ) -> Bool {
         method = request.method
         guard let lines = head.finished() else { return false }
+        unchangedTag = exchange?.unchangedTag
         let changed =
-            request.asksForUpgrade ? nil : rules.ask.upstreamLines(lines.readable.octets)
+            request.asksForUpgrade
+            ? nil : rules.ask.upstreamLines(lines.readable.octets, keeping: unchangedTag)
         if let tags = rules.ask.entityTags {
             conditions = tags.conditions(in: lines.readable.octets)
         }
@@ -109,6 +113,12 @@ final class ResponseFilter: EventHandler, UpstreamStream {
             draft.fields.append(bytes: lines.readable)
         }
         return stream.sendHead(draft, of: request, upgrade: upgrade)
+    }
+
+    /// Whether a 304 with this tag, or without one, is about what is stored unchanged.
+    func confirmsUnchanged(_ tag: [UInt8]?) -> Bool {
+        guard let unchangedTag else { return false }
+        return tag == nil ? conditions.isEmpty : EntityTagMapping.same(unchangedTag, tag)
     }
 
     func send(_ content: UnsafeRawBufferPointer, owner: Buffer) {

@@ -28,6 +28,15 @@ package struct RequestTranslation: Sendable {
         return source.isFormat(of: type.essence)
     }
 
+    /// Whether no content at all is something in the format: a form without pairs, or, where JSON
+    /// or a property list is expected, nothing.
+    package var readsNothing: Bool {
+        switch source {
+        case .form, .json, .plist: true
+        case .xml, .multipart: false
+        }
+    }
+
     /// What takes the place of content. Without a rule that makes another format of it
     /// it stays as it is.
     ///

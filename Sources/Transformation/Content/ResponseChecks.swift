@@ -102,6 +102,14 @@ package struct ResponseChecks: Sendable {
         return steps.image?.convert.first { $0.from.rawValue == type?.essence }?.to.rawValue
     }
 
+    /// Whether content of a type that keeps its type may be changed all the same: null may be in
+    /// it, a property list may have the other form, an image may be too large. Only the content
+    /// tells.
+    package func mayChange(_ contentType: String?) -> Bool {
+        let steps = steps.forContent(ofType: ContentType(contentType))
+        return steps.translation != nil || steps.image?.scaleTo != nil
+    }
+
     /// Whether content of any type is looked at: it is then asked for whole.
     package var looksAtContent: Bool { !steps.isEmpty }
 

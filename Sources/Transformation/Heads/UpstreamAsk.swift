@@ -25,9 +25,14 @@ package struct UpstreamAsk: Sendable, Equatable {
     /// The lines that take the place of those of a request on its way to the origin; nil: they
     /// stay.
     ///
-    /// - Parameter lines: the start line and the field lines, each with CRLF, well formed; without
-    ///   the empty line.
-    package func upstreamLines(_ lines: Span<UInt8>) -> [UInt8]? {
+    /// - Parameters:
+    ///   - lines: the start line and the field lines, each with CRLF, well formed; without the
+    ///     empty line.
+    ///   - unchanged: the tag of what is stored as the origin sent it; it stays in conditions. nil:
+    ///     there is none.
+    package func upstreamLines(
+        _ lines: Span<UInt8>, keeping unchanged: [UInt8]? = nil
+    ) -> [UInt8]? {
         guard !isEmpty else { return nil }
         var fieldsStart = 0
         while fieldsStart < lines.count, lines[fieldsStart] != UInt8(ascii: "\n") {
@@ -40,7 +45,9 @@ package struct UpstreamAsk: Sendable, Equatable {
             fields.remove(.ifRange, in: lines)
             askForCodings(&fields, in: lines)
         }
-        if let entityTags { Self.mapTags(&fields, by: entityTags, in: lines) }
+        if let entityTags {
+            Self.mapTags(&fields, by: entityTags, keeping: unchanged, in: lines)
+        }
         if let accept = accept.flatMap(FieldRule.value) {
             fields.set(.accept, accept, in: lines)
         }
@@ -108,15 +115,19 @@ package struct UpstreamAsk: Sendable, Equatable {
     /// Takes conditions back to the origin's tags (RFC 9110, section 13.1).
     ///
     /// What a client has of a tag without our suffix is not of this translation: If-None-Match must
-    /// not be answered with 304 for it, so such tags are left out. Where none is left the field
+    /// not be answered with 304 for it, so such tags are left out, unless the cache knows that the
+    /// rules do not change what has the tag. Where none is left the field
     /// goes, and If-Modified-Since with it, which the origin would have had to ignore (section
     /// 13.1.3). If-Match protects what the origin has: a tag without our suffix is left to it.
     private static func mapTags(
-        _ fields: inout HeadLines, by mapping: EntityTagMapping, in lines: Span<UInt8>
+        _ fields: inout HeadLines, by mapping: EntityTagMapping, keeping unchanged: [UInt8]?,
+        in lines: Span<UInt8>
     ) {
         mapTags(.ifMatch, of: &fields, in: lines) { mapping.original($0) ?? $0 }
         guard fields.contains(.ifNoneMatch, in: lines) else { return }
-        mapTags(.ifNoneMatch, of: &fields, in: lines, mapping.original)
+        mapTags(.ifNoneMatch, of: &fields, in: lines) {
+            mapping.original($0) ?? ($0 == unchanged ? unchanged : nil)
+        }
         if !fields.contains(.ifNoneMatch, in: lines) {
             fields.remove(.ifModifiedSince, in: lines)
         }

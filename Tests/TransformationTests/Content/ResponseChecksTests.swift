@@ -79,6 +79,7 @@ struct ResponseChecksTests {
             #expect(plan?.isSlow == (format == .image))
         }
         #expect(checks.changedContentType("application/json") == nil)
+        #expect(!checks.mayChange("application/json"))
     }
 
     @Test(
@@ -241,6 +242,7 @@ struct ResponseChecksTests {
         let plan = try checks.plan(contentType: type, isPartial: false, noTransform: false)
         #expect(try plan?.run(bytes) == PlannedContent())
         #expect(checks.changedContentType(type) == nil)
+        #expect(checks.mayChange(type) && !checks.mayChange("text/html"))
     }
 
     @Test(
@@ -281,6 +283,7 @@ struct ResponseChecksTests {
         #expect(try checks.run(text, nil) == nil)
         #expect(checks.changedContentType("image/webp") == "image/png")
         #expect(checks.changedContentType("image/png") == nil)
+        #expect(!checks.mayChange("image/png"))
     }
 
     @Test func `an image that is scaled says so`() throws {
@@ -292,6 +295,7 @@ struct ResponseChecksTests {
         let plan = try checks.plan(contentType: "image/png", isPartial: false, noTransform: false)
         #expect(plan?.isSlow == true && plan?.changes == true)
         #expect(try plan?.run([0x89, 0x50, 0x4E, 0x47]).steps == ["image/png-scaled"])
+        #expect(checks.mayChange("image/png") && !checks.mayChange("text/html"))
     }
 
     @Test func `without a decoder images are refused`() throws {

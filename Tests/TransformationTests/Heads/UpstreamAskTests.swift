@@ -89,6 +89,19 @@ struct UpstreamAskTests {
         #expect(asks.upstreamLines(lines.span) == nil)
     }
 
+    @Test(arguments: [
+        ("\"a\"", "\"a\"" as String?), ("\"b\"", nil), ("W/\"a\"", nil),
+        ("\"b\", \"a\"", "\"a\""), ("\"b-12345678\", \"a\"", "\"b\", \"a\""),
+    ])
+    func `the tag of what is stored unchanged is asked about`(tags: String, sent: String?) throws {
+        var asks = UpstreamAsk()
+        asks.entityTags = EntityTagMapping(identity: "12345678")
+        let lines = Array(headBytes(start + ["If-None-Match: \(tags)"]).dropLast(2))
+        let new = asks.upstreamLines(lines.span, keeping: Array("\"a\"".utf8)) ?? lines
+        let fields = try headLines(new + [0x0D, 0x0A]).dropFirst(2)
+        #expect(Array(fields) == sent.map { ["If-None-Match: \($0)"] } ?? [])
+    }
+
     @Test func `nothing at all stays nothing`() {
         var asks = UpstreamAsk()
         asks.looksAtContent = true

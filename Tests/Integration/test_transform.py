@@ -24,6 +24,10 @@ HOSTS = [
     {"match": ["binary.example.com"],
      "response": {"body": {"from": "json", "to": "plist", "propertyList": "binary"}}},
     {"match": ["parts.example.com"], "request": {"body": {"from": "multipart", "to": "json"}}},
+    {"match": ["forms.example.com"], "request": {"body": {"from": "form", "to": "json"}}},
+    {"match": ["xml.example.com"],
+     "response": {"contentTypes": ["text/html", "application/soap+xml"],
+                  "body": {"from": "xml", "to": "json"}}},
     {"match": ["plain.example.com"]},
     {"match": ["schema.example.com"],
      "response": {"validate": "json", "schema": "reply.schema.json",
@@ -78,6 +82,28 @@ def test_a_request_is_translated(transform) -> None:
                        "type: application/x-www-form-urlencoded to application/json"]
 
 
+@pytest.mark.parametrize(("route", "content", "out", "kind"), [
+    ("nulls", b'{"a":null,"b":1}', b'{"b":1}', "application/json"),
+    ("forms.example.com", b"a=1", b'{"a":"1"}',
+     "application/x-www-form-urlencoded to application/json"),
+    ("parts.example.com", b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--b--',
+     b'{"a":"1"}', 'multipart/form-data; boundary="b" to application/json'),
+    ("xml.example.com", b"<a>1</a>", b'{"a":"1"}', "application/soap+xml to application/json"),
+    ("images.example.com", PNG, PNG, "image/*")],
+    ids=["json", "form", "multipart", "xml", "image"])
+def test_content_is_of_the_type_and_side_that_the_route_is_for(
+        transform, route, content, out, kind) -> None:
+    code, told, err = transform(route, content)
+    assert (code, told, err[1]) == (0, out, f"type: {kind}")
+
+
+def test_of_a_route_for_both_sides_a_response_is_meant(transform) -> None:
+    assert plistlib.loads(transform("api.example.com", b'{"a":1}')[1]) == {"a": 1}
+    assert transform("api.example.com", b"a=1", "--request")[:2] == (0, b'{"a":"1"}')
+    assert transform("forms.example.com", b"a=1", "--status", "200")[1:] == (
+        b"a=1", ["steps: none", "type: none", "not looked at"])
+
+
 def test_null_is_taken_out_and_content_without_null_stays_as_it_is(transform) -> None:
     code, out, err = transform("nulls", b'{"a":null,"b":1}', *JSON)
     assert (code, out, err[0]) == (0, b'{"b":1}', "steps: removes-nulls")
@@ -127,7 +153,7 @@ def test_control_characters_of_the_content_are_told_as_spaces(transform) -> None
 
 
 @pytest.mark.parametrize(("route", "arguments"), [
-    ("plain.example.com", JSON), ("api.example.com", ("--request", *JSON)), ("nulls", ()),
+    ("plain.example.com", JSON), ("api.example.com", ("--request", *JSON)), ("nulls", ("--content-type", "")),
 ], ids=["no rules", "another type", "no type"])
 def test_what_no_rule_looks_at_passes_as_it_is(transform, route, arguments) -> None:
     content = os.urandom(1 << 20)
@@ -167,8 +193,8 @@ def test_an_unknown_route_and_an_invalid_configuration_are_no_answer(
     code, out, err = transform("nobody", b"")
     assert (code, out) == (2, b"")
     assert err == ["pinfold: no entry of hosts is called nobody; there are: api.example.com, nulls, "
-                   "binary.example.com, parts.example.com, plain.example.com, "
-                   "schema.example.com, images.example.com"]
+                   "binary.example.com, parts.example.com, forms.example.com, "
+                   "xml.example.com, plain.example.com, schema.example.com, images.example.com"]
     (tmp_path / "pinfold.yaml").write_text("hosts: 1\n")
     assert transform("nobody", b"")[0] == 2
 

@@ -32,11 +32,17 @@ struct Transform: ParsableCommand {
     @Option(help: ArgumentHelp("The configuration file.", valueName: "file"))
     var config: String?
 
-    @Flag(help: "Whose content it is: a response's by default.")
-    var side = Side.response
+    @Flag(
+        help: """
+            Whose content it is: by default a response's, unless the route has rules for the \
+            content of requests only.
+            """)
+    var side: Side?
 
     @Option(
-        help: ArgumentHelp("What Content-Type says; by default there is none.", valueName: "type"))
+        help: ArgumentHelp(
+            "What Content-Type says, '' for none; by default what the route is for.",
+            valueName: "type"))
     var contentType: String?
 
     @Option(help: ArgumentHelp("The response's status; 200 by default.", valueName: "number"))
@@ -54,8 +60,12 @@ struct Transform: ParsableCommand {
         }
     }
 
-    func run() throws {
+    mutating func run() throws {
         let entry = try entryOrExit()
+        let side = side ?? Self.side(of: entry, isResponse: status != nil || head)
+        contentType =
+            contentType
+            ?? (side == .request ? entry.request.assumedType : entry.response.assumedType)
         let images = entry.response.needsImages && side == .response ? ImageService() : nil
         defer { images?.end() }
         let schema = try side == .response ? schemaOrExit(entry.response) : nil
@@ -105,7 +115,13 @@ struct Transform: ParsableCommand {
 
     // MARK: - Sides
 
-    private func transformRequest(_ rules: RequestRules) throws(TransformationFailure) {
+    private static func side(of entry: HostEntry, isResponse: Bool) -> Side {
+        let isRequest = RequestTranslation(entry.request) != nil
+        let response = ResponseChecks(entry.response, schema: nil, images: nil)
+        return isRequest && response == nil && !isResponse ? .request : .response
+    }
+
+    private mutating func transformRequest(_ rules: RequestRules) throws(TransformationFailure) {
         guard let translation = RequestTranslation(rules),
             translation.applies(toContentType: contentType)
         else { return passUnseen([]) }
@@ -113,6 +129,9 @@ struct Transform: ParsableCommand {
         guard content.count <= translation.maximumBytes else {
             throw TransformationFailure(
                 .requestBodyTooLarge, "it has more than \(translation.maximumBytes) bytes")
+        }
+        if contentType == BodyFormat.multipart.mediaType {
+            contentType = BodyFormat.multipart.mediaType(beginning: content)
         }
         let made = try translation.translate(content, contentType: contentType)
         let formats = rules.body.map { ["\($0.from.rawValue)-to-\($0.to.rawValue)"] }

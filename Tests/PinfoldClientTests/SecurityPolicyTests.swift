@@ -17,6 +17,7 @@ struct SecurityPolicyTests {
             error = await failure {
                 let response = try await session.data(for: try HTTPRequest(.get, server.url))
                 #expect(response.text == "secret")
+                #expect((response.metrics.transactions[0].handshake != nil) == secure)
             }
             // Nothing is sent to whom it does not trust.
             #expect(server.requests.count == (error == nil ? 1 : 0))

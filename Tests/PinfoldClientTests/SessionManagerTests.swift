@@ -67,8 +67,14 @@ struct SessionManagerTests {
             let first = try await session.data(for: try HTTPRequest(.get, server.url))
             let second = try await session.data(for: try HTTPRequest(.get, server.url))
             #expect(server.connections == 1)
-            #expect(first.metrics.transactions.first?.receivedBytes == 1)
-            #expect(second.metrics.transactions.count == 1)
+            let (made, used) = (first.metrics.transactions[0], second.metrics.transactions[0])
+            #expect(made.receivedBytes == 1)
+            #expect(!made.reusedConnection)
+            #expect(made.connect != nil)
+            #expect(made.lookup == nil)
+            #expect(made.handshake == nil)
+            #expect(used.reusedConnection)
+            #expect(used.connect == nil)
         }
     }
 

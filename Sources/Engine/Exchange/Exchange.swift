@@ -151,6 +151,16 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
 
     init(environment: Environment) { self.environment = environment }
 
+    /// How long the connection took that the request is on, where it was made for it; nil: there is
+    /// none, or it carried requests before.
+    package var connectionTimes: ConnectionTimes? {
+        guard let upstream = state.upstream, !upstream.wasReused else { return nil }
+        return (upstream as? UpstreamConnection)?.times
+    }
+
+    /// Whether the request is on a connection that carried others before.
+    package var reusesConnection: Bool { state.upstream?.wasReused ?? false }
+
     /// The stream that carries the request to its server, while there is one.
     @inline(__always)
     var upstream: (any UpstreamStream)? { state.upstream }

@@ -48,6 +48,8 @@ final class ConnectOperation: EventHandler {
     private let started: Int64
     /// When DNS was asked; 0: it was not.
     private var lookupStarted: Int64 = 0
+    /// How long its answer and the connection took.
+    private(set) var times = ConnectionTimes()
 
     /// - Parameters:
     ///   - client: whose share of the lookups it counts for.
@@ -103,7 +105,10 @@ final class ConnectOperation: EventHandler {
     /// The lookup's answer.
     func resolved(_ result: ResolveResult) {
         guard !finished else { return }
-        if lookupStarted > 0 { countLookup(result) }
+        if lookupStarted > 0 {
+            times.lookup = max(0, Clock.monotonicMicroseconds() - lookupStarted)
+            countLookup(result)
+        }
         switch result {
         case .resolved(let answer): arrived(answer)
         case .failed(let failure):
@@ -225,9 +230,9 @@ final class ConnectOperation: EventHandler {
         let endpoint = plan.attempts[index]
         for other in attempts.indices { drop(other) }
         environment.trace("connected", ["host": "\(host)", "server": "\(endpoint)"])
-        environment.metrics.record(
-            .upstreamConnect,
-            microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - started)))
+        let duration = max(0, Clock.monotonicMicroseconds() - started)
+        times.connect = duration - (times.lookup ?? 0)
+        environment.metrics.record(.upstreamConnect, microseconds: UInt64(duration))
         finish(.success((attempt.descriptor, endpoint)))
     }
 

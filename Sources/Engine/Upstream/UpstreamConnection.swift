@@ -73,6 +73,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// How many exchanges it carried before the current one.
     var uses = 0
     var handshakeStarted: Int64 = 0
+    /// How long it took to be made.
+    package internal(set) var times = ConnectionTimes()
     /// When the verdict on the server no longer holds, in seconds since 1970; nil: never.
     private(set) var trustEnds: Int64?
     /// The server's certificate, once somebody has asked for it.
@@ -117,6 +119,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             state = .idle
             environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
+            times.handshake = Int64(duration)
             environment.metrics.record(.tlsHandshake, microseconds: duration)
             environment.countTrusted(JudgedServer(origin), tls)
             trustEnds = tls.facts?.expires

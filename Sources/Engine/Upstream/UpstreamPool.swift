@@ -145,9 +145,10 @@ final class UpstreamPool: UpstreamSource {
             environment: environment, host: origin.key.host, port: origin.key.port, client: client,
             rules: origin.key.isFixed ? nil : policy.destinationRules, hostMatch: origin.match
         ) { [unowned self] result in
+            let times = operation?.times ?? ConnectionTimes()
             if let operation { operations[ObjectIdentifier(operation)] = nil }
             operation = nil
-            connected(origin, result)
+            connected(origin, result, times)
         }
         guard let operation else { return }
         operations[ObjectIdentifier(operation)] = operation
@@ -156,13 +157,14 @@ final class UpstreamPool: UpstreamSource {
     }
 
     private func connected(
-        _ origin: Origin, _ result: Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>
+        _ origin: Origin, _ result: Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>,
+        _ times: ConnectionTimes
     ) {
         switch result {
         case .failure(let fault): failed(origin, fault)
         case .success(let made):
             do throws(ExchangeFault) {
-                try establish(origin, made)
+                try establish(origin, made, times)
             } catch {
                 Descriptors.close(made.descriptor)
                 failed(origin, error)
@@ -171,7 +173,7 @@ final class UpstreamPool: UpstreamSource {
     }
 
     private func establish(
-        _ origin: Origin, _ made: (descriptor: Int32, endpoint: Endpoint)
+        _ origin: Origin, _ made: (descriptor: Int32, endpoint: Endpoint), _ times: ConnectionTimes
     ) throws(ExchangeFault) {
         var tls: TLSClientConnection?
         if let context = origin.tls {
@@ -186,6 +188,7 @@ final class UpstreamPool: UpstreamSource {
         let connection = UpstreamConnection(
             pool: self, origin: origin, descriptor: made.descriptor,
             endpoint: made.endpoint, tls: tls)
+        connection.times = times
         do throws(Errno) {
             try environment.loop.add(connection, descriptor: made.descriptor)
         } catch {

@@ -50,7 +50,7 @@ extension Transfer: DownstreamStream {
             head.fields.append(field: .contentLength, decimal: count)
         }
         times.firstByte = microseconds
-        if let exchange { note(exchange) }
+        if let exchange { noteConnection(of: exchange) }
         guard let fields = head.finished() else {
             response.failure = ClientError(.response(.headTooLarge))
             return

@@ -146,6 +146,14 @@ final class Transfer: EventHandler {
         times.cache = CacheUse(exchange.cacheResult)
     }
 
+    /// How the exchange got its connection, while it has it.
+    func noteConnection(of exchange: Exchange) {
+        note(exchange)
+        times.wasReused = exchange.reusesConnection
+        guard let made = exchange.connectionTimes else { return }
+        (times.lookup, times.connect, times.handshake) = (made.lookup, made.connect, made.handshake)
+    }
+
     /// Since the request began, in microseconds.
     var microseconds: Int64 { Clock.monotonicMicroseconds() - ordered - times.queued }
 

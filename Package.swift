@@ -97,7 +97,7 @@ let package = Package(
         .target(
             name: "Serialization",
             dependencies: [
-                "CLinux", "Notation", "Documents",
+                "CLinux", "Notation", "Documents", "ImageCodecs",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
         .target(
@@ -314,7 +314,7 @@ let package = Package(
         .testTarget(
             name: "SerializationTests",
             dependencies: [
-                "Serialization", "Documents",
+                "Serialization", "Documents", "ImageCodecs",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
         .testTarget(name: "CookiesTests", dependencies: ["Cookies"], swiftSettings: strict),

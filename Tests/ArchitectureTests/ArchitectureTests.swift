@@ -46,7 +46,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
     ("ImageCodecs", ["CImages"]),
     ("SuffixList", ["CPublicSuffix", "CertificateProfile"]),
-    ("Serialization", ["CLinux", "Notation", "Documents", "HTTPTypes"]),
+    ("Serialization", ["CLinux", "Notation", "Documents", "ImageCodecs", "HTTPTypes"]),
     ("Cookies", ["CLinux", "Notation", "Addressing", "SuffixList"]),
     ("HTTPAuthentication", ["COpenSSL", "Notation"]),
     ("EventStreams", ["COpenSSL", "CZlib", "Notation"]),

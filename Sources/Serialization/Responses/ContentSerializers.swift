@@ -37,7 +37,7 @@ public struct JSONResponseSerializer: ResponseSerializer {
     public func serialize(
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<DocumentValue> {
-        serialize(response, content: content) { (content) throws(DocumentError) in
+        readDocument(response, content: content) { (content) throws(DocumentError) in
             if content.isEmpty || content == [0x20] { return nil }
             let value = try JSONDocument.value(of: content, limits: limits)
             return removesNulls ? value.removingNulls : value
@@ -57,7 +57,7 @@ public struct PropertyListResponseSerializer: ResponseSerializer {
     public func serialize(
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<DocumentValue> {
-        serialize(response, content: content) { (content) throws(DocumentError) in
+        readDocument(response, content: content) { (content) throws(DocumentError) in
             content.isEmpty ? nil : try PropertyListReader.value(of: content, limits: limits)
         }
     }
@@ -75,7 +75,7 @@ public struct XMLDocumentResponseSerializer: ResponseSerializer {
     public func serialize(
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<XMLDocument> {
-        serialize(response, content: content) { (content) throws(DocumentError) in
+        readDocument(response, content: content) { (content) throws(DocumentError) in
             try XMLDocument(
                 content, limits: limits, encoding: response.charset(ofXML: content))
         }
@@ -110,7 +110,7 @@ public struct XMLParserResponseSerializer: ResponseSerializer {
     public func serialize(
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<PendingXML> {
-        serialize(response, content: content) { (content) throws(DocumentError) in
+        readDocument(response, content: content) { (content) throws(DocumentError) in
             PendingXML(
                 content: content, limits: limits,
                 encoding: response.charset(ofXML: content))

@@ -37,12 +37,14 @@ public struct SerializedResponse<Output: Sendable>: Sendable {
 
 /// Why a response is not what was asked for.
 public struct ResponseSerializationError: Error, Sendable, CustomStringConvertible {
-    public enum Reason: Sendable, Equatable {
+    public enum Reason: Error, Sendable, Equatable {
         /// The type of the content, nil for none, is not one of those that are accepted.
         case contentType(String?, accepted: [String])
         case status(Int)
         /// The content does not parse.
         case content(DocumentError)
+        /// The content is no image, or one that is not read.
+        case image(ImageError)
     }
 
     public var reason: Reason
@@ -77,6 +79,7 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
                     + accepted.joined(separator: ", ")
             case .status(let status): "the status is \(status)"
             case .content(let error): "\(error)"
+            case .image(let error): "\(error)"
             }
         return underlying.map { "\(text); \($0)" } ?? text
     }
@@ -141,7 +144,7 @@ extension ResponseSerializer {
     /// not, that of the wrong status is.
     func serialize(
         _ response: HTTPResponse?, content: [UInt8],
-        by read: ([UInt8]) throws(DocumentError) -> Output?
+        by read: ([UInt8]) throws(ResponseSerializationError.Reason) -> Output?
     ) -> SerializedResponse<Output> {
         var refused: ResponseSerializationError?
         switch acceptance.judge(response, content: content) {
@@ -154,13 +157,24 @@ extension ResponseSerializer {
             guard isTyped else { return SerializedResponse(error: refusal) }
             refused = refusal
         }
-        do throws(DocumentError) {
+        do throws(ResponseSerializationError.Reason) {
             return SerializedResponse(value: try read(content), error: refused)
         } catch {
             var unreadable = ResponseSerializationError(
-                .content(error), response: response, content: content)
+                error, response: response, content: content)
             unreadable.underlying = refused
             return SerializedResponse(error: unreadable)
+        }
+    }
+
+    /// The same for content that is a document.
+    func readDocument(
+        _ response: HTTPResponse?, content: [UInt8],
+        by read: ([UInt8]) throws(DocumentError) -> Output?
+    ) -> SerializedResponse<Output> {
+        serialize(response, content: content) {
+            (content) throws(ResponseSerializationError.Reason) in
+            do throws(DocumentError) { return try read(content) } catch { throw .content(error) }
         }
     }
 }

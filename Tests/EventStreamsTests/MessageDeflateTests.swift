@@ -4,7 +4,7 @@ import Testing
 @Suite("The extension permessage-deflate")
 struct MessageDeflateTests {
     private static func connection(
-        _ role: WebSocketConnection.Role = .client, messageBytes: Int = 100_000,
+        _ role: WebSocketConnection.Role = .client, messageBytes: Int = 200_000,
         sentFrameBytes: Int = 65_536
     ) -> WebSocketConnection {
         WebSocketConnection(
@@ -52,7 +52,7 @@ struct MessageDeflateTests {
         #expect(client.isClosed)
     }
 
-    @Test(arguments: [0, 1, 63, 64, 65, 1000, 70_000, 100_000])
+    @Test(arguments: [0, 1, 63, 64, 65, 1000, 65_536, 70_000, 131_072, 200_000])
     func `brings messages of any length across`(count: Int) {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 / 7) }
         let text = String(repeating: "é", count: count / 2)

@@ -35,23 +35,30 @@ enum MessageDeflate {
     /// Content compressed; nil: it would not be smaller.
     static func compressed(_ content: [UInt8]) -> [UInt8]? {
         guard content.count >= minimumBytes, content.count < 1 << 30 else { return nil }
-        var stream = z_stream()
+        // At a place of its own, for zlib compares addresses.
+        let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+        stream.initialize(to: z_stream())
+        defer { stream.deallocate() }
         let status = deflateInit2_(
-            &stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
+            stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
             Int32(MemoryLayout<z_stream>.size))
         guard status == Z_OK else { return nil }
-        defer { deflateEnd(&stream) }
+        defer { deflateEnd(stream) }
         var input = content
         var output = [UInt8](repeating: 0, count: content.count)
         let isDone = input.withUnsafeMutableBufferPointer { input in
             output.withUnsafeMutableBufferPointer { output in
-                (stream.next_in, stream.avail_in) = (input.baseAddress, UInt32(input.count))
-                (stream.next_out, stream.avail_out) = (output.baseAddress, UInt32(output.count))
+                (stream.pointee.next_in, stream.pointee.avail_in) = (
+                    input.baseAddress, UInt32(input.count)
+                )
+                (stream.pointee.next_out, stream.pointee.avail_out) = (
+                    output.baseAddress, UInt32(output.count)
+                )
                 // With room left all of it is out (zlib.h, deflate).
-                return deflate(&stream, Z_SYNC_FLUSH) == Z_OK && stream.avail_out > 0
+                return deflate(stream, Z_SYNC_FLUSH) == Z_OK && stream.pointee.avail_out > 0
             }
         }
-        output.removeLast(Int(stream.avail_out))
+        output.removeLast(Int(stream.pointee.avail_out))
         guard isDone, output.suffix(tail.count).elementsEqual(tail) else { return nil }
         return Array(output.dropLast(tail.count))
     }
@@ -62,16 +69,21 @@ enum MessageDeflate {
     static func decompressed(
         _ content: [UInt8], most: Int
     ) throws(WebSocketError) -> [UInt8] {
-        var stream = z_stream()
-        let status = inflateInit2_(&stream, -15, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
+        // At a place of its own, for zlib compares addresses.
+        let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+        stream.initialize(to: z_stream())
+        defer { stream.deallocate() }
+        let status = inflateInit2_(stream, -15, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
         guard status == Z_OK else { throw .corruptCompression }
-        defer { inflateEnd(&stream) }
+        defer { inflateEnd(stream) }
         var input = content + tail
         guard input.count < 1 << 30 else { throw .tooLarge }
         var output: [UInt8] = []
         let error = input.withUnsafeMutableBufferPointer { input in
-            (stream.next_in, stream.avail_in) = (input.baseAddress, UInt32(input.count))
-            return inflateAll(&stream, most: most, into: &output)
+            (stream.pointee.next_in, stream.pointee.avail_in) = (
+                input.baseAddress, UInt32(input.count)
+            )
+            return inflateAll(stream, most: most, into: &output)
         }
         if let error { throw error }
         return output
@@ -79,26 +91,30 @@ enum MessageDeflate {
 
     /// Takes all of the stream's input; what is wrong with it, if anything is.
     private static func inflateAll(
-        _ stream: inout z_stream, most: Int, into output: inout [UInt8]
+        _ stream: UnsafeMutablePointer<z_stream>, most: Int, into output: inout [UInt8]
     ) -> WebSocketError? {
         var block = [UInt8](repeating: 0, count: blockBytes)
         while true {
             let status = block.withUnsafeMutableBufferPointer { block in
-                (stream.next_out, stream.avail_out) = (block.baseAddress, UInt32(blockBytes))
-                return inflate(&stream, Z_SYNC_FLUSH)
+                (stream.pointee.next_out, stream.pointee.avail_out) = (
+                    block.baseAddress, UInt32(blockBytes)
+                )
+                return inflate(stream, Z_SYNC_FLUSH)
             }
-            let count = blockBytes - Int(stream.avail_out)
+            let count = blockBytes - Int(stream.pointee.avail_out)
             guard output.count + count <= most else { return .tooLarge }
             output += block[..<count]
             switch status {
-            case Z_STREAM_END where stream.avail_in > 0:
+            case Z_STREAM_END where stream.pointee.avail_in > 0:
                 // A final block is allowed, and others behind it (section 7.2.3.5).
-                guard inflateReset(&stream) == Z_OK else { return .corruptCompression }
+                guard inflateReset(stream) == Z_OK else { return .corruptCompression }
             case Z_OK, Z_BUF_ERROR, Z_STREAM_END:
-                guard stream.avail_out > 0 else { continue }
-                // At a block's end, and that at a byte's.
-                let isAtEnd = stream.avail_in == 0 && stream.data_type & 0x87 == 0x80
-                return isAtEnd ? nil : .corruptCompression
+                // At a block's end, and that at a byte's, also where the output is just full: a
+                // further call, without input, would no longer say so.
+                let isAtEnd =
+                    stream.pointee.avail_in == 0 && stream.pointee.data_type & 0x87 == 0x80
+                if isAtEnd { return nil }
+                guard stream.pointee.avail_out == 0 else { return .corruptCompression }
             default: return .corruptCompression
             }
         }

@@ -72,16 +72,48 @@ struct ResponseRulesTests {
         #expect(try rules("{ image: {} }").image == ImageRules())
     }
 
-    @Test func `the cache keeps what clients are sent`() throws {
-        let entry = try load("hosts: [{ match: [a], cache: { form: translated } }]").hosts.entries[
-            0]
-        #expect(entry.response.cacheForm == .translated)
-        #expect(
-            errors(of: "hosts: [{ match: [a], cache: { form: origin } }]") == [
-                "gateway.yaml:1: hosts[0].cache.form: origin: not yet supported; "
-                    + "expected translated"
-            ])
+    @Test func `the cache keeps what clients are sent, or what servers sent`() throws {
+        for (text, form) in [
+            ("{}", CachedForm.translated), ("{ form: translated }", .translated),
+            ("{ form: origin }", .origin),
+        ] {
+            let entry = try load("hosts: [{ match: [a], cache: \(text) }]").hosts.entries[0]
+            #expect(entry.response.cacheForm == form)
+        }
         #expect(errors(of: "hosts: [{ match: [a], cache: { form: both } }]").count == 1)
+    }
+
+    @Test(arguments: [
+        ("", "", "response changes no content (body, or image with convert or scale)"),
+        ("response: { validate: json }", "", "response changes no content"),
+        ("response: { image: {} }", "", "response changes no content"),
+        ("response: { body: { from: json, to: plist } }", "", ""),
+        ("response: { image: { scale: { width: 1, height: 1 } } }", "", ""),
+        (
+            "response: { body: { from: json, to: plist } }", "cache: { enabled: false }",
+            "there is no cache"
+        ),
+        (
+            "response: { body: { from: json, to: plist } }", "cache: { memory: 0, disk: 0 }",
+            "there is no cache"
+        ),
+    ])
+    func `the form is warned about where nothing is stored in it`(
+        response: String, cache: String, told: String
+    ) throws {
+        let rules = response.isEmpty ? "" : ", \(response)"
+        let text = "hosts: [{ match: [a], cache: { form: origin }\(rules) }]\n\(cache)"
+        let found = try warnings(of: text).filter { $0.contains("cache.form") }
+        #expect(found.count == (told.isEmpty ? 0 : 1))
+        guard !told.isEmpty else { return }
+        #expect(found.first?.contains("hosts[0].cache.form: has no effect: \(told)") ?? false)
+    }
+
+    @Test func `the form is warned about beside store false`() throws {
+        let found = try warnings(
+            of: "hosts: [{ match: [a], cache: { form: origin, store: false }, "
+                + "response: { body: { from: json, to: plist } } }]")
+        #expect(found.contains { $0.contains("cache.form: has no effect beside store: false") })
     }
 
     @Test(arguments: [

@@ -11,7 +11,7 @@ private enum Table {
     nonisolated(unsafe) static let steps: [State.Step] = [
         .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting(1),
         .discarding(1, then: .serveConfirmed), .discarding(1, then: .forwardAgain),
-        .holding(1), .responding(1), .serving, .finishing, .opening, .tunnelling,
+        .responding(1), .serving, .finishing, .opening, .tunnelling,
     ]
     static let contents: [RetryPolicy.Content] = [
         .none, .untouched, .partlySent, .ended(isKept: true), .ended(isKept: false),
@@ -44,7 +44,7 @@ private enum Table {
             .begin(.init(hasContent: $0, isIdempotent: true, hasClient: true))
         } + State.Decision.allCases.map { .decided($0) } + [.loaded, .flightEnded]
         + [true, false].map { .connected(2, wasReused: true, sendsGathered: $0) }
-        + State.Answer.allCases.map { .answered($0) } + [.letGo, .responseEnded]
+        + State.Answer.allCases.map { .answered($0) } + [.responseEnded]
         + State.Failure.Cause.allCases.flatMap { cause in
             [true, false].map { .failed(.init(cause: cause, headWithdrawn: $0)) }
         } + [.content] + [true, false].map { .contentEnded(isKept: $0) }
@@ -224,7 +224,7 @@ struct ExchangeStateTests {
             guard event.name == "content" else { return }
             seen["\(reaction.next)", default: []].insert(state.name)
         }
-        #expect(seen["sendContent"] == ["requesting", "discarding", "holding", "responding"])
+        #expect(seen["sendContent"] == ["requesting", "discarding", "responding"])
         #expect(seen["gatherContent"] == ["gathering"])
         #expect(seen["holdContent"] == ["routing", "loading", "waiting", "connecting"])
         #expect(seen["dropContent"] == ["serving", "finishing", "opening", "tunnelling"])

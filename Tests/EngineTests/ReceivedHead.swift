@@ -10,6 +10,9 @@ struct ReceivedHead {
     let number: Int
     /// First and last byte of the part, if it is one.
     let part: ClosedRange<Int>?
+    /// The values of Content-Type and ETag.
+    let type: String?
+    let tag: String?
     private let address: UnsafeRawPointer?
     /// It has been written to its end.
     var isWritten = false
@@ -23,6 +26,14 @@ struct ReceivedHead {
         number =
             Self.value("\r\nx-id: ", in: bytes).flatMap { Self.number(in: bytes, at: $0) } ?? -1
         part = Self.part(in: bytes)
+        type = Self.text("\r\ncontent-type: ", in: bytes)
+        tag = Self.text("\r\netag: ", in: bytes)
+    }
+
+    private static func text(_ name: StaticString, in bytes: UnsafeRawBufferPointer) -> String? {
+        value(name, in: bytes).map { start in
+            String(decoding: bytes[start...].prefix { $0 != 0x0D }, as: UTF8.self)
+        }
     }
 
     /// What Content-Range says.

@@ -129,6 +129,7 @@ final class ScriptedClient: DownstreamStream {
         checkContent()
         output.removeAll()
         let gone = exchange
+        if gone?.translating != nil { world.count(.abandoned) }
         exchange = nil
         upload = nil
         headBuffer = nil
@@ -296,6 +297,12 @@ final class ScriptedClient: DownstreamStream {
         guard let exchange else { return world.fail("an exchange ends twice") }
         world.note(cut ? "is cut off" : "has its response", index, number)
         self.exchange = nil
+        if case .transformation(let failure)? = exchange.fault {
+            if failure.problem == .overloaded { world.count(.overloaded) }
+            if failure.problem == .responseImageRefused, exchange.upstreamEndpoint == nil {
+                world.count(.refusedFromStore)
+            }
+        }
         world.environment.recycle(exchange)
         headBuffer = nil
         upload = nil

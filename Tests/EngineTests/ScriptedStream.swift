@@ -19,8 +19,10 @@ final class ScriptedStream: UpstreamStream {
 
     private let source: ScriptedUpstreams
     private var world: SimulatedWorld { source.world }
-    /// Whose it is; nil: nobody's any more.
-    private(set) var consumer: Exchange?
+    /// Who is told of it; nil: nobody any more.
+    private(set) var consumer: (any UpstreamConsumer)?
+    /// Whose it is.
+    private(set) var exchange: Exchange?
     /// What the client sent; nil for an exchange in the background.
     let request: SimulatedRequest?
     let number: Int
@@ -35,8 +37,6 @@ final class ScriptedStream: UpstreamStream {
     private var output: [(UnsafeRawBufferPointer, Buffer)] = []
     private var content: [UInt8] = []
     private var requestHasEnded = false
-    /// What stages add to the content.
-    private var staged: [UInt8] = []
 
     // What it answers.
     private var answer: Representation?
@@ -51,6 +51,7 @@ final class ScriptedStream: UpstreamStream {
     ) {
         self.source = source
         self.consumer = consumer
+        exchange = consumer
         self.wasReused = wasReused
         self.endpoint = endpoint
         handedOut = SimulatedAttempt(
@@ -91,10 +92,7 @@ final class ScriptedStream: UpstreamStream {
         asksForUpgrade = request.asksForUpgrade
         part = .head
         check(asksForUpgrade == (self.request?.asksForUpgrade ?? false), "another protocol")
-        let staging = self.request?.requestStaging
-        staged = staging?.isAppending ?? false ? [SimulatedStaging.appended] : []
-        let expected = staged.isEmpty ? self.request?.framing ?? .none : .chunked
-        check(framing == expected, "another framing than the client's")
+        check(framing == self.request?.framing ?? .none, "another framing than the client's")
         checkHead()
         return true
     }
@@ -136,7 +134,7 @@ final class ScriptedStream: UpstreamStream {
         }
         guard let request else { return check(content.isEmpty, "content of nobody's") }
         guard count > 0 || requestIsSent else { return }
-        let expected = staged.isEmpty ? request.content : request.content + staged
+        let expected = request.content
         check(content.count <= expected.count, "more content than the client has sent")
         check(expected.hasBytes(content, at: 0), "other content than the client's")
         if requestIsSent { check(content.count == expected.count, "content ended too early") }
@@ -149,7 +147,10 @@ final class ScriptedStream: UpstreamStream {
         if world.random.chance(50) { drive() }
     }
 
-    func tell(_ consumer: any UpstreamConsumer) { fatalError("no world has rules") }
+    func tell(_ consumer: any UpstreamConsumer) {
+        check(self.consumer != nil && part == .request, "handed on when it is in use")
+        self.consumer = consumer
+    }
 
     func cancel() {
         // One that has failed is let go of, which does nothing more.
@@ -169,6 +170,7 @@ final class ScriptedStream: UpstreamStream {
 
     private func leave() {
         consumer = nil
+        exchange = nil
         part = .over
         output.removeAll()
         source.forget(self)
@@ -191,7 +193,7 @@ final class ScriptedStream: UpstreamStream {
         }
     }
 
-    private func go(on consumer: Exchange) {
+    private func go(on consumer: any UpstreamConsumer) {
         if !world.isSettling, world.random.chance(5) { return fail(consumer) }
         switch part {
         case .request, .over: return
@@ -212,7 +214,7 @@ final class ScriptedStream: UpstreamStream {
         }
     }
 
-    private func fail(_ consumer: Exchange) {
+    private func fail(_ consumer: any UpstreamConsumer) {
         let started = hasAnswered || part == .body || world.random.chance(15)
         world.note("stream fails", started ? 1 : 0, number)
         leave()
@@ -227,7 +229,7 @@ final class ScriptedStream: UpstreamStream {
         consumer.upstreamFailed(fault, responseStarted: started)
     }
 
-    private func sendInterim(to consumer: Exchange) {
+    private func sendInterim(to consumer: any UpstreamConsumer) {
         hasAnswered = true
         let many = world.random.chance(2) ? 40 : 1
         for _ in 0..<many {
@@ -242,7 +244,7 @@ final class ScriptedStream: UpstreamStream {
     }
 
     /// Parses a head as a connection does, and gives it to the consumer; its memory is used again.
-    private func send(head text: String, to consumer: Exchange) {
+    private func send(head text: String, to consumer: any UpstreamConsumer) {
         var bytes = Array(text.utf8)
         var parser = ResponseHeadParser()
         guard
@@ -257,7 +259,7 @@ final class ScriptedStream: UpstreamStream {
         }
     }
 
-    private func answer(_ consumer: Exchange) {
+    private func answer(_ consumer: any UpstreamConsumer) {
         hasAnswered = true
         let reply = head.withUnsafeBytes {
             world.reply(to: request, head: $0, method: method, handedOut)
@@ -278,7 +280,7 @@ final class ScriptedStream: UpstreamStream {
         }
     }
 
-    private func sendBody(to consumer: Exchange) {
+    private func sendBody(to consumer: any UpstreamConsumer) {
         guard let answer else { return end(consumer) }
         guard bytesLeft > 0 else { return end(consumer) }
         let count = world.random.chance(30) ? bytesLeft : 1 + world.random.below(bytesLeft)
@@ -298,7 +300,7 @@ final class ScriptedStream: UpstreamStream {
         if goesOn { buffer.memory.initializeMemory(as: UInt8.self, repeating: 0xEE) }
     }
 
-    private func end(_ consumer: Exchange) {
+    private func end(_ consumer: any UpstreamConsumer) {
         world.note("response ends", 0, number)
         let trailers = consumer.response.framing == .chunked ? answer?.trailers : nil
         leave()

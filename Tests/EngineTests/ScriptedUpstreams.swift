@@ -49,7 +49,7 @@ final class ScriptedUpstreams: UpstreamSource {
         if waits.contains(where: { $0.consumer === exchange }) {
             world.fail("an exchange waits twice")
         }
-        if streams.contains(where: { $0.consumer === exchange }) {
+        if streams.contains(where: { $0.exchange === exchange }) {
             world.fail("an exchange that has a stream wants another")
         }
         if origin.policy.trustGeneration != world.environment.policy.trustGeneration {

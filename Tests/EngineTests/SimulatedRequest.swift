@@ -25,6 +25,8 @@ final class SimulatedRequest {
     /// The value that responses with Vary are chosen by.
     let variant: Int
     private(set) var isConditional = false
+    /// The tag of that condition.
+    private(set) var tag: String?
     private(set) var hasRange = false
     private(set) var asksForTrailers = false
     /// It asks to leave HTTP.
@@ -34,9 +36,6 @@ final class SimulatedRequest {
 
     /// The step in which it began.
     var began = 0
-    /// What the stages do that were chosen for it and for its response last; nil: there are none.
-    var requestStaging: SimulatedStaging?
-    var responseStaging: SimulatedStaging?
     /// How often the configuration had been loaded anew by then.
     var reloads = 0
     /// What its own streams brought.
@@ -127,7 +126,13 @@ final class SimulatedRequest {
         default: break
         }
         if world.random.chance(8), let known = url.current {
-            text += "If-None-Match: \"\(known)\"\r\n"
+            var suffix = ""
+            if world.isRuled, world.random.chance(60) {
+                suffix = SimulatedRules.suffix(world.random.pick(SimulatedRules.types))
+            }
+            let tag = "\"\(known)\(suffix)\""
+            text += "If-None-Match: \(tag)\r\n"
+            self.tag = tag
             isConditional = true
         }
         if method == "GET", world.random.chance(6) {
@@ -190,6 +195,8 @@ final class Representation {
     let trailers: TrailerSection?
     /// It has an entity tag.
     let hasTag: Bool
+    /// It is of a type that rules are about.
+    let isImage: Bool
     /// The latest step in which a request was sent that it, or its confirmation, answered.
     var asked = -1
     /// The policies under which it was obtained.
@@ -237,7 +244,14 @@ final class Representation {
         hasTag = status == 200 && world.random.chance(85)
         if hasTag { text += "ETag: \"\(number)\"\r\n" }
         if varies { text += "Vary: X-Vary\r\n" }
-        if world.random.chance(50) { text += "Content-Type: text/plain\r\n" }
+        let hasType = world.random.chance(50)
+        let isImage = world.isRuled && world.random.chance(60)
+        self.isImage = isImage
+        if isImage {
+            text += "Content-Type: image/webp\r\n"
+        } else if hasType {
+            text += "Content-Type: text/plain\r\n"
+        }
         fields = text
     }
 }

@@ -7,7 +7,7 @@ import Metrics
 /// The states of an exchange, to be counted.
 enum SimulatedState: Int, CaseIterable {
     case ended, routing, loading, waiting, gathering, connecting, requesting, discarding
-    case holding, responding, serving, finishing, opening, tunnelling
+    case responding, serving, finishing, opening, tunnelling
 
     init(_ step: Exchange.State.Step) {
         switch step {
@@ -19,7 +19,6 @@ enum SimulatedState: Int, CaseIterable {
         case .connecting: self = .connecting
         case .requesting: self = .requesting
         case .discarding: self = .discarding
-        case .holding: self = .holding
         case .responding: self = .responding
         case .serving: self = .serving
         case .finishing: self = .finishing
@@ -30,7 +29,7 @@ enum SimulatedState: Int, CaseIterable {
 
     /// Those that a world gets to and stays in: what is discarded has no content.
     static let reachable: [SimulatedState] = [
-        .loading, .waiting, .gathering, .connecting, .requesting, .holding, .responding, .serving,
+        .loading, .waiting, .gathering, .connecting, .requesting, .responding, .serving,
         .finishing, .opening, .tunnelling,
     ]
 }
@@ -55,14 +54,16 @@ extension SimulatedWorld {
             {
                 fail("\(number(of: exchange)) waits for a stream that nobody will give it")
             }
-            if let upstream = exchange.upstream as? ScriptedStream,
+            let upstream = exchange.upstream
+            if let upstream = upstream as? ScriptedStream,
                 !upstreams.streams.contains(where: { $0 === upstream })
             {
                 fail("\(number(of: exchange)) has a stream that is over")
             }
         }
         for stream in upstreams.streams {
-            if stream.consumer?.upstream !== stream {
+            let upstream = stream.exchange?.upstream
+            if ((upstream as? ResponseFilter)?.stream ?? upstream) !== stream {
                 fail("a stream of request \(stream.number) is nobody's, and was not given up")
             }
         }
@@ -107,21 +108,19 @@ extension SimulatedWorld {
             return fail("request \(request.number): a response that nobody sent")
         }
         let sent = representations[head.number]
+        let body = checkTranslation(of: sent, head, request)
         if sent.url != request.url { fail("request \(request.number): another URL's response") }
         if !request.brought.contains(sent.number) { checkStored(sent, request) }
-        var expected = sent.body[...]
+        var expected = body[...]
         if request.method == "HEAD" || head.status == 304 || head.status == 416 {
             expected = []
         } else if let part = head.part, head.status == 206 {
-            guard request.hasRange, part.upperBound < sent.body.count else {
+            guard request.hasRange, part.upperBound < body.count else {
                 return fail("request \(request.number): a part that there is not")
             }
-            expected = sent.body[part]
+            expected = body[part]
         } else if head.status != sent.status {
             fail("request \(request.number): status \(head.status), and \(sent.status) was sent")
-        }
-        if head.framing == .streamed, request.responseStaging?.isAppending ?? false {
-            expected += [SimulatedStaging.appended]
         }
         let isRight = Array(expected).hasBytes(received, at: 0)
         if !isRight || isComplete && expected.count != received.count {
@@ -131,8 +130,54 @@ extension SimulatedWorld {
         }
     }
 
+    /// What the rules in force have made of a response is what they should have, and is named so.
+    private func checkTranslation(
+        of sent: Representation, _ head: ReceivedHead, _ request: SimulatedRequest
+    ) -> [UInt8] {
+        guard isRuled else { return sent.body }
+        let text = "request \(request.number): response \(sent.number)"
+        let host = urls[request.url].host
+        let types = (0..<2).compactMap {
+            SimulatedRules.rules(for: host, trust: $0).image?.convert.first?.to
+        }
+        let isHead = request.method == "HEAD"
+        guard let type = SimulatedRules.types.first(where: { head.type == $0.rawValue }) else {
+            if sent.isImage, !isHead,
+                types.allSatisfy({ SimulatedRules.outcome(of: sent.body, to: $0) != .unchanged })
+            {
+                fail("\(text) is not what the rules make of it")
+            }
+            if let tag = head.tag, tag != "\"\(sent.number)\"" {
+                fail("\(text): another tag than its server's")
+            }
+            return sent.body
+        }
+        if !types.contains(type) || !sent.isImage { fail("\(text): no rule makes it \(type)") }
+        if !isHead, SimulatedRules.outcome(of: sent.body, to: type) != .changed {
+            fail("\(text) is not changed by the rules")
+        }
+        let rules = SimulatedRules.rules(for: host, trust: environment.policy.trust)
+        if reloads == request.reloads, rules.image?.convert.first?.to != type {
+            fail("\(text): changed by rules that are not in force")
+        }
+        let suffix = SimulatedRules.suffix(type)
+        if let tag = head.tag, tag != "\"\(sent.number)\(suffix)\"" {
+            fail("\(text): the tag does not name its rules")
+        }
+        if !isHead { count(.translated) }
+        if head.status == 206 { count(.partTranslated) }
+        if !request.brought.contains(sent.number) { count(.translatedFromStore) }
+        return sent.body + [SimulatedRules.mark(type)]
+    }
+
     private func checkWithoutContent(_ head: ReceivedHead, _ request: SimulatedRequest) {
         if head.status == 304 {
+            if let tag = head.tag, let asked = request.tag, !request.gotOddNotModified {
+                if tag != asked {
+                    fail("request \(request.number): 304 about \(tag), not \(asked)")
+                }
+                if tag.contains("-") { count(.confirmed) }
+            }
             guard !request.isConditional, !request.gotOddNotModified else { return }
             return fail("request \(request.number): 304 to a request without conditions")
         }

@@ -128,7 +128,7 @@ extension SimulatedWorld {
         var tags: [Int] = []
         var index = start
         while index < head.count, head[index] != 0x0D {
-            if let tag = ReceivedHead.number(in: head, at: index) {
+            if head[index - 1] == 0x22, let tag = ReceivedHead.number(in: head, at: index) {
                 tags.append(tag)
                 while head[index] >= 0x30, head[index] <= 0x39 { index += 1 }
             } else {

@@ -43,7 +43,12 @@ final class SimulatedWorld {
     var urls: [SimulatedURL] = []
     private(set) var clients: [ScriptedClient] = []
     private(set) var upstreams: ScriptedUpstreams!
-    private var stages: SimulatedStages?
+    /// Whether responses are translated on their way.
+    let isRuled: Bool
+    private let work = SimulatedWork()
+    private var policies: [PolicySnapshot] {
+        isRuled ? SimulationPolicies.ruled : SimulationPolicies.plain
+    }
     private(set) var disk: ScriptedDisk?
     private(set) var resolver: ScriptedResolver!
     let sockets: ScriptedSockets
@@ -69,6 +74,8 @@ final class SimulatedWorld {
     private(set) var journal = Journal()
     /// How often an exchange was seen in each state after a step.
     var seen = [Int](repeating: 0, count: SimulatedState.allCases.count)
+    private(set) var translations = [Int](
+        repeating: 0, count: SimulatedTranslation.allCases.count)
     private(set) var endings = [Int](repeating: 0, count: SimulatedEnding.allCases.count)
 
     struct WeakExchange {
@@ -80,6 +87,7 @@ final class SimulatedWorld {
         self.seed = seed
         self.quota = quota
         random = SeededRandom(seed: seed)
+        isRuled = seed % 3 == 1
         let time = time
         loop = try EventLoop(
             eventsPerTurn: 16,
@@ -95,8 +103,9 @@ final class SimulatedWorld {
         let shared = SharedEnvironment(
             mailboxes: [try Mailbox<EngineMessage>()], resolver: names.resolver,
             store: store, logger: logger, labels: RouteLabels(),
-            activity: ActivityMonitor(delays: ActivityDelays()))
-        let policies = SimulationPolicies.all
+            activity: ActivityMonitor(delays: ActivityDelays()),
+            transformationWork: TransformationWork { [work] in work.take($0) })
+        let policies = isRuled ? SimulationPolicies.ruled : SimulationPolicies.plain
         let metrics = WorkerMetrics(
             dimensions: MetricsDimensions(reasons: Reason.tokens.count))
         let address = try Self.endpoint("127.0.0.1:1")
@@ -115,11 +124,8 @@ final class SimulatedWorld {
         names.world = self
         if options.diskBytes > 0 { disk = ScriptedDisk(self, store) }
         makeNames()
-        if random.chance(40) {
-            let made = SimulatedStages(self)
-            stages = made
-            environment.bodyStages = made
-        }
+        work.world = self
+        work.isShort = random.chance(40)
         try environment.start()
         makeURLs()
         for index in 0..<(2 + random.below(7)) {
@@ -237,6 +243,8 @@ final class SimulatedWorld {
 
     func ended(_ ending: SimulatedEnding) { endings[ending.rawValue] += 1 }
 
+    func count(_ translation: SimulatedTranslation) { translations[translation.rawValue] += 1 }
+
     /// Something that must never be was seen.
     func fail(_ what: String) {
         guard violation == nil else { return }
@@ -263,7 +271,8 @@ final class SimulatedWorld {
 
     private func step() {
         stepNumber += 1
-        switch random.below(145) {
+        switch random.below(isRuled ? 160 : 145) {
+        case 145..<160: _ = work.step()
         case 100..<115: disk?.step()
         case 115..<135: if random.chance(50) { resolver.step() } else { sockets.step() }
         case 135..<145: if !tunnels.isEmpty { tunnels[random.below(tunnels.count)].step() }
@@ -293,7 +302,7 @@ final class SimulatedWorld {
 
     /// A configuration is loaded.
     private func reload() {
-        let policy = random.pick(SimulationPolicies.all)
+        let policy = random.pick(policies)
         note("reload", 0, Int(policy.generation))
         reloads += 1
         environment.adopt(policy)
@@ -333,6 +342,7 @@ final class SimulatedWorld {
             _ = upstreams.stepStream()
             disk?.settle()
             while resolver.step() {}
+            while work.step() {}
             sockets.step()
             for tunnel in tunnels { tunnel.step() }
             turn(5)

@@ -71,22 +71,28 @@ struct CriticalLog: LogHandler {
 /// The configurations between which a world is reloaded. Two that follow each other here trust the
 /// same servers, or not.
 enum SimulationPolicies {
-    static let all: [PolicySnapshot] = {
+    static let plain = all(isRuled: false)
+    /// Those whose hosts have rules for responses.
+    static let ruled = all(isRuled: true)
+
+    private static func all(isRuled: Bool) -> [PolicySnapshot] {
         let labels = RouteLabels()
         var made: [PolicySnapshot] = []
         for trust in 0..<2 {
             for variant in 0..<3 {
                 made.append(
                     make(
-                        trust: trust, variant: variant, following: variant > 0 ? made.last : nil,
+                        trust: trust, variant: variant, isRuled: isRuled,
+                        following: variant > 0 ? made.last : nil,
                         generation: UInt64(made.count + 1), labels))
             }
         }
         return made
-    }()
+    }
 
     private static func make(
-        trust: Int, variant: Int, following previous: PolicySnapshot?, generation: UInt64,
+        trust: Int, variant: Int, isRuled: Bool, following previous: PolicySnapshot?,
+        generation: UInt64,
         _ labels: RouteLabels
     ) -> PolicySnapshot {
         var configuration = ConfigurationSnapshot(
@@ -100,6 +106,9 @@ enum SimulationPolicies {
             configuration.access.deny = DestinationList(
                 networks: networks("203.0.113.128/25"), patterns: denied)
         }
+        if isRuled {
+            configuration.hosts = HostTable(entries: SimulatedRules.entries(trust: trust))
+        }
         configuration.limits.upstreamPerHost = [256, 4, 2][variant]
         configuration.limits.perClient.exchanges = [100, 4, 100][variant]
         configuration.timeouts.connectMilliseconds = [500, 5000, 500][variant]
@@ -109,7 +118,7 @@ enum SimulationPolicies {
         do {
             return try PolicySnapshot(
                 configuration, generation: generation, following: previous,
-                sessions: TLSSessionCache(), labels: labels
+                sessions: TLSSessionCache(), images: SimulatedImages(), labels: labels
             ) { HostReachability(host: $0) }
         } catch {
             fatalError("\(error)")

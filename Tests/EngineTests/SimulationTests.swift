@@ -20,6 +20,7 @@ struct SimulationTests {
         var steps = 0
         var endings = [Int](repeating: 0, count: SimulatedEnding.allCases.count)
         var seen = [Int](repeating: 0, count: SimulatedState.allCases.count)
+        var translations = [Int](repeating: 0, count: SimulatedTranslation.allCases.count)
         var disk = [Int](repeating: 0, count: ScriptedDiskEvent.allCases.count)
         var counters: [WorkerCounter: UInt64] = [:]
         var runs: Int { endings.reduce(0, +) }
@@ -37,6 +38,9 @@ struct SimulationTests {
             steps += world.stepNumber
             for (index, count) in world.endings.enumerated() { endings[index] += count }
             for (index, count) in world.seen.enumerated() { seen[index] += count }
+            for (index, count) in world.translations.enumerated() {
+                translations[index] += count
+            }
             for (index, count) in (world.disk?.events ?? []).enumerated() { disk[index] += count }
             for counter in Self.counted {
                 counters[counter, default: 0] += world.environment.metrics.value(counter)
@@ -47,9 +51,10 @@ struct SimulationTests {
             let ends = SimulatedEnding.allCases.map { "\(endings[$0.rawValue]) \($0)" }
             let states = SimulatedState.reachable.map { "\(seen[$0.rawValue]) \($0)" }
             let rows = ScriptedDiskEvent.allCases.map { "disk \($0) \(disk[$0.rawValue])" }
+            let made = SimulatedTranslation.allCases.map { "\(translations[$0.rawValue]) \($0)" }
             let events = Self.counted.map { "\(counters[$0] ?? 0) \($0)" }
             return "\(runs) runs in \(worlds) worlds and \(steps) steps: "
-                + (ends + states + rows + events).joined(separator: ", ")
+                + (ends + states + rows + made + events).joined(separator: ", ")
         }
     }
 
@@ -112,6 +117,9 @@ struct SimulationTests {
         for ending in SimulatedEnding.allCases { #expect(summary.endings[ending.rawValue] > 0) }
         for state in SimulatedState.reachable { #expect(summary.seen[state.rawValue] > 0) }
         for event in ScriptedDiskEvent.allCases { #expect(summary.disk[event.rawValue] > 0) }
+        for translation in SimulatedTranslation.allCases {
+            #expect(summary.translations[translation.rawValue] > 0, "\(translation)")
+        }
         for counter in Summary.counted { #expect(summary.counters[counter] ?? 0 > 0) }
     }
 }

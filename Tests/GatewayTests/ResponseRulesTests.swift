@@ -224,6 +224,28 @@ struct ResponseRulesTests {
         ruled.still.await("[3]", at: next)
     }
 
+    @Test func `to a change outdates what is stored though its client does not wait`() throws {
+        let ruled = try RuledWorker(Self.checked, caches: true)
+        let (client, peer, _) = try ruled.forward(request(ruled))
+        peer.send(response("[1]", fields: Self.fresh))
+        ruled.still.await("[1]", at: client)
+        let other = try ruled.still.client()
+        peer.forget()
+        other.send(request(ruled, "Content-Length: 0\r\n", method: "POST"))
+        ruled.still.await("\r\n\r\n", at: peer)
+        peer.send(response("[" + String(repeating: "1,", count: 10_000) + "1]"))
+        ruled.still.turn(until: "the work waits") { ruled.work.count == 1 }
+        other.reset()
+        ruled.still.turn(until: "it is over") {
+            ruled.still.worker.metrics.value(.exchangesInFlight) == 0
+        }
+        #expect(ruled.still.worker.metrics.value(.cacheInvalidations) == 1)
+        client.forget()
+        peer.forget()
+        client.send(request(ruled))
+        ruled.still.await("GET /a ", at: peer)
+    }
+
     @Test func `counts as held until the work on it is done with, whoever has gone`() throws {
         let ruled = try RuledWorker(Self.checked, maximumHeldBytes: 30_000)
         let (client, peer, _) = try ruled.forward(request(ruled))

@@ -353,7 +353,6 @@ def test_check_says_where_what_and_what_was_expected(workspace, name):
 LATER = [
     "listeners:\n  - { name: a, address: 127.0.0.1:1, kind: forward, credentials: users }\n",
     "listeners:\n  - { name: a, address: 127.0.0.1:1, kind: forward, proxyProtocol: true }\n",
-    "hosts:\n  - { match: [a.test], cache: { form: origin } }\n",
 ]
 
 

@@ -10,7 +10,7 @@ import re
 import pytest
 from support.gateway import ROOT, Gateway
 from support.origin import HTTPOrigin, Request, reply
-from support.wire import Response
+from support.wire import Response, Wire
 from test_reload import reload
 from test_route_rules import rules
 
@@ -24,13 +24,17 @@ PAGE = (ROOT / "Sources/Gateway/Gateway.docc/Routes.md").read_text()
 class Table:
     """A gateway with the rules, an origin with one resource, and what the two say."""
 
-    def __init__(self, gateway, origin):
+    def __init__(self, gateway, origin, form: str = "translated", response: dict = RULES):
+        self.form = form
         self.fields = [LONG, TAG]
         # Whether it compresses for clients that take it.
         self.packs = False
         self.value: dict = {"a": [1, "two"], "pad": "x" * 100}
         self.there: HTTPOrigin = origin(self.handler)
-        self.running: Gateway = gateway(rules(RULES))
+        self.running: Gateway = gateway(self.rules(response))
+
+    def rules(self, response: dict | None) -> dict:
+        return rules(response, cache={"form": self.form})
 
     def handler(self, asked: Request) -> bytes:
         if asked.method == "POST":
@@ -253,7 +257,7 @@ ROWS = {
 
 
 def test_the_table_of_the_page_is_this_one() -> None:
-    text = PAGE.split("## Caching\n", 1)[1].split("\n## ", 1)[0]
+    text = PAGE.split("\n## Caching\n", 1)[1].split("\n##", 1)[0]
     rows = re.findall(r"^\| (.*?) \| .* \| 911[01], [\d.]+ \|$", text, re.MULTILINE)
     assert rows == list(ROWS)
 
@@ -261,6 +265,162 @@ def test_the_table_of_the_page_is_this_one() -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_a_translated_response_is_cached_as_the_table_says(gateway, origin, row: str) -> None:
     ROWS[row](Table(gateway, origin))
+
+
+# form: origin
+
+
+def the_translation_changed(table: Table) -> None:
+    first = table.get()
+    table.value = {**table.value, "later": 1}
+    reload(table.running, table.rules({"body": {"from": "json", "to": "plist",
+                                                "propertyList": "binary"}}))
+    told = table.get()
+    assert is_hit(told) and told.body.startswith(b"bplist")
+    assert plistlib.loads(told.body) == plistlib.loads(first.body)
+    assert told.get("etag") != first.get("etag")
+    assert is_hit(table.get(If_None_Match=told.get("etag")))
+    assert len(table.asked) == 1
+
+
+def the_checks_changed(table: Table) -> None:
+    table.get()
+    for checks in ({"statusCodes": [200]}, {"validate": "json"}, {"maximum": "1MiB"}):
+        reload(table.running, table.rules({**RULES, **checks}))
+        assert not is_hit(table.get()), checks
+        assert is_hit(table.get())
+
+
+def the_form_changed(table: Table) -> None:
+    for form in ("origin", "translated"):
+        table.form = form
+        reload(table.running, table.rules(RULES))
+        for known in (False, True):
+            told = table.get()
+            assert is_hit(told) == known
+            assert is_translation(told, table)
+    table.form = "origin"
+    reload(table.running, table.rules(RULES))
+    assert not is_hit(table.get())
+
+
+def the_tag_of_other_rules(table: Table) -> None:
+    old = table.get().get("etag")
+    reload(table.running, table.rules({"body": {"from": "json", "to": "plist",
+                                                "propertyList": "binary"}}))
+    told = table.get(If_None_Match=old)
+    assert (told.status, is_hit(told)) == (200, True)
+    assert len(table.asked) == 1
+
+
+def untranslatable(table: Table) -> None:
+    table.value = {"a": None}
+    reload(table.running, table.rules(
+        {"body": {"from": "json", "to": "plist", "removesKeysWithNullValues": True}}))
+    assert plistlib.loads(table.get().body) == {} and is_hit(table.get())
+    reload(table.running, table.rules(RULES))
+    told = table.get()
+    assert told.status == 502 and b"response-body-untranslatable" in told.body
+    assert len(table.asked) == 1
+    table.value = {"a": 1}
+    told = table.get()
+    assert (told.status, is_hit(told)) == (200, False)
+    assert is_translation(told, table) and is_hit(table.get())
+
+
+def one_coding_for_all(table: Table) -> None:
+    content = gzip.compress(json.dumps(table.value).encode())
+    fields = [TYPE, LONG, TAG, "Content-Encoding: gzip"]
+    table.there.handler = lambda _: reply(content, "200 OK", *fields)
+    packed = table.get(Accept_Encoding="gzip")
+    plain = table.get()
+    again = table.get(Accept_Encoding="gzip")
+    assert [is_hit(told) for told in (packed, plain, again)] == [False, True, True]
+    assert plistlib.loads(plain.body) == table.value
+    assert plistlib.loads(gzip.decompress(again.body)) == table.value
+    assert plain.get("etag") == again.get("etag").replace("-gzip", "") == (
+        packed.get("etag").replace("-gzip", ""))
+    for told in (packed, plain, again):
+        assert told.get("vary") == "Accept-Encoding"
+    known = table.get(If_None_Match=again.get("etag"), Accept_Encoding="gzip")
+    assert (known.status, known.get("etag")) == (304, again.get("etag"))
+    assert table.get(If_None_Match=again.get("etag")).status == 200
+    assert len(table.asked) == 1
+
+
+ORIGIN_ROWS = {
+    "GET after a reload that changed the translation": the_translation_changed,
+    "GET after a reload that changed what is refused": the_checks_changed,
+    "GET after a reload that changed the form": the_form_changed,
+    "If-None-Match with a tag of other rules": the_tag_of_other_rules,
+    "GET of what new rules cannot translate": untranslatable,
+    "GET of what the server compresses without Vary": one_coding_for_all,
+}
+
+
+def test_the_table_of_the_origins_form_is_this_one() -> None:
+    text = PAGE.split("### What the server sent\n", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (.*?) \| .* \| 911[01], [\d.]+ \|$", text, re.MULTILINE)
+    assert rows == list(ORIGIN_ROWS)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "reload" not in row] + list(ORIGIN_ROWS))
+def test_a_response_in_the_origins_form_is_cached_as_the_tables_say(
+        gateway, origin, row: str) -> None:
+    (ROWS | ORIGIN_ROWS)[row](Table(gateway, origin, "origin"))
+
+
+def test_what_is_translated_anew_is_logged_and_counted_as_that(gateway, origin) -> None:
+    table = Table(gateway, origin, "origin")
+    tag = table.get().get("etag")
+    table.get()
+    table.get(If_None_Match=tag)
+    lines = table.running.wait_access(3)
+    assert sorted(line.get("changed") or "" for line in lines) == [
+        "", "json-to-plist", "json-to-plist"]
+    assert table.running.metric("pinfold_transformed_messages_total", direction="response",
+                                result="changed") == 2
+
+
+@pytest.mark.parametrize("size", [100, 20_000, 300_000, 3_000_000])
+def test_content_of_any_size_is_translated_from_memory_and_from_disk(
+        gateway, origin, size: int) -> None:
+    table = Table(gateway, origin, "origin")
+    table.value = {"pad": [f"line {number}" for number in range(size // 15)]}
+    first = table.get()
+    assert plistlib.loads(first.body) == table.value
+    for _ in range(2):
+        hit = table.get()
+        assert is_hit(hit) and hit.body == first.body
+        assert hit.get("etag") == first.get("etag")
+    part = table.get(Range="bytes=20-99")
+    assert (part.status, part.body) == (206, first.body[20:100])
+    table.running.wait_for_disk()
+    table.running.restart()
+    table.running.wait_for_disk()
+    told = table.get()
+    assert is_hit(told) and told.body == first.body
+    assert len(table.asked) == 1
+
+
+def test_clients_that_leave_or_read_slowly_do_no_harm(gateway, origin) -> None:
+    table = Table(gateway, origin, "origin")
+    table.value = {"pad": [f"line {number}" for number in range(100_000)]}
+    first = table.get()
+    asked = f"GET {table.there.url('/it')} HTTP/1.1\r\nHost: {table.there.authority}\r\n\r\n"
+    for _ in range(5):
+        with Wire(table.running.proxy) as gone:
+            gone.send(asked)
+            gone.reset()
+    with Wire(table.running.proxy) as slow:
+        slow.send(asked)
+        head = slow.read_head()
+        assert is_hit(head) and head.get("etag") == first.get("etag")
+        hit = table.get()
+        assert is_hit(hit) and hit.body == first.body
+        reload(table.running, table.rules({"body": {"from": "json", "to": "xml"}}))
+        assert slow.read_body(head).body == first.body
+    assert len(table.asked) == 1
 
 
 def test_vary_names_the_coding_that_was_chosen_where_the_server_forgot_it(gateway, origin) -> None:

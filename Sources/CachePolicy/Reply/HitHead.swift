@@ -37,16 +37,13 @@ package enum HitHead {
     ///   - storedHead: its head.
     ///   - cacheStatus: what Cache-Status says; nil for that of a hit. A response that the origin
     ///     has just confirmed is no hit but `forwarded` with status 304.
-    ///   - tellsLength: false leaves Content-Length away.
     ///   - writer: room for the stored head and `maximumAddedBytes`; if it overflows, so does the
     ///     answer.
     package static func appendFields(
         _ hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>,
-        cacheStatus: CacheStatus? = nil, tellsLength: Bool = true, to writer: inout HeadWriter
+        cacheStatus: CacheStatus? = nil, to writer: inout HeadWriter
     ) {
         switch hit.form {
-        case .full where !tellsLength:
-            append(storedHead, to: &writer) { $0 != .contentLength }
         case .full, .headOnly:
             let fields = StoredHead.statusLineBytes(of: storedHead)..<storedHead.count
             writer.append(storedHead.extracting(fields))
@@ -66,7 +63,7 @@ package enum HitHead {
             writer.append(byte: UInt8(ascii: "/"))
             writer.append(decimal: complete)
             writer.appendLineEnd()
-            if tellsLength { writer.append(field: .contentLength, decimal: last - first + 1) }
+            writer.append(field: .contentLength, decimal: last - first + 1)
         case .rangeNotSatisfiable(let complete):
             append(storedHead, to: &writer) { $0 == .date || $0 == .vary }
             writer.append("Content-Range: bytes */")

@@ -25,6 +25,12 @@ package struct ResponseRules: Sendable, Equatable {
 
     /// Rules that ask and change nothing.
     package init() {}
+
+    /// Whether content may become other content.
+    package var translates: Bool { body != nil || image?.changes ?? false }
+
+    /// Whether the cache keeps another form than clients are sent.
+    package var storesOrigin: Bool { translates && cacheForm == .origin }
 }
 
 /// What the content of a response is parsed as, before a byte of it is passed on or stored.
@@ -93,6 +99,9 @@ package struct ImageRules: Sendable, Equatable {
     package var scaleTo: ImageSize?
 
     package init() {}
+
+    /// Whether some image becomes another.
+    package var changes: Bool { !convert.isEmpty || scaleTo != nil }
 }
 
 /// An image type that is recognized.

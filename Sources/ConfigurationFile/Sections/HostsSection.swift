@@ -116,8 +116,7 @@ extension HostEntry {
             .boolean("store", \.cacheStores),
             ConfigurationKey(
                 "key", \.cacheKeyFields, reading: { $0.fieldNames($1) }, text: YAMLText.list),
-            ConfigurationKey(
-                "form", \.response.cacheForm, reading: { $1.cachedForm() }, text: \.rawValue),
+            .choice("form", \.response.cacheForm),
         ])
     }
 

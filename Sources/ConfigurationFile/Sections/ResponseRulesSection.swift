@@ -137,15 +137,6 @@ extension Field {
         }
     }
 
-    /// `cache.form`.
-    func cachedForm() -> CachedForm? {
-        guard let form = choice(CachedForm.self) else { return nil }
-        if form == .origin {
-            fail("origin: not yet supported", expected: CachedForm.translated.rawValue)
-        }
-        return form
-    }
-
     /// A list that is not empty, each element once.
     fileprivate func distinct<Value: Equatable>(
         _ what: String, _ reading: (Field) -> Value?

@@ -10,6 +10,7 @@ extension SnapshotReader {
         guard let elements = field?.elements, elements.count == hosts.count else { return }
         for (index, (element, entry)) in zip(elements, hosts).enumerated() {
             checkCache(element, entry, snapshot.cache)
+            warnOfForm(element, entry, snapshot.cache)
             let ways = RuleWays(snapshot, index)
             if entry.hasRules { check(ways, element, entry) }
             if let authorization = entry.request.authorization {
@@ -51,7 +52,7 @@ extension SnapshotReader {
         guard policy == .returnCacheElseLoad || policy == .returnCacheDontLoad,
             let place = element.key("request")?.key("cachePolicy")
         else { return }
-        if !cache.isEnabled || cache.memoryBytes == 0 && cache.diskBytes == 0 {
+        if !cache.storesAnything {
             place.fail(
                 "\(policy.rawValue) needs a cache, and there is none",
                 expected: "useProtocol, or a cache")
@@ -59,6 +60,23 @@ extension SnapshotReader {
             place.fail(
                 "\(policy.rawValue) needs what is stored, and cache.store is false",
                 expected: "useProtocol, or cache: { store: true }")
+        }
+    }
+
+    /// What the cache would keep of responses that nobody changes, or that nobody keeps.
+    private func warnOfForm(
+        _ element: Field, _ entry: HostEntry, _ cache: CacheConfiguration
+    ) {
+        guard entry.response.cacheForm == .origin,
+            let place = element.key("cache")?.key("form")
+        else { return }
+        if !entry.response.translates {
+            place.warn(
+                "has no effect: response changes no content (body, or image with convert or scale)")
+        } else if !cache.storesAnything {
+            place.warn("has no effect: there is no cache")
+        } else if !entry.cacheStores {
+            place.warn("has no effect beside store: false")
         }
     }
 
@@ -155,4 +173,8 @@ private struct RuleWays {
     var isClearTextOnly: Bool {
         isSeen && !intercepts && !upgrades && reverse.allSatisfy { $0.scheme == .http }
     }
+}
+
+extension CacheConfiguration {
+    fileprivate var storesAnything: Bool { isEnabled && (memoryBytes > 0 || diskBytes > 0) }
 }

@@ -36,8 +36,6 @@ package final class Environment {
     private var hadActivity = false
     /// Answers requests that are for the gateway itself.
     package var site: (any LocalSite)?
-    /// Which stages the content of messages passes; nil: none of any.
-    package var bodyStages: (any BodyStages)?
     var flights = FlightTable<Exchange>()
     package var routes = RouteIndexes()
     /// Whether decisions are logged, and events of connections.
@@ -114,7 +112,10 @@ package final class Environment {
     func tell(_ outcome: TransformationOutcome, to token: Token) {
         switch outcome {
         case .request(let result): (loop.handler(for: token) as? Exchange)?.translated(result)
-        case .response(let result): (loop.handler(for: token) as? ResponseFilter)?.worked(result)
+        case .response(let result):
+            let handler = loop.handler(for: token)
+            if let exchange = handler as? Exchange { return exchange.translatedStored(result) }
+            (handler as? ResponseFilter)?.worked(result)
         }
     }
 
@@ -220,7 +221,6 @@ package final class Environment {
         receiver = nil
         host = nil
         site = nil
-        bodyStages = nil
         upstreams = NoUpstreams()
     }
 }

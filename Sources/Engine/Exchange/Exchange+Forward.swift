@@ -71,11 +71,14 @@ extension Exchange {
             storeGeneration = key?.withView { store.generation(of: $0) }
         }
         interimCount = 0
-        if environment.bodyStages != nil { chooseRequestStages() }
         guard sendHead(on: upstream) else { return fail(.request(.headTooLarge)) }
         let trailers = gathered?.trailers
-        guard resendContent(on: upstream), sendGathered(on: upstream) else { return }
-        if contentHasEnded { return finish(trailers: trailers, on: upstream) }
+        resendContent(on: upstream)
+        sendGathered(on: upstream)
+        if contentHasEnded {
+            _ = upstream.finish(trailers: trailers)
+            return
+        }
         if upstream.flush() { client?.resumeContent() }
     }
 
@@ -89,14 +92,12 @@ extension Exchange {
         return ResponseFilter(upstream, for: self, by: rules, checks: checks)
     }
 
-    /// Sends content that has been taken from the client before and is still in its buffer. False:
-    /// it is refused.
-    private func resendContent(on upstream: any UpstreamStream) -> Bool {
+    /// Sends content that has been taken from the client before and is still in its buffer.
+    private func resendContent(on upstream: any UpstreamStream) {
         guard let replayableBody, let buffer = rewritten?.buffer ?? requestBuffer, contentHasEnded
-        else { return true }
-        return send(
-            UnsafeRawBufferPointer(rebasing: buffer.memory[replayableBody]),
-            owner: buffer, on: upstream)
+        else { return }
+        upstream.send(
+            UnsafeRawBufferPointer(rebasing: buffer.memory[replayableBody]), owner: buffer)
     }
 
     // MARK: The head
@@ -112,8 +113,7 @@ extension Exchange {
             forwarded == nil ? 0 : ForwardedFields.reservedBytes + 2 * Int(request.authority.count)
         let room = request.length + storedValidatorBytes + forwardedBytes
         let outgoing = OutgoingRequest(
-            framing: stages?.request?.changesLength ?? false ? .chunked : request.framing,
-            method: request.method, asksForUpgrade: asksForUpgrade,
+            framing: request.framing, method: request.method, asksForUpgrade: asksForUpgrade,
             acceptsTrailers: request.acceptsTrailers)
         return withRequestHead { bytes in
             let authority = origin.authority

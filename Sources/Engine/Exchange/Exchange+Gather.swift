@@ -66,12 +66,12 @@ extension Exchange {
         return false
     }
 
-    /// Sends what was gathered, behind the head. False: it is refused.
-    func sendGathered(on upstream: any UpstreamStream) -> Bool {
-        guard let gathered else { return true }
+    /// Sends what was gathered, behind the head.
+    func sendGathered(on upstream: any UpstreamStream) {
+        guard let gathered else { return }
         self.gathered = nil
-        guard gathered.count > 0 else { return true }
-        return send(gathered.content.readable, owner: gathered.content, on: upstream)
+        guard gathered.count > 0 else { return }
+        upstream.send(gathered.content.readable, owner: gathered.content)
     }
 
     /// The request has arrived, or is over.

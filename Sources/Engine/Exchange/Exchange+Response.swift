@@ -10,7 +10,16 @@ extension Exchange {
     /// Interim responses that one exchange may bring.
     private static let interimLimit = 32
 
-    package func upstreamHead(_ head: UnsafeRawBufferPointer) {
+    package func upstreamHead(_ head: UnsafeRawBufferPointer) { take(head, sentAs: nil) }
+
+    /// Takes a head in place of which clients are sent another one.
+    @inline(never)
+    func upstreamHead(_ head: UnsafeRawBufferPointer, sentAs sent: SentHead) {
+        take(head, sentAs: sent)
+    }
+
+    @inline(__always)
+    private func take(_ head: UnsafeRawBufferPointer, sentAs sent: SentHead?) {
         let bytes = head.octets
         if firstByteMicroseconds == nil {
             firstByteMicroseconds = UInt64(max(0, Clock.monotonicMicroseconds() - sentAt))
@@ -18,7 +27,7 @@ extension Exchange {
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
         if stored != nil, answersForStored(bytes) { return }
-        passHead(bytes)
+        passHead(bytes, sentAs: sent)
     }
 
     private func passInterim(_ bytes: Span<UInt8>) {
@@ -47,12 +56,11 @@ extension Exchange {
     }
 
     /// Passes a final head on, and begins to store if that is allowed.
-    private func passHead(_ bytes: Span<UInt8>) {
+    @inline(__always)
+    private func passHead(_ bytes: Span<UInt8>, sentAs sent: SentHead?) {
         // What was asked in the background and failed replaces nothing.
         if client == nil, response.status >= 500 { return endQuietly() }
-        let chain = chooseResponseStages(status: response.status, bytes, isStored: false)
-        let isHeld = chain?.holdsHead ?? false
-        guard case .nothing = handle(.answered(isHeld ? .held : .passedOn)) else { return }
+        guard case .nothing = handle(.answered(.passedOn)) else { return }
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
         debugStore(isStored)
@@ -63,6 +71,20 @@ extension Exchange {
             return isStored || outdated != nil ? () : endQuietly()
         }
         invalidate(bytes)
+        if let sent { return send(sent, isStored: isStored, to: client) }
+        sendHead(bytes, isStored: isStored, to: client)
+    }
+
+    @inline(never)
+    private func send(_ sent: SentHead, isStored: Bool, to client: any DownstreamStream) {
+        response = sent.response
+        sent.bytes.withUnsafeBytes { sendHead($0.octets, isStored: isStored, to: client) }
+    }
+
+    @inline(__always)
+    private func sendHead(
+        _ bytes: Span<UInt8>, isStored: Bool, to client: any DownstreamStream
+    ) {
         var head = makeResponseHead(on: client, bytes)
         head.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
@@ -71,12 +93,12 @@ extension Exchange {
         }
         appendCacheStatus(isStored: isStored, to: &head.fields)
         head.fields.appendVia(received: response.version)
-        let framing =
-            chain?.changesLength ?? false ? .streamed : clientFraming(bytes, &head.fields)
+        let framing = clientFraming(bytes, &head.fields)
         isEventStream = upstream?.isEventStream ?? false
         if isEventStream { client.expectPauses() }
         // Not flushed: a body that is there already leaves in the same write as its head.
-        send(head, status: response.status, framing: framing, to: client)
+        status = response.status
+        client.sendHead(head, framing: framing, closing: false)
     }
 
     package var mayBeRepeated: Bool { request.method.isIdempotent }
@@ -113,11 +135,23 @@ extension Exchange {
             if ticket == nil, !tellsOfOutdated(bytes.count) { endQuietly() }
             return isLast || !waitsForStore()
         }
-        guard send(bytes, owner: owner, to: client) else { return true }
+        client.send(bytes, owner: owner)
         // The end goes out with the last part, and only when the store is complete: who has seen
         // the end of a response may ask for it again at once.
         if isLast { return true }
         return client.flush() && !waitsForStore()
+    }
+
+    /// Takes all of the content of a response in place of which clients are sent another.
+    func upstreamBody(_ content: [UInt8], sentAs sent: [UInt8]) {
+        content.withUnsafeBytes { store($0) }
+        guard let client else {
+            if ticket == nil, !tellsOfOutdated(content.count) { endQuietly() }
+            return
+        }
+        guard !sent.isEmpty else { return }
+        let buffer = environment.loop.buffers.holding(sent)
+        client.send(buffer.readable, owner: buffer)
     }
 
     /// Bytes of a response that is not stored, read in the background to see whether it arrives in
@@ -133,15 +167,9 @@ extension Exchange {
     }
 
     package func upstreamEnded(trailers: TrailerSection?) {
-        // What a stage may still refuse is not stored yet.
-        let isStaged = stages?.response != nil
-        if !isStaged { finishStore() }
+        finishStore()
         switch handle(.responseEnded) {
         case .complete:
-            if isStaged {
-                guard let client, finishStages(to: client) else { return }
-                finishStore()
-            }
             removeOutdated()
             let drained = client?.finish(trailers: request.acceptsTrailers ? trailers : nil)
             if drained ?? false { clientDrained() }
@@ -158,5 +186,16 @@ extension Exchange {
             end(cut: cut)
         default: break
         }
+    }
+}
+
+/// The head that clients are sent in place of the one that the server sent, which is stored.
+final class SentHead {
+    let bytes: [UInt8]
+    let response: ResponseHead
+
+    init(bytes: [UInt8], response: ResponseHead) {
+        self.bytes = bytes
+        self.response = response
     }
 }

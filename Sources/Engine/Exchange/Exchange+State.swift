@@ -44,7 +44,9 @@ extension Exchange {
     /// begun, else by cutting it off.
     func fail(_ fault: ExchangeFault, _ cause: State.Failure.Cause = .other) {
         abandonStore()
-        let withdrawn = withdrawResponse()
+        translating = nil
+        // The client has seen nothing of a response then.
+        let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
         switch handle(.failed(State.Failure(cause: cause, headWithdrawn: withdrawn))) {
         case .forwardAgain(let reason): sendAgain(reason)
         case .reply: tell(fault)
@@ -90,7 +92,6 @@ extension Exchange {
         switch handle(.clientTimedOut) {
         case .reply:
             abandonStore()
-            stages = nil
             reply(with: .requestTimeout, closing: true)
         case .end(let cut):
             fault = .clientTimeout
@@ -106,7 +107,8 @@ extension Exchange {
         receivedBodyBytes += UInt64(bytes.count)
         switch handle(.content) {
         case .sendContent:
-            guard let upstream, send(bytes, owner: owner, on: upstream) else { return true }
+            guard let upstream else { return true }
+            upstream.send(bytes, owner: owner)
             // The end follows at once, and goes out with it.
             return isLast || upstream.flush()
         case .gatherContent: return gather(bytes, isLast: isLast)
@@ -123,7 +125,7 @@ extension Exchange {
         let isKept = replayableBody != nil || gathered != nil || isTranslated
         switch handle(.contentEnded(isKept: isKept)) {
         case .endContent:
-            if let upstream { finish(trailers: trailers, on: upstream) }
+            _ = upstream?.finish(trailers: trailers)
         case .forward:
             gathered?.trailers = trailers
             forward()

@@ -13,10 +13,22 @@ extension Exchange {
         _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse? = nil,
         cacheStatus: CacheStatus? = nil
     ) {
-        let content = content(of: hit, stored)
-        let chain = chooseStages(stored, hit, fresh)
-        let isStreamed =
-            !content.isEmpty && (stored.isOnDiskOnly || chain != nil && stored.isInFile)
+        if let rules = origin?.transformation, rules.storesOrigin,
+            translate(stored, hit, as: fresh, cacheStatus, by: rules)
+        {
+            return
+        }
+        serveAsStored(stored, hit, as: fresh, cacheStatus: cacheStatus)
+    }
+
+    /// Sends a stored response in its stored form.
+    @inline(__always)
+    func serveAsStored(
+        _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
+        cacheStatus: CacheStatus?
+    ) {
+        let content = hit.content(of: stored.bodyCount)
+        let isStreamed = stored.isOnDiskOnly && !content.isEmpty
         if isStreamed, !register() { return fail(.descriptorsExhausted) }
         guard case .nothing = handle(.decided(isStreamed ? .serve : .respond)), let client else {
             return
@@ -41,44 +53,14 @@ extension Exchange {
         }
     }
 
-    /// The stages that the content of a stored response passes.
+    /// Sends the head of a response from the cache.
     @inline(__always)
-    private func chooseStages(
-        _ stored: CachedResponse, _ hit: CacheHit, _ fresh: FreshenedResponse?
-    ) -> BodyChain? {
-        guard environment.bodyStages != nil else { return nil }
-        let isPartial: Bool
-        switch hit.form {
-        case .full: isPartial = false
-        case .partial: isPartial = true
-        case .headOnly, .notModified, .rangeNotSatisfiable: return nil
-        }
-        let status = isPartial ? 206 : stored.metadata.status
-        if let fresh {
-            return chooseResponseStages(status: status, fresh.head.span, isStored: true)
-        }
-        return chooseResponseStages(
-            status: status, stored.head.octets,
-            isStored: true)
-    }
-
-    /// Which of the stored bytes are sent.
-    private func content(of hit: CacheHit, _ stored: CachedResponse) -> Range<UInt64> {
-        switch hit.form {
-        case .full: 0..<stored.bodyCount
-        case .headOnly, .notModified, .rangeNotSatisfiable: 0..<0
-        case .partial(let first, let last, _): first..<(last + 1)
-        }
-    }
-
-    @inline(__always)
-    private func sendHead(
+    func sendHead(
         _ hit: CacheHit, _ metadata: StoredMetadata, _ storedHead: UnsafeRawBufferPointer,
         _ content: Range<UInt64>, _ cacheStatus: CacheStatus?, to client: any DownstreamStream
     ) {
         let bytes = storedHead.octets
         let (code, phrase) = HitHead.status(of: hit, stored: metadata, storedHead: bytes)
-        let changesLength = stages != nil && stages?.response?.changesLength ?? false
         let room = storedHead.count + HitHead.maximumAddedBytes + 64
         var head: HeadDraft
         if let phrase {
@@ -89,12 +71,12 @@ extension Exchange {
         }
         HitHead.appendFields(
             hit, stored: metadata, storedHead: bytes, cacheStatus: cacheStatus,
-            tellsLength: !changesLength, to: &head.fields)
+            to: &head.fields)
         head.fields.appendVia(received: .http11)
         let framing: ContentFraming =
-            changesLength
-            ? .streamed : content.isEmpty ? .none : .lengthInFields(UInt64(content.count))
-        send(head, status: code, framing: framing, to: client)
+            content.isEmpty ? .none : .lengthInFields(UInt64(content.count))
+        status = code
+        client.sendHead(head, framing: framing, closing: false)
     }
 
     @inline(__always)
@@ -106,44 +88,63 @@ extension Exchange {
             switch stored.body {
             case .contiguous(let body):
                 let bytes = UnsafeRawBufferPointer(rebasing: body.bytes[range])
-                guard send(bytes, owner: stored, to: client) else { return }
+                client.send(bytes, owner: stored)
             case .heap(let heap):
                 let bytes = UnsafeRawBufferPointer(rebasing: heap.bytes[range])
-                guard send(bytes, owner: heap, to: client) else { return }
-            case .file(let file) where stages?.response == nil:
+                client.send(bytes, owner: heap)
+            case .file(let file):
                 client.sendFile(
                     file.fileDescriptor, offset: range.lowerBound, count: range.count, owner: file)
-            case .file(let file): return read(content, of: .file(file))
             case .disk(let body): return read(content, of: .disk(body))
             }
         }
         endStored(client)
     }
 
-    private func read(_ content: Range<UInt64>, of source: StoredBodyReader.Source) {
+    /// Reads a stored body in parts.
+    func read(_ content: Range<UInt64>, of source: StoredBodyReader.Source) {
         serving = StoredBodyReader(exchange: self, source: source, content: content)
         serving?.proceed()
     }
 
-    /// The last part of the stored content is queued.
-    func storedBodyEnded(_ client: any DownstreamStream) {
-        handle(.decided(.respond))
-        endStored(client)
+    /// Takes a part of a stored body. True: the next may be read.
+    func takeStored(_ part: UnsafeRawBufferPointer, owner: AnyObject) -> Bool {
+        if let translating { return gather(part, for: translating) }
+        guard let client else { return false }
+        client.send(part, owner: owner)
+        return client.flush()
     }
 
+    /// The last part of the stored content has been taken.
+    func storedBodyEnded() {
+        if let translating { return work(on: translating) }
+        handle(.decided(.respond))
+        if let client { endStored(client) }
+    }
+
+    /// Everything of a response from the cache is queued.
     @inline(__always)
-    private func endStored(_ client: any DownstreamStream) {
-        if stages != nil, !finishStages(to: client) { return }
+    func endStored(_ client: any DownstreamStream) {
         if client.finish(trailers: nil) { clientDrained() }
     }
 
     /// A chunk of the body that is being streamed from disk.
     func chunkArrived(_ result: ChunkResult) {
-        guard case .serving = state.step else { return }
-        serving?.arrived(result)
+        switch state.step {
+        case .loading, .serving: serving?.arrived(result)
+        default: break
+        }
     }
 }
 
-extension CachedResponse {
-    fileprivate var isInFile: Bool { if case .file = body { true } else { false } }
+extension CacheHit {
+    /// Which bytes of a body are sent.
+    @inline(__always)
+    func content(of count: UInt64) -> Range<UInt64> {
+        switch form {
+        case .full: 0..<count
+        case .headOnly, .notModified, .rangeNotSatisfiable: 0..<0
+        case .partial(let first, let last, _): first..<(last + 1)
+        }
+    }
 }

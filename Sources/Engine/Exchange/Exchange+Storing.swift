@@ -162,5 +162,7 @@ extension Exchange {
             }
             environment.metrics.add(.cacheInvalidations)
         }
+        // Once is enough; nothing else is stored under it.
+        self.key = nil
     }
 }

@@ -15,9 +15,9 @@ import Notation
 /// `Exchange+Collapse` (waiting for another's response), `Exchange+Gather` (content that trickles
 /// in), `Exchange+Forward` (the way upstream, the request's body), `Exchange+Retry` (sending it
 /// another time), `Exchange+Response` (the answer), `Exchange+Storing` (stored while it streams),
-/// `Exchange+Stages` (what content passes on its way),
 /// `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
-/// cache), `Exchange+Reply` (answers of the gateway's own), `Exchange+Finish` (metrics and log).
+/// cache), `Exchange+Translating` (in another form than they are stored in), `Exchange+Reply`
+/// (answers of the gateway's own), `Exchange+Finish` (metrics and log).
 /// One without a client asks about a stored response in the background (`Exchange+Background`).
 ///
 /// What may follow on what, and what goes on when something fails, is ``ExchangeState``'s; this
@@ -81,6 +81,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// Taken when the request went out: an invalidation since then makes a store void.
     var storeGeneration: StoreGeneration?
     var serving: StoredBodyReader?
+    /// What is stored as the origin sent it and is not what clients are sent, until it is that.
+    var translating: StoredTranslation?
     var requestTime: Int64 = 0
     package var notStoredReason: NotStoredReason?
     /// Since when reading pauses for the disk to follow, in the loop's milliseconds; nil: it does
@@ -103,8 +105,6 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// What is sent when the origin's 304 has been read to its end.
     var confirmed: ConfirmedResponse?
 
-    /// What content passes on its way; nil, mostly: nothing.
-    var stages: ExchangeStages?
     /// What its route's rules made of the request; nil, mostly: nothing.
     var rewritten: RewrittenRequest?
     /// What its route's rules changed of the messages; nil, mostly: nothing.
@@ -272,7 +272,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         storeWaitBegan = nil
         storeWaited = 0
         serving = nil
-        stages = nil
+        translating = nil
         rewritten = nil
         transformed = nil
         status = 0
@@ -300,17 +300,17 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// One thing only: it may end the exchange, and the object may then be another one already.
     package override func deadlineReached() {
         switch state.step {
-        case .serving: serving?.proceed()
+        case .loading, .serving: serving?.proceed()
         case .waiting: waitTimedOut()
         case .gathering: forward()
-        case .requesting, .discarding, .holding, .responding: storeWaitEnded(hasDrained: false)
+        case .requesting, .discarding, .responding: storeWaitEnded(hasDrained: false)
         case .connecting, .opening: connectionWaitTimedOut()
-        case .ended, .routing, .loading, .finishing, .tunnelling: break
+        case .ended, .routing, .finishing, .tunnelling: break
         }
     }
 
-    /// Another step of a stored response that passes stages.
+    /// Another step of a stored response that is read to be translated.
     package override func continueWork() {
-        if case .serving = state.step { serving?.proceed() }
+        if case .loading = state.step { serving?.proceed() }
     }
 }

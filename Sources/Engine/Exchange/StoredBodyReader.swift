@@ -1,8 +1,8 @@
 import CacheStore
 import EventLoop
 
-/// Streams a stored body to the client in parts: the next is asked for when the last has been
-/// written. It is read from the disk tier, or, where stages have to see it, from its memory file.
+/// Reads a stored body in parts, for the client, where the next is asked for when the last has been
+/// written, or for its translation: from the disk tier, or from its memory file.
 final class StoredBodyReader {
     /// Where the body is.
     enum Source {
@@ -29,11 +29,11 @@ final class StoredBodyReader {
 
     /// Asks for the next part, or ends the response.
     func proceed() {
-        guard !isWaiting, let client = exchange.client else { return }
-        guard !content.isEmpty else { return exchange.storedBodyEnded(client) }
+        guard !isWaiting, exchange.client != nil else { return }
+        guard !content.isEmpty else { return exchange.storedBodyEnded() }
         switch source {
         case .disk(let body): askForChunk(of: body)
-        case .file(let file): sendPart(of: file, to: client)
+        case .file(let file): takePart(of: file)
         }
     }
 
@@ -53,11 +53,9 @@ final class StoredBodyReader {
         exchange.environment.loop.setDeadline(exchange, after: Self.retryMilliseconds)
     }
 
-    /// Sends what was read.
+    /// Gives on what was read.
     func arrived(_ result: ChunkResult) {
-        guard isWaiting, case .disk(let body) = source, let client = exchange.client else {
-            return
-        }
+        guard isWaiting, case .disk(let body) = source, exchange.client != nil else { return }
         isWaiting = false
         attempts = 0
         guard case .chunk(let chunk) = result else {
@@ -69,12 +67,11 @@ final class StoredBodyReader {
         guard start < end else { return exchange.fail(.storedBodyUnreadable) }
         content = (content.lowerBound + (end - start))..<content.upperBound
         let bytes = UnsafeRawBufferPointer(rebasing: chunk.bytes[Int(start)..<Int(end)])
-        guard exchange.send(bytes, owner: chunk, to: client) else { return }
-        if client.flush() { proceed() }
+        if exchange.takeStored(bytes, owner: chunk) { proceed() }
     }
 
-    /// Sends a part at once. The next one has another turn, so that others have theirs.
-    private func sendPart(of file: MemoryFile, to client: any DownstreamStream) {
+    /// Reads a part at once. The next one has another turn, so that others have theirs.
+    private func takePart(of file: MemoryFile) {
         let loop = exchange.environment.loop
         let part = loop.buffers.takeLarge()
         let count = min(content.count, Self.partBytes)
@@ -85,7 +82,6 @@ final class StoredBodyReader {
         else { return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable) }
         part.end = count
         content = (content.lowerBound + UInt64(count))..<content.upperBound
-        guard exchange.send(part.readable, owner: part, to: client) else { return }
-        if client.flush() { loop.requeue(exchange) }
+        if exchange.takeStored(part.readable, owner: part) { loop.requeue(exchange) }
     }
 }

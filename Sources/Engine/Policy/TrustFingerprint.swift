@@ -145,6 +145,7 @@ struct TrustForm {
             // Its description does not say it.
             add((request.authorization?.fieldValue.text ?? "").utf8)
         }
+        let response = response.asStored
         if response != ResponseRules() {
             add(-3)
             add(String(reflecting: response).utf8)
@@ -170,6 +171,25 @@ struct TrustForm {
             add(all: list.networks) { $0.add("\($1)".utf8) }
             add(all: list.patterns) { $0.add("\($1)".utf8) }
         }
+    }
+}
+
+extension ResponseRules {
+    /// What of the rules decides about what is stored. Where that is what the origin sent, what is
+    /// made of it for clients is made by the rules of the time; the form itself is named, so that
+    /// the one is never taken for the other.
+    fileprivate var asStored: ResponseRules {
+        var rules = self
+        guard storesOrigin else {
+            rules.cacheForm = .translated
+            return rules
+        }
+        if let body {
+            rules.body = ResponseBodyRules(from: body.from, to: body.from)
+        }
+        rules.image?.convert = []
+        rules.image?.scaleTo = nil
+        return rules
     }
 }
 

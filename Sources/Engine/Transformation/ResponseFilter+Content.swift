@@ -1,4 +1,3 @@
-import Clocks
 import ContentCoding
 import EventLoop
 import HTTPCore
@@ -15,11 +14,13 @@ extension ResponseFilter {
     func judge(_ head: UnsafeRawBufferPointer) throws(TransformationFailure) {
         let bytes = head.octets
         if response.status != 304 { try checks.check(status: response.status) }
-        let type = contentType(bytes)
+        let type = checks.contentType(of: response, in: bytes)
         let hasContent = response.framing != .none && response.framing != .length(0)
         try checks.check(contentType: type, hasContent: hasContent)
         guard hasContent else { return passOn(head, as: headOfNoContent(type, bytes)) }
-        guard let plan = try plan(type, bytes) else { return passOn(head, as: nil) }
+        guard let plan = try checks.plan(for: response, in: bytes) else {
+            return passOn(head, as: nil)
+        }
         guard let codings = MessageFacts.codings(of: response.fields, in: bytes) else {
             throw TransformationFailure(
                 .responseCodingUnknown, "its Content-Encoding is none of gzip, deflate and br")
@@ -28,25 +29,10 @@ extension ResponseFilter {
             guard plan.larger == .pass else { throw .tooLarge(plan) }
             return passOn(head, as: nil)
         }
+        tellOfChange(head, to: exchange)
         step = .gathering(
-            HeldResponse(head, response, plan, codings, environment.shared.transformationWork))
-    }
-
-    /// The value of Content-Type; nil where there is none, and what is no type where lines
-    /// contradict each other: who reads another line than we do would be given what was refused.
-    private func contentType(_ bytes: Span<UInt8>) -> String? {
-        let type = MessageFacts.mediaType(of: response.fields, in: bytes)
-        if type == .malformed { return "malformed" }
-        return response.fields.first(.contentType).map { bytes.text(at: $0.value) }
-    }
-
-    private func plan(
-        _ type: String?, _ bytes: Span<UInt8>
-    ) throws(TransformationFailure) -> ContentPlan? {
-        try checks.plan(
-            contentType: type,
-            isPartial: response.status == 206 || response.fields.contains(.contentRange),
-            noTransform: MessageFacts.noTransform(response: response, in: bytes))
+            HeldResponse(
+                Array(head), response, plan, codings, environment.shared.transformationWork))
     }
 
     /// The head of a response without content, where that of a GET would be changed (HEAD, 304);
@@ -89,28 +75,22 @@ extension ResponseFilter {
     /// Tells of a head, and from now on of everything as it comes.
     private func passOn(_ head: UnsafeRawBufferPointer, as changed: [UInt8]?) {
         step = .passing
-        guard let changed else {
-            exchange?.response = response
-            exchange?.upstreamHead(head)
-            return
-        }
-        tell(ofHead: changed)
+        tell(ofHead: head, response, changed: changed)
     }
 
-    /// - Parameter head: the response's; nil: the one that is held.
+    /// - Parameter head: the response's; nil: the exchange knows what it outdates.
     func refuse(_ failure: TransformationFailure, _ head: UnsafeRawBufferPointer? = nil) {
         let exchange = exchange.take()
-        // What the request has changed at the server is changed, whatever the answer is worth.
-        exchange?.response = response
-        if let head {
-            exchange?.invalidate(head.octets)
-        } else if case .gathering(let held) = step {
-            held.head.withUnsafeBytes { exchange?.invalidate($0.octets) }
-        } else if case .working(let held) = step {
-            held.head.withUnsafeBytes { exchange?.invalidate($0.octets) }
-        }
+        if let head { tellOfChange(head, to: exchange) }
         end()
         exchange?.upstreamFailed(.transformation(failure), responseStarted: true)
+    }
+
+    /// What the request has changed at the server is changed, whatever the answer is worth, and
+    /// whether anybody waits for what comes of it.
+    private func tellOfChange(_ head: UnsafeRawBufferPointer, to exchange: Exchange?) {
+        exchange?.response = response
+        exchange?.invalidate(head.octets)
     }
 
     // MARK: Content
@@ -153,12 +133,7 @@ extension ResponseFilter {
             return worked(job.run())
         }
         guard register() else { return refuse(.overloaded) }
-        let (token, mailbox) = (token, environment.mailbox)
-        let isTaken = environment.shared.transformationWork.run { [claim = held.content.claim] in
-            guard claim.isWanted else { return }
-            mailbox.post(.transformed(token, .response(job.run())))
-        }
-        if !isTaken { refuse(.overloaded) }
+        if !environment.start(job, for: token, claim: held.content.claim) { refuse(.overloaded) }
     }
 
     private func register() -> Bool {
@@ -178,120 +153,61 @@ extension ResponseFilter {
     /// Tells of the whole response.
     private func tell(of content: ResponseContent, _ held: HeldResponse) {
         guard let exchange else { return end() }
-        exchange.note(
-            response: .init(
-                steps: content.steps, bytesIn: content.bytesIn, bytesOut: content.content.count,
-                microseconds: content.microseconds))
+        exchange.note(response: .init(content))
         step = .passing
-        if let change = content.change {
-            tell(
-                ofHead: held.head.withUnsafeBytes {
-                    rules.head(
-                        of: held.response, in: $0.octets, change, length: content.content.count)
-                })
-        } else {
-            exchange.response = held.response
-            held.head.withUnsafeBytes { exchange.upstreamHead($0) }
+        let changed = content.change.map { change in
+            held.head.withUnsafeBytes {
+                rules.head(
+                    of: held.response, in: $0.octets, change, length: content.content.count)
+            }
         }
-        if self.exchange != nil, !content.content.isEmpty {
-            let buffer = environment.loop.buffers.holding(content.content)
-            _ = self.exchange?.upstreamBody(buffer.readable, owner: buffer, isLast: true)
-        }
+        held.head.withUnsafeBytes { tell(ofHead: $0, held.response, changed: changed) }
+        tell(ofContent: content)
         let listener = self.exchange.take()
         end()
         listener?.upstreamEnded(trailers: content.change == nil ? held.trailers : nil)
     }
 
-    /// Tells of a head that was written anew.
-    private func tell(ofHead head: [UInt8]) {
-        var parser = ResponseHeadParser(limits: .rewritten)
-        head.withUnsafeBytes { bytes in
-            guard let exchange else { return }
-            do throws(WireError) {
-                let progress = try parser.parse(
-                    bytes.octets, answering: ResponseContext(method: method),
-                    into: &exchange.response)
-                guard progress == .complete(headBytes: bytes.count) else {
-                    throw .malformedStatusLine
-                }
-            } catch {
-                self.exchange = nil
-                end()
-                return exchange.upstreamFailed(.response(error), responseStarted: true)
-            }
-            exchange.upstreamHead(bytes)
+    private func tell(ofContent content: ResponseContent) {
+        guard let exchange else { return }
+        let buffers = environment.loop.buffers
+        guard content.change == nil || !rules.storesOrigin else {
+            return exchange.upstreamBody(content.origin, sentAs: content.content)
         }
-    }
-}
-
-/// The checks and the translation of one response's content, on whatever thread.
-struct ResponseJob: Sendable {
-    let content: [UInt8]
-    let codings: [ContentCoding]
-    let plan: ContentPlan
-    /// What content that changes is encoded with again.
-    let coding: ContentCoding
-
-    init(_ held: ResponseFilter.HeldResponse, accepted: AcceptedCodings) {
-        content = held.content.take()
-        codings = held.codings
-        plan = held.plan
-        coding = Self.coding(after: codings, accepted)
+        guard !content.content.isEmpty else { return }
+        let buffer = buffers.holding(content.content)
+        _ = exchange.upstreamBody(buffer.readable, owner: buffer, isLast: true)
     }
 
-    /// What content is encoded with that came in these codings: again, if the client takes that.
-    static func coding(
-        after codings: [ContentCoding], _ accepted: AcceptedCodings
-    ) -> ContentCoding {
-        guard accepted.isPresent, !codings.isEmpty else { return .identity }
-        return accepted.best(of: [.gzip, .identity]) ?? .identity
+    /// Tells of a head.
+    /// - Parameter changed: what was made of it; nil: it stays. Clients are sent this, and so are
+    ///   the exchange and the store unless they keep what the server sent.
+    private func tell(
+        ofHead head: UnsafeRawBufferPointer, _ response: ResponseHead, changed: [UInt8]?
+    ) {
+        guard let exchange else { return }
+        guard let changed else {
+            exchange.response = response
+            return exchange.upstreamHead(head)
+        }
+        guard let parsed = parse(changed) else { return }
+        guard rules.storesOrigin else {
+            exchange.response = parsed
+            return changed.withUnsafeBytes { exchange.upstreamHead($0) }
+        }
+        exchange.response = response
+        exchange.upstreamHead(head, sentAs: SentHead(bytes: changed, response: parsed))
     }
 
-    /// Whether it is over so soon that the loop's own thread does it. What is small may still be
-    /// large when decoded.
-    var isShort: Bool {
-        !plan.isSlow && codings.isEmpty && content.count <= ResponseFilter.bytesAtOnce
-    }
-
-    func run() -> Result<ResponseContent, TransformationFailure> {
-        let began = Clock.monotonicMicroseconds()
-        do throws(TransformationFailure) {
-            var result = try transform()
-            result.bytesIn = content.count
-            result.microseconds = UInt64(max(0, Clock.monotonicMicroseconds() - began))
-            return .success(result)
+    /// Parses a head that was written anew; nil: it is none, and the exchange has been told.
+    private func parse(_ head: [UInt8]) -> ResponseHead? {
+        do throws(WireError) {
+            return try ResponseHead(rewritten: head, answering: method)
         } catch {
-            return .failure(error)
-        }
-    }
-
-    private func transform() throws(TransformationFailure) -> ResponseContent {
-        let planned: PlannedContent
-        do throws(TransformationFailure) {
-            planned = try plan.run(decode())
-        } catch {
-            guard error.problem == .responseBodyTooLarge, plan.larger == .pass else { throw error }
-            planned = PlannedContent()
-        }
-        guard let changed = planned.changed else {
-            return ResponseContent(content: content, change: nil, steps: planned.steps)
-        }
-        let encoded =
-            coding == .gzip ? try? ContentCodings.encode(changed.bytes, as: .gzip) : nil
-        return ResponseContent(
-            content: encoded ?? changed.bytes,
-            change: .init(
-                contentType: changed.contentType, coding: encoded == nil ? .identity : .gzip,
-                wasEncoded: !codings.isEmpty),
-            steps: planned.steps)
-    }
-
-    private func decode() throws(TransformationFailure) -> [UInt8] {
-        guard !codings.isEmpty else { return content }
-        do throws(ContentCodingError) {
-            return try ContentCodings.decode(content, codings: codings, maximum: plan.maximumBytes)
-        } catch {
-            throw TransformationFailure(decoding: error, ofRequest: false)
+            let exchange = exchange.take()
+            end()
+            exchange?.upstreamFailed(.response(error), responseStarted: true)
+            return nil
         }
     }
 }
@@ -318,6 +234,17 @@ extension TransformationFailure {
             problem = ofRequest ? .requestBodyInvalid : .responseBodyInvalid
         }
         self.init(problem, error.detail, at: error.offset.map { "byte \($0)" })
+    }
+}
+
+extension ResponseHead {
+    /// Parses a head that the gateway has written.
+    init(rewritten head: [UInt8], answering method: Method) throws(WireError) {
+        self.init()
+        var parser = ResponseHeadParser(limits: .rewritten)
+        let progress = try parser.parse(
+            head.span, answering: ResponseContext(method: method), into: &self)
+        guard progress == .complete(headBytes: head.count) else { throw .malformedStatusLine }
     }
 }
 

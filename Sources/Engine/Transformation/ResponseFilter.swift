@@ -28,31 +28,10 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         case ended
     }
 
-    /// A response while its content is looked at.
-    final class HeldResponse {
-        let head: [UInt8]
-        let response: ResponseHead
-        let plan: ContentPlan
-        let codings: [ContentCoding]
-        var content: TransformationWork.Holding
-        var trailers: TrailerSection?
-
-        init(
-            _ head: UnsafeRawBufferPointer, _ response: ResponseHead, _ plan: ContentPlan,
-            _ codings: [ContentCoding], _ work: TransformationWork
-        ) {
-            self.head = Array(head)
-            self.response = response
-            self.plan = plan
-            self.codings = codings
-            content = TransformationWork.Holding(work)
-        }
-    }
-
     let environment: Environment
     let rules: RouteTransformation
     let checks: ResponseChecks
-    private let stream: any UpstreamStream
+    let stream: any UpstreamStream
     /// Whose responses these are; nil: nobody's any more.
     var exchange: Exchange?
     var step = Step.head
@@ -96,10 +75,8 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     ) -> Bool {
         method = request.method
         guard let lines = head.finished() else { return false }
-        unchangedTag = exchange?.unchangedTag
-        let changed =
-            request.asksForUpgrade
-            ? nil : rules.ask.upstreamLines(lines.readable.octets, keeping: unchangedTag)
+        unchangedTag = rules.storesOrigin ? exchange?.validatedTag : exchange?.unchangedTag
+        let changed = rules.ask.upstreamLines(lines.readable.octets, keeping: unchangedTag)
         if let tags = rules.ask.entityTags {
             conditions = tags.conditions(in: lines.readable.octets)
         }

@@ -12,6 +12,8 @@ package final class RouteTransformation: Sendable {
     let response: ResponseChecks?
     /// What servers are asked for in place of what clients ask for.
     let ask: UpstreamAsk
+    /// The store keeps what servers send, and each client is sent what is made of it.
+    let storesOrigin: Bool
 
     /// Nil where the entry has no rules.
     package init?(_ entry: HostEntry, images: (any ImageTransforming)?) {
@@ -22,13 +24,14 @@ package final class RouteTransformation: Sendable {
             entry.response, schema: entry.response.schema.map(Self.checker), images: images)
         var ask = UpstreamAsk()
         if let response {
-            let changes = entry.response.body != nil || entry.response.image?.changes ?? false
             ask.looksAtContent = response.looksAtContent
-            ask.entityTags = changes ? EntityTagMapping(identity: response.identity) : nil
+            ask.entityTags =
+                entry.response.translates ? EntityTagMapping(identity: response.identity) : nil
             // Not that alone: the route may have images, too.
             ask.accept = entry.response.body.map { "\($0.from.mediaType), */*;q=0.5" }
         }
         self.ask = ask
+        storesOrigin = entry.response.storesOrigin
         guard !requestHead.isEmpty || requestContent != nil || response != nil else { return nil }
     }
 
@@ -69,11 +72,6 @@ extension BodyFormat {
     }
 }
 
-extension ImageRules {
-    /// Whether some image becomes another.
-    fileprivate var changes: Bool { !convert.isEmpty || scaleTo != nil }
-}
-
 /// In place of a schema that cannot be used.
 private struct UnusableSchema: JSONSchemaChecking {
     let cause: String
@@ -112,8 +110,8 @@ package struct ResponseContent: Sendable {
     /// What changed; nil: nothing, the head stays as well.
     var change: Change?
     var steps: [String]
-    /// Bytes that came.
-    var bytesIn = 0
+    /// What came.
+    var origin: [UInt8] = []
     /// How long it took.
     var microseconds: UInt64 = 0
 

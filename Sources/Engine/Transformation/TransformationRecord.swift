@@ -12,6 +12,20 @@ package final class TransformationRecord {
         package var bytesIn: Int
         package var bytesOut: Int
         package var microseconds: UInt64
+
+        init(steps: [String], bytesIn: Int, bytesOut: Int, microseconds: UInt64) {
+            self.steps = steps
+            self.bytesIn = bytesIn
+            self.bytesOut = bytesOut
+            self.microseconds = microseconds
+        }
+
+        /// What came of a response's content.
+        init(_ content: ResponseContent) {
+            self.init(
+                steps: content.steps, bytesIn: content.origin.count,
+                bytesOut: content.content.count, microseconds: content.microseconds)
+        }
     }
 
     package var request: Change?

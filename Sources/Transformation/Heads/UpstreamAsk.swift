@@ -125,8 +125,11 @@ package struct UpstreamAsk: Sendable, Equatable {
     ) {
         mapTags(.ifMatch, of: &fields, in: lines) { mapping.original($0) ?? $0 }
         guard fields.contains(.ifNoneMatch, in: lines) else { return }
-        mapTags(.ifNoneMatch, of: &fields, in: lines) {
-            mapping.original($0) ?? ($0 == unchanged ? unchanged : nil)
+        mapTags(.ifNoneMatch, of: &fields, in: lines) { tag in
+            if tag == unchanged { return tag }
+            // What stands there anyway is not said twice.
+            let original = mapping.original(tag)
+            return original == unchanged ? nil : original
         }
         if !fields.contains(.ifNoneMatch, in: lines) {
             fields.remove(.ifModifiedSince, in: lines)

@@ -102,6 +102,26 @@ struct UpstreamAskTests {
         #expect(Array(fields) == sent.map { ["If-None-Match: \($0)"] } ?? [])
     }
 
+    @Test(
+        arguments: [
+            (["\"b\""], ["\"b\""]), (["\"a-1a2b3c4d\"", "\"b\""], ["\"a\"", "\"b\""]),
+            (["\"b-1a2b3c4d\", \"c\"", "\"b\""], ["\"b\""]), (["*", "\"b\""], ["*", "\"b\""]),
+            (["W/\"b-1a2b3c4d\"", "\"b\""], ["W/\"b\"", "\"b\""]),
+        ])
+    func `the tag of what is stored in the origin's form is sent as it is, and once`(
+        tags: [String], sent: [String]
+    ) throws {
+        var asks = UpstreamAsk()
+        asks.entityTags = EntityTagMapping(identity: "1a2b3c4d")
+        let fields = tags.map { "If-None-Match: \($0)" } + ["If-Modified-Since: x"]
+        let lines = Array(headBytes(start + fields).dropLast(2))
+        let new = asks.upstreamLines(lines.span, keeping: Array("\"b\"".utf8)) ?? lines
+        let all = try headLines(new + [0x0D, 0x0A])
+        #expect(
+            Array(all.dropFirst(2))
+                == sent.map { "If-None-Match: \($0)" } + ["If-Modified-Since: x"])
+    }
+
     @Test func `nothing at all stays nothing`() {
         var asks = UpstreamAsk()
         asks.looksAtContent = true

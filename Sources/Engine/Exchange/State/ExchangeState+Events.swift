@@ -11,7 +11,6 @@ extension ExchangeState {
         case .connected(let upstream, let wasReused, let sendsGathered):
             connected(upstream, wasReused: wasReused, sendsGathered: sendsGathered)
         case .answered(let answer): answered(answer)
-        case .letGo: letGo()
         case .responseEnded: responseEnded()
         case .failed(let failure): failed(failure)
         case .content: contentArrived()
@@ -37,7 +36,7 @@ extension ExchangeState {
             upstreamWasReused = false
             return Reaction()
         case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
+            .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -68,7 +67,7 @@ extension ExchangeState {
             guard decision == .respond else { return Self.illegal }
             step = .finishing
             return Reaction()
-        case .ended, .loading, .waiting, .connecting, .requesting, .discarding, .holding,
+        case .ended, .loading, .waiting, .connecting, .requesting, .discarding,
             .responding, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
@@ -80,7 +79,7 @@ extension ExchangeState {
             step = .routing
             return Reaction()
         case .ended, .routing, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
+            .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -91,7 +90,7 @@ extension ExchangeState {
             step = .routing
             return Reaction()
         case .ended, .routing, .loading, .gathering, .connecting, .requesting, .discarding,
-            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
+            .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -113,7 +112,7 @@ extension ExchangeState {
             }
             return Reaction()
         case .ended, .routing, .loading, .waiting, .gathering, .requesting, .discarding,
-            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
+            .responding, .serving, .finishing, .opening, .tunnelling:
             return Reaction(release: .upstream(upstream), next: .illegal)
         }
     }
@@ -126,9 +125,6 @@ extension ExchangeState {
             case .passedOn:
                 step = .responding(upstream)
                 return Reaction()
-            case .held:
-                step = .holding(upstream)
-                return Reaction()
             case .discarded(let continuation):
                 step = .discarding(upstream, then: continuation)
                 return Reaction()
@@ -137,25 +133,14 @@ extension ExchangeState {
                 return Reaction(release: .upstream(upstream))
             }
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .discarding,
-            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
-            return Self.illegal
-        }
-    }
-
-    private mutating func letGo() -> Reaction {
-        switch step {
-        case .holding(let upstream):
-            step = .responding(upstream)
-            return Reaction()
-        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
-            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
+            .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
 
     private mutating func responseEnded() -> Reaction {
         switch step {
-        case .holding, .responding:
+        case .responding:
             step = hasClient ? .finishing : .ended
             return Reaction(next: hasClient ? .complete : .end(cut: false))
         case .discarding(_, .serveConfirmed):
@@ -177,7 +162,7 @@ extension ExchangeState {
             step = .tunnelling
             return Reaction()
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .discarding,
-            .holding, .responding, .serving, .finishing, .tunnelling:
+            .responding, .serving, .finishing, .tunnelling:
             return Self.illegal
         }
     }
@@ -187,9 +172,9 @@ extension ExchangeState {
     private mutating func failed(_ failure: Failure) -> Reaction {
         switch step {
         case .routing, .gathering: return goAgain(after: nil)
+        case .loading: return goAgain(after: failure.ending(wasReused: false))
         case .connecting: return goAgain(after: failure.ending(wasReused: false), .wait)
-        // The client has seen nothing of a head that is held.
-        case .requesting(let upstream), .discarding(let upstream, _), .holding(let upstream):
+        case .requesting(let upstream), .discarding(let upstream, _):
             return goAgain(
                 after: failure.ending(wasReused: upstreamWasReused), .upstream(upstream))
         case .responding(let upstream):
@@ -202,7 +187,7 @@ extension ExchangeState {
             guard failure.headWithdrawn else { return end(cut: true) }
             return goAgain(after: nil)
         case .opening: return goAgain(after: nil, .opening)
-        case .ended, .loading, .waiting, .tunnelling: return Self.illegal
+        case .ended, .waiting, .tunnelling: return Self.illegal
         }
     }
 
@@ -226,7 +211,7 @@ extension ExchangeState {
 
     private mutating func contentArrived() -> Reaction {
         switch step {
-        case .requesting, .discarding, .holding, .responding:
+        case .requesting, .discarding, .responding:
             content = .partlySent
             return Reaction(next: .sendContent)
         case .gathering: return Reaction(next: .gatherContent)
@@ -239,7 +224,7 @@ extension ExchangeState {
 
     private mutating func contentEnded(isKept: Bool) -> Reaction {
         switch step {
-        case .requesting, .discarding, .holding, .responding:
+        case .requesting, .discarding, .responding:
             content = .ended(isKept: isKept)
             return Reaction(next: .endContent)
         case .gathering:
@@ -261,7 +246,7 @@ extension ExchangeState {
             step = .ended
             return Reaction(next: .end(cut: false))
         case .serving: return Reaction(next: .read)
-        case .requesting, .discarding, .holding, .responding: return Reaction(next: .resume)
+        case .requesting, .discarding, .responding: return Reaction(next: .resume)
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .opening,
             .tunnelling:
             return Reaction()
@@ -271,7 +256,7 @@ extension ExchangeState {
     private mutating func clientGone() -> Reaction {
         switch step {
         case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
+            .responding, .serving, .finishing, .opening, .tunnelling:
             return end(cut: true)
         case .ended: return Reaction()
         }
@@ -281,7 +266,7 @@ extension ExchangeState {
         switch step {
         // It is still owed a response, which says that its request did not arrive.
         case .gathering: return goAgain(after: nil)
-        case .requesting(let upstream), .discarding(let upstream, _), .holding(let upstream):
+        case .requesting(let upstream), .discarding(let upstream, _):
             return goAgain(after: nil, .upstream(upstream))
         case .routing, .loading, .waiting, .connecting, .responding, .serving, .finishing,
             .opening, .tunnelling:
@@ -295,7 +280,7 @@ extension ExchangeState {
     private mutating func over() -> Reaction {
         switch step {
         case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .holding, .responding, .serving, .finishing, .opening, .tunnelling:
+            .responding, .serving, .finishing, .opening, .tunnelling:
             return end(cut: false)
         case .ended: return Self.illegal
         }
@@ -304,7 +289,7 @@ extension ExchangeState {
     private mutating func end(cut: Bool) -> Reaction {
         let release: Release
         switch step {
-        case .requesting(let upstream), .discarding(let upstream, _), .holding(let upstream),
+        case .requesting(let upstream), .discarding(let upstream, _),
             .responding(let upstream):
             release = .upstream(upstream)
         case .connecting: release = .wait
@@ -335,7 +320,7 @@ extension ExchangeState {
     @inline(__always)
     var upstream: Upstream? {
         switch step {
-        case .requesting(let upstream), .responding(let upstream), .holding(let upstream),
+        case .requesting(let upstream), .responding(let upstream),
             .discarding(let upstream, _):
             upstream
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .serving, .finishing,
@@ -350,7 +335,7 @@ extension ExchangeState {
         case .responding: hasClient
         case .serving, .finishing, .tunnelling: true
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
-            .discarding, .holding, .opening:
+            .discarding, .opening:
             false
         }
     }

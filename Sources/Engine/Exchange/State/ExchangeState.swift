@@ -4,8 +4,8 @@
 /// if anything. A connection to the server is part of the states in which there is one: forwarding
 /// without an upstream cannot be written down.
 ///
-///     routing ──► loading, waiting ──► routing (the disk has answered, another's response came)
-///        │                                     ┌──► holding ──┐ (a stage keeps the head)
+///     routing ──► loading, waiting ──► routing (the disk has answered, what is stored has been
+///        │                                      translated, another's response came)
 ///        ├──► gathering ──► connecting ──► requesting ──► responding ─────┐
 ///        │                      ▲               │                         │
 ///        │                      └── again ◄── discarding (304 and the like, read to its end)
@@ -24,7 +24,7 @@ struct ExchangeState<Upstream> {
         case ended
         /// What happens next is being decided: who is asked, or what is replied.
         case routing
-        /// The disk tier is asked.
+        /// The disk tier is asked, or what is stored is read and translated.
         case loading
         /// The response to another exchange's request is waited for.
         case waiting
@@ -36,8 +36,6 @@ struct ExchangeState<Upstream> {
         case requesting(Upstream)
         /// The response is of no use to the client, and read to its end.
         case discarding(Upstream, then: Continuation)
-        /// The response is read, and its head kept back: a stage may still refuse the content.
-        case holding(Upstream)
         /// The response is passed on.
         case responding(Upstream)
         /// A stored response is streamed from the disk.
@@ -69,7 +67,7 @@ struct ExchangeState<Upstream> {
 
     /// What the gateway has decided to do with a request.
     enum Decision: Equatable, CaseIterable {
-        /// Asks the disk tier.
+        /// Asks the disk tier, or prepares what is stored.
         case load
         /// Waits for the response to another request.
         case follow
@@ -90,15 +88,13 @@ struct ExchangeState<Upstream> {
         /// An interim response: another head follows.
         case interim
         case passedOn
-        /// It is passed on once the stages have let go of content.
-        case held
         case discarded(then: Continuation)
         /// It is a failure, and something stored is a better response.
         case replaced
 
         static var allCases: [Answer] {
             [
-                .interim, .passedOn, .held, .discarded(then: .serveConfirmed),
+                .interim, .passedOn, .discarded(then: .serveConfirmed),
                 .discarded(then: .forwardAgain), .replaced,
             ]
         }
@@ -126,7 +122,7 @@ struct ExchangeState<Upstream> {
         }
 
         var cause: Cause
-        /// A head that was held, or queued, was taken back: the client has seen nothing of it.
+        /// A head that was queued was taken back: the client has seen nothing of it.
         var headWithdrawn = false
     }
 
@@ -135,7 +131,7 @@ struct ExchangeState<Upstream> {
         /// A request head has arrived, or the background asks.
         case begin(Request)
         case decided(Decision)
-        /// The disk tier has answered.
+        /// The disk tier has answered, or what is stored is ready to be sent.
         case loaded
         /// The response that was waited for has come, or will not.
         case flightEnded
@@ -143,8 +139,6 @@ struct ExchangeState<Upstream> {
         /// that was taken in goes out behind the head, and is not kept.
         case connected(Upstream, wasReused: Bool, sendsGathered: Bool)
         case answered(Answer)
-        /// The stages have let go of content: the held head goes out.
-        case letGo
         /// The response has ended well, and its connection is the pool's again.
         case responseEnded
         case failed(Failure)

@@ -1,0 +1,156 @@
+import CachePolicy
+import CacheStore
+import ContentCoding
+import EventLoop
+import HTTPCore
+import Transformation
+
+// Answers from a cache that keeps what origins send, where the route's rules make something else
+// of it for clients: it is read, translated, and then sent like something that is stored in that
+// form. Conditions and ranges are about that form.
+//
+//     stored ──► loading: read, translated ──► routing ──► finishing
+//                   └──► refused: a reply; what was stored is removed
+extension Exchange {
+    /// Begins to translate what is stored. False: it is sent as it is.
+    @inline(never)
+    func translate(
+        _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
+        _ cacheStatus: CacheStatus?, by rules: RouteTransformation
+    ) -> Bool {
+        guard let checks = rules.response else { return false }
+        let held: HeldResponse?
+        do throws(StoredTranslationError) {
+            held = try HeldResponse(
+                storedHead: fresh?.head ?? Array(stored.head), count: stored.bodyCount,
+                checks: checks, environment.shared.transformationWork)
+        } catch {
+            handle(.decided(.load))
+            switch error {
+            case .unreadable: fail(.storedBodyUnreadable, .storedBodyUnreadable)
+            case .refused(let failure): refuse(stored, failure)
+            }
+            return true
+        }
+        guard let held else { return false }
+        let translation = StoredTranslation(
+            stored, hit, fresh, cacheStatus, by: rules,
+            accepted: withRequestHead { MessageFacts.acceptedCodings(of: request, in: $0) },
+            held: held)
+        if isKnown(translation) { return true }
+        handle(.decided(.load))
+        translating = translation
+        read(stored, for: translation)
+        return true
+    }
+
+    /// Answers with 304 a client that names what would come of a translation: nobody has to make
+    /// it then. A tag of these rules was given only to what they had changed.
+    private func isKnown(_ translation: StoredTranslation) -> Bool {
+        guard request.fields.contains(.ifNoneMatch), let tags = translation.rules.ask.entityTags,
+            withRequestHead({ !tags.conditions(in: $0).isEmpty }),
+            let head = translation.headOfNotModified(options: cacheOptions)
+        else { return false }
+        let form = form(of: head)
+        guard case .notModified = form else { return false }
+        send(translation, head, form, content: nil)
+        return true
+    }
+
+    private func form(of head: StoredTranslation.Head) -> HitForm {
+        withRequestHead {
+            HitForm(of: head.metadata, storedHead: head.bytes.span, for: request, in: $0)
+        }
+    }
+
+    // MARK: Reading
+
+    private func read(_ stored: CachedResponse, for translation: StoredTranslation) {
+        let all = 0..<stored.bodyCount
+        switch stored.body {
+        case .contiguous(let body): gatherAll(body.bytes, for: translation)
+        case .heap(let heap): gatherAll(heap.bytes, for: translation)
+        case .file, .disk:
+            guard register() else { return fail(.descriptorsExhausted) }
+            if case .file(let file) = stored.body { read(all, of: .file(file)) }
+            if case .disk(let body) = stored.body { read(all, of: .disk(body)) }
+        }
+    }
+
+    private func gatherAll(_ bytes: UnsafeRawBufferPointer, for translation: StoredTranslation) {
+        if gather(bytes, for: translation) { work(on: translation) }
+    }
+
+    /// Takes content in. False: too much is held already, and the client is told.
+    func gather(_ part: UnsafeRawBufferPointer, for translation: StoredTranslation) -> Bool {
+        if translation.held.content.append(part) { return true }
+        fail(.transformation(.overloaded))
+        return false
+    }
+
+    // MARK: Translating
+
+    /// The content is complete.
+    func work(on translation: StoredTranslation) {
+        serving = nil
+        let job = ResponseJob(translation.held, accepted: translation.accepted)
+        if job.isShort { return translatedStored(job.run()) }
+        guard register() else { return fail(.descriptorsExhausted) }
+        if !environment.start(job, for: token, claim: translation.held.content.claim) {
+            fail(.transformation(.overloaded))
+        }
+    }
+
+    /// What came of it.
+    func translatedStored(_ result: Result<ResponseContent, TransformationFailure>) {
+        guard case .loading = state.step, let translation = translating.take() else { return }
+        switch result {
+        case .failure(let failure): refuse(translation.stored, failure)
+        case .success(let content):
+            note(response: .init(content))
+            handle(.loaded)
+            respond(with: content, translation)
+        }
+    }
+
+    /// The rules refuse what is stored. The next request for it asks the server: it may have
+    /// something else by then.
+    private func refuse(_ stored: CachedResponse, _ failure: TransformationFailure) {
+        if failure.problem != .overloaded { environment.shared.store?.remove(stored) }
+        fail(.transformation(failure))
+    }
+
+    private func respond(with content: ResponseContent, _ translation: StoredTranslation) {
+        guard let change = content.change else {
+            return serveAsStored(
+                translation.stored, translation.hit, as: translation.fresh,
+                cacheStatus: translation.cacheStatus)
+        }
+        guard
+            let head = translation.head(
+                change, length: content.content.count, options: cacheOptions)
+        else { return fail(.storedBodyUnreadable) }
+        send(translation, head, form(of: head), content: content.content)
+    }
+
+    /// Sends a translation in the form that the client asks for.
+    private func send(
+        _ translation: StoredTranslation, _ head: StoredTranslation.Head, _ form: HitForm,
+        content: [UInt8]?
+    ) {
+        guard case .nothing = handle(.decided(.respond)), let client else { return }
+        let hit = CacheHit(
+            form: form, age: translation.hit.age, timeToLive: translation.hit.timeToLive,
+            stale: translation.hit.stale)
+        let range = hit.content(of: UInt64(content?.count ?? 0))
+        head.bytes.withUnsafeBytes {
+            sendHead(hit, head.metadata, $0, range, translation.cacheStatus, to: client)
+        }
+        if let content, !range.isEmpty {
+            let part = Int(range.lowerBound)..<Int(range.upperBound)
+            let buffer = environment.loop.buffers.holding(Array(content[part]))
+            client.send(buffer.readable, owner: buffer)
+        }
+        endStored(client)
+    }
+}

@@ -1,0 +1,130 @@
+import Clocks
+import ContentCoding
+import EventLoop
+import HTTPCore
+import Transformation
+
+/// A response while its content is looked at.
+final class HeldResponse {
+    let head: [UInt8]
+    let response: ResponseHead
+    let plan: ContentPlan
+    let codings: [ContentCoding]
+    var content: TransformationWork.Holding
+    var trailers: TrailerSection?
+
+    init(
+        _ head: [UInt8], _ response: ResponseHead, _ plan: ContentPlan,
+        _ codings: [ContentCoding], _ work: TransformationWork
+    ) {
+        self.head = head
+        self.response = response
+        self.plan = plan
+        self.codings = codings
+        content = TransformationWork.Holding(work)
+    }
+}
+
+/// The checks and the translation of one response's content, on whatever thread.
+struct ResponseJob: Sendable {
+    let content: [UInt8]
+    let codings: [ContentCoding]
+    let plan: ContentPlan
+    /// What content that changes is encoded with again.
+    let coding: ContentCoding
+
+    init(_ held: HeldResponse, accepted: AcceptedCodings) {
+        content = held.content.take()
+        codings = held.codings
+        plan = held.plan
+        coding = Self.coding(after: codings, accepted)
+    }
+
+    /// What content is encoded with that came in these codings: again, if the client takes that.
+    static func coding(
+        after codings: [ContentCoding], _ accepted: AcceptedCodings
+    ) -> ContentCoding {
+        guard accepted.isPresent, !codings.isEmpty else { return .identity }
+        return accepted.best(of: [.gzip, .identity]) ?? .identity
+    }
+
+    /// Whether it is over so soon that the loop's own thread does it. What is small may still be
+    /// large when decoded.
+    var isShort: Bool {
+        !plan.isSlow && codings.isEmpty && content.count <= ResponseFilter.bytesAtOnce
+    }
+
+    func run() -> Result<ResponseContent, TransformationFailure> {
+        let began = Clock.monotonicMicroseconds()
+        do throws(TransformationFailure) {
+            var result = try transform()
+            result.origin = content
+            result.microseconds = UInt64(max(0, Clock.monotonicMicroseconds() - began))
+            return .success(result)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func transform() throws(TransformationFailure) -> ResponseContent {
+        let planned: PlannedContent
+        do throws(TransformationFailure) {
+            planned = try plan.run(decode())
+        } catch {
+            guard error.problem == .responseBodyTooLarge, plan.larger == .pass else { throw error }
+            planned = PlannedContent()
+        }
+        guard let changed = planned.changed else {
+            return ResponseContent(content: content, change: nil, steps: planned.steps)
+        }
+        let encoded =
+            coding == .gzip ? try? ContentCodings.encode(changed.bytes, as: .gzip) : nil
+        return ResponseContent(
+            content: encoded ?? changed.bytes,
+            change: .init(
+                contentType: changed.contentType, coding: encoded == nil ? .identity : .gzip,
+                wasEncoded: !codings.isEmpty),
+            steps: planned.steps)
+    }
+
+    private func decode() throws(TransformationFailure) -> [UInt8] {
+        guard !codings.isEmpty else { return content }
+        do throws(ContentCodingError) {
+            return try ContentCodings.decode(content, codings: codings, maximum: plan.maximumBytes)
+        } catch {
+            throw TransformationFailure(decoding: error, ofRequest: false)
+        }
+    }
+}
+
+extension ResponseChecks {
+    /// The value of Content-Type; nil where there is none, and what is no type where lines
+    /// contradict each other: who reads another line than we do would be given what was refused.
+    func contentType(of response: borrowing ResponseHead, in bytes: Span<UInt8>) -> String? {
+        let type = MessageFacts.mediaType(of: response.fields, in: bytes)
+        if type == .malformed { return "malformed" }
+        return response.fields.first(.contentType).map { bytes.text(at: $0.value) }
+    }
+
+    /// What is done with the content of a response; nil: it is passed on unseen.
+    func plan(
+        for response: borrowing ResponseHead, in bytes: Span<UInt8>
+    ) throws(TransformationFailure) -> ContentPlan? {
+        try plan(
+            contentType: contentType(of: response, in: bytes),
+            isPartial: response.status == 206 || response.fields.contains(.contentRange),
+            noTransform: MessageFacts.noTransform(response: response, in: bytes))
+    }
+}
+
+extension Environment {
+    /// Has the work on content done by another thread; what comes of it is told to the handler
+    /// with the token. False: too much waits.
+    func start(_ job: ResponseJob, for token: Token, claim: TransformationWork.Claim) -> Bool {
+        let mailbox = mailbox
+        return shared.transformationWork.run {
+            guard claim.isWanted else { return }
+            mailbox.post(.transformed(token, .response(job.run())))
+        }
+    }
+}

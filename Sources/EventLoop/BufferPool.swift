@@ -1,3 +1,5 @@
+import Locking
+
 /// Memory of a fixed size from a loop's pool; goes back to it with the last reference.
 ///
 /// `readable` is what was put in and not yet taken out.
@@ -121,6 +123,14 @@ package final class BufferPool {
         return buffer
     }
 
+    /// A buffer that takes over the memory of these bytes; an empty one if another did before.
+    package func adopting(_ bytes: DetachedBytes) -> Buffer {
+        guard let memory = bytes.take() else { return takeSmall() }
+        let buffer = handOut(Buffer(memory: memory, pool: self))
+        buffer.end = memory.count
+        return buffer
+    }
+
     /// A buffer to read into: the one that is there, what is unread at its front, or one of twice
     /// its size if that has filled it; a small one if there is none.
     package func makeRoom(in buffer: inout Buffer?) -> Buffer {
@@ -148,7 +158,11 @@ package final class BufferPool {
     }
 
     private func make(_ bytes: Int) -> Buffer {
-        Buffer(memory: .allocate(byteCount: bytes, alignment: 64), pool: self)
+        Buffer(memory: Self.allocate(bytes), pool: self)
+    }
+
+    fileprivate static func allocate(_ bytes: Int) -> UnsafeMutableRawBufferPointer {
+        .allocate(byteCount: bytes, alignment: 64)
     }
 
     /// Takes back a buffer that nobody refers to any more.
@@ -166,6 +180,29 @@ package final class BufferPool {
     /// Takes back the memory of a buffer whose object is gone.
     fileprivate func put(_ memory: UnsafeMutableRawBufferPointer) {
         keep(Buffer(memory: memory, pool: self))
+    }
+}
+
+/// Bytes that another thread has made for a loop, in memory that a buffer takes over: the loop does
+/// not spend its time on copying them.
+package final class DetachedBytes: Sendable {
+    /// How many they are.
+    package let count: Int
+    private let memory: Locked<UnsafeMutableRawBufferPointer?>
+
+    /// Copies the bytes, on the thread that calls.
+    package init(_ bytes: [UInt8]) {
+        count = bytes.count
+        let copy = BufferPool.allocate(max(1, bytes.count))
+        copy.copyBytes(from: bytes)
+        memory = Locked(UnsafeMutableRawBufferPointer(rebasing: copy[..<bytes.count]))
+    }
+
+    deinit { take()?.deallocate() }
+
+    /// The memory, which is the caller's from now on; nil: it was taken before.
+    fileprivate func take() -> UnsafeMutableRawBufferPointer? {
+        memory.withLock { $0.take() }
     }
 }
 

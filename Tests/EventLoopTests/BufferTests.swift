@@ -24,6 +24,19 @@ struct BufferTests {
         }
     }
 
+    @Test(arguments: [0, 1, 700, BufferPool.smallBytes, BufferPool.largeBytes, 1 << 20])
+    func `a buffer takes over bytes of another thread`(count: Int) {
+        let pool = BufferPool()
+        defer { pool.close() }
+        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+        let detached = DetachedBytes(bytes)
+        #expect(detached.count == count)
+        let buffer = pool.adopting(detached)
+        #expect(buffer.readable.elementsEqual(bytes))
+        #expect(pool.outstanding == 1)
+        #expect(pool.adopting(detached).isEmpty)
+    }
+
     @Test func `what is put in is readable until it is taken out`() {
         let buffer = BufferPool().take(bytes: 16)
         fill(buffer, with: [1, 2, 3, 4])

@@ -177,7 +177,7 @@ extension ExpositionWriter {
     private mutating func writeConfiguration(_ service: ServiceFigures) {
         family(
             "pinfold_config_generation", .gauge,
-            help: "The number of the configuration in force; each reload adds one.")
+            help: "The number of the configuration by which all workers go; each reload adds one.")
         sample(service.configurationGeneration)
         family(
             "pinfold_config_last_reload_successful", .gauge,

@@ -120,7 +120,7 @@ final class PublishedState: Sendable {
         if let activity = shared?.activity { service.activity = StateFigure(activity.snapshot) }
         service.pinsets = reload.pinsets
         service.reachability = reload.hosts.map { LabelledState($0) }
-        service.configurationGeneration = reload.generation
+        service.configurationGeneration = shared?.generationInForce ?? reload.generation
         service.lastReloadSucceeded = reload.lastSucceeded && reload.filesAreUsable
         service.watchedFiles = reload.files
         service.fileRefusals = reload.fileRefusals

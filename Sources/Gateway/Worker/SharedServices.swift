@@ -3,6 +3,7 @@ import Admin
 import CacheStore
 import Engine
 import EventLoop
+import Locking
 import Logging
 import Resolver
 import Synchronization
@@ -30,6 +31,8 @@ package final class SharedServices: Sendable {
     let drainedWorkers = Atomic<Int>(0)
     /// The process is shutting down.
     let isDraining = Atomic<Bool>(false)
+    /// The configuration that each worker goes by, by its number.
+    private let generations: Locked<[UInt64]>
 
     package init(
         mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment, accessLog: AccessLog?,
@@ -41,6 +44,15 @@ package final class SharedServices: Sendable {
         self.accessLog = accessLog
         self.tellActivity = tellActivity
         self.administration = administration
+        generations = Locked(Array(repeating: 1, count: mailboxes.count))
+    }
+
+    /// The latest configuration that all workers go by, by its number.
+    var generationInForce: UInt64 { generations.withLock { $0.min() ?? 1 } }
+
+    /// A worker goes by another configuration.
+    func workerFollows(_ index: Int, generation: UInt64) {
+        generations.withLock { $0[index] = generation }
     }
 }
 

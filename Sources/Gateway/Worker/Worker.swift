@@ -192,6 +192,7 @@ final class Worker {
         listen(adopt(sockets))
         drainClientsOfFormerListeners()
         startProbes()
+        shared.workerFollows(index, generation: policy.generation)
     }
 
     /// Who came through a listener that is gone, or now has another role, ends with its exchange;

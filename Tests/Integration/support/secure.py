@@ -109,7 +109,11 @@ def reload(running: Gateway, config: dict | None = None, succeeds: bool = True) 
     """Has the gateway read its file again, changed or not, and waits for the outcome."""
     pattern = "configuration reloaded" if succeeds else "not reloaded"
     before = running.log().count(pattern)
+    generation = running.metric("pinfold_config_generation")
     if config is not None:
         running.write_config(config)
     running.signal(signal.SIGHUP)
     until(lambda: running.log().count(pattern) > before, lambda: running.log()[-2000:])
+    if succeeds:
+        until(lambda: running.metric("pinfold_config_generation") > generation,
+              "all workers go by it")

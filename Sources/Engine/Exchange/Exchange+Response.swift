@@ -143,15 +143,13 @@ extension Exchange {
     }
 
     /// Takes all of the content of a response in place of which clients are sent another.
-    func upstreamBody(_ content: [UInt8], sentAs sent: [UInt8]) {
+    func upstreamBody(_ content: [UInt8], sentAs sent: Buffer) {
         content.withUnsafeBytes { store($0) }
         guard let client else {
             if ticket == nil, !tellsOfOutdated(content.count) { endQuietly() }
             return
         }
-        guard !sent.isEmpty else { return }
-        let buffer = environment.loop.buffers.holding(sent)
-        client.send(buffer.readable, owner: buffer)
+        if !sent.isEmpty { client.send(sent.readable, owner: sent) }
     }
 
     /// Bytes of a response that is not stored, read in the background to see whether it arrives in

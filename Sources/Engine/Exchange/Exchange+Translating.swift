@@ -130,13 +130,15 @@ extension Exchange {
             let head = translation.head(
                 change, length: content.content.count, options: cacheOptions)
         else { return fail(.storedBodyUnreadable) }
-        send(translation, head, form(of: head), content: content.content)
+        send(
+            translation, head, form(of: head),
+            content: content.buffer(from: environment.loop.buffers))
     }
 
     /// Sends a translation in the form that the client asks for.
     private func send(
         _ translation: StoredTranslation, _ head: StoredTranslation.Head, _ form: HitForm,
-        content: [UInt8]?
+        content: Buffer?
     ) {
         guard case .nothing = handle(.decided(.respond)), let client else { return }
         let hit = CacheHit(
@@ -148,8 +150,8 @@ extension Exchange {
         }
         if let content, !range.isEmpty {
             let part = Int(range.lowerBound)..<Int(range.upperBound)
-            let buffer = environment.loop.buffers.holding(Array(content[part]))
-            client.send(buffer.readable, owner: buffer)
+            client.send(
+                UnsafeRawBufferPointer(rebasing: content.readable[part]), owner: content)
         }
         endStored(client)
     }

@@ -170,12 +170,11 @@ extension ResponseFilter {
 
     private func tell(ofContent content: ResponseContent) {
         guard let exchange else { return }
-        let buffers = environment.loop.buffers
+        let buffer = content.buffer(from: environment.loop.buffers)
         guard content.change == nil || !rules.storesOrigin else {
-            return exchange.upstreamBody(content.origin, sentAs: content.content)
+            return exchange.upstreamBody(content.origin, sentAs: buffer)
         }
-        guard !content.content.isEmpty else { return }
-        let buffer = buffers.holding(content.content)
+        guard !buffer.isEmpty else { return }
         _ = exchange.upstreamBody(buffer.readable, owner: buffer, isLast: true)
     }
 

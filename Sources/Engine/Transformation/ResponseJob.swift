@@ -21,7 +21,10 @@ final class HeldResponse {
         self.response = response
         self.plan = plan
         self.codings = codings
-        content = TransformationWork.Holding(work)
+        var expected = 0
+        if case .length(let count) = response.framing { expected = Int(clamping: count) }
+        content = TransformationWork.Holding(
+            work, expecting: min(expected, plan.maximumBytes))
     }
 }
 
@@ -124,7 +127,7 @@ extension Environment {
         let mailbox = mailbox
         return shared.transformationWork.run {
             guard claim.isWanted else { return }
-            mailbox.post(.transformed(token, .response(job.run())))
+            mailbox.post(.transformed(token, .response(job.run().map { $0.detaching() })))
         }
     }
 }

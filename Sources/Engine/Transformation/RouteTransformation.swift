@@ -1,5 +1,6 @@
 import Configuration
 import ContentCoding
+import EventLoop
 import HTTPCore
 import JSONSchema
 import Transformation
@@ -110,10 +111,30 @@ package struct ResponseContent: Sendable {
     /// What changed; nil: nothing, the head stays as well.
     var change: Change?
     var steps: [String]
+    /// The content once more, in memory that a buffer takes over; nil: it is small.
+    private(set) var detached: DetachedBytes?
     /// What came.
     var origin: [UInt8] = []
     /// How long it took.
     var microseconds: UInt64 = 0
+
+    init(content: [UInt8], change: Change?, steps: [String]) {
+        self.content = content
+        self.change = change
+        self.steps = steps
+    }
+
+    /// Readies the content for a loop, on the thread that has made it: the loop copies nothing.
+    func detaching() -> ResponseContent {
+        var ready = self
+        ready.detached = DetachedBytes(content)
+        return ready
+    }
+
+    /// The content in a buffer; taken once.
+    func buffer(from pool: BufferPool) -> Buffer {
+        detached.map(pool.adopting) ?? pool.holding(content)
+    }
 
     struct Change: Sendable {
         var contentType: String

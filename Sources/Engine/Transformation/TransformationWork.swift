@@ -50,7 +50,15 @@ package final class TransformationWork: Sendable {
         let claim: Claim
         private(set) var bytes: [UInt8] = []
 
-        init(_ work: TransformationWork) { claim = Claim(work) }
+        /// Room that is made at once for content whose length is known: memory that nothing was
+        /// written to is only an address.
+        private static let roomBytes = 4 << 20
+
+        /// - Parameter count: bytes that are likely to come; 0: not known.
+        init(_ work: TransformationWork, expecting count: Int = 0) {
+            claim = Claim(work)
+            bytes.reserveCapacity(min(count, Self.roomBytes))
+        }
 
         deinit { claim.giveUp() }
 

@@ -33,7 +33,8 @@ struct HTTPSessionManagerTests {
     ) async throws {
         try await withServer(Self.echo) { server, runtime in
             let api = try HTTPSessionManager(
-                baseURL: server.url + base, runtime: runtime, responses: HTTPResponseSerializer())
+                baseURL: server.url + base, configuration: .patient, runtime: runtime,
+                responses: HTTPResponseSerializer())
             _ = try await api.get(url)
             #expect(server.requests.map(\.path) == [path])
         }
@@ -44,7 +45,8 @@ struct HTTPSessionManagerTests {
     {
         try await withServer(Self.echo) { server, runtime in
             let api = try HTTPSessionManager(
-                baseURL: server.url, runtime: runtime, responses: JSONResponseSerializer())
+                baseURL: server.url, configuration: .patient, runtime: runtime,
+                responses: JSONResponseSerializer())
             let form = "application/x-www-form-urlencoded"
             let replies = [
                 try await api.get("x", parameters: ["a": 1]),
@@ -68,7 +70,8 @@ struct HTTPSessionManagerTests {
     @Test func `sends fields of the call in place of the serializer's`() async throws {
         try await withServer(Self.echo) { server, runtime in
             var api = try HTTPSessionManager(
-                baseURL: server.url, runtime: runtime, responses: HTTPResponseSerializer())
+                baseURL: server.url, configuration: .patient, runtime: runtime,
+                responses: HTTPResponseSerializer())
             api.requests.defaults[.accept] = "text/plain"
             api.requests.defaults.setAuthorization(user: "a", password: "b")
             _ = try await api.get("x", fields: [.accept: "text/html"])
@@ -82,7 +85,8 @@ struct HTTPSessionManagerTests {
     @Test func `sends a form with a file`() async throws {
         try await withServer(Self.echo) { server, runtime in
             let api = try HTTPSessionManager(
-                baseURL: server.url, runtime: runtime, responses: HTTPResponseSerializer())
+                baseURL: server.url, configuration: .patient, runtime: runtime,
+                responses: HTTPResponseSerializer())
             let file = [UInt8](repeating: 65, count: 200_000)
             _ = try await api.post(multipart: "x", parameters: ["a": "b"]) { form in
                 form.append(file, name: "f", fileName: "f.txt", contentType: "text/plain")
@@ -101,7 +105,8 @@ struct HTTPSessionManagerTests {
             return true
         } _: { server, runtime in
             let api = try HTTPSessionManager(
-                baseURL: server.url, runtime: runtime, responses: JSONResponseSerializer())
+                baseURL: server.url, configuration: .patient, runtime: runtime,
+                responses: JSONResponseSerializer())
             let error = await failure { _ = try await api.get("x") }
             #expect(error?.reason == .serialization)
             let underlying = try #require(error?.underlying as? ResponseSerializationError)
@@ -113,7 +118,8 @@ struct HTTPSessionManagerTests {
     @Test func `tells parameters that cannot be sent before anything is`() async throws {
         try await withServer(Self.echo) { server, runtime in
             var api = try HTTPSessionManager(
-                baseURL: server.url, runtime: runtime, responses: HTTPResponseSerializer())
+                baseURL: server.url, configuration: .patient, runtime: runtime,
+                responses: HTTPResponseSerializer())
             api.requests = PropertyListRequestSerializer()
             let error = await failure { _ = try await api.post("x", parameters: ["a": nil]) }
             #expect(error?.reason == .serialization)
@@ -124,7 +130,7 @@ struct HTTPSessionManagerTests {
     @Test func `with pins needs a base that is https`() throws {
         let runtime = try ClientRuntime()
         defer { runtime.close() }
-        var configuration = SessionConfiguration()
+        var configuration = SessionConfiguration.patient
         configuration.securityPolicy = try TestAuthority.policy()
         configuration.securityPolicy.mode = .publicKey
         configuration.securityPolicy.pins = try CertificatePin.pins(in: TestAuthority.certificate)
@@ -146,7 +152,7 @@ struct SessionTaskTests {
             connection.respond("200 OK", [], request.path)
             return true
         } _: { server, runtime in
-            var configuration = SessionConfiguration()
+            var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             let (results, told) = AsyncStream.makeStream(of: String.self)
@@ -173,7 +179,7 @@ struct SessionTaskTests {
         try await withServer { _, _ in
             false
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let (results, told) = AsyncStream.makeStream(of: ClientError.Reason?.self)
             let task = session.dataTask(for: try HTTPRequest(.get, server.url)) { result in
                 if case .failure(let error) = result { told.yield(error.reason) }
@@ -194,7 +200,7 @@ struct SessionTaskTests {
             connection.send(request.content)
             return true
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let progress = TransferProgress()
             var options = RequestOptions()
             options.progress = progress

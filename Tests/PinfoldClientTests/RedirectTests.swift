@@ -20,7 +20,7 @@ struct RedirectTests {
 
     @Test func `are followed on the same connection`() async throws {
         try await withServer(Self.counting("302 Found")) { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let response = try await session.data(for: try HTTPRequest(.get, "\(server.url)/3"))
             #expect(response.text == "GET /0 HTTP/1.1 ")
             #expect(response.request.url == "\(server.url)/0")
@@ -36,7 +36,7 @@ struct RedirectTests {
         status: String, expected: String
     ) async throws {
         try await withServer(Self.counting(status)) { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let response = try await session.data(
                 for: try HTTPRequest(.post, "\(server.url)/2"), content: .text("text"))
             #expect(response.text == expected)
@@ -45,7 +45,7 @@ struct RedirectTests {
 
     @Test func `are an error when there are too many`() async throws {
         try await withServer(Self.counting("302 Found")) { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             var options = RequestOptions()
             options.redirects = .follow(maximum: 2)
             let request = try HTTPRequest(.get, "\(server.url)/3")
@@ -58,7 +58,7 @@ struct RedirectTests {
 
     @Test func `can be refused by a hook`() async throws {
         try await withServer(Self.counting("302 Found")) { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             var options = RequestOptions()
             options.redirects = .follow { $0.count == 2 ? nil : $0.next }
             let response = try await session.data(
@@ -71,7 +71,7 @@ struct RedirectTests {
 
     @Test func `of content that can be read once are an error`() async throws {
         try await withServer(Self.counting("307 Temporary")) { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let parts = AsyncStream<[UInt8]> { continuation in
                 continuation.yield([1])
                 continuation.finish()

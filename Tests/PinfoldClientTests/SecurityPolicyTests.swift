@@ -11,7 +11,7 @@ struct SecurityPolicyTests {
             connection.respond("200 OK", [], "secret")
             return true
         } _: { server, runtime in
-            var configuration = SessionConfiguration()
+            var configuration = SessionConfiguration.patient
             configuration.securityPolicy = policy
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             error = await failure {
@@ -59,7 +59,7 @@ struct SecurityPolicyTests {
     }
 
     @Test func `that lets nobody pass is refused at once`() throws {
-        var configuration = SessionConfiguration()
+        var configuration = SessionConfiguration.patient
         configuration.securityPolicy = SecurityPolicy(mode: .publicKey)
         let runtime = try ClientRuntime()
         defer { runtime.close() }

@@ -40,7 +40,7 @@ struct SessionManagerTests {
             connection.respond("200 Fine", ["X-A: ü", "Via: 1.1 other"], "hello \(request.path)")
             return true
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let request = try HTTPRequest(.get, "\(server.url)/a?b", fields: [.accept: "text/*"])
             let response = try await session.data(for: request)
             #expect(response.head.status.code == 200)
@@ -63,7 +63,7 @@ struct SessionManagerTests {
             connection.respond("200 OK", [], "x")
             return true
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let first = try await session.data(for: try HTTPRequest(.get, server.url))
             let second = try await session.data(for: try HTTPRequest(.get, server.url))
             #expect(server.connections == 1)
@@ -86,7 +86,7 @@ struct SessionManagerTests {
             connection.send(request.content)
             return true
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let request = try HTTPRequest(.post, server.url)
             let response = try await session.data(for: request, content: .bytes(content))
             #expect(response.content == content)
@@ -99,7 +99,7 @@ struct SessionManagerTests {
             connection.respond("200 OK", [], request.text)
             return true
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let parts = AsyncStream<[UInt8]> { continuation in
                 for text in ["one ", "", "two ", "three"] { continuation.yield(Array(text.utf8)) }
                 continuation.finish()
@@ -117,7 +117,7 @@ struct SessionManagerTests {
             connection.respond("200 OK", [], request.text)
             return true
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let parts = AsyncStream<[UInt8]> { continuation in
                 continuation.yield(Array("12345".utf8))
                 continuation.finish()
@@ -143,7 +143,7 @@ struct SessionManagerTests {
             }
             return true
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let response = try await session.response(for: try HTTPRequest(.get, server.url))
             var count = 0
             for try await bytes in response.content {
@@ -160,7 +160,7 @@ struct SessionManagerTests {
             connection.respond("200 OK", [], "12345")
             return true
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             var options = RequestOptions()
             options.maximumContentBytes = 4
             let error = await failure { [options] in
@@ -175,7 +175,7 @@ struct SessionManagerTests {
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
             return false
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let error = await failure {
                 _ = try await session.data(for: try HTTPRequest(.get, server.url))
             }
@@ -190,7 +190,7 @@ struct SessionManagerTests {
         server.close()
         let runtime = try ClientRuntime()
         defer { runtime.close() }
-        let session = try SessionManager(runtime: runtime)
+        let session = try SessionManager(configuration: .patient, runtime: runtime)
         let error = await failure { _ = try await session.data(for: try HTTPRequest(.get, url)) }
         #expect(error?.reason == .cannotConnect)
         #expect(error?.host == "127.0.0.1")
@@ -201,7 +201,7 @@ struct SessionManagerTests {
             connection.waitForEnd()
             return false
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             var options = RequestOptions()
             options.timeout = .milliseconds(50)
             let error = await failure { [options] in
@@ -220,7 +220,7 @@ struct SessionManagerTests {
             whenClosed.yield()
             return false
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let request = try HTTPRequest(.get, server.url)
             let task = Task { await failure { _ = try await session.data(for: request) } }
             _ = await asked.first { true }
@@ -237,7 +237,7 @@ struct SessionManagerTests {
             connection.waitForEnd()
             return false
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let request = try HTTPRequest(.get, server.url)
             let task = Task { await failure { _ = try await session.data(for: request) } }
             _ = await asked.first { true }
@@ -262,11 +262,11 @@ struct SessionManagerTests {
             }
             return true
         } _: { server, runtime in
-            let session = try SessionManager(runtime: runtime)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
             let slow = try HTTPRequest(.get, "\(server.url)/slow")
             let task = Task { try await session.data(for: slow) }
             _ = await asked.first { true }
-            let other = try SessionManager(runtime: runtime)
+            let other = try SessionManager(configuration: .patient, runtime: runtime)
             _ = try await other.data(for: try HTTPRequest(.get, server.url))
             other.invalidate(cancelling: true)
             let late = await failure {
@@ -287,7 +287,7 @@ struct SessionManagerTests {
             connection.respond("200 OK", [], request.path)
             return true
         } _: { server, runtime in
-            var configuration = SessionConfiguration()
+            var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             let (first, second) = (
@@ -309,7 +309,7 @@ struct SessionManagerTests {
             connection.respond("200 OK", ["Cache-Control: max-age=100"], request.path)
             return true
         } _: { server, runtime in
-            var configuration = SessionConfiguration()
+            var configuration = SessionConfiguration.patient
             configuration.cacheMemoryBytes = 1 << 20
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             let request = try HTTPRequest(.get, "\(server.url)/a")

@@ -269,3 +269,15 @@ enum TestAuthority {
         return policy
     }
 }
+
+extension SessionConfiguration {
+    /// With time-outs that do not end anything: the tests of all suites share a few threads, and
+    /// what a test awaits may come after minutes.
+    static var patient: SessionConfiguration {
+        var configuration = SessionConfiguration()
+        configuration.connectTimeout = .seconds(3600)
+        configuration.requestTimeout = .seconds(3600)
+        configuration.idleConnectionTimeout = .seconds(3600)
+        return configuration
+    }
+}

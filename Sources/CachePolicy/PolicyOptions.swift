@@ -19,6 +19,10 @@ package struct PolicyOptions: Sendable, Equatable {
     /// Whether CDN-Cache-Control is for this cache (RFC 9213): for one that stands before an
     /// origin, not for a forward proxy beside its clients.
     package var honoursCDNCacheControl = false
+    /// Whether Last-Modified tells two contents apart. Not where rules of the gateway change them:
+    /// with the rules changes what clients are sent, and the date does not. Ranges by a date
+    /// (If-Range) are then answered with the whole.
+    package var trustsLastModified = true
     /// Bodies known to be longer than this are not stored, in bytes.
     package var maximumObjectBytes: UInt64 = 256 << 20
     /// The most field names a stored response's Vary may nominate.

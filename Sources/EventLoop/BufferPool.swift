@@ -186,13 +186,10 @@ package final class BufferPool {
 /// Bytes that another thread has made for a loop, in memory that a buffer takes over: the loop does
 /// not spend its time on copying them.
 package final class DetachedBytes: Sendable {
-    /// How many they are.
-    package let count: Int
     private let memory: Locked<UnsafeMutableRawBufferPointer?>
 
     /// Copies the bytes, on the thread that calls.
     package init(_ bytes: [UInt8]) {
-        count = bytes.count
         let copy = BufferPool.allocate(max(1, bytes.count))
         copy.copyBytes(from: bytes)
         memory = Locked(UnsafeMutableRawBufferPointer(rebasing: copy[..<bytes.count]))

@@ -34,8 +34,9 @@ struct ExchangeDeadlineTests {
         for _ in 0..<1000 where exchange.id == first { exchange.deadlineReached() }
 
         let answers = readable(far)
-        #expect(answers.contains("stored-body-unreadable"))
-        #expect(!answers.contains("pool-wait-timeout"))
+        // The first is asked at its server instead, and that takes too long; the second goes on.
+        #expect(answers.ranges(of: "HTTP/1.1 504 ").count == 1)
+        #expect(answers.contains("pool-wait-timeout"))
         #expect(client.exchange === exchange)
         #expect(exchange.state.name == "connecting")
         client.cutOff()

@@ -39,9 +39,10 @@ struct OriginFormTests {
     /// A worker that has stored a response, the client that got its translation, and the server.
     private func stored(
         _ body: String = "{\"a\":true}", rules: String = Self.toPlist, fields: String = Self.fresh,
-        maximumHeldBytes: Int = 1 << 30
+        maximumHeldBytes: Int = 1 << 30, beside: String = ""
     ) throws -> (ruled: RuledWorker, client: Peer, peer: Peer, first: String) {
-        let ruled = try RuledWorker(rules, caches: true, maximumHeldBytes: maximumHeldBytes)
+        let ruled = try RuledWorker(
+            rules, caches: true, maximumHeldBytes: maximumHeldBytes, beside: beside)
         let (client, peer, _) = try ruled.forward(request(ruled))
         peer.send(response(body, fields: fields))
         if body.utf8.count > 16 << 10 {
@@ -67,6 +68,20 @@ struct OriginFormTests {
     }
 
     // MARK: Hits
+
+    @Test func `counts among what its client may have under way while it is translated`() throws {
+        let (ruled, client, _, _) = try stored(
+            Self.large, beside: "limits: { perClient: { exchanges: 1 } }")
+        client.send(request(ruled))
+        ruled.still.turn(until: "the work waits") { ruled.work.count == 1 }
+        let other = try ruled.still.client()
+        other.send(request(ruled))
+        ruled.still.await("client-exchange-limit", at: other)
+        #expect(other.text.hasPrefix("HTTP/1.1 503 "))
+        ruled.work.run()
+        ruled.still.await("</plist>", at: client)
+        #expect(client.text.hasPrefix("HTTP/1.1 200 "))
+    }
 
     @Test func `is translated for each client, in every form that it asks for`() throws {
         let (ruled, client, peer, first) = try stored()

@@ -41,8 +41,12 @@ struct RuledWorker {
     let server: ScriptedServer
     let work = ScriptedWork()
 
-    /// - Parameter rules: the keys of the host entry, in YAML's flow form.
-    init(_ rules: String, caches: Bool = false, maximumHeldBytes: Int = 1 << 30) throws {
+    /// - Parameters:
+    ///   - rules: the keys of the host entry, in YAML's flow form.
+    ///   - beside: more of the configuration, as lines.
+    init(
+        _ rules: String, caches: Bool = false, maximumHeldBytes: Int = 1 << 30, beside: String = ""
+    ) throws {
         var store: CacheStore?
         if caches {
             var options = CacheStoreOptions()
@@ -51,7 +55,8 @@ struct RuledWorker {
         }
         server = try ScriptedServer()
         still = try StillWorker.reachingLoopback(
-            "hosts: [{ match: [\"\(server.host):\(server.port)\"], \(rules) }]", store: store,
+            "hosts: [{ match: [\"\(server.host):\(server.port)\"], \(rules) }]\n\(beside)",
+            store: store,
             transformations: work.work(maximumHeldBytes: maximumHeldBytes))
     }
 

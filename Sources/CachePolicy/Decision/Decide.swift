@@ -88,12 +88,13 @@ extension CacheDecision {
                 CacheHit(form: .full, age: age, timeToLive: stored.lifetime - age, stale: nil))
         }
         return decideInFull(
-            for: request, in: requestBytes, stored: stored, storedHead: storedHead, now: now)
+            for: request, in: requestBytes, stored: stored, storedHead: storedHead, now: now,
+            options: options)
     }
 
     static func decideInFull(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
-        storedHead: Span<UInt8>, now: Int64
+        storedHead: Span<UInt8>, now: Int64, options: PolicyOptions
     ) -> CacheDecision {
         let asked = CacheDirectives(request: request.fields, in: requestBytes)
         let decision: CacheDecision
@@ -101,7 +102,8 @@ extension CacheDecision {
         case .allowed(let stale):
             let age = stored.age(at: now)
             let form = HitForm(
-                of: stored, storedHead: storedHead, for: request, in: requestBytes)
+                of: stored, storedHead: storedHead, for: request, in: requestBytes,
+                options: options)
             return .hit(
                 CacheHit(form: form, age: age, timeToLive: stored.lifetime - age, stale: stale))
         case .needsValidation(let reason) where stored.hasValidator:

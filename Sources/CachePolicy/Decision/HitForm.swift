@@ -8,7 +8,7 @@ extension HitForm {
     /// (RFC 9111 §4.3.2).
     package init(
         of stored: StoredMetadata, storedHead: Span<UInt8>, for request: borrowing RequestHead,
-        in requestBytes: Span<UInt8>
+        in requestBytes: Span<UInt8>, options: PolicyOptions
     ) {
         let whole: HitForm = request.method == .head ? .headOnly : .full
         guard stored.status == 200 else {
@@ -26,7 +26,7 @@ extension HitForm {
         // Range is defined for GET only (RFC 9110 §14.2).
         guard request.method == .get, let complete = stored.bodyBytes,
             let range = request.fields.only(.range),
-            Self.ifRangeHolds(request.fields, in: requestBytes, stored, storedHead)
+            Self.ifRangeHolds(request.fields, in: requestBytes, stored, storedHead, options)
         else {
             self = whole
             return
@@ -43,7 +43,7 @@ extension HitForm {
     /// only if it is exactly Last-Modified and that is a strong validator.
     private static func ifRangeHolds(
         _ fields: FieldSection, in bytes: Span<UInt8>, _ stored: StoredMetadata,
-        _ storedHead: Span<UInt8>
+        _ storedHead: Span<UInt8>, _ options: PolicyOptions
     ) -> Bool {
         guard fields.contains(.ifRange) else { return true }
         guard let value = fields.only(.ifRange)?.value, !value.isEmpty else { return false }
@@ -52,7 +52,8 @@ extension HitForm {
         {
             return true
         }
-        guard stored.flags.contains(.strongLastModified), let modified = stored.lastModifiedTime
+        guard options.trustsLastModified, stored.flags.contains(.strongLastModified),
+            let modified = stored.lastModifiedTime
         else { return false }
         let date = bytes.extracting(value.indices)
         return HTTPDate.parse(date, now: stored.times.responseTime) == modified

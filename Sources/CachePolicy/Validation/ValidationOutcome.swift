@@ -46,7 +46,9 @@ package enum ValidationOutcome: Sendable, Equatable {
                     ? .forwardNotModified : .retryWithoutConditions
             }
             return .freshen(
-                HitForm(of: stored, storedHead: storedHead, for: request, in: requestBytes))
+                HitForm(
+                    of: stored, storedHead: storedHead, for: request, in: requestBytes,
+                    options: options))
         }
         if StatusRules.isServerError(response.status),
             let hit = CacheHit.inPlaceOfFailure(
@@ -138,7 +140,8 @@ extension CacheHit {
                 return nil
             }
         }
-        let form = HitForm(of: stored, storedHead: storedHead, for: request, in: requestBytes)
+        let form = HitForm(
+            of: stored, storedHead: storedHead, for: request, in: requestBytes, options: options)
         return CacheHit(form: form, age: age, timeToLive: -staleness, stale: use)
     }
 }

@@ -18,6 +18,8 @@ extension Exchange {
         stored = nil
         validation = nil
         status = 0
+        // A hit in memory needed none.
+        if key == nil, let origin { makeKey(origin) }
         missed(.uriMiss)
     }
 }

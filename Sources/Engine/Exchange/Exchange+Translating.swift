@@ -27,7 +27,9 @@ extension Exchange {
         } catch {
             handle(.decided(.load))
             switch error {
-            case .unreadable: fail(.storedBodyUnreadable, .storedBodyUnreadable)
+            case .unreadable:
+                environment.shared.store?.remove(stored)
+                fail(.storedBodyUnreadable, .storedBodyUnreadable)
             case .refused(let failure): refuse(stored, failure)
             }
             return true
@@ -38,6 +40,7 @@ extension Exchange {
             accepted: withRequestHead { MessageFacts.acceptedCodings(of: request, in: $0) },
             held: held)
         if isKnown(translation) { return true }
+        guard isAdmitted() else { return true }
         handle(.decided(.load))
         translating = translation
         read(stored, for: translation)
@@ -59,7 +62,9 @@ extension Exchange {
 
     private func form(of head: StoredTranslation.Head) -> HitForm {
         withRequestHead {
-            HitForm(of: head.metadata, storedHead: head.bytes.span, for: request, in: $0)
+            HitForm(
+                of: head.metadata, storedHead: head.bytes.span, for: request, in: $0,
+                options: cacheOptions)
         }
     }
 
@@ -128,7 +133,7 @@ extension Exchange {
         }
         guard
             let head = translation.head(
-                change, length: content.content.count, options: cacheOptions)
+                change, length: content.count, options: cacheOptions)
         else { return fail(.storedBodyUnreadable) }
         send(
             translation, head, form(of: head),

@@ -115,13 +115,6 @@ extension Exchange {
         self.stored = nil
     }
 
-    /// The entity tag of what is stored and is being asked about.
-    var validatedTag: [UInt8]? {
-        guard validation != nil, let stored, !stored.metadata.entityTag.isEmpty else { return nil }
-        return stored.head.octets.extracting(stored.metadata.entityTag.indices)
-            .withUnsafeBytes { Array($0) }
-    }
-
     // MARK: Stale answers
 
     /// What is stored and may be sent where the origin failed, if anyone allows it.

@@ -27,7 +27,7 @@ final class StoredBodyReader {
         self.content = content
     }
 
-    /// Asks for the next part, or ends the response.
+    /// Asks for the next part, or says that there is none.
     func proceed() {
         guard !isWaiting, exchange.client != nil else { return }
         guard !content.isEmpty else { return exchange.storedBodyEnded() }
@@ -49,7 +49,9 @@ final class StoredBodyReader {
         // Many reads are waiting: this one tries again in a moment.
         isWaiting = false
         attempts += 1
-        guard attempts < Self.attemptLimit else { return exchange.fail(.storedBodyUnreadable) }
+        guard attempts < Self.attemptLimit else {
+            return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable)
+        }
         exchange.environment.loop.setDeadline(exchange, after: Self.retryMilliseconds)
     }
 
@@ -64,7 +66,9 @@ final class StoredBodyReader {
         }
         let start = content.lowerBound % UInt64(body.chunkBytes)
         let end = min(UInt64(chunk.bytes.count), start + UInt64(content.count))
-        guard start < end else { return exchange.fail(.storedBodyUnreadable) }
+        guard start < end else {
+            return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable)
+        }
         content = (content.lowerBound + (end - start))..<content.upperBound
         let bytes = UnsafeRawBufferPointer(rebasing: chunk.bytes[Int(start)..<Int(end)])
         if exchange.takeStored(bytes, owner: chunk) { proceed() }

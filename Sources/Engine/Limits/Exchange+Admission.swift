@@ -1,7 +1,8 @@
 import Addressing
 
-// How many exchanges one client may have on their way to origins. What is answered from memory is
-// not counted: it is over at once, and costs nothing that others wait for.
+// How many exchanges one client may have on their way to origins, or waiting for the translation of
+// what is stored. What is answered from memory as it is is not counted: it is over at once, and
+// costs nothing that others wait for.
 extension Exchange {
     /// The client, as far as limits are concerned.
     package var clientNetwork: IPNetwork? { client?.account?.network }

@@ -30,19 +30,9 @@ extension EntityTagMapping {
     func coding(of tag: [UInt8]?, among conditions: [[UInt8]]) -> ContentCoding {
         let confirmed = conditions.first { condition in
             guard let tag, let original = original(condition) else { return true }
-            return Self.same(original, tag)
+            return Self.areSame(original, tag)
         }
         return confirmed.flatMap(coding) ?? .identity
-    }
-
-    /// Whether two tags are the same by the weak comparison (RFC 9110, section 8.8.3.2).
-    static func same(_ left: [UInt8], _ right: [UInt8]?) -> Bool {
-        right.map { opaque(of: left) == opaque(of: $0) } ?? false
-    }
-
-    /// Without the mark of weakness.
-    private static func opaque(of tag: [UInt8]) -> ArraySlice<UInt8> {
-        tag.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")]) ? tag[2...] : tag[...]
     }
 }
 
@@ -54,10 +44,12 @@ extension Exchange {
             .withUnsafeBytes { Array($0) }
     }
 
-    /// The tag of what is stored and asked about, where the rules of the route did not change it:
-    /// the server knows it by the same tag. nil: there is none.
+    /// The tag of what is stored and asked about; nil: there is none.
+    var validatedTag: [UInt8]? { validation == nil ? nil : storedTag }
+
+    /// The same, where the rules of the route did not change it: the server knows it by this tag.
     var unchangedTag: [UInt8]? {
-        guard validation != nil, let tag = storedTag else { return nil }
+        guard let tag = validatedTag else { return nil }
         return origin?.transformation?.ask.entityTags?.original(tag) == nil ? tag : nil
     }
 }

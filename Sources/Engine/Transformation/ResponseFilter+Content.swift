@@ -13,10 +13,13 @@ extension ResponseFilter {
     /// Decides by the head.
     func judge(_ head: UnsafeRawBufferPointer) throws(TransformationFailure) {
         let bytes = head.octets
-        if response.status != 304 { try checks.check(status: response.status) }
+        if response.status == 304 { return confirm(head) }
+        try checks.check(status: response.status)
         let type = checks.contentType(of: response, in: bytes)
         let hasContent = response.framing != .none && response.framing != .length(0)
-        try checks.check(contentType: type, hasContent: hasContent)
+        // What is told of content counts for what is stored of it (RFC 9111, section 4.3.5).
+        let tellsOfContent = method == .head && type != nil
+        try checks.check(contentType: type, hasContent: hasContent || tellsOfContent)
         guard hasContent else { return passOn(head, as: headOfNoContent(type, bytes)) }
         guard let plan = try checks.plan(for: response, in: bytes) else {
             return passOn(head, as: nil)
@@ -35,41 +38,67 @@ extension ResponseFilter {
                 Array(head), response, plan, codings, environment.shared.transformationWork))
     }
 
-    /// The head of a response without content, where that of a GET would be changed (HEAD, 304);
-    /// nil: it stays.
-    private func headOfNoContent(_ type: String?, _ bytes: Span<UInt8>) -> [UInt8]? {
-        guard let tags = rules.ask.entityTags, method == .head || response.status == 304,
+    /// Passes on that what is stored, or what the client has, is still what it was. What the server
+    /// says of its type is no news: the checks, or the translation, have decided about it
+    /// (RFC 9110, section 15.4.5).
+    private func confirm(_ head: UnsafeRawBufferPointer) {
+        guard response.fields.contains(.contentType) else {
+            return passOn(head, as: headOfNotModified(head.octets))
+        }
+        var change = ResponseHeadChange(changesContent: false, length: nil)
+        change.leavesOutContentType = true
+        let untyped = change.head(of: response, in: head.octets)
+        guard let parsed = parse(untyped) else { return }
+        response = parsed
+        untyped.withUnsafeBytes { passOn($0, as: headOfNotModified($0.octets)) }
+    }
+
+    /// The head of a 304 about what was changed; nil: it stays.
+    private func headOfNotModified(_ bytes: Span<UInt8>) -> [UInt8]? {
+        let tag = entityTag(bytes)
+        guard let tags = rules.ask.entityTags, !confirmsUnchanged(tag),
             !MessageFacts.noTransform(response: response, in: bytes)
         else { return nil }
+        let coding = tags.coding(of: tag, among: conditions)
         var change = ResponseHeadChange(changesContent: true, length: nil)
         change.entityTags = tags
-        let tag = response.fields.first(.etag).map {
+        change.contentEncoding = .replaced(coding)
+        // Its Vary takes the place of the one that is stored.
+        change.dependsOnAcceptEncoding = coding != .identity && response.fields.contains(.vary)
+        return change.head(of: response, in: bytes)
+    }
+
+    /// The head of a response without content, where that of a GET would be changed (HEAD); nil: it
+    /// stays.
+    private func headOfNoContent(_ type: String?, _ bytes: Span<UInt8>) -> [UInt8]? {
+        guard let tags = rules.ask.entityTags, method == .head,
+            !MessageFacts.noTransform(response: response, in: bytes),
+            let codings = MessageFacts.codings(of: response.fields, in: bytes)
+        else { return nil }
+        var change = ResponseHeadChange(changesContent: true, length: nil)
+        change.dependsOnAcceptEncoding = !codings.isEmpty
+        if let changed = checks.changedContentType(type) {
+            change.contentType = changed
+            change.entityTags = tags
+            change.contentEncoding = .replaced(ResponseJob.coding(after: codings, accepted))
+            return change.head(of: response, in: bytes)
+        }
+        guard checks.mayChange(type) else { return nil }
+        // Only the content tells, or what was made of it, if it is still that. What nobody knows is
+        // left out (RFC 9110, section 9.3.2).
+        let tag = entityTag(bytes)
+        let made = rules.storesOrigin ? nil : exchange?.storedTag
+        if let made, tags.original(made) == nil, EntityTagMapping.areSame(made, tag) { return nil }
+        // What has another tag than what is stored outdates it, and nothing else is told by it.
+        change.entityTags = made == nil ? nil : tags
+        change.contentEncoding = .replaced(made.flatMap(tags.coding) ?? .identity)
+        return change.head(of: response, in: bytes)
+    }
+
+    private func entityTag(_ bytes: Span<UInt8>) -> [UInt8]? {
+        response.fields.first(.etag).map {
             bytes.extracting($0.value.indices).withUnsafeBytes { Array($0) }
         }
-        if response.status == 304 {
-            if confirmsUnchanged(tag) { return nil }
-            change.contentEncoding = .replaced(tags.coding(of: tag, among: conditions))
-        } else {
-            guard let codings = MessageFacts.codings(of: response.fields, in: bytes) else {
-                return nil
-            }
-            if let changed = checks.changedContentType(type) {
-                change.contentType = changed
-                change.contentEncoding = .replaced(ResponseJob.coding(after: codings, accepted))
-            } else {
-                guard checks.mayChange(type) else { return nil }
-                // Only the content tells, or what is stored, if it is still that. What nobody knows
-                // is left out (RFC 9110, section 9.3.2).
-                let stored = exchange?.storedTag
-                if let stored, tags.original(stored) == nil, EntityTagMapping.same(stored, tag) {
-                    return nil
-                }
-                if stored == nil { change.entityTags = nil }
-                change.contentEncoding = .replaced(stored.flatMap(tags.coding) ?? .identity)
-            }
-            change.dependsOnAcceptEncoding = !codings.isEmpty
-        }
-        return change.head(of: response, in: bytes)
     }
 
     /// Tells of a head, and from now on of everything as it comes.
@@ -78,7 +107,7 @@ extension ResponseFilter {
         tell(ofHead: head, response, changed: changed)
     }
 
-    /// - Parameter head: the response's; nil: the exchange knows what it outdates.
+    /// - Parameter head: the response's; nil: `judge` has told of it.
     func refuse(_ failure: TransformationFailure, _ head: UnsafeRawBufferPointer? = nil) {
         let exchange = exchange.take()
         if let head { tellOfChange(head, to: exchange) }
@@ -158,7 +187,7 @@ extension ResponseFilter {
         let changed = content.change.map { change in
             held.head.withUnsafeBytes {
                 rules.head(
-                    of: held.response, in: $0.octets, change, length: content.content.count)
+                    of: held.response, in: $0.octets, change, length: content.count)
             }
         }
         held.head.withUnsafeBytes { tell(ofHead: $0, held.response, changed: changed) }

@@ -43,7 +43,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     /// The tags of changed responses that the request asks about.
     private(set) var conditions: [[UInt8]] = []
     /// The tag of what is stored as the server sent it, which the request asks about; nil: none.
-    private var unchangedTag: [UInt8]?
+    private var originTag: [UInt8]?
     /// The stream may be somebody else's by now.
     private var streamHasEnded = false
     private var requestWasSent = false
@@ -75,8 +75,8 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     ) -> Bool {
         method = request.method
         guard let lines = head.finished() else { return false }
-        unchangedTag = rules.storesOrigin ? exchange?.validatedTag : exchange?.unchangedTag
-        let changed = rules.ask.upstreamLines(lines.readable.octets, keeping: unchangedTag)
+        originTag = rules.storesOrigin ? exchange?.validatedTag : exchange?.unchangedTag
+        let changed = rules.ask.upstreamLines(lines.readable.octets, keeping: originTag)
         if let tags = rules.ask.entityTags {
             conditions = tags.conditions(in: lines.readable.octets)
         }
@@ -94,8 +94,8 @@ final class ResponseFilter: EventHandler, UpstreamStream {
 
     /// Whether a 304 with this tag, or without one, is about what is stored unchanged.
     func confirmsUnchanged(_ tag: [UInt8]?) -> Bool {
-        guard let unchangedTag else { return false }
-        return tag == nil ? conditions.isEmpty : EntityTagMapping.same(unchangedTag, tag)
+        guard let originTag else { return false }
+        return tag == nil ? conditions.isEmpty : EntityTagMapping.areSame(originTag, tag)
     }
 
     func send(_ content: UnsafeRawBufferPointer, owner: Buffer) {

@@ -127,7 +127,9 @@ extension Environment {
         let mailbox = mailbox
         return shared.transformationWork.run {
             guard claim.isWanted else { return }
-            mailbox.post(.transformed(token, .response(job.run().map { $0.detaching() })))
+            let result = job.run().map { $0.detaching() }
+            if case .success(let content) = result { claim.add(content.count) }
+            mailbox.post(.transformed(token, .response(result)))
         }
     }
 }

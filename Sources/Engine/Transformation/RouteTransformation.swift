@@ -106,13 +106,15 @@ package enum RequestContent: Sendable {
 
 /// What is passed on in place of a response's content.
 package struct ResponseContent: Sendable {
-    /// As it was received, if nothing changed.
-    var content: [UInt8]
+    /// As it was received, if nothing changed; empty once it is detached.
+    private var content: [UInt8]
+    /// Bytes of it.
+    let count: Int
     /// What changed; nil: nothing, the head stays as well.
     var change: Change?
     var steps: [String]
-    /// The content once more, in memory that a buffer takes over; nil: it is small.
-    private(set) var detached: DetachedBytes?
+    /// It in memory that a buffer takes over; nil: the loop's own thread has made it.
+    private var detached: DetachedBytes?
     /// What came.
     var origin: [UInt8] = []
     /// How long it took.
@@ -120,6 +122,7 @@ package struct ResponseContent: Sendable {
 
     init(content: [UInt8], change: Change?, steps: [String]) {
         self.content = content
+        count = content.count
         self.change = change
         self.steps = steps
     }
@@ -128,6 +131,7 @@ package struct ResponseContent: Sendable {
     func detaching() -> ResponseContent {
         var ready = self
         ready.detached = DetachedBytes(content)
+        ready.content = []
         return ready
     }
 

@@ -24,7 +24,7 @@ package final class TransformationRecord {
         init(_ content: ResponseContent) {
             self.init(
                 steps: content.steps, bytesIn: content.origin.count,
-                bytesOut: content.content.count, microseconds: content.microseconds)
+                bytesOut: content.count, microseconds: content.microseconds)
         }
     }
 

@@ -38,7 +38,8 @@ package final class TransformationWork: Sendable {
         fileprivate func giveUp() { wanted.store(false, ordering: .relaxed) }
 
         /// False: all messages together hold too much.
-        fileprivate func add(_ count: Int) -> Bool {
+        @discardableResult
+        func add(_ count: Int) -> Bool {
             counted.add(count, ordering: .relaxed)
             let (_, held) = work.heldBytes.add(count, ordering: .relaxed)
             return held <= work.maximumHeldBytes
@@ -50,9 +51,8 @@ package final class TransformationWork: Sendable {
         let claim: Claim
         private(set) var bytes: [UInt8] = []
 
-        /// Room that is made at once for content whose length is known: memory that nothing was
-        /// written to is only an address.
-        private static let roomBytes = 4 << 20
+        /// Room that is made at once for content whose length is known, before any of it is there.
+        private static let roomBytes = 256 << 10
 
         /// - Parameter count: bytes that are likely to come; 0: not known.
         init(_ work: TransformationWork, expecting count: Int = 0) {

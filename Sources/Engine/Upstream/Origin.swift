@@ -132,6 +132,7 @@ package final class Origin {
         options.nominatedFields = nominated.map { Array($0.utf8) }
             .filter { $0.count <= VaryKey.maximumNameBytes }
         options.honoursCDNCacheControl = key.isFixed
+        options.trustsLastModified = !(entry?.response.translates ?? false)
         if let forwarding = key.forwarding, forwarding.mode != .none {
             options.fieldsOfOurs = [Array("x-forwarded-for".utf8), Array("forwarded".utf8)]
         }

@@ -61,6 +61,15 @@ package struct EntityTagMapping: Sendable, Equatable {
         return (Array(tag[..<end] + tag[opaque.upperBound...]), suffix.coding)
     }
 
+    /// Whether two tags are the same by the weak comparison (RFC 9110, section 8.8.3.2).
+    package static func areSame(_ left: [UInt8], _ right: [UInt8]?) -> Bool {
+        right.map { withoutWeakness(left) == withoutWeakness($0) } ?? false
+    }
+
+    private static func withoutWeakness(_ tag: [UInt8]) -> ArraySlice<UInt8> {
+        tag.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")]) ? tag[2...] : tag[...]
+    }
+
     /// What is between the quotes, or all of a tag without them; nil for what is no tag.
     ///
     ///     entity-tag = [ "W/" ] DQUOTE *etagc DQUOTE

@@ -23,6 +23,8 @@ package struct ResponseHeadChange: Sendable, Equatable {
     package var length: Int?
     /// The media type of the new content; nil: the origin's.
     package var contentType: String?
+    /// Whether nothing is said of the type.
+    package var leavesOutContentType = false
     package var contentEncoding = Encoding.kept
     /// How the origin's entity tag is translated; nil: it goes where the content changes.
     package var entityTags: EntityTagMapping?
@@ -68,6 +70,7 @@ package struct ResponseHeadChange: Sendable, Equatable {
         } else if changesContent || response.status == 204 {
             lines.remove(.contentLength, in: bytes)
         }
+        if leavesOutContentType { lines.remove(.contentType, in: bytes) }
         if changesContent { describe(&lines, hasContent: hasContent, in: bytes) }
         if dependsOnAcceptEncoding { Self.vary(&lines, in: bytes) }
         return Self.write(response, lines, in: bytes)

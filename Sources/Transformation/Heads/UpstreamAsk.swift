@@ -115,10 +115,10 @@ package struct UpstreamAsk: Sendable, Equatable {
     /// Takes conditions back to the origin's tags (RFC 9110, section 13.1).
     ///
     /// What a client has of a tag without our suffix is not of this translation: If-None-Match must
-    /// not be answered with 304 for it, so such tags are left out, unless the cache knows that the
-    /// rules do not change what has the tag. Where none is left the field
-    /// goes, and If-Modified-Since with it, which the origin would have had to ignore (section
-    /// 13.1.3). If-Match protects what the origin has: a tag without our suffix is left to it.
+    /// not be answered with 304 for it, so such tags are left out, but for that of what is stored
+    /// as the origin sent it. Where none is left the field goes, and If-Modified-Since with it,
+    /// which the origin would have had to ignore (section 13.1.3). If-Match protects what the
+    /// origin has: a tag without our suffix is left to it.
     private static func mapTags(
         _ fields: inout HeadLines, by mapping: EntityTagMapping, keeping unchanged: [UInt8]?,
         in lines: Span<UInt8>
@@ -126,10 +126,10 @@ package struct UpstreamAsk: Sendable, Equatable {
         mapTags(.ifMatch, of: &fields, in: lines) { mapping.original($0) ?? $0 }
         guard fields.contains(.ifNoneMatch, in: lines) else { return }
         mapTags(.ifNoneMatch, of: &fields, in: lines) { tag in
-            if tag == unchanged { return tag }
+            if EntityTagMapping.areSame(tag, unchanged) { return unchanged }
             // What stands there anyway is not said twice.
-            let original = mapping.original(tag)
-            return original == unchanged ? nil : original
+            guard let original = mapping.original(tag) else { return nil }
+            return EntityTagMapping.areSame(original, unchanged) ? nil : original
         }
         if !fields.contains(.ifNoneMatch, in: lines) {
             fields.remove(.ifModifiedSince, in: lines)

@@ -58,6 +58,14 @@ struct SecurityPolicyTests {
         #expect(try await ask(policy, secure: false)?.reason == .clearTextRefused)
     }
 
+    @Test func `without pins lets clear text pass`() async throws {
+        var policy = SecurityPolicy.default
+        policy.validatesDomainName = false
+        #expect(try await ask(policy, secure: false) == nil)
+        policy.allowsInvalidCertificates = true
+        #expect(try await ask(policy, secure: false) == nil)
+    }
+
     @Test func `that lets nobody pass is refused at once`() throws {
         var configuration = SessionConfiguration.patient
         configuration.securityPolicy = SecurityPolicy(mode: .publicKey)

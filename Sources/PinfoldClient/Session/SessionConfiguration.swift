@@ -50,6 +50,8 @@ public struct SessionConfiguration: Sendable {
         var entry = HostEntry(tls: tls)
         entry.name = "session"
         entry.cacheStores = cacheMemoryBytes > 0
+        // What proves nothing by TLS is not asked for it.
+        if securityPolicy.mode == .none { entry.clearText = .allow }
         var pinsets: [PinsetEntry] = []
         if let pinset = securityPolicy.pinset {
             if let problem = pinset.problem {

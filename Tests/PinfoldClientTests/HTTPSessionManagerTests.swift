@@ -1,5 +1,6 @@
 import Documents
 import HTTPTypes
+import Locking
 import Serialization
 import Testing
 
@@ -191,6 +192,42 @@ struct SessionTaskTests {
             #expect(await results.first { _ in true } == .cancelled)
             #expect(server.connections == 0)
         }
+    }
+
+    /// Says when nobody holds it any more.
+    private final class Witness: Sendable {
+        let told: AsyncStream<Void>.Continuation
+
+        init(_ told: AsyncStream<Void>.Continuation) { self.told = told }
+
+        deinit { told.finish() }
+    }
+
+    @Test func `do not run on where they are begun and cancelled at once`() async throws {
+        let request = try HTTPRequest(.get, "http://127.0.0.1/")
+        let (callbacks, missed) = (CallbackLine(.serial), Locked(0))
+        for _ in 0..<2000 {
+            let (gone, whenGone) = AsyncStream.makeStream(of: Void.self)
+            let (called, whenCalled) = AsyncStream.makeStream(of: Void.self)
+            let (gate, opened) = AsyncStream.makeStream(of: Void.self)
+            let task = SessionTask<Void>(request, TransferProgress(), callbacks) { _ in
+                whenCalled.yield()
+            } work: { [witness = Witness(whenGone)] in
+                for await _ in gate {}
+                if !Task.isCancelled { missed.withLock { $0 += 1 } }
+                withExtendedLifetime(witness) {}
+                return .failure(.cancelled())
+            }
+            async let begun: Void = task.resume()
+            task.cancel()
+            await begun
+            opened.finish()
+            _ = await called.first { true }
+            // The work has run, or never will.
+            for await _ in gone {}
+            #expect(task.state == .completed)
+        }
+        #expect(missed.withLock { $0 } == 0)
     }
 
     @Test func `tell how far they are`() async throws {

@@ -57,13 +57,16 @@ public final class SessionTask<Output: Sendable>: Sendable {
     public func cancel() {
         let (task, wasReady) = phase.withLock { phase -> (Task<Void, Never>?, Bool) in
             switch phase {
-            case .ready: return (nil, true)
+            case .ready:
+                // At once, so that it is not begun in between.
+                phase = .completed
+                return (nil, true)
             case .running(let task): return (task, false)
             case .completed: return (nil, false)
             }
         }
         task?.cancel()
-        if wasReady { complete(.failure(ClientError.cancelled().about(request))) }
+        if wasReady { tell(.failure(ClientError.cancelled().about(request))) }
     }
 
     private func complete(_ result: Result<Output, ClientError>) {
@@ -72,7 +75,10 @@ public final class SessionTask<Output: Sendable>: Sendable {
             phase = .completed
             return true
         }
-        guard isFirst else { return }
+        if isFirst { tell(result) }
+    }
+
+    private func tell(_ result: Result<Output, ClientError>) {
         progress.finished()
         callbacks.run { [completion] in completion(result) }
     }

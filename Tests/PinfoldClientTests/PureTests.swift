@@ -34,6 +34,26 @@ struct URIReferenceTests {
 
     @Test(
         arguments: [
+            ("http://user:secret@a.test/x", "http://***@a.test/x"),
+            ("http://a:secret@b:secret@a.test?x@y", "http://***@a.test?x@y"),
+            ("user:secret@a.test", "***@a.test"), ("ftp://a.test/@x", "ftp://a.test/@x"),
+            ("//secret@", "//***@"),
+        ])
+    func `are told in errors without credentials`(text: String, told: String) throws {
+        let error = #expect(throws: ClientError.self) { _ = try HTTPRequest(.get, text) }
+        #expect(error?.url == told)
+        let request = try HTTPRequest(.get, "http://a.test/")
+        let response = HTTPResponse(status: .found, headerFields: [.location: text])
+        guard text.contains("secret") else { return }
+        let redirect = #expect(throws: ClientError.self) {
+            _ = try RedirectRule.next(after: request, response)
+        }
+        #expect(redirect?.description.contains("***@") == true)
+        #expect(redirect?.description.contains("secret") == false)
+    }
+
+    @Test(
+        arguments: [
             ("http://A.test", "a.test", 80), ("https://a.test", "a.test", 443),
             ("http://a.test:8080/x", "a.test", 8080), ("https://[::1]", "[::1]", 443),
             ("http://[::1]:90", "[::1]", 90),

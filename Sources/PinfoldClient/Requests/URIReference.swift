@@ -38,6 +38,20 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
         path = String(rest)
     }
 
+    /// A text that may be a URI, for messages: with `***` for what stands before the `@` of its
+    /// authority, be it well-formed or not.
+    static func withoutCredentials(_ text: String) -> String {
+        var start = text.startIndex
+        if let slashes = text.firstRange(of: "//"),
+            !text[..<slashes.lowerBound].contains(where: { "/?#@".contains($0) })
+        {
+            start = slashes.upperBound
+        }
+        let end = text[start...].firstIndex { "/?#".contains($0) } ?? text.endIndex
+        guard let sign = text[start..<end].lastIndex(of: "@") else { return text }
+        return text[..<start] + "***" + text[sign...]
+    }
+
     private static func encoded(_ text: String) -> String? {
         var bytes: [UInt8] = []
         for byte in text.utf8 {

@@ -54,7 +54,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     public let explanation: String
     /// A word for logs and metrics: that of the gateway's page "Reasons" where it knows one.
     public let token: String
-    /// The URL that was asked for, after redirects; empty where there was none.
+    /// The URL that was asked for, after redirects; empty where there was none. Credentials in it
+    /// are left out.
     public let url: String
     /// The host that was to be asked; nil before it was known.
     public let host: String?
@@ -71,7 +72,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     ) {
         self.reason = reason
         self.explanation = explanation
-        self.url = url
+        self.url = URIReference.withoutCredentials(url)
         self.host = host
         self.token = token ?? reason.rawValue
         self.presentedPins = presentedPins

@@ -57,8 +57,8 @@ public struct RedirectRule: Sendable {
         else {
             throw ClientError(
                 .redirectRefused,
-                "the redirect to \(location) leads to no http or https URL without credentials",
-                of: request)
+                "the redirect to \(URIReference.withoutCredentials(location)) leads to no http or "
+                    + "https URL without credentials", of: request)
         }
         let keepsContent = method == request.method && response.status.code != 303
         if !keepsContent {

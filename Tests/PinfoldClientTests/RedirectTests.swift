@@ -83,4 +83,37 @@ struct RedirectTests {
             #expect(error?.reason == .contentNotRepeatable)
         }
     }
+
+    @Test func `carry no fields of the session that the rules leave out`() async throws {
+        try await withServer { connection, _ in
+            connection.respond("200 OK", [], "x")
+            return true
+        } _: { other, runtime in
+            let away = "Location: \(other.url)/x"
+            let server = try TestServer { connection, _ in
+                connection.respond("302 Found", [away])
+                return true
+            }
+            defer { server.close() }
+            var configuration = SessionConfiguration.patient
+            configuration.fields = [
+                .authorization: "Basic x", .cookie: "a=b", .contentType: "text/plain",
+                .accept: "text/html",
+            ]
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let request = try HTTPRequest(.post, server.url, fields: [.accept: "*/*"])
+            _ = try await session.data(for: request, content: .text("x"))
+            let (first, second) = (
+                try #require(server.requests.first), try #require(other.requests.first)
+            )
+            #expect(first.field("authorization") == "Basic x")
+            #expect(first.field("content-type") == "text/plain")
+            #expect(second.startLine == "GET /x HTTP/1.1")
+            for name in ["authorization", "cookie", "content-type"] {
+                #expect(second.field(name) == nil)
+            }
+            #expect(first.field("accept") == "*/*")
+            #expect(second.field("accept") == "*/*")
+        }
+    }
 }

@@ -15,10 +15,7 @@ enum RequestHeadText {
         case chunked
     }
 
-    /// - Parameter defaults: fields for those that the request does not have.
-    static func make(
-        of request: HTTPRequest, framing: Framing, defaults: HTTPFields
-    ) throws(ClientError) -> [UInt8] {
+    static func make(of request: HTTPRequest, framing: Framing) throws(ClientError) -> [UInt8] {
         guard let scheme = request.scheme, let authority = request.authority, !authority.isEmpty
         else {
             throw ClientError(
@@ -32,8 +29,7 @@ enum RequestHeadText {
         }
         var text = "\(request.method.rawValue) \(scheme)://\(authority)\(path) HTTP/1.1\r\n"
         text += "Host: \(authority)\r\n"
-        append(request.headerFields, to: &text) { _ in true }
-        append(defaults, to: &text) { !request.headerFields.contains($0) }
+        append(request.headerFields, to: &text)
         switch framing {
         case .none: break
         case .length(let count): text += "Content-Length: \(count)\r\n"
@@ -43,10 +39,8 @@ enum RequestHeadText {
         return Array(text.utf8)
     }
 
-    private static func append(
-        _ fields: HTTPFields, to text: inout String, where isWanted: (HTTPField.Name) -> Bool
-    ) {
-        for field in fields where isWanted(field.name) {
+    private static func append(_ fields: HTTPFields, to text: inout String) {
+        for field in fields {
             guard !written.contains(field.name), field.name.canonicalName != "host" else {
                 continue
             }

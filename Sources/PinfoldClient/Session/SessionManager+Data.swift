@@ -28,7 +28,7 @@ extension SessionManager {
         _ first: HTTPRequest, _ firstContent: RequestContent?, _ options: RequestOptions
     ) async throws(ClientError) -> StreamedResponse {
         let rule = options.redirects ?? configuration.redirects
-        var (request, content) = (first, firstContent)
+        var (request, content) = (completed(first, options), firstContent)
         var metrics = TaskMetrics()
         for count in 1... {
             let channel = try transfer(request, content, options)

@@ -104,6 +104,19 @@ public final class SessionManager: Sendable {
 
     // MARK: Sending
 
+    /// A request with the fields that the session and its options add to it. It is asked for once,
+    /// before redirects: what these leave out stays out.
+    func completed(_ request: HTTPRequest, _ options: RequestOptions) -> HTTPRequest {
+        var completed = request
+        for fields in [configuration.fields, options.cacheFields] {
+            let present = completed.headerFields
+            for field in fields where !present.contains(field.name) {
+                completed.headerFields.append(field)
+            }
+        }
+        return completed
+    }
+
     /// Begins one exchange, redirects aside.
     func transfer(
         _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions
@@ -114,10 +127,6 @@ public final class SessionManager: Sendable {
                 .invalidRequest, "expected an http or https URL with a valid authority",
                 of: request)
         }
-        var defaults = configuration.fields
-        for field in options.cacheFields where !defaults.contains(field.name) {
-            defaults.append(field)
-        }
         let channel = TransferChannel(
             runtime.nextNumber(), on: runtime, progress: options.progress)
         options.progress?.begins(sending: content?.length ?? 0)
@@ -125,8 +134,7 @@ public final class SessionManager: Sendable {
         let order = TransferOrder(
             session: number, number: channel.number, origin: origin,
             head: try RequestHeadText.make(
-                of: request, framing: content?.framing ?? Self.framing(of: request.method),
-                defaults: defaults),
+                of: request, framing: content?.framing ?? Self.framing(of: request.method)),
             content: content?.outgoing(on: runtime) ?? .none, priority: options.priority,
             idleMilliseconds: max(1, milliseconds),
             totalMilliseconds: max(1, configuration.resourceTimeout.wholeMilliseconds),

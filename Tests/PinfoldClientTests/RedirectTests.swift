@@ -116,4 +116,21 @@ struct RedirectTests {
             #expect(second.field("accept") == "*/*")
         }
     }
+
+    @Test func `are responses where none is followed, wherever they lead`() async throws {
+        try await withServer { connection, _ in
+            connection.respond("302 Found", ["Location: ftp://a.test/"], "moved")
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            var options = RequestOptions()
+            options.redirects = RedirectRule.none
+            let response = try await session.data(for: request, options: options)
+            #expect(response.head.status.code == 302)
+            #expect(response.text == "moved")
+            let error = await failure { _ = try await session.data(for: request) }
+            #expect(error?.reason == .redirectRefused)
+        }
+    }
 }

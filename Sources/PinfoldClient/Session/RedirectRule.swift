@@ -20,6 +20,8 @@ public struct RedirectRule: Sendable {
 
     let maximum: Int
     let hook: Hook?
+    /// Else each one is the response, wherever it leads.
+    var followsAny = true
 
     /// Redirects are followed.
     ///
@@ -31,7 +33,7 @@ public struct RedirectRule: Sendable {
     }
 
     /// Redirects are responses like others.
-    public static let none = RedirectRule(maximum: 0, hook: { _ in nil })
+    public static let none = RedirectRule(maximum: 0, hook: nil, followsAny: false)
 
     /// What a redirect asks for (RFC 9110 section 15.4).
     ///

@@ -78,7 +78,8 @@ extension RedirectRule {
         after request: HTTPRequest, _ content: RequestContent?, _ response: HTTPResponse,
         count: Int
     ) async throws(ClientError) -> (HTTPRequest, RequestContent?)? {
-        guard let (proposed, keepsContent) = try Self.next(after: request, response) else {
+        guard followsAny, let (proposed, keepsContent) = try Self.next(after: request, response)
+        else {
             return nil
         }
         var next = proposed

@@ -133,4 +133,24 @@ struct RedirectTests {
             #expect(error?.reason == .redirectRefused)
         }
     }
+
+    @Test func `do not wait for content that nobody reads`() async throws {
+        try await withServer { connection, request in
+            guard request.path == "/1" else {
+                connection.respond("200 OK", [], "there")
+                return true
+            }
+            connection.send(
+                "HTTP/1.1 302 Found\r\nLocation: 0\r\nContent-Length: 10\r\n\r\n12345")
+            connection.waitForEnd()
+            return false
+        } _: { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.maximumRequestsPerOrigin = 1
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let response = try await session.data(for: try HTTPRequest(.get, "\(server.url)/1"))
+            #expect(response.text == "there")
+            #expect(server.connections == 2)
+        }
+    }
 }

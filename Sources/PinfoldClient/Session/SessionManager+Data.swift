@@ -31,6 +31,7 @@ extension SessionManager {
         var (request, content) = (completed(first, options), firstContent)
         var metrics = TaskMetrics()
         for count in 1... {
+            if Task.isCancelled { throw ClientError.cancelled().about(request) }
             let channel = try transfer(request, content, options)
             let head: ReceivedHead
             do throws(ClientError) { head = try await channel.head() } catch {
@@ -47,7 +48,9 @@ extension SessionManager {
             }
             metrics.transactions.append(
                 .init(head.metrics, url: request.url, status: head.response.status.code))
-            channel.skip()
+            // What has come in one piece has ended, and its connection is used again. Anything
+            // longer would hold a place that the next request may be waiting for.
+            channel.cancel()
             guardian.isDone()
             (request, content) = next
         }

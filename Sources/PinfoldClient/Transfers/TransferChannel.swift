@@ -16,9 +16,6 @@ final class TransferChannel: Sendable {
     static let fullBytes = 256 << 10
     /// Below it the loop goes on.
     static let drainedBytes = 64 << 10
-    /// Bytes of content nobody wants that are read all the same, so that the connection can be
-    /// used again.
-    static let skippedBytes = 64 << 10
 
     private struct State {
         var head: ReceivedHead?
@@ -30,7 +27,6 @@ final class TransferChannel: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
         /// The loop was told to pause, and waits to be told that there is room.
         var isPaused = false
-        var skipped: Int?
 
         var hasParts: Bool { taken < parts.count }
         mutating func takeWaiter() -> CheckedContinuation<Void, Never>? { waiter.take() }
@@ -54,21 +50,18 @@ final class TransferChannel: Sendable {
     /// follows.
     func push(_ head: ReceivedHead?, _ parts: [[UInt8]]) -> Bool {
         let count = parts.reduce(0) { $0 + $1.count }
-        let (waiter, hasRoom, mustCancel) = state.withLock { state in
+        let (waiter, hasRoom) = state.withLock { state in
+            // Nothing comes behind a gap, and the progress may be another request's by now.
+            guard state.end == nil else { return (state.takeWaiter(), true) }
             if let head { state.head = head }
-            if let skipped = state.skipped {
-                state.skipped = skipped + count
-                return (state.takeWaiter(), true, skipped + count > Self.skippedBytes)
-            }
             state.parts += parts
             state.bytes += count
             state.isPaused = state.bytes >= Self.fullBytes
-            return (state.takeWaiter(), !state.isPaused, false)
+            if let head { progress?.expectsReceived(head.response) }
+            if count > 0 { progress?.received(count) }
+            return (state.takeWaiter(), !state.isPaused)
         }
-        if let head { progress?.expectsReceived(head.response) }
-        if count > 0 { progress?.received(count) }
         waiter?.resume()
-        if mustCancel { cancel() }
         return hasRoom
     }
 
@@ -79,7 +72,9 @@ final class TransferChannel: Sendable {
     func fail(_ error: ClientError) { end(.failure(error)) }
 
     /// So many bytes of the request's content are on their way.
-    func sent(_ count: Int) { progress?.sent(count) }
+    func sent(_ count: Int) {
+        state.withLock { state in if state.end == nil { progress?.sent(count) } }
+    }
 
     /// Whoever reads has as much as may wait.
     var isFull: Bool { state.withLock { $0.isPaused } }
@@ -98,6 +93,7 @@ final class TransferChannel: Sendable {
     /// The head of the response.
     func head() async throws(ClientError) -> ReceivedHead {
         while true {
+            try endIfCancelled()
             let result = state.withLock { state -> Result<ReceivedHead, ClientError>? in
                 if let head = state.head { return .success(head) }
                 switch state.end {
@@ -115,11 +111,19 @@ final class TransferChannel: Sendable {
     /// The next part of the content; nil at the end.
     func part() async throws(ClientError) -> [UInt8]? {
         while true {
+            try endIfCancelled()
             let (result, wakes) = state.withLock { state in Self.takePart(from: &state) }
             if wakes { runtime.post(.taken(transfer: number)) }
             if let result { return try result.get() }
             await news()
         }
+    }
+
+    /// Whatever there is to read.
+    private func endIfCancelled() throws(ClientError) {
+        guard Task.isCancelled else { return }
+        cancel()
+        throw .cancelled()
     }
 
     /// Nil: there is nothing yet. `wakes`: the loop is to be told that there is room.
@@ -153,20 +157,6 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// Nobody reads the content; a little of it is still taken in, to keep the connection.
-    func skip() {
-        let (mustCancel, wakes) = state.withLock { state -> (Bool, Bool) in
-            guard state.end == nil, state.skipped == nil else { return (false, false) }
-            state.skipped = state.bytes
-            state.parts = []
-            state.taken = 0
-            defer { state.isPaused = false }
-            return (state.bytes > Self.skippedBytes, state.isPaused)
-        }
-        if mustCancel { return cancel() }
-        if wakes { runtime.post(.taken(transfer: number)) }
-    }
-
     /// Nobody waits for the response any more.
     func cancel() {
         let (waiter, isOver) = state.withLock { state in
@@ -175,6 +165,8 @@ final class TransferChannel: Sendable {
                 state.end = .failure(.cancelled())
                 state.parts = []
                 state.taken = 0
+                state.bytes = 0
+                state.isPaused = false
             }
             return (state.takeWaiter(), isOver)
         }

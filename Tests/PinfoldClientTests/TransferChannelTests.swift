@@ -1,0 +1,89 @@
+import HTTPTypes
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("What the loop hands to a task")
+struct TransferChannelTests {
+    private static let head = ReceivedHead(
+        response: HTTPResponse(status: .ok), metrics: TransferTimes())
+
+    private func withChannel(
+        _ progress: TransferProgress? = nil, _ body: (TransferChannel) async throws -> Void
+    ) async throws {
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        try await body(TransferChannel(runtime.nextNumber(), on: runtime, progress: progress))
+    }
+
+    /// What a call throws in a task that is cancelled before it.
+    private func failureWhenCancelled(
+        _ body: @escaping @Sendable () async throws -> Void
+    ) async -> ClientError? {
+        await Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await failure(body)
+        }.value
+    }
+
+    @Test func `is not read by a task that is cancelled`() async throws {
+        try await withChannel { channel in
+            #expect(channel.push(Self.head, [[1], [2]]))
+            let head = await failureWhenCancelled { _ = try await channel.head() }
+            #expect(head?.reason == .cancelled)
+        }
+        try await withChannel { channel in
+            #expect(channel.push(Self.head, [[1], [2]]))
+            let first = try await channel.part()
+            #expect(first == [1])
+            let part = await failureWhenCancelled { _ = try await channel.part() }
+            #expect(part?.reason == .cancelled)
+            // Nor by another one.
+            #expect(await failure { _ = try await channel.part() }?.reason == .cancelled)
+        }
+    }
+
+    @Test func `is not asked for by a task that is cancelled`() async throws {
+        try await withServer { connection, _ in
+            connection.respond()
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            let number = runtime.nextNumber()
+            let error = await failureWhenCancelled { _ = try await session.data(for: request) }
+            #expect(error?.reason == .cancelled)
+            #expect(error?.url == "\(server.url)/")
+            // No transfer was made in between.
+            #expect(runtime.nextNumber() == number + 1)
+        }
+    }
+
+    @Test func `has no gap where the transfer is cancelled`() async throws {
+        try await withChannel { channel in
+            let part = [UInt8](repeating: 1, count: TransferChannel.fullBytes)
+            #expect(!channel.push(Self.head, [part]))
+            #expect(channel.isFull)
+            channel.cancel()
+            #expect(!channel.isFull)
+            #expect(channel.push(nil, [[2]]))
+            #expect(await failure { _ = try await channel.part() }?.reason == .cancelled)
+        }
+    }
+
+    @Test func `counts no more once the transfer is cancelled`() async throws {
+        let progress = TransferProgress()
+        try await withChannel(progress) { channel in
+            _ = channel.push(Self.head, [[1, 2]])
+            channel.sent(3)
+            #expect(progress.value.received == 2)
+            #expect(progress.value.sent == 3)
+            channel.cancel()
+            // As the next request after a redirect does.
+            progress.begins(sending: nil)
+            _ = channel.push(Self.head, [[3]])
+            channel.sent(4)
+            #expect(progress.value == TransferProgress.Value())
+        }
+    }
+}

@@ -90,22 +90,36 @@ final class SequenceFeed: ContentFeed {
         case closed
     }
 
+    private enum Reading {
+        /// Begins with the first part that is asked for.
+        case ready(@Sendable (SequenceFeed) async -> Void)
+        case running(Task<Void, Never>)
+        case closed
+    }
+
     private let demand = Locked(Demand.none)
-    private let task = Locked<Task<Void, Never>?>(nil)
+    private let reading: Locked<Reading>
 
     init<Parts: AsyncSequence & Sendable>(_ parts: Parts) where Parts.Element == [UInt8] {
-        let reading = Task { [weak self] in
-            var iterator = parts.makeAsyncIterator()
-            while let deliver = await self?.asked() {
-                do {
-                    guard let part = try await iterator.next() else { return deliver(.end) }
-                    deliver(.bytes(part))
-                } catch {
-                    return deliver(.failed(error))
+        reading = Locked(
+            .ready { feed in
+                var iterator = parts.makeAsyncIterator()
+                while let deliver = await feed.asked() {
+                    do {
+                        guard let part = try await iterator.next() else { return deliver(.end) }
+                        deliver(.bytes(part))
+                    } catch {
+                        return deliver(.failed(error))
+                    }
                 }
-            }
+            })
+    }
+
+    private func begin() {
+        reading.withLock { reading in
+            guard case .ready(let read) = reading else { return }
+            reading = .running(Task { await read(self) })
         }
-        task.withLock { $0 = reading }
     }
 
     /// Waits for somebody who asks; nil: nobody will.
@@ -127,6 +141,7 @@ final class SequenceFeed: ContentFeed {
     }
 
     func next(_ deliver: @escaping @Sendable (ContentPart) -> Void) {
+        begin()
         let waiter = demand.withLock { demand in
             switch demand {
             case .waiting(let continuation):
@@ -156,7 +171,12 @@ final class SequenceFeed: ContentFeed {
             return nil
         }
         waiter?.resume(returning: nil)
-        task.withLock { $0.take() }?.cancel()
+        let task = reading.withLock { reading -> Task<Void, Never>? in
+            defer { reading = .closed }
+            if case .running(let task) = reading { return task }
+            return nil
+        }
+        task?.cancel()
     }
 }
 

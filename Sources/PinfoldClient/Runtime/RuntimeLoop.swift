@@ -7,6 +7,8 @@ final class RuntimeLoop {
     private var sessions: [UInt64: SessionLoop] = [:]
     /// Transfers that have not ended, whose session knows them, too.
     private var transfers: [UInt64: Transfer] = [:]
+    /// Nothing is taken in any more.
+    private var isClosing = false
 
     /// Tells the loop something from another thread.
     let post: @Sendable (RuntimeMessage) -> Void
@@ -41,6 +43,7 @@ final class RuntimeLoop {
 
     private static func refuse(_ message: RuntimeMessage) {
         guard case .begin(let order) = message else { return }
+        order.content.close()
         order.channel.fail(.sessionInvalidated())
     }
 
@@ -57,13 +60,13 @@ final class RuntimeLoop {
     }
 
     private func open(_ parts: SessionParts) {
-        guard let session = SessionLoop(parts, on: self) else { return }
+        guard !isClosing, let session = SessionLoop(parts, on: self) else { return }
         sessions[parts.number] = session
     }
 
     private func begin(_ order: TransferOrder) {
-        guard let session = sessions[order.session], !session.isEnding else {
-            return order.channel.fail(.sessionInvalidated())
+        guard !isClosing, let session = sessions[order.session], !session.isEnding else {
+            return Self.refuse(.begin(order))
         }
         let transfer = Transfer(order, in: session)
         transfers[order.number] = transfer
@@ -75,7 +78,10 @@ final class RuntimeLoop {
     func sessionEnded(_ number: UInt64) { sessions[number] = nil }
 
     private func close() {
+        isClosing = true
         for session in Array(sessions.values) { session.end(cancelling: true) }
+        // A turn closes a portion of them.
+        while !sessions.isEmpty { loop.turn(waitingAtMost: 0) }
         // What ends after a turn: two, for what the first puts off itself.
         for _ in 0..<2 { loop.turn(waitingAtMost: 0) }
         for handler in loop.handlers { loop.remove(handler) }

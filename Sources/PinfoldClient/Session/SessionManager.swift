@@ -21,7 +21,7 @@ public final class SessionManager: Sendable {
     /// What it was made with.
     public let configuration: SessionConfiguration
     let runtime: ClientRuntime
-    private let number: UInt64
+    let number: UInt64
     /// Runs completion handlers.
     let callbacks: CallbackLine
 
@@ -139,7 +139,10 @@ public final class SessionManager: Sendable {
             idleMilliseconds: max(1, milliseconds),
             totalMilliseconds: max(1, configuration.resourceTimeout.wholeMilliseconds),
             channel: channel)
-        guard runtime.post(.begin(order)) else { throw ClientError.sessionInvalidated() }
+        guard runtime.post(.begin(order)) else {
+            order.content.close()
+            throw ClientError.sessionInvalidated().about(request)
+        }
         return channel
     }
 

@@ -132,7 +132,7 @@ final class Transfer: EventHandler {
         guard state != .ended else { return }
         state = .ended
         upload = nil
-        if case .feed(let feed) = order.content { feed.close() }
+        order.content.close()
         if token != .none { environment.loop.remove(self) }
         times.total = Clock.monotonicMicroseconds() - ordered
         deliver()

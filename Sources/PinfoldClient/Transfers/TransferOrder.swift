@@ -22,6 +22,9 @@ enum OutgoingContent: Sendable {
     case bytes([UInt8])
     /// Parts that are asked for, one at a time.
     case feed(any ContentFeed)
+
+    /// It is not sent, or no further.
+    func close() { if case .feed(let feed) = self { feed.close() } }
 }
 
 /// Gives content part by part.

@@ -1,0 +1,139 @@
+import HTTPTypes
+import Locking
+import Testing
+
+@testable import PinfoldClient
+
+/// Content of which nothing is given; tells when it is closed.
+private final class WatchedFeed: ContentFeed {
+    private let closed = Locked(false)
+    private let whenClosed: @Sendable () -> Void
+
+    init(whenClosed: @escaping @Sendable () -> Void = {}) { self.whenClosed = whenClosed }
+
+    var isClosed: Bool { closed.withLock { $0 } }
+
+    func next(_ deliver: @escaping @Sendable (ContentPart) -> Void) {}
+
+    func close() {
+        closed.withLock { $0 = true }
+        whenClosed()
+    }
+}
+
+/// A sequence that refers to an object, which shows whether anybody still holds it.
+private struct WatchedParts: AsyncSequence, Sendable {
+    final class Witness: Sendable {}
+
+    let witness: Witness
+
+    struct Iterator: AsyncIteratorProtocol {
+        mutating func next() async -> [UInt8]? { nil }
+    }
+
+    func makeAsyncIterator() -> Iterator { Iterator() }
+}
+
+@Suite("A client's runtime")
+struct RuntimeTests {
+    private func order(
+        _ request: HTTPRequest, session: UInt64, _ feed: WatchedFeed, on runtime: ClientRuntime
+    ) throws -> TransferOrder {
+        let number = runtime.nextNumber()
+        return TransferOrder(
+            session: session, number: number, origin: try #require(request.origin),
+            head: try RequestHeadText.make(of: request, framing: .chunked),
+            content: .feed(feed), priority: .normal, idleMilliseconds: 3_600_000,
+            totalMilliseconds: 3_600_000,
+            channel: TransferChannel(number, on: runtime, progress: nil))
+    }
+
+    @Test func `refuses what is asked of it while it closes`() async throws {
+        let late = Locked<TransferChannel?>(nil)
+        try await withServer { connection, _ in
+            connection.waitForEnd()
+            return false
+        } _: { server, runtime in
+            let request = try HTTPRequest(.post, server.url)
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            // It is closed on the loop, while that ends its sessions.
+            let feed = WatchedFeed { [unowned runtime] in
+                late.withLock { late in
+                    let session = try? SessionManager(configuration: .patient, runtime: runtime)
+                    late = try? session?.transfer(request, nil, RequestOptions())
+                }
+            }
+            #expect(
+                runtime.post(
+                    .begin(
+                        try order(
+                            request, session: session.number, feed, on: runtime))))
+            runtime.close()
+            #expect(feed.isClosed)
+            let channel = try #require(late.withLock { $0 })
+            // What has ended stays as it ended.
+            channel.cancel()
+            let error = await failure { _ = try await channel.head() }
+            #expect(error?.reason == .sessionInvalidated)
+        }
+    }
+
+    @Test func `closes the connections of all sessions`() async throws {
+        let count = 140
+        let (closed, whenClosed) = AsyncStream.makeStream(of: Void.self)
+        try await withServer { connection, _ in
+            connection.respond()
+            connection.waitForEnd()
+            whenClosed.yield()
+            return false
+        } _: { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.securityPolicy = try TestAuthority.policy()
+            var sessions: [SessionManager] = []
+            for _ in 0..<count {
+                let session = try SessionManager(configuration: configuration, runtime: runtime)
+                _ = try await session.data(for: try HTTPRequest(.get, server.url))
+                sessions.append(session)
+            }
+            #expect(server.connections == count)
+            runtime.close()
+            var seen = 0
+            for await _ in closed {
+                seen += 1
+                if seen == count { break }
+            }
+            #expect(seen == sessions.count)
+        }
+    }
+
+    @Test func `closes the content of what it refuses`() async throws {
+        let runtime = try ClientRuntime()
+        let feed = WatchedFeed()
+        let request = try HTTPRequest(.post, "http://127.0.0.1/")
+        let order = try order(request, session: runtime.nextNumber(), feed, on: runtime)
+        #expect(runtime.post(.begin(order)))
+        runtime.close()
+        #expect(feed.isClosed)
+        #expect(
+            await failure { _ = try await order.channel.head() }?.reason == .sessionInvalidated)
+    }
+
+    @Test(arguments: [false, true])
+    func `lets go of a sequence that is not sent`(isClosed: Bool) async throws {
+        let runtime = try ClientRuntime()
+        let session = try SessionManager(configuration: .patient, runtime: runtime)
+        if isClosed { runtime.close() } else { session.invalidate() }
+        let request = try HTTPRequest(.post, "http://127.0.0.1/")
+        weak var witness: WatchedParts.Witness?
+        func send() async -> ClientError? {
+            let parts = WatchedParts(witness: WatchedParts.Witness())
+            witness = parts.witness
+            return await failure {
+                _ = try await session.data(for: request, content: .stream(parts))
+            }
+        }
+        #expect(await send()?.reason == .sessionInvalidated)
+        runtime.close()
+        #expect(witness == nil)
+    }
+}

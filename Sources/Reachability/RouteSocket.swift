@@ -28,13 +28,19 @@ public struct RouteSocket: ~Copyable, Sendable {
         var hasChanged = false
         while true {
             do throws(NetlinkError) {
-                guard let messages = try Self.receive(descriptor) else { return hasChanged }
-                hasChanged = hasChanged || messages.contains(where: Self.isChange)
+                guard let bytes = try Self.receive(descriptor) else { return hasChanged }
+                hasChanged = hasChanged || Self.tellsOfChange(bytes)
             } catch .system(ENOBUFS) {
                 // It has told more than there is room for.
                 hasChanged = true
             }
         }
+    }
+
+    /// Whether a datagram tells of a change; one that cannot be read may have.
+    static func tellsOfChange(_ bytes: [UInt8]) -> Bool {
+        guard let messages = try? NetlinkMessage.parse(bytes) else { return true }
+        return messages.contains(where: isChange)
     }
 
     private static func isChange(_ message: NetlinkMessage) -> Bool {
@@ -88,13 +94,18 @@ public struct RouteSocket: ~Copyable, Sendable {
             guard __errno_location().pointee == EINTR else { throw lastError }
         }
         // The kernel has answered before the call returns.
-        guard let answer = try receive(socket)?.first else { throw .system(EAGAIN) }
-        switch answer {
-        case .error(ENETUNREACH), .error(EHOSTUNREACH), .error(EACCES), .error(EINVAL),
-            .error(ENODEV), .error(EAFNOSUPPORT):
-            return answer
-        case .error(let code): throw .system(code)
-        default: return answer
+        guard let bytes = try receive(socket), let answer = try NetlinkMessage.parse(bytes).first
+        else { throw .system(EAGAIN) }
+        if case .error(let code) = answer, !meansNoWay(code) { throw .system(code) }
+        return answer
+    }
+
+    /// Whether the kernel's error number says that there is no such way; EOPNOTSUPP is that of a
+    /// kernel without the address's family.
+    static func meansNoWay(_ code: Int32) -> Bool {
+        switch code {
+        case ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, ENODEV, EAFNOSUPPORT, EOPNOTSUPP: true
+        default: false
         }
     }
 
@@ -118,8 +129,8 @@ public struct RouteSocket: ~Copyable, Sendable {
         return descriptor
     }
 
-    /// The messages of the next datagram of the kernel's; nil: there is none.
-    private static func receive(_ socket: Int32) throws(NetlinkError) -> [NetlinkMessage]? {
+    /// The next datagram of the kernel's, cut to `datagramBytes`; nil: there is none.
+    private static func receive(_ socket: Int32) throws(NetlinkError) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: datagramBytes)
         while true {
             var sender = [UInt8](repeating: 0, count: 12)
@@ -139,7 +150,7 @@ public struct RouteSocket: ~Copyable, Sendable {
             }
             // Other processes may write to it, too.
             guard sender.number(UInt32.self, at: 4) == 0 else { continue }
-            return try NetlinkMessage.parse(Array(bytes[..<count]))
+            return Array(bytes[..<count])
         }
     }
 

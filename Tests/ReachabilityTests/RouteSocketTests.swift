@@ -69,6 +69,29 @@ struct RouteSocketTests {
         _ = try socket.takeChanges()
     }
 
+    /// A change of an address (RTM_NEWADDR), and the end of an answer.
+    @Test(
+        arguments: [
+            ([], false), (UInt32(16).bytes + UInt16(3).bytes + filler, false),
+            (UInt32(16).bytes + UInt16(20).bytes + filler, true),
+            // Cut off, and lying about its length.
+            ([16, 0], true), (UInt32(9).bytes + UInt16(3).bytes + filler, true),
+        ] as [([UInt8], Bool)])
+    func `takes what it cannot read for a change`(bytes: [UInt8], isChange: Bool) {
+        #expect(RouteSocket.tellsOfChange(bytes) == isChange)
+    }
+
+    private static let filler = [UInt8](repeating: 0, count: 10)
+
+    @Test(
+        arguments: [
+            (ENETUNREACH, true), (EHOSTUNREACH, true), (EAFNOSUPPORT, true), (EOPNOTSUPP, true),
+            (EPERM, false), (ENOBUFS, false), (0, false),
+        ])
+    func `knows what errors mean that there is no way`(code: Int32, isNoWay: Bool) {
+        #expect(RouteSocket.meansNoWay(code) == isNoWay)
+    }
+
     @Test func `answers for the Internet, whether there is a way or not`() throws {
         #expect(try RouteSocket.statusOfInternet() != .unknown)
     }

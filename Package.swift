@@ -202,7 +202,7 @@ let package = Package(
         .target(
             name: "PinfoldClient",
             dependencies: [
-                "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration",
+                "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Retries",
                 "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
                 "TLS", "CacheStore", "Resolver", "Engine",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -394,7 +394,7 @@ let package = Package(
             name: "PinfoldClientTests",
             dependencies: [
                 "PinfoldClient", "Serialization", "Documents", "CLinux", "Addressing", "EventLoop",
-                "Locking",
+                "Locking", "Retries",
                 "TLS", "Threads", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),

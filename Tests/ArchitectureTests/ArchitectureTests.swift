@@ -120,8 +120,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "PinfoldClient",
         [
-            "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Serialization",
-            "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
+            "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Retries",
+            "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
             "TLS", "CacheStore", "Resolver", "Engine", "HTTPTypes", "Logging",
         ]
     ),

@@ -134,6 +134,37 @@ struct RedirectTests {
         }
     }
 
+    @Test(arguments: ["ftp://user:secret@a.test/", "http://user:secret@a.test/"])
+    func `to another scheme or with credentials are seen by the hook`(location: String) async throws
+    {
+        try await withServer { connection, request in
+            guard request.path == "/" else {
+                connection.respond("200 OK", [], request.path)
+                return true
+            }
+            connection.respond("302 Found", ["Location: \(location)"], "moved")
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            func response(_ hook: @escaping RedirectRule.Hook) async throws -> DataResponse {
+                var options = RequestOptions()
+                options.redirects = .follow(hook: hook)
+                return try await session.data(for: request, options: options)
+            }
+            let elsewhere = try HTTPRequest(.get, "\(server.url)/there")
+            let replaced = try await response { proposal in
+                proposal.next.url == location ? elsewhere : nil
+            }
+            #expect(replaced.text == "/there")
+            #expect(try await response { _ in nil }.text == "moved")
+            let error = await failure { _ = try await response { $0.next } }
+            #expect(error?.reason == .redirectRefused)
+            #expect(error?.description.contains("***@") == true)
+            #expect(error?.description.contains("secret") == false)
+        }
+    }
+
     @Test func `do not wait for content that nobody reads`() async throws {
         try await withServer { connection, request in
             guard request.path == "/1" else {

@@ -44,7 +44,7 @@ struct RuntimeTests {
             session: session, number: number, origin: try #require(request.origin),
             head: try RequestHeadText.make(of: request, framing: .chunked),
             content: .feed(feed), priority: .normal, idleMilliseconds: 3_600_000,
-            totalMilliseconds: 3_600_000,
+            leftMilliseconds: 3_600_000, totalMilliseconds: 3_600_000,
             channel: TransferChannel(number, on: runtime, progress: nil))
     }
 
@@ -60,7 +60,7 @@ struct RuntimeTests {
             let feed = WatchedFeed { [unowned runtime] in
                 late.withLock { late in
                     let session = try? SessionManager(configuration: .patient, runtime: runtime)
-                    late = try? session?.transfer(request, nil, RequestOptions())
+                    late = try? session?.transfer(request, nil, RequestOptions(), left: .seconds(9))
                 }
             }
             #expect(

@@ -211,6 +211,57 @@ struct SessionManagerTests {
         }
     }
 
+    @Test func `ends a task that takes too long in all, however often it is redirected`()
+        async throws
+    {
+        try await withServer { connection, request in
+            connection.respond("302 Found", ["Location: /again"])
+            return true
+        } _: { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.resourceTimeout = .milliseconds(200)
+            configuration.redirects = .follow(maximum: .max)
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let error = await failure {
+                _ = try await session.data(for: try HTTPRequest(.get, server.url))
+            }
+            #expect(error?.reason == .timedOut)
+            #expect(error?.explanation == "it took longer than 200 ms")
+        }
+    }
+
+    @Test func `ends a task that waits too long for its turn`() async throws {
+        try await withServer { connection, _ in
+            connection.waitForEnd()
+            return false
+        } _: { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.maximumRequestsPerOrigin = 1
+            configuration.resourceTimeout = .milliseconds(200)
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            let first = Task { await failure { _ = try await session.data(for: request) } }
+            // One of the two waits for the other one.
+            let second = await failure { _ = try await session.data(for: request) }
+            #expect(second?.reason == .timedOut)
+            #expect(await first.value?.reason == .timedOut)
+        }
+    }
+
+    @Test func `gives each task a number of its own`() async throws {
+        try await withServer { connection, _ in
+            connection.respond()
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let other = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            let first = try await session.data(for: request).metrics.task
+            let second = try await other.data(for: request).metrics.task
+            #expect(first < second)
+        }
+    }
+
     @Test func `closes the connection of a task that is cancelled`() async throws {
         let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
         let (closed, whenClosed) = AsyncStream.makeStream(of: Void.self)

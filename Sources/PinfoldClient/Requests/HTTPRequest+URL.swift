@@ -27,10 +27,23 @@ extension HTTPRequest {
         guard let scheme = reference.scheme, scheme == "http" || scheme == "https",
             let authority = reference.authority, !authority.isEmpty, !authority.contains("@")
         else { return nil }
-        var path = reference.path.isEmpty ? "/" : reference.path
+        self.init(method, whatever: reference, fields)
+    }
+
+    /// A request for a URI of any scheme, be there an authority or not.
+    init(_ method: HTTPRequest.Method, whatever reference: URIReference, _ fields: HTTPFields) {
+        var path = reference.path
+        if path.isEmpty, reference.authority != nil { path = "/" }
         if let query = reference.query { path += "?\(query)" }
         self.init(
-            method: method, scheme: scheme, authority: authority, path: path, headerFields: fields)
+            method: method, scheme: reference.scheme, authority: reference.authority, path: path,
+            headerFields: fields)
+    }
+
+    /// It is for an http or https URL without credentials.
+    var canBeAsked: Bool {
+        guard let origin, origin.scheme == "http" || origin.scheme == "https" else { return false }
+        return !origin.host.isEmpty && !origin.host.contains("@")
     }
 
     /// What it is for, as a URI.

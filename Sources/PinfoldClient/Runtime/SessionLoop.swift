@@ -50,7 +50,7 @@ final class SessionLoop {
         transfers[transfer.number] = transfer
         let started = queue.add(
             transfer.number, to: transfer.order.origin, priority: transfer.order.priority)
-        if started { transfer.begin() }
+        if started { transfer.begin() } else { transfer.wait() }
     }
 
     /// A transfer is over, whether it had begun or not.

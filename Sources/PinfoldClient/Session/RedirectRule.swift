@@ -8,7 +8,9 @@ public struct RedirectRule: Sendable {
         public let request: HTTPRequest
         /// The response that redirects.
         public let response: HTTPResponse
-        /// What would be asked next.
+        /// What would be asked next. Where the response leads to another scheme, or to a URL with
+        /// credentials, this cannot be asked for: a hook that returns it makes the task fail with
+        /// ``ClientError/Reason/redirectRefused``, as does having no hook.
         public let next: HTTPRequest
         /// Redirects so far, this one included.
         public let count: Int
@@ -35,16 +37,22 @@ public struct RedirectRule: Sendable {
     /// Redirects are responses like others.
     public static let none = RedirectRule(maximum: 0, hook: nil, followsAny: false)
 
-    /// What a redirect asks for (RFC 9110 section 15.4).
+    /// Where a response leads to.
+    struct Target: Sendable {
+        /// What is to be asked for; ``HTTPRequest/canBeAsked`` says whether it can.
+        var request: HTTPRequest
+        /// The content is sent there, too.
+        var keepsContent: Bool
+    }
+
+    /// What a redirect asks for (RFC 9110 section 15.4); nil for any other response.
     ///
     /// - 303 becomes GET, or stays HEAD; 301 and 302 turn POST into GET, as browsers do; 307 and
     ///   308 keep method and content.
     /// - The target is resolved against what was asked.
     /// - Where it is of another origin, Authorization, Cookie and Proxy-Authorization are left out;
     ///   with the content, what describes it.
-    static func next(
-        after request: HTTPRequest, _ response: HTTPResponse
-    ) throws(ClientError) -> (request: HTTPRequest, keepsContent: Bool)? {
+    static func target(of response: HTTPResponse, after request: HTTPRequest) -> Target? {
         let method: HTTPRequest.Method
         switch response.status.code {
         case 301, 302: method = request.method == .post ? .get : request.method
@@ -53,15 +61,14 @@ public struct RedirectRule: Sendable {
         default: return nil
         }
         guard let location = response.headerFields[.location] else { return nil }
-        guard let base = request.reference,
-            let target = URIReference(location)?.resolved(against: base),
-            var next = HTTPRequest(method, target, request.headerFields)
-        else {
-            throw ClientError(
-                .redirectRefused,
-                "the redirect to \(URIReference.withoutCredentials(location)) leads to no http or "
-                    + "https URL without credentials", of: request)
+        let reference = request.reference.flatMap { base in
+            URIReference(location)?.resolved(against: base)
         }
+        var next =
+            reference.map { HTTPRequest(method, whatever: $0, request.headerFields) }
+            ?? HTTPRequest(
+                method: method, scheme: nil, authority: nil, path: location,
+                headerFields: request.headerFields)
         let keepsContent = method == request.method && response.status.code != 303
         if !keepsContent {
             for name in contentFields { next.headerFields[name] = nil }
@@ -69,7 +76,7 @@ public struct RedirectRule: Sendable {
         if next.origin != request.origin {
             for name in credentials { next.headerFields[name] = nil }
         }
-        return (next, keepsContent)
+        return Target(request: next, keepsContent: keepsContent)
     }
 
     private static let contentFields: [HTTPField.Name] = [

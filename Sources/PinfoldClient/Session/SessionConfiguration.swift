@@ -1,6 +1,7 @@
 import Addressing
 import Configuration
 public import HTTPTypes
+public import Retries
 public import Serialization
 
 /// How a session sends requests. A value: sessions keep the copy that they were made with.
@@ -16,7 +17,8 @@ public struct SessionConfiguration: Sendable {
     /// How long nothing may move between client and server, from a request's beginning on. The time
     /// in which the caller does not read is not counted.
     public var requestTimeout = Duration.seconds(60)
-    /// How long a request may take in all, redirects counted one by one.
+    /// How long a task may take in all: waiting for its turn, redirects, retries with the waits
+    /// before them, and the content of the response.
     public var resourceTimeout = Duration.seconds(7 * 24 * 3600)
     /// How long a connection is kept for another request.
     public var idleConnectionTimeout = Duration.seconds(60)
@@ -29,6 +31,11 @@ public struct SessionConfiguration: Sendable {
     public var queueOrder = QueueOrder.firstInFirstOut
     /// What is done with redirects.
     public var redirects = RedirectRule.follow()
+    /// Which failures and statuses make a task send its request again, and when. By default none
+    /// does, as with AFNetworking and Alamofire: the caller knows best what may be done twice.
+    /// `RetryPolicy()` is a policy with sensible limits. Content that can be read once only is not
+    /// sent again.
+    public var retries = RetryPolicy.never
     /// Bytes of responses kept in memory to answer the same requests again, by the rules of RFC
     /// 9111 for shared caches; 0: none are.
     public var cacheMemoryBytes = 0
@@ -137,6 +144,8 @@ public struct RequestOptions: Sendable {
     public var priority = TaskPriorityLevel.normal
     /// In place of ``SessionConfiguration/redirects``.
     public var redirects: RedirectRule?
+    /// In place of ``SessionConfiguration/retries``.
+    public var retries: RetryPolicy?
     /// In place of ``SessionConfiguration/maximumContentBytes``.
     public var maximumContentBytes: Int?
     /// Is told what moves.

@@ -117,9 +117,12 @@ public final class SessionManager: Sendable {
         return completed
     }
 
-    /// Begins one exchange, redirects aside.
+    /// Begins one exchange of a task.
+    ///
+    /// - Parameter left: How long it may take, waiting for its turn included.
     func transfer(
-        _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions
+        _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions,
+        left: Duration
     ) throws(ClientError) -> TransferChannel {
         guard let origin = request.origin, origin.scheme == "http" || origin.scheme == "https"
         else {
@@ -137,7 +140,8 @@ public final class SessionManager: Sendable {
                 of: request, framing: content?.framing ?? Self.framing(of: request.method)),
             content: content?.outgoing(on: runtime) ?? .none, priority: options.priority,
             idleMilliseconds: max(1, milliseconds),
-            totalMilliseconds: max(1, configuration.resourceTimeout.wholeMilliseconds),
+            leftMilliseconds: max(1, left.wholeMilliseconds),
+            totalMilliseconds: configuration.resourceTimeout.wholeMilliseconds,
             channel: channel)
         guard runtime.post(.begin(order)) else {
             order.content.close()

@@ -43,6 +43,8 @@ public struct TaskMetrics: Sendable, Hashable {
         public var receivedBytes: Int64
     }
 
+    /// Whose they are.
+    public let task: TaskIdentifier
     /// In the order of the requests; at least one for a task that had a response.
     public var transactions: [Transaction] = []
     /// Redirects that were followed.

@@ -29,7 +29,7 @@ final class Transfer: EventHandler {
     /// When something moved last, in the loop's milliseconds.
     private var movedAt: Int64 = 0
     /// When all of it must be over, in the loop's milliseconds.
-    private var mustEndAt: Int64 = 0
+    private let mustEndAt: Int64
     /// When the next part of the content may be asked for; `.max`: no pause runs.
     private var pauseEnds = Int64.max
     /// The reader has as much as may wait for it: time does not run against the server.
@@ -38,21 +38,34 @@ final class Transfer: EventHandler {
     init(_ order: TransferOrder, in session: SessionLoop) {
         self.order = order
         self.session = session
+        mustEndAt = session.loop.now + order.leftMilliseconds
     }
 
     // MARK: The beginning
+
+    /// Others have to end first.
+    func wait() {
+        guard join() else { return }
+        updateDeadline()
+    }
+
+    /// Takes a place on the loop, for deadlines. False: there is none, and it has ended.
+    private func join() -> Bool {
+        guard token == .none else { return true }
+        do throws(Errno) { try environment.loop.add(self) } catch {
+            end(ClientError(.outOfResources, "no place on the loop: \(error)"))
+            return false
+        }
+        return true
+    }
 
     /// Sends the request; the session's limits allow it.
     func begin() {
         guard state == .waiting else { return }
         state = .running
         times.queued = Clock.monotonicMicroseconds() - ordered
-        let now = environment.loop.now
-        movedAt = now
-        mustEndAt = now + order.totalMilliseconds
-        do throws(Errno) { try environment.loop.add(self) } catch {
-            return end(ClientError(.outOfResources, "no place on the loop: \(error)"))
-        }
+        movedAt = environment.loop.now
+        guard join() else { return }
         updateDeadline()
         let exchange = environment.takeExchange()
         do throws(WireError) {
@@ -163,9 +176,9 @@ final class Transfer: EventHandler {
     func moved() { movedAt = environment.loop.now }
 
     private func updateDeadline() {
-        guard state == .running else { return }
+        guard state != .ended else { return }
         var next = min(mustEndAt, pauseEnds)
-        if !readerIsBehind {
+        if state == .running, !readerIsBehind {
             next = min(next, movedAt + order.idleMilliseconds)
         }
         environment.loop.setDeadline(self, after: max(0, next - environment.loop.now))
@@ -177,7 +190,7 @@ final class Transfer: EventHandler {
             return cancel(
                 ClientError(.timedOut, "it took longer than \(order.totalMilliseconds) ms"))
         }
-        if !readerIsBehind, now - movedAt >= order.idleMilliseconds {
+        if state == .running, !readerIsBehind, now - movedAt >= order.idleMilliseconds {
             return cancel(
                 ClientError(.timedOut, "nothing moved for \(order.idleMilliseconds) ms"))
         }

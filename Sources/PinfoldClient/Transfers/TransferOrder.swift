@@ -11,7 +11,9 @@ struct TransferOrder: Sendable {
     let priority: TaskPriorityLevel
     /// How long nothing may move, in milliseconds.
     let idleMilliseconds: Int64
-    /// How long all of it may take, in milliseconds.
+    /// How long it may take, waiting for its turn included, in milliseconds.
+    let leftMilliseconds: Int64
+    /// How long its task may take in all, in milliseconds: for messages.
     let totalMilliseconds: Int64
     let channel: TransferChannel
 }

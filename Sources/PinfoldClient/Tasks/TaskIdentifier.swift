@@ -1,0 +1,20 @@
+import Synchronization
+
+/// A task's number, which no other task of the process has.
+public struct TaskIdentifier: Hashable, Sendable, Comparable, CustomStringConvertible {
+    /// Counts up from 1, in the order in which tasks were made.
+    public let number: UInt64
+
+    private static let last = Atomic<UInt64>(0)
+
+    /// The next one.
+    static func next() -> TaskIdentifier {
+        TaskIdentifier(number: last.add(1, ordering: .relaxed).newValue)
+    }
+
+    public static func < (one: TaskIdentifier, other: TaskIdentifier) -> Bool {
+        one.number < other.number
+    }
+
+    public var description: String { "\(number)" }
+}

@@ -1,0 +1,130 @@
+import Engine
+import HTTPTypes
+import Retries
+import Testing
+
+@testable import PinfoldClient
+
+/// Always takes the whole of a delay.
+private struct Greatest: RandomNumberGenerator {
+    mutating func next() -> UInt64 { .max }
+}
+
+@Suite("The step after an attempt")
+struct NextStepTests {
+    /// What a step is, in a word or two.
+    private func step(
+        _ outcome: Result<HTTPResponse, ClientError>, _ method: HTTPRequest.Method = .get,
+        fields: HTTPFields = [:], isRepeatable: Bool = true,
+        counts: AttemptCounts = AttemptCounts(), left: Duration = .seconds(600),
+        redirects: RedirectRule = .follow(), retries: RetryPolicy = RetryPolicy()
+    ) throws -> String {
+        let rules = AttemptRules(
+            redirects: redirects, retries: retries, left: left, elapsed: .zero, now: 0)
+        var generator = Greatest()
+        let step = rules.step(
+            after: outcome, of: try HTTPRequest(method, "http://a.test/", fields: fields),
+            hasRepeatableContent: isRepeatable, counts, using: &generator)
+        return switch step {
+        case .finish: "finish"
+        case .redirect(let target): "redirect \(target.request.url)"
+        case .authenticate(let challenger): "authenticate \(challenger)"
+        case .retry(let wait): "retry \(wait.wholeMilliseconds)"
+        case .fail(let error): "fail \(error.reason)"
+        }
+    }
+
+    private func response(
+        _ status: Int, _ fields: HTTPFields = [:]
+    ) -> Result<HTTPResponse, ClientError> {
+        .success(HTTPResponse(status: .init(code: status), headerFields: fields))
+    }
+
+    @Test(
+        arguments: [
+            (200, [:], "finish"), (404, [:], "finish"),
+            (302, [.location: "/x"], "redirect http://a.test/x"),
+            (302, [:], "finish"), (302, [.location: "ftp://b.test/"], "redirect ftp://b.test/"),
+            (401, [.wwwAuthenticate: "Basic"], "authenticate server"),
+            (407, [.proxyAuthenticate: "Basic"], "authenticate proxy"),
+            (401, [:], "finish"), (407, [.wwwAuthenticate: "Basic"], "finish"),
+            (503, [:], "retry 500"), (503, [.retryAfter: "2"], "retry 2500"),
+            (503, [.retryAfter: "3600"], "finish"), (421, [:], "retry 0"),
+        ] as [(Int, HTTPFields, String)])
+    func `follows from the response`(status: Int, fields: HTTPFields, expected: String) throws {
+        #expect(try step(response(status, fields)) == expected)
+    }
+
+    @Test(
+        arguments: [
+            (.cannotConnect, .post, "retry 500"), (.nameNotResolved, .post, "retry 500"),
+            (.connectionLost, .get, "retry 500"),
+            (.connectionLost, .post, "fail connectionLost"),
+            (.timedOut, .get, "retry 500"), (.timedOut, .post, "fail timedOut"),
+            (.secureConnectionFailed, .get, "fail secureConnectionFailed"),
+            (.badResponse, .get, "fail badResponse"), (.cancelled, .get, "fail cancelled"),
+            (.contentFailed, .put, "fail contentFailed"), (.notCached, .get, "fail notCached"),
+        ] as [(ClientError.Reason, HTTPRequest.Method, String)])
+    func `follows from the failure`(
+        reason: ClientError.Reason, method: HTTPRequest.Method, expected: String
+    ) throws {
+        #expect(try step(.failure(ClientError(reason, "")), method) == expected)
+    }
+
+    @Test func `knows that nothing was sent where there was no connection`() throws {
+        for fault in [ExchangeFault.connectTimeout, .tlsTimeout] {
+            #expect(try step(.failure(ClientError(fault)), .post) == "retry 500")
+        }
+        #expect(try step(.failure(ClientError(.upstreamBodyTimeout)), .post) == "fail timedOut")
+    }
+
+    @Test func `sends a method that is not idempotent again where the caller says so`() throws {
+        let lost = ClientError(.connectionLost, "")
+        let fields: HTTPFields = [try #require(HTTPField.Name("Idempotency-Key")): "\"1\""]
+        #expect(try step(.failure(lost), .post, fields: fields) == "retry 500")
+    }
+
+    @Test func `keeps to the limits of each kind by itself`() throws {
+        let redirect = response(302, [.location: "/x"])
+        let challenge = response(401, [.wwwAuthenticate: "Basic"])
+        let most = AttemptCounts(redirects: 20, retries: 2, challenges: 6)
+        #expect(try step(redirect, counts: most) == "fail tooManyRedirects")
+        #expect(try step(challenge, counts: most) == "finish")
+        #expect(try step(response(503), counts: most) == "finish")
+        #expect(
+            try step(.failure(ClientError(.cannotConnect, "")), counts: most)
+                == "fail cannotConnect")
+        #expect(
+            try step(redirect, counts: .init(redirects: 19, retries: 2, challenges: 6))
+                == "redirect http://a.test/x")
+        #expect(
+            try step(challenge, counts: .init(redirects: 20, retries: 2, challenges: 5))
+                == "authenticate server")
+        #expect(
+            try step(response(503), counts: .init(redirects: 20, retries: 1, challenges: 6))
+                == "retry 1000")
+    }
+
+    @Test func `is the last one without policy, rule or time`() throws {
+        #expect(try step(response(503), retries: .never) == "finish")
+        #expect(
+            try step(.failure(ClientError(.cannotConnect, "")), retries: .never)
+                == "fail cannotConnect")
+        #expect(try step(response(302, [.location: "/x"]), redirects: .none) == "finish")
+        #expect(try step(response(503), left: .milliseconds(500)) == "finish")
+        #expect(try step(response(503), left: .milliseconds(501)) == "retry 500")
+    }
+
+    @Test func `sends nothing again that can be read once`() throws {
+        #expect(try step(response(503), .put, isRepeatable: false) == "finish")
+        #expect(
+            try step(.failure(ClientError(.cannotConnect, "")), .put, isRepeatable: false)
+                == "fail cannotConnect")
+        let challenge = response(401, [.wwwAuthenticate: "Basic"])
+        #expect(try step(challenge, .put, isRepeatable: false) == "finish")
+        // Whether the content goes along is seen when the hook has chosen the next request.
+        #expect(
+            try step(response(307, [.location: "/x"]), .put, isRepeatable: false)
+                == "redirect http://a.test/x")
+    }
+}

@@ -10,11 +10,23 @@ package struct ContentType: Sendable, Equatable {
     /// Nil where there is no field, or nothing in it.
     package init?(_ value: String?) {
         guard let value else { return nil }
+        if Self.isBare(value) {
+            (essence, charset) = (value, nil)
+            return
+        }
         let parts = value.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         let essence = Self.trimmed(parts[0]).lowercasedASCII
         guard !essence.isEmpty else { return nil }
         self.essence = essence
         charset = parts.dropFirst().lazy.compactMap(Self.charset).first
+    }
+
+    /// Whether a field has nothing but a type in lower case, as most have.
+    private static func isBare(_ value: String) -> Bool {
+        !value.isEmpty
+            && value.utf8.allSatisfy {
+                $0 > 0x20 && $0 != UInt8(ascii: ";") && !(0x41...0x5A).contains($0)
+            }
     }
 
     private static func charset(_ parameter: Substring.UTF8View) -> String? {
@@ -42,13 +54,19 @@ extension DocumentFormat {
     /// The media types of the format, in lower case; the first is the one that is written.
     public var mediaTypes: [String] {
         switch self {
-        case .json: ["application/json", "text/json", "text/javascript"]
-        case .xml: ["application/xml", "text/xml"]
-        case .plist: ["application/x-plist"]
-        case .form: ["application/x-www-form-urlencoded"]
-        case .multipart: ["multipart/form-data"]
+        case .json: Self.typesOfJSON
+        case .xml: Self.typesOfXML
+        case .plist: Self.typesOfPropertyLists
+        case .form: Self.typesOfForms
+        case .multipart: Self.typesOfMultipart
         }
     }
+
+    private static let typesOfJSON = ["application/json", "text/json", "text/javascript"]
+    private static let typesOfXML = ["application/xml", "text/xml"]
+    private static let typesOfPropertyLists = ["application/x-plist"]
+    private static let typesOfForms = ["application/x-www-form-urlencoded"]
+    private static let typesOfMultipart = ["multipart/form-data"]
 
     /// Whether content of a type (in lower case, without parameters) has the format: one of
     /// ``mediaTypes``, or a type that says so by its suffix (RFC 6839, `+json` and `+xml`).

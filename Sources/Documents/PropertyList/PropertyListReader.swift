@@ -87,8 +87,7 @@ public enum PropertyListReader {
                 PropertyListEvents(sink, limits: limits),
                 ExpatOptions(
                     limits: elements, encoding: encoding, reportsComments: false, format: .plist))
-            try parser.push(bytes)
-            try parser.finish()
+            try parser.read(bytes)
         }
     }
 }

@@ -45,18 +45,22 @@ final class Expat {
     /// The tag as it is written, while that is asked for.
     private var writtenTag: [UInt8] = []
 
+    /// Of the tables of names, so that nobody can choose names that collide; never 0.
+    private static let hashSalt = UInt.random(in: 1...UInt.max)
+
     /// Bytes that expat is given at a time.
     private static let part = 65_536
 
     init(_ options: ExpatOptions, _ events: ExpatEvents) {
         self.options = options
         self.events = events
+        nameStarts.reserveCapacity(16)
         expat = XML_ParserCreate(options.encoding)
         guard let expat else {
             stop(.memory, at: nil)
             return
         }
-        XML_SetHashSalt(expat, UInt.random(in: 1...UInt.max))
+        XML_SetHashSalt(expat, Self.hashSalt)
         XML_SetUserData(expat, Unmanaged.passUnretained(self).toOpaque())
         setHandlers(expat)
     }
@@ -78,6 +82,17 @@ final class Expat {
             return
         }
         try give(bytes, isFinal: false)
+    }
+
+    /// Reads a document that is there as a whole; nothing follows. Expat is told so with its last
+    /// bytes, and then does not count the lines in them for places that nobody asks for.
+    func read(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
+        if let failure { throw failure }
+        guard bytes.count <= limits.bytes else {
+            throw stop(.tooLarge(maximum: limits.bytes), at: DocumentPlace(offset: limits.bytes))
+        }
+        count = bytes.count
+        try give(bytes, isFinal: true)
     }
 
     func finish() throws(DocumentError) {

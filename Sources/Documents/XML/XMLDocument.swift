@@ -73,8 +73,7 @@ public struct XMLDocument: Sendable, Equatable {
         var limits = limits
         limits.depth = min(limits.depth, Self.maximumDepth)
         let parser = XMLParser(XMLTreeBuilder(), limits: limits, encoding: encoding)
-        try parser.push(bytes)
-        try parser.finish()
+        try parser.read(bytes)
         guard let root = parser.sink.root else {
             throw DocumentError(.xml, .malformed("there is no element here"))
         }

@@ -50,6 +50,9 @@ public final class XMLParser<Sink: XMLSink> {
         try expat.push(bytes)
     }
 
+    /// Reads a document that is there as a whole, in place of `push` and `finish`.
+    func read(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) { try expat.read(bytes) }
+
     /// Says that there is no more; throws if something is missing.
     public func finish() throws(DocumentError) { try expat.finish() }
 

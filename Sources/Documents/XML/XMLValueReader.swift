@@ -28,8 +28,7 @@ public enum XMLValueReader {
         var limits = limits
         limits.depth = min(limits.depth, XMLDocument.maximumDepth)
         let parser = XMLParser(XMLValueBuilder(), limits: limits, encoding: encoding)
-        try parser.push(bytes)
-        try parser.finish()
+        try parser.read(bytes)
         return parser.sink.value
     }
 }

@@ -63,12 +63,23 @@ struct HeadLines {
     /// Whether any line has the name. What Connection names ends here and
     /// does not count.
     func contains(_ name: HeadName, in head: Span<UInt8>) -> Bool {
-        lines.indices.contains { !lines[$0].isNominated && isNamed(name, at: $0, in: head) }
+        var next = firstIndex(of: name, from: 0, in: head)
+        while let index = next {
+            if !lines[index].isNominated { return true }
+            next = firstIndex(of: name, from: index + 1, in: head)
+        }
+        return false
     }
 
     /// The values of the lines of that name, without the whitespace around them.
     func values(_ name: HeadName, in head: Span<UInt8>) -> [[UInt8]] {
-        lines.indices.filter { isNamed(name, at: $0, in: head) }.map { value(at: $0, in: head) }
+        var values: [[UInt8]] = []
+        var next = firstIndex(of: name, from: 0, in: head)
+        while let index = next {
+            values.append(value(at: index, in: head))
+            next = firstIndex(of: name, from: index + 1, in: head)
+        }
+        return values
     }
 
     /// The value of a line, without the whitespace around it.
@@ -90,13 +101,25 @@ struct HeadLines {
     /// Takes all lines of that name out; whether there were any.
     @discardableResult
     mutating func remove(_ name: HeadName, in head: Span<UInt8>) -> Bool {
-        let count = lines.count
-        let kept = lines.indices.filter { !isNamed(name, at: $0, in: head) }
-        if kept.count < count {
-            lines = kept.map { lines[$0] }
-            isChanged = true
+        guard let first = firstIndex(of: name, from: 0, in: head) else { return false }
+        var kept = first
+        for index in (first + 1)..<lines.count where !isNamed(name, at: index, in: head) {
+            lines[kept] = lines[index]
+            kept += 1
         }
-        return kept.count < count
+        lines.removeLast(lines.count - kept)
+        isChanged = true
+        return true
+    }
+
+    /// The first line of that name, from an index on. Most lines are looked for in vain.
+    private func firstIndex(of name: HeadName, from start: Int, in head: Span<UInt8>) -> Int? {
+        var index = start
+        while index < lines.count {
+            if isNamed(name, at: index, in: head) { return index }
+            index += 1
+        }
+        return nil
     }
 
     /// Takes the line out.
@@ -126,11 +149,16 @@ struct HeadLines {
     /// Puts one line in the place of all of that name, or at the end where there is none. A line
     /// that is the only one and has the value already stays as it is.
     mutating func set(_ name: HeadName, _ value: [UInt8], in head: Span<UInt8>) {
-        let found = lines.indices.filter { isNamed(name, at: $0, in: head) }
-        guard let first = found.first else { return append(name.written, value) }
-        if found.count == 1, self.value(at: first, in: head) == value { return }
+        guard let first = firstIndex(of: name, from: 0, in: head) else {
+            return append(name.written, value)
+        }
+        var second = firstIndex(of: name, from: first + 1, in: head)
+        if second == nil, self.value(at: first, in: head) == value { return }
         setValue(at: first, to: value)
-        for index in found.dropFirst().reversed() { remove(at: index) }
+        while let index = second {
+            remove(at: index)
+            second = firstIndex(of: name, from: index, in: head)
+        }
     }
 
     private static func rest(_ value: [UInt8]) -> [UInt8] {

@@ -50,6 +50,7 @@ package enum MessageFacts {
     ///     media-type = token "/" token *( OWS ";" OWS [ parameter ] )
     private static func essence(of value: Span<UInt8>) -> String? {
         var text: [UInt8] = []
+        text.reserveCapacity(value.count)
         var slash: Int?
         var index = 0
         while index < value.count {

@@ -202,7 +202,8 @@ let package = Package(
         .target(
             name: "PinfoldClient",
             dependencies: [
-                "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Retries",
+                "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Documents",
+                "Retries",
                 "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
                 "TLS", "CacheStore", "Resolver", "Engine",
                 .product(name: "HTTPTypes", package: "swift-http-types"),

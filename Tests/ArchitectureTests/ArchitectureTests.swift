@@ -46,7 +46,12 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
     ("ImageCodecs", ["CImages"]),
     ("SuffixList", ["CPublicSuffix", "CertificateProfile"]),
-    ("Serialization", ["CLinux", "Notation", "Documents", "ImageCodecs", "HTTPTypes"]),
+    (
+        "Serialization",
+        [
+            "CLinux", "Notation", "Documents", "ImageCodecs", "FoundationEssentials", "HTTPTypes",
+        ]
+    ),
     ("Cookies", ["CLinux", "Notation", "Addressing", "SuffixList"]),
     ("HTTPAuthentication", ["COpenSSL", "Notation"]),
     ("EventStreams", ["COpenSSL", "CZlib", "Notation"]),
@@ -120,7 +125,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "PinfoldClient",
         [
-            "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Retries",
+            "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Documents", "Retries",
             "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
             "TLS", "CacheStore", "Resolver", "Engine", "HTTPTypes", "Logging",
         ]
@@ -260,8 +265,10 @@ struct ArchitectureTests {
         }
     }
 
-    @Test func `nothing in the sources imports Foundation`() throws {
+    /// Its coders for types of the caller's own are the one thing that is taken from it.
+    @Test func `nothing in the sources but what decodes into types imports Foundation`() throws {
         for file in try Package.files(in: "Sources") {
+            if file.path.hasPrefix("Sources/Serialization/Codable/") { continue }
             for (module, line) in file.imports {
                 #expect(!module.hasPrefix("Foundation"), "\(file.path):\(line)")
             }

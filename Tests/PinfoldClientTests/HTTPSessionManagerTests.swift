@@ -255,3 +255,47 @@ struct SessionTaskTests {
         }
     }
 }
+
+private struct Echo: Codable, Sendable, Equatable {
+    var method: String
+    var content: String
+}
+
+@Suite("A session of one service, with types of the caller's own")
+struct CodableSessionTests {
+    private static let echo: TestServer.Answer = { connection, request in
+        let method = request.startLine.prefix { $0 != " " }
+        let text = String(decoding: request.text.utf8.filter { $0 != 0x22 }, as: UTF8.self)
+        connection.respond(
+            "200 OK", ["Content-Type: application/json"],
+            request.path == "/empty" ? "" : #"{"method":"\#(method)","content":"\#(text)"}"#)
+        return true
+    }
+
+    @Test func `reads responses into a type, and sends values as JSON`() async throws {
+        try await withServer(Self.echo) { server, runtime in
+            let api = try HTTPSessionManager(
+                baseURL: server.url, configuration: .patient, runtime: runtime,
+                responses: HTTPResponseSerializer())
+            let got = try await api.get("x", as: Echo.self)
+            #expect(got == Echo(method: "GET", content: ""))
+            let sent = try await api.send(.put, "x", json: ["a": 1], as: Echo.self)
+            #expect(sent == Echo(method: "PUT", content: "{a:1}"))
+            let reply = try await api.send(.post, "x", json: [1, 2])
+            #expect(reply.response.head.status == .ok)
+            #expect(server.requests.last?.field("content-type") == "application/json")
+        }
+    }
+
+    @Test func `no content where a value is asked for is an error`() async throws {
+        try await withServer(Self.echo) { server, runtime in
+            let api = try HTTPSessionManager(
+                baseURL: server.url, configuration: .patient, runtime: runtime,
+                responses: HTTPResponseSerializer())
+            let error = await #expect(throws: ClientError.self) {
+                _ = try await api.get("empty", as: Echo.self)
+            }
+            #expect(error?.reason == .serialization)
+        }
+    }
+}

@@ -20,7 +20,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     public let session: SessionManager
     /// Ends in `/`, so that relative URLs are below it; nil: only absolute URLs can be asked for.
     public let baseURL: String?
-    private let base: URIReference?
+    fileprivate let base: URIReference?
     /// Puts parameters into requests; forms and queries by default.
     public var requests: any RequestSerializer
     /// Checks and reads responses.
@@ -58,6 +58,12 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         self.requests = requests
         self.responses = responses
         session = try SessionManager(configuration: configuration, runtime: runtime)
+    }
+
+    /// A copy that reads responses in another way.
+    init<Others>(_ other: HTTPSessionManager<Others>, responses: Responses) {
+        (session, baseURL, base) = (other.session, other.baseURL, other.base)
+        (requests, self.responses) = (other.requests, responses)
     }
 
     // MARK: Requests
@@ -158,7 +164,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         return try await send(serialized, options)
     }
 
-    private func request(
+    func request(
         _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields
     ) throws(ClientError) -> HTTPRequest {
         guard let reference = URIReference(url),
@@ -172,7 +178,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         return request
     }
 
-    private func send(
+    func send(
         _ serialized: SerializedRequest, _ options: RequestOptions?
     ) async throws(ClientError) -> Reply {
         let response = try await session.data(

@@ -58,6 +58,8 @@ public enum RequestBody: Sendable {
 public enum RequestSerializationError: Error, Sendable, CustomStringConvertible {
     /// The format has no way to say the parameters.
     case parameters(DocumentError)
+    /// A value of the caller's own could not be encoded.
+    case value(any Error)
     /// The caller's own encoding of queries failed.
     case query(any Error)
     /// Multipart content with a method that has none (GET, HEAD).
@@ -70,6 +72,7 @@ public enum RequestSerializationError: Error, Sendable, CustomStringConvertible 
     public var description: String {
         switch self {
         case .parameters(let error): "the parameters cannot be sent: \(error)"
+        case .value(let error): "the value cannot be sent: \(error)"
         case .query(let error): "the query could not be made: \(error)"
         case .methodWithoutContent(let method):
             "\(method) has no content: expected POST, PUT or PATCH for multipart content"

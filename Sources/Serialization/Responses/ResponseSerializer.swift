@@ -43,6 +43,8 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
         case status(Int)
         /// The content does not parse.
         case content(DocumentError)
+        /// The content parses, but is no value of the type that was asked for.
+        case value(ValueMismatch)
         /// The content is no image, or one that is not read.
         case image(ImageError)
     }
@@ -79,6 +81,7 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
                     + accepted.joined(separator: ", ")
             case .status(let status): "the status is \(status)"
             case .content(let error): "\(error)"
+            case .value(let mismatch): "\(mismatch)"
             case .image(let error): "\(error)"
             }
         return underlying.map { "\(text); \($0)" } ?? text

@@ -1,0 +1,91 @@
+public import Documents
+public import FoundationEssentials
+public import HTTPTypes
+
+/// Reads JSON into a type of the caller's own.
+///
+///     struct User: Decodable, Sendable { var name: String }
+///     let users = DecodableResponseSerializer([User].self)
+///
+/// The content is checked as ``JSONResponseSerializer`` checks it (grammar, encoding, duplicate
+/// names, limits), and then decoded by Foundation's `JSONDecoder`.
+public struct DecodableResponseSerializer<Value: Decodable & Sendable>: ResponseSerializer {
+    /// Makes the decoder of a response; its strategies for keys, dates and data are the caller's.
+    public typealias DecoderFactory = @Sendable () -> JSONDecoder
+
+    public var acceptance: ResponseAcceptance
+    public var limits = DocumentLimits.standard
+    private let decoder: DecoderFactory
+
+    /// - Parameters:
+    ///   - type: What is decoded.
+    ///   - decoder: One with Foundation's own strategies by default.
+    public init(
+        _ type: Value.Type = Value.self, decoder: @escaping DecoderFactory = { JSONDecoder() }
+    ) {
+        acceptance = ResponseAcceptance(contentTypes: DocumentFormat.json.mediaTypes)
+        self.decoder = decoder
+    }
+
+    /// No content, or a single space, is nothing and no error, as for ``JSONResponseSerializer``.
+    /// A value that does not fit the type is ``ResponseSerializationError/Reason/value(_:)``.
+    public func serialize(
+        _ response: HTTPResponse?, content: [UInt8]
+    ) -> SerializedResponse<Value> {
+        serialize(response, content: content) {
+            (content) throws(ResponseSerializationError.Reason) in
+            if content.isEmpty || content == [0x20] { return nil }
+            do throws(DocumentError) {
+                try JSONValidator.validate(content, limits: limits)
+            } catch {
+                throw .content(error)
+            }
+            do {
+                return try decoder().decode(Value.self, from: Data(content))
+            } catch {
+                throw .value(ValueMismatch(error, expected: "\(Value.self)"))
+            }
+        }
+    }
+}
+
+/// How a value differs from the type that was asked for.
+public struct ValueMismatch: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The type that was to be decoded.
+    public var expected: String
+    /// Where, as in `users[2].name`; empty for the value itself.
+    public var path: String
+    /// What is wrong there.
+    public var problem: String
+
+    init(_ error: any Error, expected: String) {
+        self.expected = expected
+        let (context, problem): (DecodingError.Context?, String) =
+            switch error as? DecodingError {
+            case .typeMismatch(let type, let context)?:
+                (context, "expected \(type)")
+            case .valueNotFound(let type, let context)?:
+                (context, "expected \(type), found null")
+            case .keyNotFound(let key, let context)?:
+                (context, "there is no \"\(key.stringValue)\"")
+            case .dataCorrupted(let context)?: (context, context.debugDescription)
+            default: (nil, "\(error)")
+            }
+        path = Self.path(context?.codingPath ?? [])
+        self.problem = problem
+    }
+
+    private static func path(_ keys: [any CodingKey]) -> String {
+        keys.reduce(into: "") { path, key in
+            if let index = key.intValue {
+                path += "[\(index)]"
+            } else {
+                path += (path.isEmpty ? "" : ".") + key.stringValue
+            }
+        }
+    }
+
+    public var description: String {
+        "the content is no \(expected): \(problem)" + (path.isEmpty ? "" : " at \(path)")
+    }
+}

@@ -12,16 +12,49 @@ public struct Authenticator: Sendable {
         case basic, digest
     }
 
+    /// What a challenge offers: a scheme, by which credentials of a realm are accepted.
+    public struct Offer: Hashable, Sendable {
+        /// Whose credentials are asked for.
+        public var space: ProtectionSpace
+        /// How they are sent.
+        public var scheme: Scheme
+
+        /// An offer put together by hand.
+        public init(space: ProtectionSpace, scheme: Scheme) {
+            (self.space, self.scheme) = (space, scheme)
+        }
+    }
+
+    /// A field value (Authorization or Proxy-Authorization), and what it was made of: a request
+    /// that is refused brings it back to ``decide(_:for:sent:excluding:using:)``.
+    public struct Answer: Hashable, Sendable {
+        /// As the field has it.
+        public let value: String
+        /// Whose credentials it says.
+        public let space: ProtectionSpace
+        /// What it says of them, or proves.
+        public let credentials: UserCredentials
+        /// The server's nonce; nil for Basic.
+        var nonce: String?
+        /// It was not the answer to a challenge of this request.
+        var isUnasked = false
+        /// Answers before it that were refused for the age of their nonce, one after the other.
+        var renewals = 0
+    }
+
     /// What to do about a response with challenges.
     public enum Decision: Hashable, Sendable {
-        /// Make the request again with this field value (Authorization or Proxy-Authorization).
-        case answer(String)
+        /// Make the request again with this.
+        case answer(Answer)
         /// There are no credentials for any of these, the strongest first. Once they are set, the
         /// same challenges can be decided again.
-        case needsCredentials([ProtectionSpace])
-        /// The credentials that there are were sent, and are wrong: they are forgotten.
-        case rejected(ProtectionSpace)
-        /// Only schemes that are not known, or not allowed.
+        case needsCredentials([Offer])
+        /// These credentials were sent, and are wrong: they are forgotten.
+        case rejected(Offer, UserCredentials)
+        /// The credentials were sent with ``Authenticator/maximumRenewals`` new nonces and one
+        /// more, and the server called each one too old.
+        case staysStale(Offer)
+        /// Only schemes that are not known, not allowed, or excluded.
         case notSupported([String])
     }
 
@@ -60,6 +93,10 @@ public struct Authenticator: Sendable {
         }
     }
 
+    /// New nonces in a row with which one request is made again. RFC 7616, section 3.3, expects one;
+    /// a server that calls every nonce stale would otherwise be asked for ever.
+    public static let maximumRenewals = 2
+
     /// Without Basic, no password goes over a connection in a form that can be read.
     public var allowedSchemes: Set<Scheme>
     private var credentials: [ProtectionSpace: UserCredentials] = [:]
@@ -81,19 +118,28 @@ public struct Authenticator: Sendable {
         if answered[space.origin]?.realm == space.realm { answered[space.origin] = nil }
     }
 
-    /// The field value that a request takes along unasked: to what the last answer was for
-    /// (RFC 7617, section 2.2; RFC 7616, section 3.3). Nil: it waits for a challenge.
+    /// The credentials of a protection space; nil: it has none.
+    public func credentials(for space: ProtectionSpace) -> UserCredentials? { credentials[space] }
+
+    /// Whether no credentials are set.
+    public var isEmpty: Bool { credentials.isEmpty }
+
+    /// What a request takes along unasked: to what the last answer was for (RFC 7617, section 2.2;
+    /// RFC 7616, section 3.3). Nil: it waits for a challenge.
     public mutating func authorization(
         for request: Request
-    ) throws(AuthenticationError) -> String? {
+    ) throws(AuthenticationError) -> Answer? {
         guard var last = answered[request.origin] else { return nil }
+        let space = ProtectionSpace(origin: request.origin, realm: last.realm)
         switch last.method {
         case .basic(let paths):
             let path = Self.path(of: request.target)
             guard request.origin.isProxy || paths.contains(where: { path.hasPrefix($0) }) else {
                 return nil
             }
-            return try last.credentials.basic()
+            return Answer(
+                value: try last.credentials.basic(), space: space, credentials: last.credentials,
+                isUnasked: true)
         case .digest(var session):
             guard Self.covers(session.challenge, request) else { return nil }
             let value = try session.authorization(
@@ -101,33 +147,47 @@ public struct Authenticator: Sendable {
                 content: request.content)
             last.method = .digest(session)
             answered[request.origin] = last
-            return value
+            return Answer(
+                value: value, space: space, credentials: last.credentials,
+                nonce: session.challenge.nonce, isUnasked: true)
         }
     }
 
     /// Decides about the challenges of a 401 or 407.
     ///
     /// - Parameters:
-    ///   - sent: whether the request had a field value of this authenticator.
+    ///   - sent: what the request that is challenged took along of this authenticator; nil:
+    ///     nothing. Credentials count as refused only if it was them that were sent: others may
+    ///     have been set while the request was under way.
+    ///   - excluded: what is not to be made use of.
     ///   - generator: for the client's nonce.
     public mutating func decide(
-        _ challenges: [AuthenticationChallenge], for request: Request, sent: Bool,
+        _ challenges: [AuthenticationChallenge], for request: Request, sent: Answer?,
+        excluding excluded: Set<Offer> = [],
         using generator: inout some RandomNumberGenerator
     ) throws(AuthenticationError) -> Decision {
-        let offers = Self.known(challenges).filter { allowedSchemes.contains($0.scheme) }
-        guard !offers.isEmpty else { return .notSupported(challenges.map(\.scheme)) }
-        for offer in offers {
-            let space = ProtectionSpace(origin: request.origin, realm: offer.realm)
-            guard let found = credentials[space] else { continue }
-            if sent, isRefused(offer, found, at: request.origin) {
-                credentials[space] = nil
-                answered[request.origin] = nil
-                return .rejected(space)
-            }
-            return .answer(try answer(offer, found, request, using: &generator))
+        let known = Self.known(challenges, from: request.origin).filter {
+            allowedSchemes.contains($0.offer.scheme) && !excluded.contains($0.offer)
         }
-        return .needsCredentials(
-            offers.map { ProtectionSpace(origin: request.origin, realm: $0.realm) })
+        guard !known.isEmpty else { return .notSupported(challenges.map(\.scheme)) }
+        for known in known {
+            let offer = known.offer
+            guard let found = credentials[offer.space] else { continue }
+            switch Self.standing(of: found, for: known, after: sent) {
+            case .untried(let renewals):
+                var answer = try answer(known, found, request, using: &generator)
+                answer.renewals = renewals
+                return .answer(answer)
+            case .refused:
+                credentials[offer.space] = nil
+                if answered[request.origin]?.credentials == found {
+                    answered[request.origin] = nil
+                }
+                return .rejected(offer, found)
+            case .stale: return .staysStale(offer)
+            }
+        }
+        return .needsCredentials(known.map(\.offer))
     }
 
     /// Takes the parameters of an Authentication-Info or Proxy-Authentication-Info field.
@@ -142,83 +202,88 @@ public struct Authenticator: Sendable {
 // MARK: - Offers and answers
 
 extension Authenticator {
-    private enum Offer {
-        case basic(realm: String)
-        case digest(DigestChallenge)
-
-        var scheme: Scheme {
-            switch self {
-            case .basic: .basic
-            case .digest: .digest
-            }
-        }
-
-        var realm: String {
-            switch self {
-            case .basic(let realm): realm
-            case .digest(let challenge): challenge.realm
-            }
-        }
+    /// A challenge that can be answered.
+    private struct KnownChallenge {
+        var offer: Offer
+        /// Nil for Basic.
+        var digest: DigestChallenge?
 
         /// The larger, the better it keeps the password.
-        var strength: Int {
-            switch self {
-            case .basic: -1
-            case .digest(let challenge): challenge.algorithm.strength
-            }
+        var strength: Int { digest?.algorithm.strength ?? -1 }
+
+        /// Nil: it is of another scheme, or incomplete.
+        init?(_ challenge: AuthenticationChallenge, from origin: ProtectionSpace.Origin) {
+            guard let realm = challenge.realm else { return nil }
+            digest = DigestChallenge(challenge)
+            guard digest != nil || challenge.scheme == "basic" else { return nil }
+            offer = Offer(
+                space: ProtectionSpace(origin: origin, realm: realm),
+                scheme: digest == nil ? .basic : .digest)
         }
     }
 
+    /// What the answer that was refused says of credentials.
+    private enum Standing {
+        /// Nothing, or that so many nonces in a row were too old.
+        case untried(renewals: Int)
+        case refused
+        case stale
+    }
+
     /// What is known of the challenges, the strongest first, and of two the one that came first.
-    private static func known(_ challenges: [AuthenticationChallenge]) -> [Offer] {
-        let offers = challenges.compactMap { challenge -> Offer? in
-            if challenge.scheme == "basic" { return challenge.realm.map { .basic(realm: $0) } }
-            return DigestChallenge(challenge).map { .digest($0) }
-        }
-        return offers.enumerated().sorted {
+    private static func known(
+        _ challenges: [AuthenticationChallenge], from origin: ProtectionSpace.Origin
+    ) -> [KnownChallenge] {
+        challenges.compactMap { KnownChallenge($0, from: origin) }.enumerated().sorted {
             ($1.element.strength, $0.offset) < ($0.element.strength, $1.offset)
         }.map(\.element)
     }
 
-    /// Whether the last answer was to this realm with these credentials, and its nonce not too old.
-    private func isRefused(
-        _ offer: Offer, _ found: UserCredentials, at origin: ProtectionSpace.Origin
-    ) -> Bool {
-        guard let last = answered[origin], last.realm == offer.realm, last.credentials == found
-        else { return false }
-        guard case .digest(let challenge) = offer else { return true }
-        if challenge.isStale { return false }
+    private static func standing(
+        of found: UserCredentials, for known: KnownChallenge, after sent: Answer?
+    ) -> Standing {
+        guard let sent, sent.space == known.offer.space, sent.credentials == found else {
+            return .untried(renewals: 0)
+        }
+        // Nobody makes us go from Digest to Basic.
+        guard let challenge = known.digest else { return .refused }
+        guard let nonce = sent.nonce else { return .untried(renewals: 0) }
         // Servers of old say nothing of it when a nonce ends that they have taken before.
-        guard case .digest(let session) = last.method else { return true }
-        return session.nonceCount < 2 || session.challenge.nonce == challenge.nonce
+        guard challenge.nonce != nonce, challenge.isStale || sent.isUnasked else {
+            return .refused
+        }
+        return sent.renewals < maximumRenewals
+            ? .untried(renewals: sent.renewals + 1) : .stale
     }
 
     private mutating func answer(
-        _ offer: Offer, _ found: UserCredentials, _ request: Request,
+        _ known: KnownChallenge, _ found: UserCredentials, _ request: Request,
         using generator: inout some RandomNumberGenerator
-    ) throws(AuthenticationError) -> String {
-        let value: String
+    ) throws(AuthenticationError) -> Answer {
+        let space = known.offer.space
+        let answer: Answer
         let method: Answered.Method
-        switch offer {
-        case .basic(let realm):
-            value = try found.basic()
-            method = .basic(paths(of: request, realm: realm))
-        case .digest(let challenge):
+        if let challenge = known.digest {
             var session = DigestSession(challenge, using: &generator)
-            value = try session.authorization(
-                method: request.method, target: request.target, credentials: found,
-                content: request.content)
+            answer = Answer(
+                value: try session.authorization(
+                    method: request.method, target: request.target, credentials: found,
+                    content: request.content),
+                space: space, credentials: found, nonce: challenge.nonce)
             method = .digest(session)
+        } else {
+            answer = Answer(value: try found.basic(), space: space, credentials: found)
+            method = .basic(paths(of: request, realm: space.realm))
         }
         answered[request.origin] = Answered(
-            realm: offer.realm, credentials: found, method: method, order: nextOrder)
+            realm: space.realm, credentials: found, method: method, order: nextOrder)
         nextOrder += 1
         if answered.count > Self.maximumSpaces {
             // The oldest answer goes; its origin asks again.
             let oldest = answered.min { $0.value.order < $1.value.order }
             if let oldest { answered[oldest.key] = nil }
         }
-        return value
+        return answer
     }
 
     /// The paths below which Basic credentials of a realm are valid: those of before, and that of

@@ -49,6 +49,22 @@ public enum AuthenticationError: Error, Hashable, Sendable {
     case nonceUsedUp
 }
 
+extension AuthenticationError: CustomStringConvertible {
+    /// What is wrong, for a sentence.
+    public var description: String {
+        switch self {
+        case .colonInUserName: "the Basic scheme takes no user's name with a colon"
+        case .controlCharacter: "the user's name or the password has a control character"
+        case .tooLong:
+            "the user's name or the password has more than \(UserCredentials.maximumBytes) bytes"
+        case .contentNeeded:
+            "the server asks for the content to be protected (auth-int), which is not in memory"
+        case .algorithmUnavailable(let algorithm): "OpenSSL does not compute \(algorithm.rawValue)"
+        case .nonceUsedUp: "the server's nonce has been used too often"
+        }
+    }
+}
+
 /// Where credentials are valid: a realm of an origin, or of a proxy (RFC 9110, section 11.5).
 public struct ProtectionSpace: Hashable, Sendable {
     /// Who asks.

@@ -23,13 +23,30 @@ struct AuthenticatorTests {
     }
 
     private func decide(
-        _ authenticator: inout Authenticator, _ field: String, sent: Bool = false,
+        _ authenticator: inout Authenticator, _ field: String,
+        sent: Authenticator.Answer? = nil, excluding excluded: Set<Authenticator.Offer> = [],
         target: String = "/a/b", origin: ProtectionSpace.Origin = Self.origin
     ) throws -> Authenticator.Decision {
         var generator = SystemRandomNumberGenerator()
         return try authenticator.decide(
             AuthenticationChallenge.parse(field), for: request(target, origin: origin), sent: sent,
-            using: &generator)
+            excluding: excluded, using: &generator)
+    }
+
+    /// What a decision has the request made again with.
+    private func answer(_ decision: Authenticator.Decision) throws -> Authenticator.Answer {
+        guard case .answer(let answer) = decision else {
+            throw UnexpectedDecision(decision: decision)
+        }
+        return answer
+    }
+
+    private struct UnexpectedDecision: Error { var decision: Authenticator.Decision }
+
+    private static func offer(
+        _ scheme: Authenticator.Scheme, _ realm: String = "r"
+    ) -> Authenticator.Offer {
+        .init(space: ProtectionSpace(origin: origin, realm: realm), scheme: scheme)
     }
 
     @Test(
@@ -48,21 +65,19 @@ struct AuthenticatorTests {
         field: String, part: String
     ) throws {
         var authenticator = filled()
-        guard case .answer(let value) = try decide(&authenticator, field) else {
-            Issue.record("no answer")
-            return
-        }
-        #expect(value.contains(part))
+        #expect(try answer(decide(&authenticator, field)).value.contains(part))
     }
 
     @Test func `says what it lacks`() throws {
         var authenticator = Authenticator()
         #expect(
             try decide(&authenticator, "Basic realm=b, Digest realm=d, nonce=n")
-                == .needsCredentials([
-                    ProtectionSpace(origin: Self.origin, realm: "d"),
-                    ProtectionSpace(origin: Self.origin, realm: "b"),
-                ]))
+                == .needsCredentials([Self.offer(.digest, "d"), Self.offer(.basic, "b")]))
+        #expect(
+            try decide(
+                &authenticator, "Basic realm=b, Digest realm=d, nonce=n",
+                excluding: [Self.offer(.digest, "d")])
+                == .needsCredentials([Self.offer(.basic, "b")]))
         #expect(
             try decide(&authenticator, "Negotiate, Bearer realm=b")
                 == .notSupported(["negotiate", "bearer"]))
@@ -76,51 +91,96 @@ struct AuthenticatorTests {
         let fields = ["nonce=n", "nonce=m, stale=TRUE", "nonce=o"].map {
             "Digest realm=r, qop=auth, \($0)"
         }
-        guard case .answer = try decide(&authenticator, fields[0]),
-            case .answer(let second) = try decide(&authenticator, fields[1], sent: true)
-        else {
-            Issue.record("no answer")
-            return
+        let first = try answer(decide(&authenticator, fields[0]))
+        let second = try answer(decide(&authenticator, fields[1], sent: first))
+        #expect(second.value.contains("nonce=\"m\""))
+        #expect(
+            try decide(&authenticator, fields[2], sent: second)
+                == .rejected(Self.offer(.digest), Self.user))
+        #expect(
+            try decide(&authenticator, fields[2], sent: second)
+                == .needsCredentials([Self.offer(.digest)]))
+        #expect(try authenticator.authorization(for: request()) == nil)
+    }
+
+    @Test func `tries credentials that were set while others were on their way`() throws {
+        var authenticator = filled()
+        let sent = try answer(decide(&authenticator, "Basic realm=r"))
+        let other = UserCredentials(user: "u", password: "q")
+        authenticator.set(other, for: Self.offer(.basic).space)
+        let second = try answer(decide(&authenticator, "Basic realm=r", sent: sent))
+        #expect(second.value == "Basic dTpx")
+        // What belongs to another realm says nothing of these, either.
+        #expect(
+            try decide(&authenticator, "Basic realm=r", sent: second)
+                == .rejected(Self.offer(.basic), other))
+    }
+
+    @Test func `does not repeat what it sent unasked, and was refused`() throws {
+        var authenticator = filled()
+        _ = try decide(&authenticator, "Basic realm=r")
+        let sent = try #require(try authenticator.authorization(for: request()))
+        #expect(
+            try decide(&authenticator, "Basic realm=r", sent: sent)
+                == .rejected(Self.offer(.basic), Self.user))
+    }
+
+    @Test func `gives up on a server that calls every nonce stale`() throws {
+        var authenticator = filled()
+        var sent = try answer(decide(&authenticator, "Digest realm=r, qop=auth, nonce=n"))
+        for number in 1...Authenticator.maximumRenewals {
+            sent = try answer(
+                decide(
+                    &authenticator, "Digest realm=r, qop=auth, nonce=n\(number), stale=true",
+                    sent: sent))
         }
-        #expect(second.contains("nonce=\"m\""))
-        let space = ProtectionSpace(origin: Self.origin, realm: "r")
-        #expect(try decide(&authenticator, fields[2], sent: true) == .rejected(space))
-        #expect(try decide(&authenticator, fields[2]) == .needsCredentials([space]))
-        // Others are tried.
-        authenticator.set(Self.user, for: space)
-        guard case .answer = try decide(&authenticator, fields[2], sent: true) else {
-            Issue.record("no answer")
-            return
-        }
+        #expect(
+            try decide(
+                &authenticator, "Digest realm=r, qop=auth, nonce=last, stale=true", sent: sent)
+                == .staysStale(Self.offer(.digest)))
+        // The credentials may be right: the next request tries them.
+        _ = try answer(decide(&authenticator, "Digest realm=r, qop=auth, nonce=x"))
+        // A nonce that is stale and offered again is no new one.
+        sent = try answer(decide(&authenticator, "Digest realm=r, qop=auth, nonce=x"))
+        #expect(
+            try decide(
+                &authenticator, "Digest realm=r, qop=auth, nonce=x, stale=true", sent: sent)
+                == .rejected(Self.offer(.digest), Self.user))
+    }
+
+    @Test func `goes from Basic to Digest, never back`() throws {
+        var authenticator = filled()
+        let basic = try answer(decide(&authenticator, "Basic realm=r"))
+        let digest = try answer(
+            decide(&authenticator, "Digest realm=r, qop=auth, nonce=n", sent: basic))
+        #expect(
+            try decide(&authenticator, "Basic realm=r", sent: digest)
+                == .rejected(Self.offer(.basic), Self.user))
     }
 
     @Test func `takes another nonce for one that was taken before`() throws {
         var authenticator = filled()
         _ = try decide(&authenticator, "Digest realm=r, qop=auth, nonce=n")
-        _ = try authenticator.authorization(for: request())
+        let sent = try authenticator.authorization(for: request())
         // The server does not say that it is stale, but has taken the credentials.
-        guard
-            case .answer(let value) = try decide(
-                &authenticator, "Digest realm=r, qop=auth, nonce=m", sent: true)
-        else {
-            Issue.record("no answer")
-            return
-        }
-        #expect(value.contains("nonce=\"m\"") && value.contains("nc=00000001"))
+        let second = try answer(
+            decide(&authenticator, "Digest realm=r, qop=auth, nonce=m", sent: sent))
+        #expect(second.value.contains("nonce=\"m\"") && second.value.contains("nc=00000001"))
         #expect(
-            try decide(&authenticator, "Digest realm=r, qop=auth, nonce=o", sent: true)
-                == .rejected(ProtectionSpace(origin: Self.origin, realm: "r")))
+            try decide(&authenticator, "Digest realm=r, qop=auth, nonce=o", sent: second)
+                == .rejected(Self.offer(.digest), Self.user))
     }
 
     @Test func `sends Basic along below the path that asked`() throws {
         var authenticator = filled()
         #expect(try authenticator.authorization(for: request()) == nil)
-        #expect(try decide(&authenticator, "Basic realm=r") == .answer(Self.basic))
+        #expect(try answer(decide(&authenticator, "Basic realm=r")).value == Self.basic)
         for (target, value) in [
             ("/a/c", Self.basic), ("/a/d/e?x", Self.basic), ("https://x.test/a/", Self.basic),
             ("/", nil), ("/ab", nil), ("https://x.test", nil), ("https://x.test/b?/a/", nil),
         ] {
-            #expect(try authenticator.authorization(for: request(target)) == value, "\(target)")
+            let sent = try authenticator.authorization(for: request(target))
+            #expect(sent?.value == value, "\(target)")
         }
         let others = [
             ProtectionSpace.Origin(scheme: "http", host: "x.test", port: 443),
@@ -132,7 +192,7 @@ struct AuthenticatorTests {
             #expect(try authenticator.authorization(for: request(origin: other)) == nil)
         }
         _ = try decide(&authenticator, "Basic realm=r", target: "/f")
-        #expect(try authenticator.authorization(for: request("/z")) == Self.basic)
+        #expect(try authenticator.authorization(for: request("/z"))?.value == Self.basic)
     }
 
     @Test func `sends Basic along with all requests to a proxy`() throws {
@@ -140,7 +200,7 @@ struct AuthenticatorTests {
         var authenticator = filled(origin: proxy)
         _ = try decide(&authenticator, "Basic realm=r", target: "http://x.test/a/b", origin: proxy)
         let other = request("http://y.test/", origin: proxy)
-        #expect(try authenticator.authorization(for: other) == Self.basic)
+        #expect(try authenticator.authorization(for: other)?.value == Self.basic)
     }
 
     @Test(
@@ -156,7 +216,7 @@ struct AuthenticatorTests {
     ) throws {
         var authenticator = filled()
         _ = try decide(&authenticator, "Digest realm=r, nonce=n, qop=auth, \(domain)")
-        let value = try authenticator.authorization(for: request(target))
+        let value = try authenticator.authorization(for: request(target))?.value
         #expect((value?.contains("nc=00000002") ?? false) == isSent)
     }
 
@@ -164,7 +224,7 @@ struct AuthenticatorTests {
         var authenticator = filled()
         _ = try decide(&authenticator, "Digest realm=r, nonce=n, qop=auth")
         authenticator.take(info: ["nextnonce": "m"], from: Self.origin)
-        let value = try #require(try authenticator.authorization(for: request()))
+        let value = try #require(try authenticator.authorization(for: request())).value
         #expect(value.contains("nonce=\"m\"") && value.contains("nc=00000001"))
     }
 
@@ -182,8 +242,11 @@ struct AuthenticatorTests {
             let space = ProtectionSpace(origin: origin, realm: "r")
             authenticator.set(Self.user, for: space)
             let decision = try decide(&authenticator, "Basic realm=r", origin: origin)
-            let isTaken = port < Authenticator.maximumSpaces
-            #expect(decision == (isTaken ? .answer(Self.basic) : .needsCredentials([space])))
+            if port < Authenticator.maximumSpaces {
+                #expect(try answer(decision).value == Self.basic)
+            } else {
+                #expect(decision == .needsCredentials([.init(space: space, scheme: .basic)]))
+            }
         }
     }
 }

@@ -29,6 +29,10 @@ package final class TLSClientConnection: TLSConnection {
     /// Lets go of ``presented``.
     package func forgetPresented() { presented = [] }
 
+    /// DER of the chain that the policy has accepted, the server's own certificate first; empty
+    /// unless the context's settings keep it, and where the policy asks for no valid chain.
+    package private(set) var verified: [[UInt8]] = []
+
     /// Whether the server has shown that it reads encrypted ClientHellos, or may do so without
     /// showing it.
     package internal(set) var peerReadsEncryptedHello = true
@@ -118,6 +122,11 @@ extension TLSClientConnection {
         }
     }
 
+    private func keepVerified(_ chain: CertificateStack?) {
+        guard let chain else { return }
+        verified = (0..<chain.count).compactMap { chain[$0].flatMap { X509View($0).der } }
+    }
+
     /// Applies the policy to the certificates that the server sent. Called by the library.
     func judge(_ storeContext: OpaquePointer) -> Bool {
         guard let certificate = X509_STORE_CTX_get0_cert(storeContext),
@@ -148,6 +157,7 @@ extension TLSClientConnection {
         switch verdict {
         case .trusted(let found):
             facts = found
+            if context.settings.keepsVerified { keepVerified(evidence.accepted) }
             return X509_V_OK
         case .refused(let failure):
             if mayWait, case .transparency = failure.reason {

@@ -22,6 +22,8 @@ package struct TLSClientSettings: Hashable, Sendable {
     /// Whether connections keep the certificates that their server sent, also those of a server
     /// that is refused; to look at, not for traffic.
     package var keepsPresented = false
+    /// Whether connections keep the chain that was verified.
+    package var keepsVerified = false
     /// Whether it is found out if servers read encrypted ClientHellos.
     package var looksForEncryptedHello = false
 

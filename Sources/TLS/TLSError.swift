@@ -29,6 +29,8 @@ package enum TLSError: Error, Hashable, Sendable {
     case identityRefused(TLSAlert)
     /// A server's connection refused its client's certificate, in the library's words.
     case clientCertificate(String)
+    /// The policy trusts the server, and a reviewer of the caller's does not.
+    case refusedByReview
     /// The library could not make the connection's state, in its words.
     case resources(String)
 
@@ -48,6 +50,7 @@ package enum TLSError: Error, Hashable, Sendable {
         case .unauthenticated: "unauthenticated"
         case .identityRefused: "identity-refused"
         case .clientCertificate: "client-certificate"
+        case .refusedByReview: "refused-by-review"
         case .resources: "resources"
         }
     }
@@ -88,6 +91,7 @@ extension TLSError: CustomStringConvertible {
         case .unauthenticated: "the handshake did not prove who the \(peer) is"
         case .identityRefused(let alert): "the \(peer) is given no certificate, but \(alert)"
         case .clientCertificate(let reason): "the \(peer)'s certificate is refused: \(reason)"
+        case .refusedByReview: "the \(peer) was refused by the session's own review"
         case .resources(let reason): "no TLS state could be made: \(reason)"
         }
     }

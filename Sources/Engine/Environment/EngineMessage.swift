@@ -14,6 +14,8 @@ package enum EngineMessage: Sendable {
     case chunk(Token, ChunkResult)
     /// The disk has followed what is being stored, for the exchange of the token.
     case storesDrained(Token)
+    /// What a reviewer says of the server of a connection that has just been made.
+    case reviewed(Token, isTrusted: Bool)
     /// What came of a message's content, for the exchange or the filter of the token.
     case transformed(Token, TransformationOutcome)
     /// A place of a limit that this environment stood in line for.

@@ -21,6 +21,8 @@ package final class SharedEnvironment: Sendable {
     let pinReports = PinReports()
     /// Sends reports of pin failures; nil: there are none.
     package let pinReporter: PinReporter?
+    /// Looks at servers before anything is sent to them; nil: the policy alone decides.
+    let reviewer: ServerReviewer?
     /// Where content is checked and translated.
     let transformationWork: TransformationWork
     /// Connections to all origins, for `limits.connections`.
@@ -33,7 +35,8 @@ package final class SharedEnvironment: Sendable {
     package init(
         mailboxes: [Mailbox<EngineMessage>], resolver: Resolver, store: CacheStore?,
         logger: Logger, labels: RouteLabels, activity: ActivityMonitor,
-        pinReporter: PinReporter? = nil, transformationWork: TransformationWork = .none
+        pinReporter: PinReporter? = nil, transformationWork: TransformationWork = .none,
+        reviewer: ServerReviewer? = nil
     ) {
         self.mailboxes = mailboxes
         self.resolver = resolver
@@ -43,5 +46,6 @@ package final class SharedEnvironment: Sendable {
         self.activity = activity
         self.pinReporter = pinReporter
         self.transformationWork = transformationWork
+        self.reviewer = reviewer
     }
 }

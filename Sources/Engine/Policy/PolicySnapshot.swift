@@ -52,6 +52,8 @@ package final class PolicySnapshot: Sendable {
     ///   - ticketKeys: what clients' sessions are given out under; nil: none is.
     ///   - issuer: makes the certificates for intercepted tunnels; nil: none is intercepted.
     ///   - images: what decodes images for the rules of host entries; nil: nothing can.
+    ///   - showsChains: connections keep the chain that was verified, for a reviewer, and resume no
+    ///     session.
     ///   - labels: where routes get their label's index.
     ///   - reachability: finds or makes the state of a configured host.
     /// - Throws: what makes a TLS policy impossible.
@@ -59,7 +61,7 @@ package final class PolicySnapshot: Sendable {
         _ configuration: ConfigurationSnapshot, generation: UInt64,
         following previous: PolicySnapshot? = nil, sessions: TLSSessionCache,
         ticketKeys: TLSTicketKeys? = nil, issuer: CertificateIssuer? = nil,
-        images: (any ImageTransforming)? = nil, labels: RouteLabels,
+        images: (any ImageTransforming)? = nil, showsChains: Bool = false, labels: RouteLabels,
         reachability: (String) -> HostReachability
     ) throws(TLSContextError) {
         self.generation = generation
@@ -80,7 +82,7 @@ package final class PolicySnapshot: Sendable {
             inspections = previous.inspections
         } else {
             trustGeneration = generation
-            var contexts = ContextFactory(sessions: sessions)
+            var contexts = ContextFactory(sessions: sessions, showsChains: showsChains)
             defaultTLS = try contexts.make(configuration.tls, pinsets: [])
             entryTLS = try contexts.make(configuration.hosts.entries, configuration.pinsets)
             entryProbeTLS = try contexts.makeForProbes(
@@ -302,19 +304,25 @@ package final class PolicySnapshot: Sendable {
 /// Makes TLS contexts, each set of roots loaded once.
 private struct ContextFactory {
     let sessions: TLSSessionCache
+    let showsChains: Bool
     private var loadedLists: [(files: [CRLFile], lists: RevocationLists)] = []
     private var loaded: [(sources: [RootSource], roots: LoadedRoots)] = []
 
-    init(sessions: TLSSessionCache) { self.sessions = sessions }
+    init(sessions: TLSSessionCache, showsChains: Bool) {
+        self.sessions = sessions
+        self.showsChains = showsChains
+    }
 
     mutating func make(
         _ tls: UpstreamTLS, pinsets: [Pinset]
     ) throws(TLSContextError) -> TLSClientContext {
-        let settings = Self.settings(tls, pinsets)
+        var settings = Self.settings(tls, pinsets)
+        settings.keepsVerified = showsChains
         return try TLSClientContext(
             settings, roots: try roots(tls.roots), clientIdentity: try Self.identity(tls),
             revocation: try lists(tls.crls),
-            sessions: sessions)
+            // A session that is resumed shows no chain.
+            sessions: showsChains ? nil : sessions)
     }
 
     private static func settings(_ tls: UpstreamTLS, _ pinsets: [Pinset]) -> TLSClientSettings {

@@ -100,10 +100,12 @@ extension TLSError {
         case .notTLS: .tls(.notTLS)
         case .truncated: .tls(.truncated)
         case .transport: .tls(.transportError)
-        // The last two are of a server's connections only: no exchange with a server ends so.
+        // The second and the third are of a server's connections only: no exchange with a server
+        // ends so.
         case .protocolViolation, .identityRefused, .clientCertificate: .tls(.protocolViolation)
         case .tooManyMessages: .tls(.tooManyMessages)
-        case .unauthenticated: .tls(.unauthenticated)
+        // The client library has a token of its own for it; a gateway reviews no servers.
+        case .unauthenticated, .refusedByReview: .tls(.unauthenticated)
         case .resources: .tls(.resources)
         }
     }

@@ -73,6 +73,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// How many exchanges it carried before the current one.
     var uses = 0
     var handshakeStarted: Int64 = 0
+    /// Ends the review of the server; nil: there is none under way.
+    var endReview: (@Sendable () -> Void)?
     /// How long it took to be made.
     package internal(set) var times = ConnectionTimes()
     /// When the verdict on the server no longer holds, in seconds since 1970; nil: never.
@@ -110,28 +112,33 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     }
 
     func continueHandshake() {
-        guard let tls = transport.tls as? TLSClientConnection else { return }
+        guard endReview == nil, let tls = transport.tls as? TLSClientConnection else { return }
         switch tls.handshake() {
         case .wantRead, .wantWrite, .wantIdentity: return
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
-            environment.loop.setDeadline(self, after: nil)
-            state = .idle
             environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
             times.handshake = Int64(duration)
             environment.metrics.record(.tlsHandshake, microseconds: duration)
             environment.countTrusted(JudgedServer(origin), tls)
-            trustEnds = tls.facts?.expires
             if environment.debugs { environment.debugTrusted(origin, endpoint) }
             if environment.traces { traceHandshakeEnd(tls, microseconds: duration) }
-            pool.handshakeEnded(self, nil)
+            if !beginReview(of: tls) { established(tls) }
         case .failed(let error):
             environment.countHandshakeFailure(error, JudgedServer(origin), tls)
             if environment.traces { traceHandshakeFailure(.tlsFailed(error)) }
             close()
             pool.handshakeEnded(self, .tlsFailed(error))
         }
+    }
+
+    /// Nothing is in the way of requests any more.
+    func established(_ tls: TLSClientConnection) {
+        environment.loop.setDeadline(self, after: nil)
+        state = .idle
+        trustEnds = tls.facts?.expires
+        pool.handshakeEnded(self, nil)
     }
 
     /// Whether the server has sent anything on a connection that has just been established.
@@ -276,6 +283,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         let wasEstablished = state != .handshaking
         if environment.traces { traceEnd() }
         state = .closed
+        endReview.take()?()
         // Whose stream this was refers to it, too.
         consumer = nil
         input = nil

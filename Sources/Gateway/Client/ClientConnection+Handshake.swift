@@ -83,7 +83,7 @@ extension TLSError {
             .certificateRejected:
             false
         case .trust, .versionRefused, .notTLS, .protocolViolation, .tooManyMessages,
-            .unauthenticated, .identityRefused, .clientCertificate:
+            .unauthenticated, .identityRefused, .clientCertificate, .refusedByReview:
             true
         }
     }
@@ -113,7 +113,7 @@ extension WorkerCounter {
                 ? .clientHandshakesUntrusted : .clientHandshakesAlert
         case .truncated, .transport: .clientHandshakesClosed
         case .trust, .protocolViolation, .tooManyMessages, .unauthenticated, .resources,
-            .certificateRequired, .certificateRejected:
+            .certificateRequired, .certificateRejected, .refusedByReview:
             .clientHandshakesProtocolError
         }
     }

@@ -220,6 +220,8 @@ package final class Environment {
         freeExchanges = []
         flights = FlightTable()
         pool?.close()
+        // The loop may go on, and others may still write.
+        if let receiver { loop.remove(receiver, keepingOpen: receiver.descriptor) }
         receiver = nil
         host = nil
         site = nil

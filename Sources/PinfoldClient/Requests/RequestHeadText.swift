@@ -5,7 +5,7 @@ import HTTPTypes
 enum RequestHeadText {
     /// Fields that belong to the connection or to the content's framing, and are written anew.
     private static let written: Set<HTTPField.Name> = [
-        .contentLength, .transferEncoding, .connection,
+        .contentLength, .transferEncoding, .connection, .cookie,
     ]
 
     /// How the end of a request's content is told.
@@ -40,6 +40,9 @@ enum RequestHeadText {
     }
 
     private static func append(_ fields: HTTPFields, to text: inout String) {
+        // HTTP types have one field for each cookie; a request has one for all (RFC 6265 section
+        // 5.4).
+        if let cookies = fields[.cookie] { text += "Cookie: \(cookies)\r\n" }
         for field in fields {
             guard !written.contains(field.name), field.name.canonicalName != "host" else {
                 continue

@@ -205,7 +205,7 @@ let package = Package(
                 "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Documents",
                 "Retries",
                 "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
-                "TLS", "CacheStore", "Resolver", "Engine",
+                "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -395,7 +395,7 @@ let package = Package(
             name: "PinfoldClientTests",
             dependencies: [
                 "PinfoldClient", "Serialization", "Documents", "CLinux", "Addressing", "EventLoop",
-                "Locking", "Retries",
+                "Locking", "Retries", "Cookies",
                 "TLS", "Threads", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),

@@ -81,6 +81,10 @@ public struct CookieRequest: Hashable, Sendable {
     /// HttpOnly.
     public let isHTTP: Bool
 
+    /// The name that somebody registered (`example.com`), by the list of public suffixes; an
+    /// address is its own.
+    public var site: String { HostName.site(of: host) }
+
     /// - Parameters:
     ///   - host: of the URL, names in ASCII (Punycode).
     ///   - path: of the URL; what follows `?` or `#` is left out.

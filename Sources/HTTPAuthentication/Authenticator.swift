@@ -93,8 +93,8 @@ public struct Authenticator: Sendable {
         }
     }
 
-    /// New nonces in a row with which one request is made again. RFC 7616, section 3.3, expects one;
-    /// a server that calls every nonce stale would otherwise be asked for ever.
+    /// New nonces in a row with which one request is made again. RFC 7616, section 3.3, expects
+    /// one; a server that calls every nonce stale would otherwise be asked for ever.
     public static let maximumRenewals = 2
 
     /// Without Basic, no password goes over a connection in a form that can be read.

@@ -127,6 +127,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         [
             "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Documents", "Retries",
             "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
+            "HTTPAuthentication", "Cookies",
             "TLS", "CacheStore", "Resolver", "Engine", "HTTPTypes", "Logging",
         ]
     ),

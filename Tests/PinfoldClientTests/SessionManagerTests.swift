@@ -1,16 +1,17 @@
 import CLinux
 import HTTPTypes
 import Locking
+import TLS
 import Testing
 
 @testable import PinfoldClient
 
 /// A runtime and a server for one test, which end with it.
 func withServer(
-    secure: Bool = false, _ answer: @escaping TestServer.Answer,
+    secure: Bool = false, context: TLSServerContext? = nil, _ answer: @escaping TestServer.Answer,
     _ body: (TestServer, ClientRuntime) async throws -> Void
 ) async throws {
-    let server = try TestServer(secure: secure, answer)
+    let server = try TestServer(secure: secure, context: context, answer)
     let runtime = try ClientRuntime()
     defer {
         runtime.close()

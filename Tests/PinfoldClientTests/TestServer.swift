@@ -42,17 +42,21 @@ final class TestServer: Sendable {
     private let end: Int32
     private let endpoint: Endpoint
     private let answer: Answer
-    private let isSecure: Bool
+    private let context: TLSServerContext?
+    private var isSecure: Bool { context != nil }
     private let threads = Locked<[Thread]>([])
     private let accepted = Locked(0)
     private let seen = Locked<[TestRequest]>([])
 
-    init(secure: Bool = false, _ answer: @escaping Answer) throws {
+    /// - Parameter context: what TLS is spoken with; nil: that of `127.0.0.1`.
+    init(
+        secure: Bool = false, context: TLSServerContext? = nil, _ answer: @escaping Answer
+    ) throws {
         descriptor = try Sockets.listen(on: try #require(Endpoint("127.0.0.1:0")))
         endpoint = try #require(Sockets.localEndpoint(descriptor))
         end = try Descriptors.event()
         self.answer = answer
-        isSecure = secure
+        self.context = context ?? (secure ? TestAuthority.server : nil)
         let thread = try Thread(name: "test-server") { [descriptor, end, weak self] in
             while waits(for: descriptor, orUntil: end) {
                 guard let self else { return }
@@ -82,7 +86,7 @@ final class TestServer: Sendable {
         }
         let thread = try? Thread(name: "test-connection") { [self] in
             defer { Descriptors.close(socket) }
-            guard let connection = TestConnection(socket, end, isSecure) else { return }
+            guard let connection = TestConnection(socket, end, context) else { return }
             while let request = connection.readRequest(number) {
                 seen.withLock { $0.append(request) }
                 guard answer(connection, request) else { break }
@@ -111,16 +115,16 @@ final class TestConnection {
     private var input: [UInt8] = []
 
     /// Nil where the handshake fails.
-    fileprivate init?(_ descriptor: Int32, _ end: Int32, _ isSecure: Bool) {
+    fileprivate init?(_ descriptor: Int32, _ end: Int32, _ context: TLSServerContext?) {
         self.descriptor = descriptor
         self.end = end
-        guard isSecure else {
+        guard let context else {
             tls = nil
             return
         }
         guard
             let made = try? TLSServerConnection(
-                context: TestAuthority.server, fileDescriptor: descriptor)
+                context: context, fileDescriptor: descriptor)
         else { return nil }
         tls = made
         while true {
@@ -235,20 +239,26 @@ final class TestConnection {
 
 /// An identity for `127.0.0.1`, which trusts itself; made once, by OpenSSL's tool.
 enum TestAuthority {
-    private static let pem: [UInt8] = {
+    private static let pem = makePEM(name: "client.test")
+
+    /// A key and a certificate for `127.0.0.1` that is its own authority, in PEM.
+    static func makePEM(name: String) -> [UInt8] {
         let command =
             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
-            + "-subj /CN=client.test -addext subjectAltName=IP:127.0.0.1 "
+            + "-subj /CN=\(name) -addext subjectAltName=IP:127.0.0.1 "
             + "-keyout - -out - 2>/dev/null"
         guard let output = popen(command, "r") else { fatalError("no openssl") }
         var bytes = [UInt8](repeating: 0, count: 16_384)
         let count = fread(&bytes, 1, bytes.count, output)
         guard pclose(output) == 0 else { fatalError("openssl failed") }
         return Array(bytes.prefix(count))
-    }()
+    }
 
     /// The certificate in PEM, without the key.
-    static var certificate: [UInt8] {
+    static var certificate: [UInt8] { certificate(of: pem) }
+
+    /// The certificate of a PEM that has its key, too.
+    static func certificate(of pem: [UInt8]) -> [UInt8] {
         let text = String(decoding: pem, as: UTF8.self)
         let start = text.firstRange(of: "-----BEGIN CERTIFICATE-----")?.lowerBound
         return Array(text[(start ?? text.startIndex)...].utf8)
@@ -260,6 +270,13 @@ enum TestAuthority {
         else { fatalError("no server context") }
         return context
     }()
+
+    /// The same server, which asks its clients for a certificate of one authority.
+    static func server(askingForClientsOf authority: [UInt8]) throws -> TLSServerContext {
+        let identity = try TLSServerIdentity(chainPEM: pem, keyPEM: pem)
+        let roots = try TrustRoots([.file(name: "clients", contents: authority)])
+        return try TLSServerContext(source: TLSIdentityList([identity]), clientRoots: roots)
+    }
 
     /// A policy that trusts it and nobody else.
     static func policy() throws -> SecurityPolicy {

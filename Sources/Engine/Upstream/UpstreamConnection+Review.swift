@@ -12,8 +12,8 @@ package struct ReviewedServer: Sendable {
 
 /// Looks at each server that the policy trusts, before anything is sent to it, and may refuse it.
 ///
-/// It is called by the loop's thread, calls `answer` once, from whatever thread, and returns what is
-/// called when nobody waits for the answer any more.
+/// It is called by the loop's thread, calls `answer` once, from whatever thread, and returns what
+/// is called when nobody waits for the answer any more.
 package typealias ServerReviewer =
     @Sendable (
         _ server: ReviewedServer, _ answer: @escaping @Sendable (_ isTrusted: Bool) -> Void

@@ -12,6 +12,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case invalidRequest
         /// The security policy can let nobody pass, or does not suit the URL.
         case invalidSecurityPolicy
+        /// A client certificate or its key cannot be read or used.
+        case invalidClientCertificate
         /// The policy refuses to send in clear text what is pinned.
         case clearTextRefused
         /// The host's name has no address, or could not be looked up.
@@ -20,6 +22,12 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case cannotConnect
         /// There is no trust in the server, or no TLS with it (`NSURLErrorSecureConnectionFailed`).
         case secureConnectionFailed
+        /// The server asks for a client's certificate, and the session has none for it.
+        case clientCertificateRequired
+        /// The server does not accept the session's client certificate.
+        case clientCertificateRejected
+        /// Credentials cannot be sent in the way that the server asks for.
+        case authenticationFailed
         /// The connection ended before the response did.
         case connectionLost
         /// Nothing moved for too long, or all of it took too long.
@@ -115,8 +123,16 @@ extension ClientError {
             presented = chain.map(\.pin)
         }
         self.init(
-            Reason(fault), fault.explanation, token: fault.reason.token, presentedPins: presented,
-            underlying: fault)
+            Reason(fault), fault.explanation, token: Self.token(of: fault),
+            presentedPins: presented, underlying: fault)
+    }
+}
+
+extension ClientError {
+    /// That of the gateway's page, but for what no gateway does.
+    private static func token(of fault: ExchangeFault) -> String {
+        if case .tlsFailed(.refusedByReview) = fault { return "server-trust-refused" }
+        return fault.reason.token
     }
 }
 
@@ -131,6 +147,8 @@ extension ClientError.Reason {
             .tooManyPending:
             self = .cannotConnect
         case .tlsFailed(.truncated), .tlsFailed(.transport): self = .connectionLost
+        case .tlsFailed(.certificateRequired): self = .clientCertificateRequired
+        case .tlsFailed(.certificateRejected): self = .clientCertificateRejected
         case .tlsFailed: self = .secureConnectionFailed
         case .connectTimeout, .tlsTimeout, .firstByteTimeout, .upstreamBodyTimeout,
             .upstreamSendTimeout, .eventStreamTimeout, .requestTimeout, .clientTimeout,

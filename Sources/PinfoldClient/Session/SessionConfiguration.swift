@@ -36,6 +36,20 @@ public struct SessionConfiguration: Sendable {
     /// `RetryPolicy()` is a policy with sensible limits. Content that can be read once only is not
     /// sent again.
     public var retries = RetryPolicy.never
+    /// Asked when a server wants credentials that the session does not have
+    /// (``SessionManager/credentials``); nil: responses with challenges are the tasks' responses.
+    ///
+    /// Basic is answered in clear text, too, as NSURLSession does: anybody on the way reads the
+    /// password. A hook sees the scheme of ``AuthenticationChallenge/space`` and may refuse; with
+    /// pins nothing is sent in clear text at all.
+    public var challenges: ChallengeHook?
+    /// What the session proves itself with to servers that ask for it, the first one that is for
+    /// the server's host.
+    public var clientCertificates: [ClientCertificate] = []
+    /// Where cookies are kept; nil: nowhere, and none are sent. By default in memory, in a store of
+    /// this configuration and its copies. A Cookie field of the caller's own is sent as it is, in
+    /// place of the store's cookies.
+    public var cookies: CookieStore? = CookieStore()
     /// Bytes of responses kept in memory to answer the same requests again, by the rules of RFC
     /// 9111 for shared caches; 0: none are.
     public var cacheMemoryBytes = 0
@@ -67,9 +81,18 @@ public struct SessionConfiguration: Sendable {
             pinsets = [PinsetEntry(pinset: pinset)]
             entry.pinsets = [0]
         }
+        // Entries that differ by what their hosts are shown; the last one is for all others.
+        var entries = clientCertificates.map { certificate in
+            var shown = entry
+            shown.match = certificate.patterns
+            shown.tls.clientIdentity = certificate.identity
+            return shown
+        }
+        entries.append(entry)
         var snapshot = ConfigurationSnapshot(
             workers: .fixed(1), listeners: [],
-            hosts: HostTable(entries: [entry], everyOther: 0), pinsets: pinsets, tls: tls)
+            hosts: HostTable(entries: entries, everyOther: entries.count - 1), pinsets: pinsets,
+            tls: tls)
         snapshot.access.allow = DestinationList(
             networks: ["0.0.0.0/0", "::/0"].compactMap { IPNetwork($0) })
         snapshot.cache.isEnabled = cacheMemoryBytes > 0
@@ -146,6 +169,9 @@ public struct RequestOptions: Sendable {
     public var redirects: RedirectRule?
     /// In place of ``SessionConfiguration/retries``.
     public var retries: RetryPolicy?
+    /// Cookies of ``SessionConfiguration/cookies`` are sent, and those of responses kept
+    /// (`HTTPShouldHandleCookies`).
+    public var handlesCookies = true
     /// In place of ``SessionConfiguration/maximumContentBytes``.
     public var maximumContentBytes: Int?
     /// Is told what moves.
@@ -158,6 +184,7 @@ public struct RequestOptions: Sendable {
         timeout = properties.timeout
         cachePolicy = properties.cachePolicy ?? .useProtocol
         if properties.serviceType == .background { priority = .low }
+        handlesCookies = properties.handlesCookies ?? true
     }
 
     /// The fields that say the cache policy (RFC 9111 section 5.2.1).

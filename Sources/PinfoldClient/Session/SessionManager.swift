@@ -20,6 +20,8 @@ import TLS
 public final class SessionManager: Sendable {
     /// What it was made with.
     public let configuration: SessionConfiguration
+    /// What the session answers challenges with.
+    public let credentials = CredentialStore()
     let runtime: ClientRuntime
     let number: UInt64
     /// Runs completion handlers.
@@ -63,7 +65,8 @@ public final class SessionManager: Sendable {
         let policy: PolicySnapshot
         do throws(TLSContextError) {
             policy = try PolicySnapshot(
-                snapshot, generation: 1, sessions: TLSSessionCache(), labels: labels
+                snapshot, generation: 1, sessions: TLSSessionCache(),
+                showsChains: configuration.challenges != nil, labels: labels
             ) { HostReachability(host: $0) }
         } catch {
             throw ClientError(.invalidSecurityPolicy, "\(error)", underlying: error)
@@ -79,7 +82,8 @@ public final class SessionManager: Sendable {
             logger: Logger(label: "pinfold.client") { _ in SwiftLogNoOpLogHandler() },
             labels: labels,
             activity: ActivityMonitor(
-                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)))
+                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)),
+            reviewer: configuration.challenges.map { ServerTrust.reviewer($0) })
         // Nobody reads these counters; the engine's code writes them.
         let dimensions = MetricsDimensions(
             routes: 1, pinsets: 2, hosts: 1, reasons: Reason.tokens.count)

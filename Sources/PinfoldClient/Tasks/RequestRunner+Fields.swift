@@ -7,21 +7,26 @@ extension RequestRunner {
     func prepared(
         _ request: HTTPRequest, _ content: RequestContent?
     ) async throws(ClientError) -> HTTPRequest {
-        request
+        let prepared = authentication.prepared(request, content, proxy: nil)
+        return cookies?.prepared(prepared) ?? prepared
     }
 
     /// The head of each response, redirects and challenges included.
     ///
     /// - Parameter request: As it was sent.
-    func received(_ response: HTTPResponse, for request: HTTPRequest) async {}
+    func received(_ head: ReceivedHead, for request: HTTPRequest) {
+        authentication.received(head.response, proxy: nil)
+        cookies?.received(head.response, for: request, cache: head.metrics.cache)
+    }
 
     /// What is asked for after a challenge; nil: the response with the challenge is the task's.
-    ///
-    /// - Parameter request: As it was sent.
     func answer(
-        to challenger: NextStep.Challenger, _ response: HTTPResponse, of request: HTTPRequest,
-        _ content: RequestContent?
+        to challenger: NextStep.Challenger, _ response: HTTPResponse, _ content: RequestContent?
     ) async throws(ClientError) -> HTTPRequest? {
-        nil
+        switch challenger {
+        case .server: try await authentication.answer(to: response, content, proxy: nil)
+        // A proxy is told who asks with the first request.
+        case .proxy: nil
+        }
     }
 }

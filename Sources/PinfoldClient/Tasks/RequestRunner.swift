@@ -13,6 +13,10 @@ struct RequestRunner: Sendable {
     let session: SessionManager
     let options: RequestOptions
     let task: TaskIdentifier
+    /// Answers its challenges.
+    let authentication: TaskAuthentication
+    /// Nil: it neither sends nor keeps any.
+    let cookies: TaskCookies?
     /// When it began, in milliseconds of the monotonic clock.
     private let begun = Clock.monotonicMilliseconds()
 
@@ -37,6 +41,9 @@ struct RequestRunner: Sendable {
         self.session = session
         self.options = options
         task = .next()
+        authentication = TaskAuthentication(
+            session.credentials, hook: session.configuration.challenges)
+        cookies = options.handlesCookies ? session.configuration.cookies.map(TaskCookies.init) : nil
     }
 
     /// Sends requests until there is the response that the task is for.
@@ -65,7 +72,7 @@ struct RequestRunner: Sendable {
                 if !target.keepsContent { course.content = nil }
             case (.authenticate(let challenger), .success(let arrival)):
                 let answer = try await answer(
-                    to: challenger, arrival.head.response, of: arrival.sent, course.content)
+                    to: challenger, arrival.head.response, course.content)
                 guard let answer else { return response(arrival, course) }
                 leave(arrival, &course)
                 course.counts.challenges += 1
@@ -90,7 +97,7 @@ struct RequestRunner: Sendable {
         do throws(ClientError) { head = try await channel.head() } catch {
             return .failure(error.about(course.request))
         }
-        await received(head.response, for: sent)
+        received(head, for: sent)
         return .success(Arrival(head: head, sent: sent, guardian: ChannelGuard(channel)))
     }
 

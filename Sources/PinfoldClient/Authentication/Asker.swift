@@ -1,0 +1,50 @@
+import HTTPAuthentication
+import HTTPTypes
+
+/// Who asks for credentials, and by which fields: a server (401) or a proxy (407).
+struct Asker: Sendable {
+    let origin: HTTPAuthentication.ProtectionSpace.Origin
+    let isProxy: Bool
+
+    init(_ origin: RequestOrigin, isProxy: Bool) {
+        self.origin = ProtectionSpace(origin, realm: "", isProxy: isProxy).origin
+        self.isProxy = isProxy
+    }
+
+    /// Where it is answered.
+    var field: HTTPField.Name { isProxy ? .proxyAuthorization : .authorization }
+
+    /// The challenges of a response. Where one field is not well formed, the others count.
+    func challenges(of response: HTTPResponse) -> [HTTPAuthentication.AuthenticationChallenge] {
+        typealias Challenge = HTTPAuthentication.AuthenticationChallenge
+        let name: HTTPField.Name = isProxy ? .proxyAuthenticate : .wwwAuthenticate
+        let fields = response.headerFields[values: name]
+        if let all = try? Challenge.parse(fields) { return all }
+        return fields.flatMap { (try? Challenge.parse($0)) ?? [] }
+    }
+
+    /// What a server says to an answer that it has accepted (RFC 9110 section 11.6.3).
+    func info(of response: HTTPResponse) -> [String: String]? {
+        let name: HTTPField.Name? =
+            isProxy ? HTTPField.Name("Proxy-Authentication-Info") : .authenticationInfo
+        guard let name, let field = response.headerFields[name] else { return nil }
+        return try? HTTPAuthentication.AuthenticationChallenge.parse(info: field)
+    }
+
+    /// A request as the authenticator is asked about it: the target is in origin-form for a
+    /// server, and in absolute-form for a proxy, as each gets it (RFC 9112 section 3.2).
+    func question(_ request: HTTPRequest, _ content: RequestContent?) -> Authenticator.Request {
+        let target = isProxy ? request.url : request.path ?? "/"
+        return Authenticator.Request(
+            origin: origin, method: request.method.rawValue, target: target,
+            content: content.map { $0.bytesInMemory } ?? [])
+    }
+}
+
+extension RequestContent {
+    /// All of it; nil where it is not in memory.
+    var bytesInMemory: [UInt8]? {
+        if case .bytes(let bytes) = source { return bytes }
+        return length == 0 ? [] : nil
+    }
+}

@@ -1,0 +1,60 @@
+public import HTTPTypes
+
+/// What a server asks for (`NSURLAuthenticationChallenge`).
+public struct AuthenticationChallenge: Sendable {
+    /// How the asker wants to be convinced.
+    public enum Method: String, Sendable, Hashable, CaseIterable {
+        /// RFC 7617: name and password, which anybody on the way reads where there is no TLS.
+        case basic
+        /// RFC 7616: proof that the client has the password.
+        case digest
+        /// The server's certificate, in the TLS handshake: the policy trusts it, and the hook may
+        /// refuse it before anything is sent.
+        case serverTrust
+    }
+
+    /// Who asks, and for what; without a realm for ``Method/serverTrust``.
+    public let space: ProtectionSpace
+    public let method: Method
+    /// How many credentials the server has refused for this request already.
+    public let previousFailureCount: Int
+    /// The credential that was refused last; nil: none was.
+    public let refusedCredential: Credential?
+    /// The 401 or 407; nil for ``Method/serverTrust``.
+    public let response: HTTPResponse?
+    /// What was asked, without credentials and cookies of the session's; nil for
+    /// ``Method/serverTrust``, since a connection serves many requests.
+    public let request: HTTPRequest?
+    /// What the server has shown; nil but for ``Method/serverTrust``.
+    public let serverTrust: ServerTrust?
+}
+
+/// What is done about a challenge (`NSURLSessionAuthChallengeDisposition`).
+///
+/// Of ``AuthenticationChallenge/Method/serverTrust`` only ``performDefaultHandling`` lets pass the
+/// server, which the ``SecurityPolicy`` has found to be trusted; anything else ends the connection,
+/// and the tasks that need it fail with ``ClientError/Reason/secureConnectionFailed``. So a hook
+/// can be stricter than the policy, never more lenient.
+public enum ChallengeDisposition: Sendable, Hashable {
+    /// The request is sent again with this. A credential that has just been refused is not sent
+    /// again: the response with the challenge is then the task's.
+    case useCredential(Credential)
+    /// As without a hook: the response with the challenge is the task's.
+    case performDefaultHandling
+    /// The task fails with ``ClientError/Reason/cancelled``.
+    case cancel
+    /// Another challenge of the same response is looked at; without one, the response is the
+    /// task's.
+    case rejectProtectionSpace
+}
+
+/// Asked when a server wants credentials and the session's ``CredentialStore`` has none for it, or
+/// they were refused; and about the trust in the server of each connection by TLS.
+///
+/// It may take its time: only the tasks wait that need the answer. Tasks that are challenged alike
+/// meanwhile wait for the same answer, so that a person is asked once. It is cancelled when none of
+/// them waits any longer. About a server it is asked for each connection by itself, and has as long
+/// as ``SessionConfiguration/connectTimeout`` says. Sessions with a hook resume no TLS session, so
+/// that it always sees the whole chain.
+public typealias ChallengeHook =
+    @Sendable (_ challenge: AuthenticationChallenge) async -> ChallengeDisposition

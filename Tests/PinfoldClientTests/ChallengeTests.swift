@@ -332,7 +332,7 @@ struct CredentialTests {
         let space = try ProtectionSpace("https://[::1]:8443/a?b", realm: "r")
         #expect(space.host == "::1" && space.port == 8443 && space.scheme == "https")
         let other = try ProtectionSpace("HTTP://Example.com", realm: "r")
-        #expect(other.host == "example.com" && other.port == 80 && !other.isProxy)
+        #expect(other.host == "example.com" && other.port == 80)
         for url in ["example.com", "ftp://example.com", "http://u@example.com", "http://"] {
             #expect(throws: ClientError.self, "\(url)") { try ProtectionSpace(url, realm: "") }
         }

@@ -20,7 +20,7 @@ public struct AuthenticationChallenge: Sendable {
     public let previousFailureCount: Int
     /// The credential that was refused last; nil: none was.
     public let refusedCredential: Credential?
-    /// The 401 or 407; nil for ``Method/serverTrust``.
+    /// The 401; nil for ``Method/serverTrust``.
     public let response: HTTPResponse?
     /// What was asked, without credentials and cookies of the session's; nil for
     /// ``Method/serverTrust``, since a connection serves many requests.

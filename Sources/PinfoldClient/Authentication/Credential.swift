@@ -38,7 +38,7 @@ extension Credential: CustomStringConvertible, CustomDebugStringConvertible, Cus
     }
 }
 
-/// Where a credential is valid: a realm of an origin, or of a proxy (RFC 9110 section 11.5;
+/// Where a credential is valid: a realm of an origin (RFC 9110 section 11.5;
 /// `NSURLProtectionSpace`). Nothing that is for one space is ever sent to another.
 public struct ProtectionSpace: Sendable, Hashable {
     /// `http` or `https`.
@@ -49,16 +49,16 @@ public struct ProtectionSpace: Sendable, Hashable {
     /// What the server calls it; empty where it has no name.
     public let realm: String
     /// A proxy asks (407), not an origin server (401).
-    public let isProxy: Bool
+    let isProxy: Bool
 
     /// A realm of an origin.
     ///
     /// - Parameters:
-    ///   - url: Any URL of the origin; its path does not count. For a proxy, the proxy's.
+    ///   - url: Any URL of the origin; its path does not count.
     ///   - realm: As the server writes it: letter case counts.
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` for no absolute http or
     ///   https URL.
-    public init(_ url: String, realm: String, isProxy: Bool = false) throws(ClientError) {
+    public init(_ url: String, realm: String) throws(ClientError) {
         guard let reference = URIReference(url), let scheme = reference.scheme,
             scheme == "http" || scheme == "https", let authority = reference.authority,
             !authority.isEmpty, !authority.contains("@"),
@@ -67,7 +67,7 @@ public struct ProtectionSpace: Sendable, Hashable {
             throw ClientError(
                 .invalidRequest, "the URL is not an absolute http or https URL", url: url)
         }
-        self.init(origin, realm: realm, isProxy: isProxy)
+        self.init(origin, realm: realm)
     }
 
     init(scheme: String, host: String, port: UInt16, realm: String, isProxy: Bool) {

@@ -206,6 +206,7 @@ let package = Package(
                 "Retries",
                 "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
                 "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
+                "Reachability", "ImageCache",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -397,6 +398,7 @@ let package = Package(
                 "PinfoldClient", "Serialization", "Documents", "CLinux", "Addressing", "EventLoop",
                 "Locking", "Retries", "Cookies",
                 "TLS", "Threads", "TestSupport",
+                "Reachability", "ImageCache",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
         .testTarget(

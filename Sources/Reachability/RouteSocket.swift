@@ -156,7 +156,16 @@ public struct RouteSocket: ~Copyable, Sendable {
 
     private static func deviceType(of name: String) -> String? {
         guard !name.isEmpty, !name.utf8.contains(UInt8(ascii: "/")) else { return nil }
-        let file = open_with_mode("/sys/class/net/\(name)/uevent", O_RDONLY | O_CLOEXEC, 0)
+        return deviceType(inFolder: "/sys/class/net/\(name)")
+    }
+
+    /// The device's type, by the folder in which the kernel describes it; nil: it does not say.
+    static func deviceType(inFolder folder: String) -> String? {
+        // Some drivers of wireless networks say it by these alone.
+        for sign in ["phy80211", "wireless"] where access("\(folder)/\(sign)", F_OK) == 0 {
+            return "wlan"
+        }
+        let file = open_with_mode("\(folder)/uevent", O_RDONLY | O_CLOEXEC, 0)
         guard file >= 0 else { return nil }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: 4096)

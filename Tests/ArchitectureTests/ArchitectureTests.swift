@@ -129,6 +129,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
             "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
             "HTTPAuthentication", "Cookies",
             "TLS", "CacheStore", "Resolver", "Engine", "HTTPTypes", "Logging",
+            "Reachability", "ImageCache",
         ]
     ),
     (

@@ -96,6 +96,43 @@ struct RouteSocketTests {
         #expect(try RouteSocket.statusOfInternet() != .unknown)
     }
 
+    @Test(
+        arguments: [
+            ("phy80211", "", "wlan"), ("wireless", "", "wlan"),
+            ("queues", "DEVTYPE=wwan\nINTERFACE=x\n", "wwan"), ("queues", "INTERFACE=x\n", nil),
+        ] as [(String, String, String?)])
+    func `knows a wireless interface by the folders of its driver, too`(
+        name: String, uevent: String, type: String?
+    ) throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("pinfold-device-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(
+            at: folder.appendingPathComponent(name), withIntermediateDirectories: true)
+        try Data(uevent.utf8).write(to: folder.appendingPathComponent("uevent"))
+        #expect(RouteSocket.deviceType(inFolder: folder.path) == type)
+    }
+
+    @Test(.enabled(if: Namespace.isAllowed, "this process may not make network namespaces"))
+    func `takes it for a change where the kernel has told more than there is room for`() throws {
+        let seen = Namespace.run { () -> Result<([Bool], NetworkStatus), any Error> in
+            Result {
+                let socket = try RouteSocket()
+                // As small as the kernel allows, which is about 2 KiB.
+                var bytes: Int32 = 1
+                setsockopt(
+                    socket.descriptor, SOL_SOCKET, SO_RCVBUF, &bytes,
+                    socklen_t(MemoryLayout<Int32>.size))
+                for count in 1...101 { _ = Namespace.setLoopback(up: count % 2 == 1) }
+                let changes = [try socket.takeChanges(), try socket.takeChanges()]
+                return (changes, try RouteSocket.status(of: "127.0.0.1"))
+            }
+        }
+        let (changes, status) = try #require(seen).get()
+        #expect(changes == [true, false])
+        #expect(status == .reachable(.loopback))
+    }
+
     private struct Seen: Sendable {
         var statuses: [NetworkStatus] = []
         var changes: [Bool] = []

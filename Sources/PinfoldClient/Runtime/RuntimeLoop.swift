@@ -7,6 +7,8 @@ final class RuntimeLoop {
     private var sessions: [UInt64: SessionLoop] = [:]
     /// Transfers that have not ended, whose session knows them, too.
     private var transfers: [UInt64: Transfer] = [:]
+    /// Handlers of descriptors that belong to no session, such as the route socket.
+    private var watches: [UInt64: (handler: EventHandler, descriptor: Int32)] = [:]
     /// Nothing is taken in any more.
     private var isClosing = false
 
@@ -55,8 +57,26 @@ final class RuntimeLoop {
         case .taken(let number): transfers[number]?.readerCaughtUp()
         case .content(let number, let part): transfers[number]?.contentArrived(part)
         case .close(let number, let cancelling): sessions[number]?.end(cancelling: cancelling)
+        case .work(let work): work(self)
         case .stop: loop.stop()
         }
+    }
+
+    // MARK: Watches
+
+    /// Keeps a handler that is on the loop, until it is removed or the runtime closes.
+    func keep(_ watch: EventHandler, of descriptor: Int32, as number: UInt64) {
+        watches[number] = (watch, descriptor)
+        if isClosing { removeWatch(number) }
+    }
+
+    /// The handler of a number; nil once it is removed.
+    func watch(_ number: UInt64) -> EventHandler? { watches[number]?.handler }
+
+    /// Takes a handler off the loop and lets go of it.
+    func removeWatch(_ number: UInt64) {
+        guard let watch = watches.removeValue(forKey: number) else { return }
+        loop.remove(watch.handler, keepingOpen: watch.descriptor)
     }
 
     private func open(_ parts: SessionParts) {
@@ -85,5 +105,6 @@ final class RuntimeLoop {
         // What ends after a turn: two, for what the first puts off itself.
         for _ in 0..<2 { loop.turn(waitingAtMost: 0) }
         for handler in loop.handlers { loop.remove(handler) }
+        watches = [:]
     }
 }

@@ -14,6 +14,8 @@ enum RuntimeMessage: Sendable {
     case content(transfer: UInt64, ContentPart)
     /// A session ends: at once, or when its transfers have ended.
     case close(session: UInt64, cancelling: Bool)
+    /// Something to be done on the loop's thread, which is neither a session's nor a transfer's.
+    case work(@Sendable (RuntimeLoop) -> Void)
     case stop
 }
 

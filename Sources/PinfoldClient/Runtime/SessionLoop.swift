@@ -10,6 +10,7 @@ struct SessionParts: Sendable {
     let shared: SharedEnvironment
     let metrics: WorkerMetrics
     let queue: RequestQueue
+    let activity: ActivityIndicator?
 }
 
 /// A session on the loop's thread: its environment, and the transfers that wait or are under way.
@@ -20,6 +21,7 @@ final class SessionLoop {
     let peer: Endpoint
     private unowned let runtime: RuntimeLoop
     private var queue: RequestQueue
+    private let activity: ActivityIndicator?
     /// Transfers that have not ended, waiting ones included.
     private var transfers: [UInt64: Transfer] = [:]
     private(set) var isEnding = false
@@ -35,6 +37,7 @@ final class SessionLoop {
         self.runtime = runtime
         number = parts.number
         queue = parts.queue
+        activity = parts.activity
         peer = own
         ingress = Ingress(
             name: "client", label: parts.shared.labels.listenerIndex("client"), endpoint: own,
@@ -48,6 +51,7 @@ final class SessionLoop {
     /// Takes a transfer in; it begins now, or when another one has made room.
     func enqueue(_ transfer: Transfer) {
         transfers[transfer.number] = transfer
+        activity?.increment()
         let started = queue.add(
             transfer.number, to: transfer.order.origin, priority: transfer.order.priority)
         if started { transfer.begin() } else { transfer.wait() }
@@ -57,6 +61,7 @@ final class SessionLoop {
     func ended(_ transfer: Transfer) {
         guard transfers.removeValue(forKey: transfer.number) != nil else { return }
         runtime.transferEnded(transfer.number)
+        activity?.decrement()
         let next = queue.remove(transfer.number, of: transfer.order.origin)
         // On a stack of their own: this one may be deep in an exchange that is ending.
         if !next.isEmpty {

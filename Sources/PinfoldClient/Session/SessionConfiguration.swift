@@ -58,6 +58,9 @@ public struct SessionConfiguration: Sendable {
     /// The longest head of a response, in bytes, and its fields.
     public var maximumHeadBytes = 64 << 10
     public var maximumFields = 256
+    /// Counts the session's requests from when they are begun to their end; nil: none does. Shown
+    /// is nothing until it is enabled.
+    public var activityIndicator: ActivityIndicator? = .shared
     /// Where completion handlers run, one after the other.
     public var callbacks = CallbackExecution.serial
 

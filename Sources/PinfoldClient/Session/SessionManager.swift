@@ -92,7 +92,8 @@ public final class SessionManager: Sendable {
             metrics: WorkerMetrics(dimensions: dimensions),
             queue: RequestQueue(
                 perOrigin: configuration.maximumRequestsPerOrigin,
-                total: configuration.maximumRequests, order: configuration.queueOrder))
+                total: configuration.maximumRequests, order: configuration.queueOrder),
+            activity: configuration.activityIndicator)
     }
 
     private static func store(_ configuration: SessionConfiguration) -> CacheStore? {

@@ -30,6 +30,8 @@ public struct Readiness: OptionSet, Sendable {
     /// Both directions are over.
     package static let hungUp = Readiness(rawValue: EPOLLHUP.rawValue)
     package static let failed = Readiness(rawValue: EPOLLERR.rawValue)
+    /// Something out of the ordinary: an event of the kernel's own files, or urgent data.
+    package static let urgent = Readiness(rawValue: EPOLLPRI.rawValue)
 
     /// Reading will give bytes, the end of the stream, or the error.
     @inline(__always)
@@ -49,6 +51,8 @@ package enum Trigger {
     case edge
     /// As long as reading is possible.
     case levelReadable
+    /// As long as there is something out of the ordinary.
+    case levelUrgent
 }
 
 /// An epoll(7) instance.
@@ -75,6 +79,8 @@ struct Selector: ~Copyable {
                 EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
         case .levelReadable:
             event.events = EPOLLIN.rawValue
+        case .levelUrgent:
+            event.events = EPOLLPRI.rawValue
         }
         event.data.u64 = token.raw
         guard epoll_ctl(fd, EPOLL_CTL_ADD, descriptor, &event) == 0 else { throw Errno.last }

@@ -202,9 +202,9 @@ let package = Package(
         .target(
             name: "PinfoldClient",
             dependencies: [
-                "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Documents",
-                "Retries",
-                "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
+                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Configuration",
+                "Documents", "Retries", "Serialization", "Activity", "Metrics", "Clocks",
+                "Locking", "Threads", "EventLoop",
                 "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
                 "Reachability", "ImageCache",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -237,7 +237,8 @@ let package = Package(
                 "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
                 "TLS", "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck",
                 "Transformation", "JSONSchema", "Imaging", "Engine", "Gateway", "Admin",
-                "PinTools", "PinReporting",
+                "PinTools", "PinReporting", "PinfoldClient", "Serialization", "Retries",
+                "Locking", .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

@@ -125,7 +125,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "PinfoldClient",
         [
-            "CLinux", "HTTPCore", "Addressing", "Pinning", "Configuration", "Documents", "Retries",
+            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Configuration", "Documents",
+            "Retries",
             "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
             "HTTPAuthentication", "Cookies",
             "TLS", "CacheStore", "Resolver", "Engine", "HTTPTypes", "Logging",
@@ -155,7 +156,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
             "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks", "TLS",
             "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck", "Engine",
             "Transformation", "JSONSchema", "Imaging", "Gateway", "Admin", "PinTools",
-            "PinReporting", "ArgumentParser", "Logging",
+            "PinReporting", "PinfoldClient", "Serialization", "Retries", "Locking",
+            "HTTPTypes", "ArgumentParser", "Logging",
         ]
     ),
 ]

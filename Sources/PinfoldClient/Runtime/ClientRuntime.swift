@@ -17,6 +17,8 @@ public final class ClientRuntime: Sendable {
     let resolver: Resolver
     /// Reads files, and other sources that may block.
     let readers: ThreadPool
+    /// Write files. They are others than the readers, whose sources may block for long.
+    let writers: ThreadPool
     private let thread: Thread
     private let isClosed = Atomic(false)
     private let numbers = Atomic<UInt64>(0)
@@ -25,6 +27,10 @@ public final class ClientRuntime: Sendable {
     private static let readerThreads = 4
     /// Reads that wait at most: each transfer has one at a time.
     private static let readerLimit = 1 << 16
+    /// Threads that write files at a time.
+    private static let writerThreads = 4
+    /// Writes that wait at most: each download has one at a time.
+    private static let writerLimit = 1 << 16
 
     private static let made = Locked<ClientRuntime?>(nil)
 
@@ -58,6 +64,9 @@ public final class ClientRuntime: Sendable {
             readers = ThreadPool(
                 name: "pinfold-files", threads: Self.readerThreads, niceness: 0,
                 limit: Self.readerLimit)
+            writers = ThreadPool(
+                name: "pinfold-write", threads: Self.writerThreads, niceness: 0,
+                limit: Self.writerLimit)
             let (start, isOpen) = (Monitor<Result<Void, Errno>?>(nil), isOpen)
             thread = try Thread(name: name) { RuntimeLoop.run(mailbox, isOpen, telling: start) }
             try start.wait { $0.map { .done($0) } ?? .signal }.get()
@@ -77,6 +86,7 @@ public final class ClientRuntime: Sendable {
         _ = post(.stop)
         thread.join()
         readers.close()
+        writers.close()
         resolver.close()
     }
 

@@ -34,6 +34,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case timedOut
         /// What the server sent is no response by the rules of HTTP.
         case badResponse
+        /// The response has a status with which its content is not taken for what was asked for.
+        case unacceptableStatus
         /// The content is longer than the caller takes.
         case contentTooLong
         /// There were more redirects than allowed.
@@ -42,8 +44,10 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case redirectRefused
         /// Content that can be read once only would have to be sent again.
         case contentNotRepeatable
-        /// The content to be sent could not be read, or a file not written.
+        /// The content to be sent could not be read.
         case contentFailed
+        /// A file could not be written, or was not to be.
+        case fileFailed
         /// Only a stored response was wanted, and there is none.
         case notCached
         /// The task was cancelled.

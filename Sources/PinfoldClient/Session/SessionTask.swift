@@ -21,16 +21,20 @@ public final class SessionTask<Output: Sendable>: Sendable {
     private let phase: Locked<Phase>
     private let callbacks: CallbackLine
     private let completion: @Sendable (Result<Output, ClientError>) -> Void
+    /// What is wanted of a download that is cancelled; nil for any other task.
+    let download: DownloadControl?
 
     init(
         _ request: HTTPRequest, _ progress: TransferProgress, _ callbacks: CallbackLine,
         _ completion: @escaping @Sendable (Result<Output, ClientError>) -> Void,
+        download: DownloadControl? = nil,
         work: @escaping @Sendable () async -> Result<Output, ClientError>
     ) {
         self.request = request
         self.progress = progress
         self.callbacks = callbacks
         self.completion = completion
+        self.download = download
         phase = Locked(.ready(work))
     }
 

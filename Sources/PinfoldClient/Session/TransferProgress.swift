@@ -31,6 +31,10 @@ public final class TransferProgress: Sendable {
         var value = Value()
         var observers: [Int: AsyncStream<Value>.Continuation] = [:]
         var next = 0
+        /// Other requests follow: nothing is finished.
+        var staysOpen = false
+        /// Bytes that were there before, if the server goes on behind them.
+        var offset: Int64 = 0
     }
 
     private let state = Locked(State())
@@ -82,9 +86,28 @@ public final class TransferProgress: Sendable {
     func received(_ count: Int) { change { $0.received += Int64(count) } }
 
     func expectsReceived(_ response: HTTPResponse) {
-        let length = response.headerFields[.contentLength].flatMap { Int64($0) }
-        change { $0.expectedToReceive = length }
+        let length = response.contentLength
+        let offset = state.withLock { $0.offset }
+        change { value in
+            guard offset > 0, response.status.code == 206,
+                case .part(offset, let last, let total) = response.contentRange
+            else {
+                value.expectedToReceive = length
+                return
+            }
+            value.received = offset
+            value.expectedToReceive = total ?? last + 1
+        }
     }
 
-    func finished() { change { $0.isFinished = true } }
+    func finished() {
+        guard !state.withLock({ $0.staysOpen }) else { return }
+        change { $0.isFinished = true }
+    }
+
+    /// Whether requests follow that are part of the same: their ends are not its end.
+    func staysOpen(_ stays: Bool) { state.withLock { $0.staysOpen = stays } }
+
+    /// The next request asks for what lies behind so many bytes, which count as received.
+    func resumes(at offset: Int64) { state.withLock { $0.offset = offset } }
 }

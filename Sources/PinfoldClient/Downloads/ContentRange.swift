@@ -1,0 +1,57 @@
+import HTTPTypes
+
+/// What a Content-Range field says (RFC 9110 section 14.4).
+///
+///     Content-Range = range-unit SP ( range-resp / unsatisfied-range )
+///     range-resp    = first-pos "-" last-pos "/" ( complete-length / "*" )
+///     unsatisfied-range = "*/" complete-length
+enum ContentRange: Equatable {
+    /// Bytes from the first to the last one, of so many in all; nil: that is not said.
+    case part(first: Int64, last: Int64, total: Int64?)
+    /// No such bytes, of so many in all.
+    case unsatisfied(total: Int64)
+
+    /// Nil for anything but one range of bytes in order, within its total.
+    init?(_ text: String) {
+        let words = text.split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
+        let sides = words[1].split(separator: "/", omittingEmptySubsequences: false)
+        guard sides.count == 2 else { return nil }
+        let total = Self.number(sides[1])
+        guard sides[0] != "*" else {
+            guard let total else { return nil }
+            self = .unsatisfied(total: total)
+            return
+        }
+        let ends = sides[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard total != nil || sides[1] == "*", ends.count == 2,
+            let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last,
+            total.map({ last < $0 }) ?? true
+        else { return nil }
+        self = .part(first: first, last: last, total: total)
+    }
+
+    /// `1*DIGIT`, as far as a file can be long.
+    private static func number(_ text: Substring) -> Int64? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
+        return Int64(text)
+    }
+}
+
+extension HTTPResponse {
+    /// Its Content-Length, where there is one.
+    var contentLength: Int64? { headerFields[.contentLength].flatMap { Int64($0) } }
+
+    /// Its Content-Range, where there is one that can be read.
+    var contentRange: ContentRange? {
+        headerFields[.contentRange].flatMap { ContentRange($0) }
+    }
+
+    /// The content is coded (RFC 9110 section 8.4).
+    var hasCodedContent: Bool {
+        guard let coding = headerFields[.contentEncoding] else { return false }
+        return !coding.isEmpty && coding.lowercased() != "identity"
+    }
+}

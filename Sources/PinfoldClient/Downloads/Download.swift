@@ -1,0 +1,348 @@
+import Clocks
+import EventLoop
+import HTTPTypes
+import Locking
+
+/// One download, from its options to its file: it asks, lets a ``DownloadStep`` decide what
+/// follows, and carries that out. All that waits for the disk is done by the runtime's writers.
+struct Download {
+    /// Requests that one download sends: servers may answer ranges with less than was asked for.
+    static let maximumRequests = 64
+    /// Bytes that are collected before they are written.
+    private static let writtenBytes = 256 << 10
+    /// Milliseconds after which fewer are.
+    private static let writtenMilliseconds: Int64 = 1000
+
+    let session: SessionManager
+    let request: HTTPRequest
+    let content: RequestContent?
+    let destination: DownloadDestination
+    let options: DownloadOptions
+    /// What the caller has handed in to go on with.
+    let given: ResumeData?
+    let control: DownloadControl?
+
+    /// Where the file goes, once that is known.
+    private var path: String?
+    private var file: PartialFile?
+    private var hasSteppedBack = false
+    private var head: HTTPResponse?
+    private var metrics: TaskMetrics?
+    private var resumedBytes: Int64 = 0
+
+    init(
+        _ session: SessionManager, _ request: HTTPRequest, _ content: RequestContent?,
+        to destination: DownloadDestination, _ options: DownloadOptions,
+        resuming given: ResumeData? = nil, _ control: DownloadControl? = nil
+    ) {
+        self.session = session
+        self.content = content
+        self.destination = destination
+        self.given = given
+        self.control = control
+        var (request, options) = (request, options)
+        // A part of something coded cannot be told from a part of something else.
+        if request.headerFields[.acceptEncoding] == nil {
+            request.headerFields[.acceptEncoding] = "identity"
+        }
+        options.folder = options.folder.map { FilePaths.absolute($0) }
+        self.request = request
+        self.options = options
+    }
+
+    /// Why it stops.
+    enum Stop: Error {
+        case problem(DownloadProblem)
+        /// The request itself.
+        case request(ClientError)
+    }
+
+    mutating func run() async throws(ClientError) -> DownloadResponse {
+        options.request.progress?.staysOpen(true)
+        defer {
+            options.request.progress?.staysOpen(false)
+            options.request.progress?.finished()
+        }
+        do throws(Stop) {
+            let response = try await download()
+            await close()
+            return response
+        } catch {
+            let data = await leave(after: error)
+            switch error {
+            case .problem(let problem): throw ClientError(problem, of: request, head, data)
+            case .request(let error): throw error.failing(head, data)
+            }
+        }
+    }
+
+    private mutating func download() async throws(Stop) -> DownloadResponse {
+        try await begin()
+        for _ in 0..<Self.maximumRequests {
+            if let response = try await ask() { return response }
+        }
+        throw .problem(.range("too little: more than \(Self.maximumRequests) requests"))
+    }
+
+    // MARK: Files
+
+    /// Opens what can be opened before there is a response.
+    private mutating func begin() async throws(Stop) {
+        let hasOwnRange = request.headerFields[.range] != nil
+        if options.resumes || given != nil, hasOwnRange {
+            throw .problem(
+                .options("the request has a Range field, and the download is to be resumed"))
+        }
+        switch destination {
+        case .path(let path):
+            try await settle(on: path)
+        case .chosen:
+            if let given {
+                try await open(given.partialFile)
+            } else if let folder = options.folder {
+                // By the URL: it is to be found again before the destination is known.
+                let name = SuggestedName.name(disposition: nil, path: request.path ?? "/")
+                try await open("\(folder)/\(name)-\(Self.digest(of: request.url))")
+            } else if options.resumes {
+                throw .problem(
+                    .options("to resume where the response chooses the destination, name a folder"))
+            }
+        }
+    }
+
+    /// The destination is known.
+    private mutating func settle(on path: String) async throws(Stop) {
+        let path = FilePaths.absolute(path)
+        self.path = path
+        let (replaces, folder) = (options.replacesExisting, options.folder)
+        let partialFolder = given.map { FilePaths.folder(of: $0.partialFile) } ?? folder
+        try await perform { () throws(DownloadProblem) in
+            try FilePaths.check(destination: path, replaces: replaces, partialIn: partialFolder)
+        }
+        guard file == nil else { return }
+        if let given {
+            try await open(given.partialFile)
+        } else if let folder {
+            try await open("\(folder)/\(FilePaths.name(of: path))-\(Self.digest(of: path))")
+        } else {
+            try await open(path)
+        }
+    }
+
+    /// - Parameter base: The partial file's path, without its ending if it has none.
+    private mutating func open(_ base: String) async throws(Stop) {
+        let path =
+            base.hasSuffix(PartialFile.suffix) && given != nil
+            ? base : base + PartialFile.suffix
+        let asked = session.completed(request, options.request)
+        let (mayResume, given) = (options.resumes || given != nil, given)
+        file = try await perform { () throws(DownloadProblem) in
+            try PartialFile(path) { data in
+                mayResume && data.isOf(asked)
+                    && given.map { $0.url == data.url && $0.validator == data.validator } ?? true
+            }
+        }
+    }
+
+    /// Digits that stand for a text in the names of files (FNV-1a).
+    static func digest(of text: String) -> String {
+        var value: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in text.utf8 { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    private func perform<Value: Sendable>(
+        _ work: @escaping @Sendable () throws(DownloadProblem) -> Value
+    ) async throws(Stop) -> Value {
+        let result = await session.runtime.writers.perform {
+            Result { () throws(DownloadProblem) in try work() }
+        }
+        do throws(DownloadProblem) { return try result.get() } catch { throw .problem(error) }
+    }
+
+    /// Does something with the file.
+    private mutating func change(
+        _ work: @escaping @Sendable (inout PartialFile) throws(DownloadProblem) -> Void
+    ) async throws(Stop) {
+        guard let file else { return }
+        let (changed, result) = await session.runtime.writers.perform {
+            var file = file
+            let result = Result { () throws(DownloadProblem) in try work(&file) }
+            return (file, result)
+        }
+        self.file = changed
+        do throws(DownloadProblem) { try result.get() } catch { throw .problem(error) }
+    }
+
+    private mutating func close() async {
+        guard let file = file.take() else { return }
+        await session.runtime.writers.perform { file.close() }
+    }
+
+    /// What stays of it.
+    private mutating func leave(after stop: Stop) async -> ResumeData? {
+        guard let file = file.take() else { return nil }
+        var keeps = options.resumes || given != nil || control?.producesResumeData ?? false
+        if case .request(let error) = stop, error.reason == .cancelled {
+        } else {
+            keeps = keeps || options.keepsPartialFile
+        }
+        let data = await session.runtime.writers.perform { [keeps] in
+            var file = file
+            let data = file.leave(keeping: keeps)
+            file.close()
+            return data
+        }
+        // Gone on with, it would only come to the same.
+        if case .problem(.range) = stop { return nil }
+        return data
+    }
+
+    // MARK: Requests
+
+    /// Sends one request and writes what it brings. Nil: another one follows.
+    private mutating func ask() async throws(Stop) -> DownloadResponse? {
+        var request = request
+        var question = DownloadStep.Question(
+            hasOwnRange: request.headerFields[.range] != nil, resume: file?.resume,
+            hasSteppedBack: hasSteppedBack, acceptedStatus: options.acceptedStatus)
+        if let resume = file?.resume, let length = file?.length, length > 0 {
+            // Where all is there, the last byte once more: so the server says whether it is valid.
+            let isWhole = hasSteppedBack || length == resume.expectedBytes
+            let offset = isWhole ? length - 1 : length
+            question.offset = offset
+            request.headerFields[.range] = "bytes=\(offset)-"
+            request.headerFields[.ifRange] = resume.validator.ifRange
+        }
+        options.request.progress?.resumes(at: question.offset ?? 0)
+        let response: StreamedResponse
+        do throws(ClientError) {
+            response = try await session.response(
+                for: request, content: content, options: options.request)
+        } catch {
+            throw .request(error)
+        }
+        head = response.head
+        let step = DownloadStep(question, response.head, from: response.request.url)
+        switch step {
+        case .refuse(let problem): throw .problem(problem)
+        case .beginAnew: file?.forget()
+        case .stepBack: hasSteppedBack = true
+        case .take(let offset, let count, let total):
+            let isPart = question.offset != nil && response.head.status.code == 206
+            try await take(response, from: isPart ? offset : nil, count, of: total)
+        }
+        add(response.metrics)
+        guard case .take(_, _, let total) = step, let file else { return nil }
+        if let total, file.length < total, response.head.status.code == 206 { return nil }
+        if let total, file.length != total {
+            throw .problem(.length(expected: total, found: file.length))
+        }
+        return try await finish(response)
+    }
+
+    /// Writes a response's content.
+    ///
+    /// - Parameters:
+    ///   - offset: Where it belongs; nil: at the beginning, and nothing else is there.
+    ///   - count: Its bytes, if that is known.
+    private mutating func take(
+        _ response: StreamedResponse, from offset: Int64?, _ count: Int64?, of total: Int64?
+    ) async throws(Stop) {
+        try await choose(response)
+        if let offset {
+            resumedBytes = max(resumedBytes, offset)
+            try await change { file throws(DownloadProblem) in
+                try file.goOn(from: offset, of: total)
+            }
+        } else {
+            resumedBytes = 0
+            let partialPath = file?.path ?? ""
+            let data = ResumeData(
+                of: session.completed(request, options.request), response.head,
+                from: response.request.url, in: partialPath, boot: FilePaths.boot)
+            try await change { file throws(DownloadProblem) in try file.reset(data) }
+        }
+        var batch: [[UInt8]] = []
+        var (waiting, arrived, written) = (0, Int64(0), Clock.monotonicMilliseconds())
+        var iterator = response.content.makeAsyncIterator()
+        while true {
+            let part: [UInt8]?
+            do throws(ClientError) { part = try await iterator.next() } catch {
+                try await write(batch)
+                throw .request(error)
+            }
+            guard let part else { break }
+            arrived += Int64(part.count)
+            if let count, arrived > count {
+                throw .problem(.length(expected: count, found: arrived))
+            }
+            batch.append(part)
+            waiting += part.count
+            let now = Clock.monotonicMilliseconds()
+            guard waiting >= Self.writtenBytes || now - written >= Self.writtenMilliseconds else {
+                continue
+            }
+            try await write(batch)
+            (batch, waiting, written) = ([], 0, now)
+        }
+        if let count, arrived != count {
+            try await write(batch)
+            throw .problem(.length(expected: count, found: arrived))
+        }
+        try await write(batch, isLast: count == total || total == nil)
+    }
+
+    private mutating func write(
+        _ batch: [[UInt8]], isLast: Bool = false
+    ) async throws(Stop) {
+        guard !batch.isEmpty else { return }
+        try await change { file throws(DownloadProblem) in
+            try file.write(batch, isLast: isLast)
+        }
+    }
+
+    /// Settles where it goes, and opens its file, if the response decides on that.
+    private mutating func choose(_ response: StreamedResponse) async throws(Stop) {
+        guard path == nil, case .chosen(let choose) = destination else { return }
+        let chosen: String
+        do { chosen = try choose(response.head, response.request) } catch {
+            throw .problem(.choosing("\(error)"))
+        }
+        try await settle(on: chosen)
+    }
+
+    /// All requests of a download are one task's.
+    private mutating func add(_ more: TaskMetrics) {
+        guard metrics != nil else {
+            metrics = more
+            return
+        }
+        metrics?.transactions += more.transactions
+    }
+
+    private mutating func finish(_ response: StreamedResponse) async throws(Stop)
+        -> DownloadResponse
+    {
+        guard let path, let length = file?.length else {
+            throw .problem(.destinationInvalid("", expected: "a path"))
+        }
+        let replaces = options.replacesExisting
+        try await change { file throws(DownloadProblem) in
+            try file.finish(at: path, replaces: replaces)
+        }
+        return DownloadResponse(
+            head: response.head, request: response.request, path: path, length: length,
+            resumedBytes: resumedBytes, metrics: metrics ?? response.metrics)
+    }
+}
+
+/// What the caller wants of a download when it is cancelled.
+final class DownloadControl: Sendable {
+    private let produces = Locked(false)
+
+    var producesResumeData: Bool { produces.withLock { $0 } }
+
+    func produceResumeData() { produces.withLock { $0 = true } }
+}

@@ -1,0 +1,133 @@
+import CLinux
+
+/// Paths, and what is at them.
+enum FilePaths {
+    /// A path from the root: a relative one is below the current folder.
+    static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/") else { return path }
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        guard getcwd(&buffer, buffer.count) != nil else { return path }
+        let end = buffer.firstIndex(of: 0) ?? buffer.endIndex
+        let folder = String(
+            decoding: buffer[..<end].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return folder == "/" ? "/\(path)" : "\(folder)/\(path)"
+    }
+
+    /// The folder of an absolute path.
+    static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+        return String(path[..<slash])
+    }
+
+    /// The last part of a path.
+    static func name(of path: String) -> String {
+        String(path.split(separator: "/").last ?? "")
+    }
+
+    /// Has the names in a folder on the disk.
+    static func sync(folder: String) throws(DownloadProblem) {
+        let descriptor = open_with_mode(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw FileProblem.last(.open, folder) }
+        defer { close(descriptor) }
+        // Some file systems know no such thing as a folder's sync.
+        guard fsync(descriptor) == 0 || __errno_location().pointee == EINVAL else {
+            throw FileProblem.last(.sync, folder)
+        }
+    }
+
+    /// Looks at a destination before anything is written for it.
+    ///
+    /// - Parameters:
+    ///   - path: absolute.
+    ///   - folder: where the partial file is; nil: in the same folder.
+    static func check(
+        destination path: String, replaces: Bool, partialIn folder: String?
+    ) throws(DownloadProblem) {
+        guard !name(of: path).isEmpty, !path.hasSuffix("/"), !path.utf8.contains(0) else {
+            throw .destinationInvalid(path, expected: "the path of a file")
+        }
+        var status = stat()
+        if stat(path, &status) == 0 {
+            switch Int32(status.st_mode) & S_IFMT {
+            case S_IFREG: break
+            case S_IFDIR:
+                throw .destinationInvalid(path, expected: "the path of a file, and no folder")
+            default:
+                throw .destinationInvalid(path, expected: "a regular file, or none")
+            }
+            guard replaces else { throw .destinationExists(path) }
+        }
+        var place = stat()
+        let own = Self.folder(of: path)
+        guard stat(own, &place) == 0 else { throw FileProblem.last(.open, own) }
+        guard let folder else { return }
+        guard stat(folder, &status) == 0 else { throw FileProblem.last(.open, folder) }
+        guard status.st_dev == place.st_dev else {
+            throw .destinationInvalid(
+                path, expected: "a path on the file system of the partial file's folder \(folder)")
+        }
+    }
+
+    /// Gives a file another name in one step.
+    static func move(
+        _ path: String, to destination: String, replaces: Bool
+    ) throws(DownloadProblem) {
+        if replaces {
+            guard rename(path, destination) == 0 else {
+                throw FileProblem.last(.move, destination)
+            }
+            return
+        }
+        // A second name is refused where there is one; a rename would replace it.
+        if link(path, destination) == 0 {
+            unlink(path)
+            return
+        }
+        switch __errno_location().pointee {
+        case EEXIST: throw .destinationExists(destination)
+        case EPERM, EOPNOTSUPP: try claim(path, destination)
+        default: throw FileProblem.last(.move, destination)
+        }
+    }
+
+    /// The same where files have one name only, as on FAT: an empty file holds the place.
+    private static func claim(
+        _ path: String, _ destination: String
+    ) throws(DownloadProblem) {
+        let descriptor = open_with_mode(destination, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else {
+            guard __errno_location().pointee != EEXIST else {
+                throw .destinationExists(destination)
+            }
+            throw FileProblem.last(.move, destination)
+        }
+        close(descriptor)
+        guard rename(path, destination) == 0 else { throw FileProblem.last(.move, destination) }
+    }
+
+    /// Which start of the machine this is; empty where the system does not say.
+    static let boot: String = {
+        let bytes = contents(of: "/proc/sys/kernel/random/boot_id", most: 64) ?? []
+        return String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
+    }()
+
+    /// The bytes of a file of this user's; nil where it cannot be read, or is longer.
+    static func contents(of path: String, most: Int) -> [UInt8]? {
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        let descriptor = open_with_mode(path, flags, 0)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: most + 1)
+        var end = 0
+        while end <= most {
+            let count = bytes[end...].withUnsafeMutableBytes {
+                read(descriptor, $0.baseAddress, $0.count)
+            }
+            if count < 0, __errno_location().pointee == EINTR { continue }
+            guard count >= 0 else { return nil }
+            if count == 0 { return Array(bytes[..<end]) }
+            end += count
+        }
+        return nil
+    }
+}

@@ -1,0 +1,249 @@
+import CLinux
+
+/// The file that a download is written to, until it is complete and gets its name; beside it lies
+/// its resume data. Locked while it is open: one download writes it.
+///
+/// Each call may wait for the disk, and is made on a thread that may. What is written is in this
+/// order, so that wherever the process or the machine stops, resume data never stands beside bytes
+/// of something else:
+///
+///     anew:    resume data removed ──► bytes removed ──► bytes ──► resume data ──► bytes …
+///     at end:  bytes synced ──► renamed ──► folder synced ──► resume data removed
+struct PartialFile: Sendable {
+    let path: String
+    private let descriptor: Int32
+    /// Bytes that belong to the download.
+    private(set) var length: Int64 = 0
+    /// By which it can go on; nil: it cannot.
+    private(set) var resume: ResumeData?
+    /// Bytes that are on the disk whatever happens.
+    private var durable: Int64 = 0
+    /// There is resume data on the disk, of whatever.
+    private var hasSidecar = true
+    /// Its bytes are this download's, or there are none.
+    private var isOwn: Bool
+
+    /// Behind the name of the destination.
+    static let suffix = ".part"
+    /// Behind the name of the partial file: its resume data.
+    static let sidecarSuffix = ".resume"
+    /// Bytes between two times that they are brought to the disk: as much as a loss of power costs.
+    static let syncedBytes: Int64 = 64 << 20
+
+    static func sidecar(of path: String) -> String { path + sidecarSuffix }
+    private var sidecar: String { Self.sidecar(of: path) }
+
+    /// Opens the file of a path, or makes it.
+    ///
+    /// - Parameter fits: Whether resume data that lies beside it is of this download.
+    init(_ path: String, resumingIf fits: (ResumeData) -> Bool) throws(DownloadProblem) {
+        self.path = path
+        let (descriptor, size) = try Self.open(path)
+        self.descriptor = descriptor
+        isOwn = size == 0
+        guard size > 0, let data = Self.resumeData(beside: path), fits(data) else { return }
+        // After a restart of the machine only what was synced is sure to be what was written.
+        let isSameBoot = !data.boot.isEmpty && data.boot == FilePaths.boot
+        let usable = isSameBoot ? size : min(size, data.durableBytes)
+        guard usable > 0, usable <= data.expectedBytes ?? .max else { return }
+        length = usable
+        durable = min(usable, data.durableBytes)
+        resume = data
+        isOwn = true
+    }
+
+    /// Opens and locks the file that the path means: another download may have moved it away
+    /// between the two.
+    private static func open(_ path: String) throws(DownloadProblem) -> (Int32, Int64) {
+        for _ in 0..<16 {
+            let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+            let descriptor = open_with_mode(path, flags, 0o666)
+            guard descriptor >= 0 else {
+                if __errno_location().pointee == ELOOP { throw .partialFileUnsafe(path) }
+                throw FileProblem.last(.open, path)
+            }
+            do throws(DownloadProblem) {
+                if let size = try lock(descriptor, path) { return (descriptor, size) }
+            } catch {
+                close(descriptor)
+                throw error
+            }
+            close(descriptor)
+        }
+        throw .busy(path)
+    }
+
+    /// The file's size; nil: it is no longer the one of that name.
+    private static func lock(
+        _ descriptor: Int32, _ path: String
+    ) throws(DownloadProblem) -> Int64? {
+        var (opened, named) = (stat(), stat())
+        guard fstat(descriptor, &opened) == 0 else { throw FileProblem.last(.open, path) }
+        guard Int32(opened.st_mode) & S_IFMT == S_IFREG, opened.st_uid == geteuid() else {
+            throw .partialFileUnsafe(path)
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            if __errno_location().pointee == EWOULDBLOCK { throw .busy(path) }
+            throw FileProblem.last(.lock, path)
+        }
+        guard lstat(path, &named) == 0, named.st_ino == opened.st_ino,
+            named.st_dev == opened.st_dev, fstat(descriptor, &opened) == 0
+        else { return nil }
+        // With two names it may be something else of this user's, or a destination to which the
+        // move was broken off: only this name goes.
+        guard opened.st_nlink == 1 else {
+            unlink(path)
+            return nil
+        }
+        return Int64(opened.st_size)
+    }
+
+    /// Nil where there is none that can be read: the download begins anew then.
+    static func resumeData(beside path: String) -> ResumeData? {
+        guard
+            let bytes = FilePaths.contents(
+                of: sidecar(of: path), most: ResumeData.maximumTextBytes),
+            let text = String(validating: bytes, as: UTF8.self),
+            let data = try? ResumeData(text: text), data.partialFile == path
+        else { return nil }
+        return data
+    }
+
+    // MARK: Writing
+
+    /// What is there is not gone on with; it stays until something else is written.
+    mutating func forget() {
+        if resume != nil { isOwn = false }
+        (resume, length, durable) = (nil, 0, 0)
+    }
+
+    /// Begins from the first byte.
+    mutating func reset(_ resume: ResumeData?) throws(DownloadProblem) {
+        if hasSidecar, unlink(sidecar) == 0 {
+            try FilePaths.sync(folder: FilePaths.folder(of: path))
+        }
+        hasSidecar = false
+        guard ftruncate(descriptor, 0) == 0 else { throw FileProblem.last(.shorten, path) }
+        (self.resume, length, durable, isOwn) = (resume, 0, 0, true)
+    }
+
+    /// Goes on from a byte that is there, or follows on the last one.
+    mutating func goOn(from offset: Int64, of total: Int64?) throws(DownloadProblem) {
+        guard ftruncate(descriptor, off_t(offset)) == 0 else {
+            throw FileProblem.last(.shorten, path)
+        }
+        length = offset
+        durable = min(durable, offset)
+        if let total { resume?.expectedBytes = total }
+    }
+
+    /// Writes behind what is there.
+    ///
+    /// - Parameter isLast: Nothing follows: there is no need for resume data.
+    mutating func write(_ parts: [[UInt8]], isLast: Bool) throws(DownloadProblem) {
+        for part in parts { try write(part) }
+        guard resume != nil, !isLast else { return }
+        if length - durable >= Self.syncedBytes {
+            try sync()
+            try keepResumeData()
+        } else if !hasSidecar {
+            try keepResumeData()
+        }
+    }
+
+    private mutating func write(_ part: [UInt8]) throws(DownloadProblem) {
+        var written = 0
+        while written < part.count {
+            let count = part.withUnsafeBytes {
+                pwrite(
+                    descriptor, $0.baseAddress.map { $0 + written }, $0.count - written,
+                    off_t(length))
+            }
+            if count < 0, __errno_location().pointee == EINTR { continue }
+            guard count > 0 else { throw FileProblem.last(.write, path) }
+            written += count
+            length += Int64(count)
+        }
+    }
+
+    private mutating func sync() throws(DownloadProblem) {
+        guard fdatasync(descriptor) == 0 else { throw FileProblem.last(.sync, path) }
+        durable = length
+    }
+
+    /// Writes the resume data of what is there, in place of the one before.
+    private mutating func keepResumeData() throws(DownloadProblem) {
+        resume?.receivedBytes = length
+        resume?.durableBytes = durable
+        guard let resume else { return }
+        let unfinished = sidecar + ".new"
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
+        let descriptor = open_with_mode(unfinished, flags, 0o600)
+        guard descriptor >= 0 else { throw FileProblem.last(.open, unfinished) }
+        do throws(DownloadProblem) {
+            defer { close(descriptor) }
+            var rest = Array(resume.text.utf8)[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes {
+                    CLinux.write(descriptor, $0.baseAddress, $0.count)
+                }
+                if count < 0, __errno_location().pointee == EINTR { continue }
+                guard count > 0 else { throw FileProblem.last(.write, unfinished) }
+                rest = rest.dropFirst(count)
+            }
+            guard fsync(descriptor) == 0 else { throw FileProblem.last(.sync, unfinished) }
+            guard rename(unfinished, sidecar) == 0 else {
+                throw FileProblem.last(.move, sidecar)
+            }
+        } catch {
+            unlink(unfinished)
+            throw error
+        }
+        hasSidecar = true
+    }
+
+    // MARK: The end
+
+    /// Gives the complete file its name. It stays open.
+    mutating func finish(
+        at destination: String, replaces: Bool
+    ) throws(DownloadProblem) {
+        guard fsync(descriptor) == 0 else { throw FileProblem.last(.sync, path) }
+        durable = length
+        try FilePaths.move(path, to: destination, replaces: replaces)
+        isOwn = false
+        try FilePaths.sync(folder: FilePaths.folder(of: destination))
+        unlink(sidecar)
+    }
+
+    /// The download does not go on now.
+    ///
+    /// - Parameter keeping: What can be gone on with stays. Anything else of this download goes.
+    /// - Returns: By which it can go on.
+    mutating func leave(keeping: Bool) -> ResumeData? {
+        guard isOwn else { return nil }
+        guard keeping, resume != nil, length > 0 else {
+            unlink(sidecar)
+            unlink(path)
+            return nil
+        }
+        do throws(DownloadProblem) {
+            // Where the disk is full, what stands there from before is right, too.
+            try sync()
+            try keepResumeData()
+        } catch {
+            guard Self.resumeData(beside: path) != nil else {
+                unlink(sidecar)
+                unlink(path)
+                return nil
+            }
+        }
+        return resume
+    }
+
+    /// To be called once, whatever became of it; unlocks it.
+    func close() { CLinux.close(descriptor) }
+
+    private static func close(_ descriptor: Int32) { CLinux.close(descriptor) }
+    private func close(_ descriptor: Int32) { CLinux.close(descriptor) }
+}

@@ -1,0 +1,205 @@
+import CLinux
+import TestSupport
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("The partial file of a download")
+struct PartialFileTests {
+    private let folder = TemporaryFolder()
+    private var path: String { folder.file("a.part") }
+
+    private func data(
+        received: Int64 = 0, durable: Int64 = 0, boot: String = FilePaths.boot
+    ) -> ResumeData {
+        ResumeData(
+            url: "http://a/", responseURL: "http://a/", fields: [:], validator: .entityTag("\"1\""),
+            receivedBytes: received, durableBytes: durable, expectedBytes: 100, partialFile: path,
+            boot: boot)
+    }
+
+    private func open(
+        _ fits: Bool = true
+    ) throws(DownloadProblem) -> PartialFile { try PartialFile(path) { _ in fits } }
+
+    private func lay(_ count: Int, _ data: ResumeData?) throws {
+        folder.write([UInt8](repeating: 7, count: count), to: "a.part")
+        if let data { try folder.write(data.text, to: "a.part.resume") }
+    }
+
+    @Test func `goes on behind all that is in it, whatever its resume data had last said`() throws {
+        try lay(60, data(received: 10))
+        let file = try open()
+        defer { file.close() }
+        #expect(file.length == 60)
+        #expect(file.resume?.validator == .entityTag("\"1\""))
+    }
+
+    @Test(arguments: ["another", ""])
+    func `goes on behind what was synced where the machine was restarted since`(
+        boot: String
+    ) throws {
+        try lay(60, data(received: 50, durable: 40, boot: boot))
+        let file = try open()
+        defer { file.close() }
+        #expect(file.length == 40)
+    }
+
+    @Test func `has nothing to go on with where anything does not fit`() throws {
+        // Longer than the whole; of another request; no resume data; damaged; of another file.
+        try lay(101, data())
+        try expectNothing()
+        try lay(60, data())
+        try expectNothing(fits: false)
+        try lay(0, data(received: 10))
+        try expectNothing()
+        try lay(60, nil)
+        try folder.write("{", to: "a.part.resume")
+        try expectNothing()
+        try folder.write(
+            data().text.replacing("a.part", with: "b.part"), to: "a.part.resume")
+        try expectNothing()
+        unlink(folder.file("a.part.resume"))
+        try expectNothing()
+    }
+
+    private func expectNothing(fits: Bool = true) throws {
+        let file = try open(fits)
+        #expect(file.resume == nil)
+        #expect(file.length == 0)
+        file.close()
+    }
+
+    @Test func `leaves alone what another download has left`() throws {
+        try lay(60, data())
+        var file = try open(false)
+        #expect(file.leave(keeping: false) == nil)
+        file.close()
+        #expect(folder.names == ["a.part", "a.part.resume"])
+        #expect(folder.bytes(of: "a.part")?.count == 60)
+    }
+
+    @Test func `is written by one at a time`() throws {
+        let first = try open()
+        #expect(throws: DownloadProblem.busy(path)) { try open() }
+        first.close()
+        try open().close()
+    }
+
+    @Test func `is no link, no folder and no pipe`() throws {
+        symlink("/etc/hosts", path)
+        #expect(throws: DownloadProblem.partialFileUnsafe(path)) { try open() }
+        unlink(path)
+        mkfifo(path, 0o600)
+        #expect(throws: DownloadProblem.partialFileUnsafe(path)) { try open() }
+        unlink(path)
+        mkdir(path, 0o700)
+        #expect(throws: DownloadProblem.self) { try open() }
+    }
+
+    @Test func `gives up a name that is a second one of another file`() throws {
+        folder.write([1, 2, 3], to: "other")
+        link(folder.file("other"), path)
+        var file = try open()
+        try file.reset(nil)
+        file.close()
+        #expect(folder.bytes(of: "other") == [1, 2, 3])
+        #expect(folder.bytes(of: "a.part") == [])
+    }
+
+    @Test func `has its resume data from the first bytes on`() throws {
+        var file = try open()
+        defer { file.close() }
+        try file.reset(data())
+        #expect(folder.names == ["a.part"])
+        try file.write([[1, 2], [3]], isLast: false)
+        #expect(folder.bytes(of: "a.part") == [1, 2, 3])
+        #expect(PartialFile.resumeData(beside: path)?.receivedBytes == 3)
+        var mode = stat()
+        stat(folder.file("a.part.resume"), &mode)
+        #expect(mode.st_mode & 0o777 == 0o600)
+    }
+
+    @Test func `has no resume data of something else while it is written anew`() throws {
+        try lay(60, data())
+        var file = try open(false)
+        defer { file.close() }
+        try file.reset(nil)
+        #expect(folder.names == ["a.part"])
+        try file.write([[1]], isLast: false)
+        #expect(folder.names == ["a.part"])
+        #expect(folder.bytes(of: "a.part") == [1])
+    }
+
+    @Test func `stays where it can go on, and goes where it cannot`() throws {
+        var file = try open()
+        try file.reset(data())
+        try file.write([[1, 2]], isLast: true)
+        let left = file.leave(keeping: true)
+        #expect(left?.receivedBytes == 2)
+        #expect(left?.durableBytes == 2)
+        #expect(PartialFile.resumeData(beside: path) == left)
+        file.close()
+        var again = try open()
+        #expect(again.leave(keeping: false) == nil)
+        again.close()
+        #expect(folder.names == [])
+        var other = try open()
+        try other.reset(nil)
+        try other.write([[1]], isLast: true)
+        #expect(other.leave(keeping: true) == nil)
+        other.close()
+        #expect(folder.names == [])
+    }
+
+    @Test func `replaces a file only if it may`() throws {
+        var file = try open()
+        defer { file.close() }
+        try file.reset(data())
+        try file.write([[1, 2]], isLast: false)
+        let destination = folder.file("a")
+        folder.write([9], to: "a")
+        #expect(throws: DownloadProblem.destinationExists(destination)) {
+            try file.finish(at: destination, replaces: false)
+        }
+        #expect(folder.bytes(of: "a") == [9])
+        try file.finish(at: destination, replaces: true)
+        #expect(folder.bytes(of: "a") == [1, 2])
+        #expect(folder.names == ["a"])
+    }
+
+    @Test func `becomes the file of a name that was free`() throws {
+        var file = try open()
+        try file.reset(data())
+        try file.write([[1, 2]], isLast: true)
+        try file.finish(at: folder.file("a"), replaces: false)
+        #expect(file.leave(keeping: false) == nil)
+        file.close()
+        #expect(folder.names == ["a"])
+    }
+
+    @Test func `a destination is looked at before anything is written`() throws {
+        folder.write([1], to: "a")
+        mkdir(folder.file("folder"), 0o700)
+        symlink("nowhere", folder.file("link"))
+        func problem(_ path: String, replaces: Bool = false) -> DownloadProblem? {
+            do throws(DownloadProblem) {
+                try FilePaths.check(destination: path, replaces: replaces, partialIn: nil)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(problem(folder.file("b")) == nil)
+        #expect(problem(folder.file("a")) == .destinationExists(folder.file("a")))
+        #expect(problem(folder.file("a"), replaces: true) == nil)
+        for path in [folder.file("folder"), folder.file("b/"), "/dev/null", "/"] {
+            guard case .destinationInvalid(path, _) = problem(path, replaces: true) else {
+                Issue.record("\(path)")
+                continue
+            }
+        }
+        let missing = FileProblem(operation: .open, path: folder.file("none"), code: ENOENT)
+        #expect(problem(folder.file("none/b")) == .file(missing))
+    }
+}

@@ -56,8 +56,11 @@ package final class TLSClientConnection: TLSConnection {
     ///     name, what is sent as SNI. In any case, with or without a final dot or brackets.
     ///   - port: the server's port; with the host it identifies the server's sessions.
     ///   - now: seconds since 1970, to know which sessions can still be resumed.
+    ///   - outer: the session over the socket that carries this one, open and read by nobody else;
+    ///     nil: the socket itself does.
     package init(
-        context: TLSClientContext, fileDescriptor: Int32, host: String, port: UInt16, now: Int64
+        context: TLSClientContext, fileDescriptor: Int32, host: String, port: UInt16, now: Int64,
+        outer: TLSConnection? = nil
     ) throws(TLSError) {
         let host = TrustJudge.normalised(host)
         let key = TLSSessionCache.Key(context: context.identity, host: host, port: port)
@@ -65,7 +68,7 @@ package final class TLSClientConnection: TLSConnection {
         sessionKey = key
         let session = context.sessions?.take(for: key, now: now)
         offeredFacts = session?.facts
-        try super.init(context: context.context, fileDescriptor: fileDescriptor)
+        try super.init(context: context.context, fileDescriptor: fileDescriptor, outer: outer)
         SSL_set_connect_state(ssl)
         if let session { offer(session) }
         peerReadsEncryptedHello = !EncryptedHello.isOffered(in: context)

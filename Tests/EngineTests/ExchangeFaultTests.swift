@@ -56,7 +56,8 @@ enum EveryFault {
         case .connectTimeout: .tlsFailed(.notTLS)
         case .tlsFailed: .tlsTimeout
         case .tlsTimeout: .descriptorsExhausted
-        case .descriptorsExhausted: .response(.malformedStatusLine)
+        case .descriptorsExhausted: .proxy(.timeout)
+        case .proxy: .response(.malformedStatusLine)
         case .response: .upstreamClosed
         case .upstreamClosed: .upstreamReset(.connectionReset)
         case .upstreamReset: .upstreamSendTimeout
@@ -114,6 +115,14 @@ enum EveryFault {
             .tooManyMessages, .unauthenticated, .resources("no memory"),
         ]
 
+    /// One for each reason that a proxy gives, and for each detail.
+    static let proxyFaults: [ProxyFault] = [
+        .unreachable(.connectFailed(.connectionRefused)), .unreachable(.nameNotResolved(.nxdomain)),
+        .tlsFailed(.notTLS), .timeout, .refused(ProxyAnswer(status: 403)),
+        .refused(ProxyAnswer(status: 407)), .closed, .badAnswer(.headTooLarge), .tooManyInterim,
+        .spokeUnasked,
+    ]
+
     /// All of them.
     static let all: [ExchangeFault] =
         oneOfEach
@@ -123,6 +132,7 @@ enum EveryFault {
         + ResolveFailure.allCases.map { .nameNotResolved($0) }
         + connectErrors.map { .connectFailed($0) }
         + tlsErrors.map { .tlsFailed($0) }
+        + proxyFaults.map { .proxy($0) }
         + TransformationProblem.allCases.map { .transformation(.init($0, "what was wrong")) }
 }
 

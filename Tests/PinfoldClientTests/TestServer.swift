@@ -40,7 +40,7 @@ final class TestServer: Sendable {
 
     private let descriptor: Int32
     private let end: Int32
-    private let endpoint: Endpoint
+    let endpoint: Endpoint
     private let answer: Answer
     private let context: TLSServerContext?
     private var isSecure: Bool { context != nil }
@@ -75,7 +75,7 @@ final class TestServer: Sendable {
         Descriptors.close(descriptor)
     }
 
-    var url: String { "\(isSecure ? "https" : "http")://\(endpoint)" }
+    var url: String { "\(tls == nil ? "http" : "https")://\(endpoint)" }
     var requests: [TestRequest] { seen.withLock { $0 } }
     var connections: Int { accepted.withLock { $0 } }
 
@@ -169,6 +169,49 @@ final class TestConnection {
     /// Waits until the client has closed the connection; what it sends meanwhile is dropped.
     func waitForEnd() { while read() { input = [] } }
 
+    /// Moves bytes to a server and back until one side ends, as a proxy does in a tunnel.
+    func relay(to endpoint: Endpoint) {
+        guard let server = try? Sockets.connect(to: endpoint) else { return }
+        defer { Descriptors.close(server) }
+        guard waits(for: server, orUntil: end, toWrite: true) else { return }
+        let other = TestConnection(server, end)
+        while true {
+            guard let sent = readNow(), let received = other.readNow() else { return }
+            other.send(sent)
+            send(received)
+            guard sent.isEmpty, received.isEmpty else { continue }
+            var asked = [descriptor, server, end].map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+            }
+            _ = poll(&asked, 3, -1)
+            guard asked[2].revents == 0 else { return }
+        }
+    }
+
+    /// A proxy's connection to a server.
+    private init(_ descriptor: Int32, _ end: Int32) {
+        self.descriptor = descriptor
+        self.end = end
+        tls = nil
+    }
+
+    /// What is there; nil: the other side has ended.
+    private func readNow() -> [UInt8]? {
+        defer { input = [] }
+        if !input.isEmpty { return input }
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        guard let tls else {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            if count < 0, __errno_location().pointee == EAGAIN { return [] }
+            return count > 0 ? Array(buffer.prefix(count)) : nil
+        }
+        switch buffer.withUnsafeMutableBytes({ tls.read(into: $0) }) {
+        case .bytes(let count, _): return Array(buffer.prefix(count))
+        case .wantRead, .wantWrite, .turnIsOver: return []
+        case .endOfStream, .truncated, .failed: return nil
+        }
+    }
+
     fileprivate func finish() { _ = tls?.shutdown() }
 
     /// Reads once; false at the end.
@@ -242,10 +285,10 @@ enum TestAuthority {
     private static let pem = makePEM(name: "client.test")
 
     /// A key and a certificate for `127.0.0.1` that is its own authority, in PEM.
-    static func makePEM(name: String) -> [UInt8] {
+    static func makePEM(name: String, alternatives: String = "IP:127.0.0.1") -> [UInt8] {
         let command =
             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
-            + "-subj /CN=\(name) -addext subjectAltName=IP:127.0.0.1 "
+            + "-subj /CN=\(name) -addext subjectAltName=\(alternatives) "
             + "-keyout - -out - 2>/dev/null"
         guard let output = popen(command, "r") else { fatalError("no openssl") }
         var bytes = [UInt8](repeating: 0, count: 16_384)
@@ -292,6 +335,7 @@ extension SessionConfiguration {
     /// what a test awaits may come after minutes.
     static var patient: SessionConfiguration {
         var configuration = SessionConfiguration()
+        configuration.proxies = .direct
         configuration.connectTimeout = .seconds(3600)
         configuration.requestTimeout = .seconds(3600)
         configuration.idleConnectionTimeout = .seconds(3600)

@@ -244,6 +244,10 @@ extension ConnectOperation: EnvironmentPart {
     func closeWithEnvironment() { cancel() }
 }
 
+extension ProxyTunnel: EnvironmentPart {
+    func closeWithEnvironment() { cancel() }
+}
+
 extension UndecidedTunnel: EnvironmentPart {
     func closeWithEnvironment() { close(nil) }
 }

@@ -16,7 +16,7 @@ extension Exchange {
         environment.upstreams.acquire(origin, for: self, fresh: fresh)
         // Still waiting: the wait has a bound of its own where no connection is being made.
         if case .connecting = state.step, register() {
-            environment.loop.setDeadline(self, after: origin.timeouts.connectionWaitMilliseconds)
+            environment.loop.setDeadline(self, after: origin.connectionWaitMilliseconds)
         }
     }
 
@@ -194,4 +194,12 @@ extension Exchange {
 extension TimeoutsConfiguration {
     /// How long an exchange waits for a connection at most; making one has bounds of its own.
     var connectionWaitMilliseconds: Int64 { connectMilliseconds * 2 + 1000 }
+}
+
+extension Origin {
+    /// The same where a tunnel may have to be asked for first.
+    fileprivate var connectionWaitMilliseconds: Int64 {
+        timeouts.connectionWaitMilliseconds
+            + (tunnelProxy == nil ? 0 : timeouts.connectMilliseconds)
+    }
 }

@@ -91,6 +91,7 @@ extension Exchange {
         if !response.fields.contains(.date) {
             head.fields.append(field: .date, date: environment.wallSeconds)
         }
+        if response.status == 407 { appendProxyChallenges(bytes, to: &head.fields) }
         appendCacheStatus(isStored: isStored, to: &head.fields)
         head.fields.appendVia(received: response.version)
         let framing = clientFraming(bytes, &head.fields)
@@ -99,6 +100,16 @@ extension Exchange {
         // Not flushed: a body that is there already leaves in the same write as its head.
         status = response.status
         client.sendHead(head, framing: framing, closing: false)
+    }
+
+    /// What a proxy that forwards for this program asks of it (RFC 9110 §11.7.1). To the clients of
+    /// a gateway it would be the gateway's own question.
+    @inline(never)
+    private func appendProxyChallenges(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
+        guard origin?.carrier != nil else { return }
+        for field in response.fields where field.id == .proxyAuthenticate {
+            writer.append(field: .proxyAuthenticate, bytes.extracting(field.value.indices))
+        }
     }
 
     package var mayBeRepeated: Bool { request.method.isIdempotent }

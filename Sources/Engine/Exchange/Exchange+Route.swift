@@ -20,6 +20,24 @@ extension Exchange {
         case .forward: routeForward()
         case .reverse(let upstream): routeReverse(upstream)
         case .bound(let authority): routeBound(to: authority)
+        case .proxied(let route): routeProxied(route)
+        }
+    }
+
+    /// Requests of this program's own, which name their destination.
+    private func routeProxied(_ route: ProxyRoute) {
+        guard request.form == .absolute, let origin = findOrigin(route) else {
+            return reply(with: .request(.malformedAuthority), closing: true)
+        }
+        proceed(to: origin)
+    }
+
+    /// The origin that the target names, through a proxy.
+    private func findOrigin(_ route: ProxyRoute) -> Origin? {
+        withRequestHead { bytes in
+            environment.origins.origin(
+                host: bytes.extracting(request.host.indices), port: request.port,
+                scheme: request.scheme, through: route, policy: environment.policy)
         }
     }
 
@@ -79,6 +97,7 @@ extension Exchange {
         switch ingress?.role {
         case .forward: findOrigin()
         case .bound(let authority): origin(of: authority)
+        case .proxied(let route): findOrigin(route)
         case .reverse(let upstream):
             environment.origins.origin(of: upstream, policy: environment.policy)
         case .admin, nil: nil

@@ -44,6 +44,8 @@ package enum ExchangeFault: Error, Sendable {
     case tlsFailed(TLSError)
     case tlsTimeout
     case descriptorsExhausted
+    /// With a proxy on the way.
+    indirect case proxy(ProxyFault)
     // The upstream's answer.
     case response(WireError)
     case upstreamSpokeUnasked
@@ -100,6 +102,7 @@ package enum ExchangeFault: Error, Sendable {
         case .connectFailed: .server(.connectFailed)
         case .tlsFailed(let error): error.reason
         case .tlsTimeout: .tls(.timeout)
+        case .proxy(let fault): .proxy(fault.reason)
         case .upstreamSpokeUnasked: .server(.upstreamSpokeUnasked)
         case .upstreamClosed: .server(.upstreamClosed)
         case .upstreamReset: .server(.upstreamReset)
@@ -145,6 +148,8 @@ package enum ExchangeFault: Error, Sendable {
         case .tlsFailed(let error): "no secure connection to the server: \(error)"
         case .upstreamReset(let error): "the connection to the server broke: \(error)"
         case .transformation(let failure): Self.explanation(of: failure)
+        case .proxy(let fault):
+            reason.entry.meaning + (fault.detail.map { ": \($0)" } ?? "")
         default: reason.entry.meaning
         }
     }

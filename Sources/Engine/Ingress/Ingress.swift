@@ -33,6 +33,8 @@ package final class Ingress {
         case reverse(ReverseUpstream)
         /// The one authority that a tunnel was opened to, by TLS.
         case bound(BoundAuthority)
+        /// The destinations that they name, through a proxy.
+        case proxied(ProxyRoute)
         /// The gateway itself.
         case admin
     }

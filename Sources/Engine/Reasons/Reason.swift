@@ -20,7 +20,7 @@ import Transformation
 ///   revocation: a case of `RevocationProblem`;
 /// - anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason` (not
 ///   allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of the
-///   gateway) or `ServerReason` (the server or the way to it).
+///   gateway), `ServerReason` (the server or the way to it) or `ProxyReason` (a proxy on that way).
 ///
 /// The compiler then asks for what is said of it, in one place each: `entry`. The label of the
 /// metric and the documentation follow; write the page anew with
@@ -48,6 +48,8 @@ package enum Reason: Hashable, Sendable {
     case tls(TLSReason)
     /// The server, or the way to it.
     case server(ServerReason)
+    /// A proxy on the way to the server.
+    case proxy(ProxyReason)
     /// The rules of the route for what is sent and received.
     case transformation(TransformationProblem)
 
@@ -65,6 +67,7 @@ package enum Reason: Hashable, Sendable {
         case .revocation(let problem): problem.entry
         case .tls(let reason): reason.entry
         case .server(let reason): reason.entry
+        case .proxy(let reason): reason.entry
         case .transformation(let problem): problem.entry
         }
     }
@@ -82,6 +85,7 @@ extension Reason: CaseIterable {
         + WireError.allCases.map { .request($0) }
         + ResolveFailure.allCases.map { .name($0) }
         + ServerReason.allCases.map { .server($0) }
+        + ProxyReason.allCases.map { .proxy($0) }
         + TrustReason.allCases.map { .trust($0) }
         + CertificateRule.allCases.map { .profile($0) }
         + RevocationProblem.allCases.map { .revocation($0) }
@@ -133,6 +137,7 @@ package enum ReasonSection: String, Sendable, CaseIterable {
     case request = "The request"
     case names = "The server's name"
     case connection = "The connection to the server"
+    case proxy = "A proxy on the way"
     case tls = "TLS and pins"
     case response = "The server's response"
     case rules = "The rules of a route"

@@ -4,6 +4,8 @@ package struct ConnectionTimes: Sendable, Equatable {
     package var lookup: Int64?
     /// From the first address to an established connection.
     package var connect: Int64?
+    /// What a proxy took to open a tunnel, TLS with it included.
+    package var tunnel: Int64?
     /// TLS.
     package var handshake: Int64?
 

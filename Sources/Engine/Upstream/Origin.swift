@@ -23,6 +23,20 @@ package final class Origin {
         /// What a reverse route's upstream is told about the client's side; nil for a forward
         /// proxy's destination.
         var forwarding: ForwardingConfiguration?
+        /// What lies between.
+        var way = Way.direct
+    }
+
+    /// What lies between this program and a server.
+    package enum Way: Hashable {
+        /// Nothing that it knows of.
+        case direct
+        /// A tunnel through a proxy, which is asked for by CONNECT.
+        case tunnel(UpstreamProxy)
+        /// A proxy that is given the requests.
+        case forwarded(UpstreamProxy)
+        /// Nothing: it is such a proxy itself, for all the servers that it forwards to.
+        case proxy(UpstreamProxy)
     }
 
     package let key: Key
@@ -45,6 +59,13 @@ package final class Origin {
     private(set) var transformation: RouteTransformation?
     /// Why it must not be reached, as far as its name, or its address for a literal, tells.
     package let refusal: ExchangeFault?
+    /// The origin whose connections carry its requests: the proxy that forwards them. nil, mostly:
+    /// it is this one.
+    let carrier: Origin?
+    /// The proxy that it is, which requests are given in absolute-form; nil: it is a server.
+    let forwards: UpstreamProxy?
+    /// The proxy that tunnels to it are made through; nil: there are none.
+    let tunnelProxy: UpstreamProxy?
     /// What the rules' patterns say of the host.
     let match: DestinationRules.HostMatch
     /// The trust and the rules of access under which its responses are obtained; the same over
@@ -70,9 +91,12 @@ package final class Origin {
 
     init(
         key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: ExchangeFault?,
-        match: DestinationRules.HostMatch
+        match: DestinationRules.HostMatch, carrier: Origin? = nil
     ) {
         self.key = key
+        self.carrier = carrier
+        forwards = if case .proxy(let proxy) = key.way { proxy } else { nil }
+        tunnelProxy = if case .tunnel(let proxy) = key.way { proxy } else { nil }
         self.policy = policy
         timeouts = policy.timeouts
         self.entryIndex = entryIndex
@@ -143,6 +167,8 @@ package final class Origin {
             options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass)
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
+        // What happens on the way to a proxy tells nothing of the server.
+        guard case .direct = key.way else { return }
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }
 

@@ -13,6 +13,7 @@ package final class OriginTable {
     /// the last time, so that looking costs each new origin constant time.
     private var limit = OriginTable.capacity
     private var reverse: [ReverseUpstream: Origin] = [:]
+    private var proxied = ProxiedOrigins()
     private var count = 0
 
     private struct Entry {
@@ -105,6 +106,16 @@ package final class OriginTable {
         return origin
     }
 
+    /// The origin of a request's target behind a proxy; nil for a host that is too long to be one.
+    package func origin(
+        host: Span<UInt8>, port: UInt16, scheme: Scheme, through route: ProxyRoute,
+        policy: PolicySnapshot
+    ) -> Origin? {
+        guard host.count > 0, host.count <= 255 else { return nil }
+        let host = host.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }.lowercasedASCII
+        return proxied.origin(host: host, port: port, scheme: scheme, through: route, policy)
+    }
+
     private func make(
         _ host: String, _ port: UInt16, _ scheme: Scheme, _ policy: PolicySnapshot
     ) -> Origin {
@@ -134,7 +145,7 @@ package final class OriginTable {
     }
 
     package var all: [Origin] {
-        byHash.values.flatMap { $0.map(\.origin) } + reverse.values
+        byHash.values.flatMap { $0.map(\.origin) } + reverse.values + proxied.all
     }
 
     /// Takes all origins over to another snapshot, under which their connections may be used on.
@@ -149,6 +160,7 @@ package final class OriginTable {
         forgetLatest()
         byHash = [:]
         reverse = [:]
+        proxied = ProxiedOrigins()
         count = 0
         limit = Self.capacity
         return origins

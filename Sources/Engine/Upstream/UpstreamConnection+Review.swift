@@ -22,9 +22,12 @@ package typealias ServerReviewer =
 // The time between a handshake and the first request, where servers are reviewed. No session is
 // resumed then (`PolicySnapshot`), so that each handshake shows the whole chain.
 extension UpstreamConnection {
-    /// Has the server reviewed; false: nobody reviews servers.
+    /// Has the server reviewed; false: nobody reviews it.
     func beginReview(of tls: TLSClientConnection) -> Bool {
-        guard let reviewer = environment.shared.reviewer else { return false }
+        // A proxy is no server of the requests.
+        guard let reviewer = environment.shared.reviewer, origin.forwards == nil else {
+            return false
+        }
         let certificates =
             tls.verified.isEmpty ? tls.certificateDER.map { [$0] } ?? [] : tls.verified
         let (token, mailbox) = (token, environment.mailbox)

@@ -12,17 +12,54 @@ extension UpstreamConnection: UpstreamStream {
     package func makeHead(
         for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int
     ) -> HeadDraft {
-        let line = Int(request.methodRange.count) + Int(request.path.count) + host.count
-        let needed = line + room + Self.reservedBytes
-        let buffers = environment.loop.buffers
-        var head = HeadDraft(
-            needed <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: needed))
+        if let proxy = origin.forwards {
+            return makeHead(for: request, in: bytes, host: host, room: room, through: proxy)
+        }
+        var head = makeDraft(for: request, host: host, room: room)
         head.fields.appendMethod(of: request, in: bytes)
         head.fields.append(byte: 0x20)
         head.fields.appendOriginForm(of: request, in: bytes)
         head.fields.append(" HTTP/1.1\r\nHost: ")
         head.fields.append(host)
         head.fields.appendLineEnd()
+        return head
+    }
+
+    @inline(__always)
+    private func makeDraft(
+        for request: borrowing RequestHead, host: Span<UInt8>, room: Int
+    ) -> HeadDraft {
+        let line = Int(request.methodRange.count) + Int(request.path.count) + host.count
+        let needed = line + room + Self.reservedBytes
+        let buffers = environment.loop.buffers
+        return HeadDraft(
+            needed <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: needed))
+    }
+
+    /// The head of a request that a proxy is to forward: in absolute-form (RFC 9112 §3.2.2), and
+    /// with what the proxy asks of its clients.
+    @inline(never)
+    private func makeHead(
+        for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int,
+        through proxy: UpstreamProxy
+    ) -> HeadDraft {
+        let method = bytes.text(at: request.methodRange)
+        var target = "http://" + host.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        // The whole server's OPTIONS has no path (RFC 9112 §3.2.4).
+        if !request.path.isEmpty || request.method != .options {
+            let path = bytes.text(at: request.path)
+            target += path.hasPrefix("/") ? path : "/" + path
+        }
+        let authorization = proxy.authorizationLine(method, target)
+        var head = makeDraft(
+            for: request, host: host, room: room + target.utf8.count + authorization.count)
+        head.fields.appendMethod(of: request, in: bytes)
+        head.fields.append(byte: 0x20)
+        head.fields.append(text: target)
+        head.fields.append(" HTTP/1.1\r\nHost: ")
+        head.fields.append(host)
+        head.fields.appendLineEnd()
+        head.fields.append(authorization.span)
         return head
     }
 
@@ -189,6 +226,8 @@ extension UpstreamConnection: UpstreamStream {
 
     package var serverCertificate: ServerCertificate? {
         if let knownCertificate { return knownCertificate }
+        // That of a proxy says nothing of the server.
+        guard origin.forwards == nil, origin.tls != nil else { return nil }
         let der = (transport.tls as? TLSClientConnection)?.certificateDER
         knownCertificate = der.flatMap { ServerCertificate(der: $0) }
         return knownCertificate

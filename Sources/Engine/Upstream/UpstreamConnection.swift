@@ -86,16 +86,18 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// The turn of the loop in which its readiness was told last.
     var readyTurn: UInt64 = 0
 
+    /// - Parameter isOpen: the handshake is over: the session is the one with a proxy, inside which
+    ///   clear text is spoken to the server.
     init(
         pool: UpstreamPool, origin: Origin, descriptor: Int32, endpoint: Endpoint,
-        tls: TLSClientConnection?
+        tls: TLSClientConnection?, isOpen: Bool = false
     ) {
         self.pool = pool
         environment = pool.environment
         self.endpoint = endpoint
         self.origin = origin
         transport = Transport(descriptor: descriptor, tls: tls)
-        state = tls == nil ? .idle : .handshaking
+        state = tls == nil || isOpen ? .idle : .handshaking
         parser = ResponseHeadParser(limits: origin.policy.headLimits)
     }
 

@@ -20,6 +20,7 @@ struct Places: OptionSet {
 extension UpstreamPool {
     /// The limit of an origin's connections.
     package func limit(of origin: Origin) -> SharedLimit {
+        if let carrier = origin.carrier { return limit(of: carrier) }
         if let limit = origin.limit { return limit }
         let limit = environment.shared.originLimits.limit(of: origin.key)
         origin.limit = limit

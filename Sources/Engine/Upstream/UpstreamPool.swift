@@ -27,6 +27,7 @@ final class UpstreamPool: UpstreamSource {
     /// Gets a connection for the consumer: `upstreamReady` or `upstreamFailed` is called, at once
     /// or later. `fresh`: only one that carried no exchange before.
     package func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
+        if let carrier = origin.carrier { return acquire(carrier, for: consumer, fresh: fresh) }
         if !fresh, let connection = takeIdle(origin, checked: !consumer.mayBeRepeated) {
             environment.metrics.add(.upstreamConnectionsReused)
             if environment.traces {
@@ -66,6 +67,7 @@ final class UpstreamPool: UpstreamSource {
 
     /// The consumer no longer waits.
     package func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
+        if let carrier = origin.carrier { return abandon(carrier, consumer) }
         guard let waiter = origin.waiters.remove(consumer) else { return }
         waitEnded(waiter, origin, .abandoned)
         leaveLineIfNobodyWaits(origin)
@@ -142,8 +144,9 @@ final class UpstreamPool: UpstreamSource {
         let policy = origin.policy
         var operation: ConnectOperation?
         operation = ConnectOperation(
-            environment: environment, host: origin.key.host, port: origin.key.port, client: client,
-            rules: origin.key.isFixed ? nil : policy.destinationRules, hostMatch: origin.match
+            environment: environment, host: origin.connectsTo.host, port: origin.connectsTo.port,
+            client: client, rules: origin.isSubjectToRules ? policy.destinationRules : nil,
+            hostMatch: origin.match
         ) { [unowned self] result in
             let times = operation?.times ?? ConnectionTimes()
             if let operation { operations[ObjectIdentifier(operation)] = nil }
@@ -161,33 +164,32 @@ final class UpstreamPool: UpstreamSource {
         _ times: ConnectionTimes
     ) {
         switch result {
-        case .failure(let fault): failed(origin, fault)
+        case .failure(let fault):
+            failed(origin, origin.tunnelProxy == nil ? fault : .init(onTheWayToProxy: fault))
         case .success(let made):
-            do throws(ExchangeFault) {
-                try establish(origin, made, times)
-            } catch {
-                Descriptors.close(made.descriptor)
-                failed(origin, error)
-            }
+            if let proxy = origin.tunnelProxy { return openTunnel(origin, proxy, made, times) }
+            establishOrFail(origin, made, times)
         }
     }
 
-    private func establish(
-        _ origin: Origin, _ made: (descriptor: Int32, endpoint: Endpoint), _ times: ConnectionTimes
+    /// - Parameter session: the one with a proxy that carries the tunnel; nil: there is none.
+    func establish(
+        _ origin: Origin, _ made: (descriptor: Int32, endpoint: Endpoint),
+        _ times: ConnectionTimes, in session: TLSClientConnection?
     ) throws(ExchangeFault) {
-        var tls: TLSClientConnection?
+        var tls = session
         if let context = origin.tls {
             do throws(TLSError) {
                 tls = try TLSClientConnection(
                     context: context, fileDescriptor: made.descriptor, host: origin.key.host,
-                    port: origin.key.port, now: environment.wallSeconds)
+                    port: origin.key.port, now: environment.wallSeconds, outer: session)
             } catch {
                 throw .tlsFailed(error)
             }
         }
         let connection = UpstreamConnection(
             pool: self, origin: origin, descriptor: made.descriptor,
-            endpoint: made.endpoint, tls: tls)
+            endpoint: made.endpoint, tls: tls, isOpen: origin.tls == nil)
         connection.times = times
         do throws(Errno) {
             try environment.loop.add(connection, descriptor: made.descriptor)
@@ -195,7 +197,7 @@ final class UpstreamPool: UpstreamSource {
             throw .connectFailed(error)
         }
         environment.metrics.add(.upstreamConnectionsCreated)
-        if tls == nil {
+        if origin.tls == nil {
             ready(connection)
         } else {
             connection.beginHandshake(
@@ -233,10 +235,11 @@ final class UpstreamPool: UpstreamSource {
         consumer?.upstreamFailed(.upstreamSpokeUnasked, responseStarted: false)
     }
 
-    private func failed(_ origin: Origin, _ fault: ExchangeFault) {
+    func failed(_ origin: Origin, _ fault: ExchangeFault) {
         origin.connecting -= 1
         establishing -= 1
         giveBack([.origin, .total], of: origin)
+        let fault = origin.forwards == nil ? fault : ExchangeFault(onTheWayToProxy: fault)
         environment.note(origin, fault)
         if let consumer = takeWaiter(origin, isFresh: true, .failed) {
             consumer.upstreamFailed(fault, responseStarted: false)

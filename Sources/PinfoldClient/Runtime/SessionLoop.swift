@@ -48,6 +48,14 @@ final class SessionLoop {
         do throws(Errno) { try environment.start() } catch { return nil }
     }
 
+    /// Where requests come in that take a way.
+    func ingress(through proxy: ProxyRoute?) -> Ingress {
+        guard let proxy else { return ingress }
+        return Ingress(
+            name: ingress.name, label: ingress.label, endpoint: ingress.endpoint,
+            role: .proxied(proxy), isIntermediary: false)
+    }
+
     /// Takes a transfer in; it begins now, or when another one has made room.
     func enqueue(_ transfer: Transfer) {
         transfers[transfer.number] = transfer

@@ -1,5 +1,5 @@
 import Engine
-import HTTPTypes
+public import HTTPTypes
 
 /// Why a request came to nothing.
 ///
@@ -20,6 +20,13 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case nameNotResolved
         /// No connection came about.
         case cannotConnect
+        /// What names a proxy cannot be understood, in the environment for instance.
+        case invalidProxy
+        /// The proxy could not be reached, is not trusted, or did not let the request through;
+        /// ``ClientError/proxyResponse`` is what it answered, if it did.
+        case proxyFailed
+        /// The proxy asks for a user's name and password, or does not accept what it got.
+        case proxyAuthenticationRequired
         /// There is no trust in the server, or no TLS with it (`NSURLErrorSecureConnectionFailed`).
         case secureConnectionFailed
         /// The server asks for a client's certificate, and the session has none for it.
@@ -75,12 +82,16 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     /// `sha256/…` (or fingerprints in certificate mode), where none of them was expected. Else
     /// empty.
     public let presentedPins: [String]
+    /// What a proxy answered that was asked for a tunnel, and opened none: status and fields. Nil
+    /// where that is not what happened.
+    public let proxyResponse: HTTPResponse?
     /// What was wrong further down, where that says more.
     public let underlying: (any Error)?
 
     init(
         _ reason: Reason, _ explanation: String, url: String = "", host: String? = nil,
-        token: String? = nil, presentedPins: [String] = [], underlying: (any Error)? = nil
+        token: String? = nil, presentedPins: [String] = [], proxyResponse: HTTPResponse? = nil,
+        underlying: (any Error)? = nil
     ) {
         self.reason = reason
         self.explanation = explanation
@@ -88,6 +99,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         self.host = host
         self.token = token ?? reason.rawValue
         self.presentedPins = presentedPins
+        self.proxyResponse = proxyResponse
         self.underlying = underlying
     }
 
@@ -105,7 +117,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         guard url.isEmpty else { return self }
         return ClientError(
             reason, explanation, url: request.url, host: request.origin?.host, token: token,
-            presentedPins: presentedPins, underlying: underlying)
+            presentedPins: presentedPins, proxyResponse: proxyResponse, underlying: underlying)
     }
 
     public var description: String { url.isEmpty ? explanation : "\(url): \(explanation)" }
@@ -126,9 +138,11 @@ extension ClientError {
         {
             presented = chain.map(\.pin)
         }
+        var answer: HTTPResponse?
+        if case .proxy(.refused(let refusal)) = fault { answer = HTTPResponse(refusal) }
         self.init(
             Reason(fault), fault.explanation, token: Self.token(of: fault),
-            presentedPins: presented, underlying: fault)
+            presentedPins: presented, proxyResponse: answer, underlying: fault)
     }
 }
 
@@ -154,6 +168,7 @@ extension ClientError.Reason {
         case .tlsFailed(.certificateRequired): self = .clientCertificateRequired
         case .tlsFailed(.certificateRejected): self = .clientCertificateRejected
         case .tlsFailed: self = .secureConnectionFailed
+        case .proxy(let fault): self = Self(fault)
         case .connectTimeout, .tlsTimeout, .firstByteTimeout, .upstreamBodyTimeout,
             .upstreamSendTimeout, .eventStreamTimeout, .requestTimeout, .clientTimeout,
             .tunnelIdleTimeout:

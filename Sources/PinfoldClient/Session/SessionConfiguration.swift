@@ -8,6 +8,9 @@ public import Serialization
 public struct SessionConfiguration: Sendable {
     /// Whom the session trusts.
     public var securityPolicy = SecurityPolicy.default
+    /// Which requests go through a proxy. By default what the environment says counts, as for
+    /// other programs; ``securityPolicy`` applies to the servers behind a proxy all the same.
+    public var proxies = ProxyConfiguration.environment
     /// The oldest version of TLS that is spoken.
     public var minimumTLS = TLSMinimumVersion.tls12
     /// Fields for requests that do not have them.
@@ -111,10 +114,10 @@ public struct SessionConfiguration: Sendable {
         limits.headBytes = maximumHeadBytes
         limits.fields = maximumFields
         // The session's own queue decides who waits. The engine keeps connections for requests that
-        // arrive whole: twice as many, and none of ours waits for that.
-        let perOrigin = min(max(1, maximumRequestsPerOrigin), 1 << 20)
-        limits.upstreamPerHost = 2 * perOrigin + 2
+        // arrive whole: twice as many, and none of ours waits for that. A proxy that forwards is
+        // one host for the requests to all origins.
         limits.connections = 2 * min(max(1, maximumRequests), 1 << 20) + 2
+        limits.upstreamPerHost = limits.connections
         return limits
     }
 
@@ -168,6 +171,8 @@ public struct RequestOptions: Sendable {
     /// What the session's cache may answer.
     public var cachePolicy = RequestProperties.CachePolicy.useProtocol
     public var priority = TaskPriorityLevel.normal
+    /// In place of ``SessionConfiguration/proxies``.
+    public var proxies: ProxyConfiguration?
     /// In place of ``SessionConfiguration/redirects``.
     public var redirects: RedirectRule?
     /// In place of ``SessionConfiguration/retries``.

@@ -24,6 +24,8 @@ public final class SessionManager: Sendable {
     public let credentials = CredentialStore()
     let runtime: ClientRuntime
     let number: UInt64
+    /// The environment's variables are those of the session's beginning.
+    let proxyRules: ProxyRules
     /// Runs completion handlers.
     let callbacks: CallbackLine
 
@@ -42,6 +44,7 @@ public final class SessionManager: Sendable {
         self.configuration = configuration
         self.runtime = runtime
         number = runtime.nextNumber()
+        proxyRules = ProxyRules(configuration.proxies)
         callbacks = CallbackLine(configuration.callbacks)
         let parts = try Self.parts(number, configuration, runtime)
         guard runtime.post(.open(parts)) else { throw ClientError.sessionInvalidated() }
@@ -135,6 +138,7 @@ public final class SessionManager: Sendable {
                 .invalidRequest, "expected an http or https URL with a valid authority",
                 of: request)
         }
+        let proxy = try proxyRoute(of: request, to: origin, options)
         let channel = TransferChannel(
             runtime.nextNumber(), on: runtime, progress: options.progress)
         options.progress?.begins(sending: content?.length ?? 0)
@@ -147,7 +151,7 @@ public final class SessionManager: Sendable {
             idleMilliseconds: max(1, milliseconds),
             leftMilliseconds: max(1, left.wholeMilliseconds),
             totalMilliseconds: configuration.resourceTimeout.wholeMilliseconds,
-            channel: channel)
+            channel: channel, proxy: proxy)
         guard runtime.post(.begin(order)) else {
             order.content.close()
             throw ClientError.sessionInvalidated().about(request)

@@ -26,6 +26,9 @@ public struct TaskMetrics: Sendable, Hashable {
         public var lookup: Duration?
         /// How long the connection took to be made, without lookup and handshake; nil as above.
         public var connect: Duration?
+        /// How long a proxy took to open a tunnel, TLS with the proxy included; nil as above, and
+        /// where there is no tunnel.
+        public var tunnel: Duration?
         /// How long the TLS handshake took; nil as above, and for clear text.
         public var handshake: Duration?
         /// From the request's turn to the head of the response.
@@ -36,7 +39,8 @@ public struct TaskMetrics: Sendable, Hashable {
         public var reusedConnection: Bool
         /// What the session's cache had to do with it.
         public var cache: CacheUse
-        /// The server's address and port; nil where none was asked.
+        /// The address and port of the server, or of the proxy that was asked in its place; nil
+        /// where none was.
         public var server: String?
         /// Bytes of content.
         public var sentBytes: Int64
@@ -61,6 +65,7 @@ extension TaskMetrics.Transaction {
             url: url, status: status, queued: .microseconds(times.queued),
             lookup: times.lookup.map { .microseconds($0) },
             connect: times.connect.map { .microseconds($0) },
+            tunnel: times.tunnel.map { .microseconds($0) },
             handshake: times.handshake.map { .microseconds($0) },
             firstByte: times.firstByte.map { .microseconds($0) },
             total: .microseconds(max(times.total, times.queued + (times.firstByte ?? 0))),

@@ -132,8 +132,13 @@ extension ClientError {
         case .connectionLost: .noResponse
         case .timedOut:
             switch underlying as? ExchangeFault {
-            case .connectTimeout, .tlsTimeout: .notConnected
+            case .connectTimeout, .tlsTimeout, .proxy: .notConnected
             default: .noResponse
+            }
+        case .proxyFailed:
+            switch underlying as? ExchangeFault {
+            case .proxy(.unreachable), .proxy(.closed): .notConnected
+            default: nil
             }
         default: nil
         }

@@ -71,10 +71,11 @@ final class Transfer: EventHandler {
         do throws(WireError) {
             let buffer = try makeHead(in: exchange)
             self.exchange = exchange
+            let ingress = session.ingress(through: order.proxy)
             exchange.begin(
-                client: self, ingress: session.ingress, peer: session.peer, buffer: buffer,
+                client: self, ingress: ingress, peer: session.peer, buffer: buffer,
                 headStart: 0, hasBody: upload != nil, isServed: true)
-            exchange.route(at: session.ingress)
+            exchange.route(at: ingress)
         } catch {
             environment.recycle(exchange)
             end(ClientError(.request(error)))
@@ -165,6 +166,7 @@ final class Transfer: EventHandler {
         times.wasReused = exchange.reusesConnection
         guard let made = exchange.connectionTimes else { return }
         (times.lookup, times.connect, times.handshake) = (made.lookup, made.connect, made.handshake)
+        times.tunnel = made.tunnel
     }
 
     /// Since the request began, in microseconds.

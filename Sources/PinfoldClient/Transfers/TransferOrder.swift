@@ -1,3 +1,4 @@
+import Engine
 import Locking
 
 /// Everything that the loop has to know of a request.
@@ -16,6 +17,8 @@ struct TransferOrder: Sendable {
     /// How long its task may take in all, in milliseconds: for messages.
     let totalMilliseconds: Int64
     let channel: TransferChannel
+    /// Nil: it goes to the server itself.
+    var proxy: ProxyRoute?
 }
 
 /// What is sent behind the head.

@@ -6,6 +6,8 @@ package struct TransferTimes: Sendable, Equatable {
     var lookup: Int64?
     /// Until a connection was established, the lookup not included; nil as above.
     var connect: Int64?
+    /// What a proxy took to open a tunnel; nil as above, and without a tunnel.
+    var tunnel: Int64?
     /// The TLS handshake; nil as above, and for clear text.
     var handshake: Int64?
     /// From the request's beginning to the head of the response.

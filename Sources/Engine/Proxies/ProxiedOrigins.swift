@@ -1,0 +1,87 @@
+import HTTPCore
+
+/// An environment's origins behind proxies, and the proxies that requests are given to.
+struct ProxiedOrigins {
+    /// What a request names, and by which way it goes.
+    private struct Target: Hashable {
+        let host: String
+        let port: UInt16
+        let scheme: Scheme
+        let route: ProxyRoute
+    }
+
+    private var servers: [Target: Origin] = [:]
+    private var proxies: [UpstreamProxy: Origin] = [:]
+    /// How many there may be before those without use are looked for: twice as many as were in use
+    /// the last time.
+    private var limit = ProxiedOrigins.capacity
+
+    /// Origins kept; beyond, those that nothing uses are forgotten.
+    private static let capacity = 1024
+
+    var all: [Origin] { Array(servers.values) + Array(proxies.values) }
+
+    /// - Parameter host: in lower case.
+    mutating func origin(
+        host: String, port: UInt16, scheme: Scheme, through route: ProxyRoute,
+        _ policy: PolicySnapshot
+    ) -> Origin {
+        let target = Target(host: host, port: port, scheme: scheme, route: route)
+        if let known = servers[target] { return known }
+        if servers.count + proxies.count >= limit { forgetUnused() }
+        let made = make(target, policy)
+        servers[target] = made
+        return made
+    }
+
+    private mutating func make(_ target: Target, _ policy: PolicySnapshot) -> Origin {
+        let proxy = target.route.proxy
+        let found = policy.target(
+            host: target.host, port: target.port,
+            by: .request(isSecure: target.scheme == .https))
+        let isTunnelled = found.isSecure || target.route.tunnelsClearText
+        return Origin(
+            key: Origin.Key(
+                host: target.host, port: found.port, isSecure: found.isSecure,
+                requestedPort: target.port,
+                way: isTunnelled ? .tunnel(proxy) : .forwarded(proxy)),
+            policy: policy, entryIndex: found.entryIndex, refusal: found.refusal,
+            match: found.match, carrier: isTunnelled ? nil : self.proxy(proxy, policy))
+    }
+
+    /// The proxy itself: no host entry applies to it, and so no pinset.
+    private mutating func proxy(_ proxy: UpstreamProxy, _ policy: PolicySnapshot) -> Origin {
+        if let known = proxies[proxy] { return known }
+        let made = Origin(
+            key: Origin.Key(
+                host: proxy.host, port: proxy.port, isSecure: proxy.isSecure,
+                requestedPort: proxy.port, way: .proxy(proxy)),
+            policy: policy, entryIndex: nil, refusal: nil,
+            match: policy.destinationMatch(host: proxy.host, port: proxy.port))
+        proxies[proxy] = made
+        return made
+    }
+
+    private mutating func forgetUnused() {
+        // Requests through a carrier wait there, and are not seen at their own origin.
+        servers = servers.filter { !($0.value.carrier ?? $0.value).isUnused }
+        let carriers = Set(servers.values.compactMap { $0.carrier.map { ObjectIdentifier($0) } })
+        proxies = proxies.filter {
+            !$0.value.isUnused || carriers.contains(ObjectIdentifier($0.value))
+        }
+        limit = max(Self.capacity, (servers.count + proxies.count) * 2)
+    }
+}
+
+extension Origin {
+    /// What a connection to it is made to: the origin itself, or the proxy before it.
+    var connectsTo: (host: String, port: UInt16) {
+        if let tunnelProxy { (tunnelProxy.host, tunnelProxy.port) } else { (key.host, key.port) }
+    }
+
+    /// Whether the rules of access apply to the addresses that are connected to: not to what the
+    /// operator has named.
+    var isSubjectToRules: Bool {
+        if case .direct = key.way { !key.isFixed } else { false }
+    }
+}

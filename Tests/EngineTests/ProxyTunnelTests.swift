@@ -1,0 +1,282 @@
+import Activity
+import CLinux
+import EngineTestSupport
+import EventLoop
+import HTTPCore
+import Logging
+import Metrics
+import Testing
+
+@testable import Engine
+
+/// What a tunnel came to.
+private enum Outcome: Equatable {
+    case opened
+    case failed(String)
+    /// With this status and the fields' values.
+    case refused(UInt16, [String])
+
+    init(_ result: Result<ProxyTunnel.Opened, ExchangeFault>) {
+        switch result {
+        case .success: self = .opened
+        case .failure(.proxy(.refused(let answer))):
+            self = .refused(answer.status, answer.fields.map { "\($0.name)=\($0.value)" })
+        case .failure(let fault): self = .failed(fault.reason.token)
+        }
+    }
+}
+
+/// An environment for one connection, whose other end is the test's.
+private final class Bench {
+    let loop: EventLoop
+    let environment: Environment
+    private let resolver: ScriptedResolver
+    let near: Int32
+    let far: Int32
+    var outcome: Outcome?
+
+    init() throws {
+        loop = try EventLoop()
+        resolver = try ScriptedResolver { 0 }
+        let shared = SharedEnvironment(
+            mailboxes: [try Mailbox<EngineMessage>()], resolver: resolver.resolver, store: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, labels: RouteLabels(),
+            activity: ActivityMonitor(delays: ActivityDelays()))
+        environment = Environment(
+            index: 0, loop: loop, policy: try testPolicy(), shared: shared,
+            metrics: WorkerMetrics(
+                dimensions: MetricsDimensions(reasons: Reason.tokens.count)))
+        (near, far) = try #require(ScriptedSockets.pair())
+    }
+
+    deinit {
+        environment.closeConnections()
+        environment.close()
+        Descriptors.close(far)
+        if outcome == .opened { Descriptors.close(near) }
+    }
+
+    func open(host: String = "origin.test", through proxy: UpstreamProxy? = nil) throws {
+        let proxy =
+            proxy ?? UpstreamProxy(host: "proxy.test", port: 1, isSecure: false)
+        let name = Array(host.utf8)
+        let found = environment.origins.origin(
+            host: name.span, port: 443, scheme: .https, through: ProxyRoute(proxy),
+            policy: environment.policy)
+        let origin = try #require(found)
+        let tunnel = ProxyTunnel(
+            environment: environment, origin: origin, proxy: proxy, descriptor: near
+        ) { [unowned self] result in
+            #expect(outcome == nil)
+            outcome = Outcome(result)
+        }
+        tunnel.start(timeoutMilliseconds: 3_600_000)
+        turn()
+    }
+
+    func turn() { for _ in 0..<3 { loop.turn(waitingAtMost: 0) } }
+
+    func send(_ bytes: some Collection<UInt8>) {
+        let bytes = Array(bytes)
+        _ = CLinux.send(far, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+        turn()
+    }
+
+    /// What has arrived at the proxy.
+    func received() -> String {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(far, &buffer, buffer.count, 0)
+        return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+    }
+}
+
+/// What a proxy sends, and what comes of it.
+private let answers: [(String, Outcome)] = [
+    ("HTTP/1.1 200 OK\r\n\r\n", .opened), ("HTTP/1.0 200\r\nA: b\r\n\r\n", .opened),
+    ("HTTP/1.1 299 Odd\r\n\r\n", .opened), ("HTTP/1.1 200 OK\n\n", .opened),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", .opened),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", .opened),
+    (
+        "HTTP/1.1 100 Wait\r\n\r\nHTTP/1.1 103 On\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+        .opened
+    ),
+    (
+        "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\nA: b\r\n\r\n",
+        .refused(407, ["Proxy-Authenticate=Basic", "A=b"])
+    ),
+    ("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno", .refused(503, ["Content-Length=2"])),
+    ("HTTP/1.1 404 No\nA: b\n\n", .refused(404, ["A=b"])),
+    ("HTTP/1.1 101 Switch\r\n\r\n", .failed("proxy-bad-response")),
+    ("HTTP/1.1 2000 OK\r\n\r\n", .failed("proxy-bad-response")),
+    ("HTTP/2 200\r\n\r\n", .failed("proxy-bad-response")),
+    ("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", .failed("proxy-bad-response")),
+    ("\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}\u{1}xyz", .failed("proxy-bad-response")),
+    (String(repeating: "HTTP/1.1 103 On\r\n\r\n", count: 9), .failed("proxy-bad-response")),
+]
+
+@Suite("A tunnel through a proxy")
+struct ProxyTunnelTests {
+    @Test(
+        arguments: [
+            ("origin.test", "origin.test:443"), ("2001:db8::1", "[2001:db8::1]:443"),
+            ("192.0.2.1", "192.0.2.1:443"), ("ORIGIN.test", "origin.test:443"),
+        ])
+    func `is asked for with host and port`(host: String, authority: String) throws {
+        let bench = try Bench()
+        try bench.open(host: host)
+        #expect(
+            bench.received() == "CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+    }
+
+    @Test func `is asked for with what the proxy was promised, unless that is no field value`()
+        throws
+    {
+        for value in ["Basic YTpi", "Basic a\r\nEvil: yes", nil] {
+            let bench = try Bench()
+            try bench.open(
+                through: UpstreamProxy(host: "proxy.test", port: 1, isSecure: false) {
+                    method, target in
+                    method == "CONNECT" && target == "origin.test:443" ? value : "wrong"
+                })
+            let line = value == "Basic YTpi" ? "Proxy-Authorization: Basic YTpi\r\n" : ""
+            #expect(
+                bench.received()
+                    == "CONNECT origin.test:443 HTTP/1.1\r\nHost: origin.test:443\r\n\(line)\r\n")
+        }
+    }
+
+    @Test(arguments: answers.indices, [true, false])
+    func `comes to what the proxy answers, whole or byte by byte`(
+        index: Int, isWhole: Bool
+    ) throws {
+        let (answer, expected) = answers[index]
+        let bench = try Bench()
+        try bench.open()
+        if isWhole {
+            bench.send(answer.utf8)
+        } else {
+            for byte in answer.utf8 where bench.outcome == nil { bench.send([byte]) }
+        }
+        #expect(bench.outcome == expected)
+        #expect(bench.environment.loop.handlers.isEmpty)
+    }
+
+    @Test func `is none where something follows the head that opens it`() throws {
+        let bench = try Bench()
+        try bench.open()
+        bench.send("HTTP/1.1 200 OK\r\n\r\nx".utf8)
+        #expect(bench.outcome == .failed("proxy-bad-response"))
+    }
+
+    @Test(arguments: ["", "HTTP/1.1 2", "HTTP/1.1 100 Wait\r\n\r\n", "HTTP/1.1 200 OK\r\n"])
+    func `is none where the proxy ends the connection`(answer: String) throws {
+        let bench = try Bench()
+        try bench.open()
+        bench.send(answer.utf8)
+        #expect(bench.outcome == nil)
+        shutdown(bench.far, Int32(SHUT_WR))
+        bench.turn()
+        #expect(bench.outcome == .failed("proxy-bad-response"))
+        #expect(bench.environment.loop.handlers.isEmpty)
+    }
+
+    @Test func `has a head within the limits of heads`() throws {
+        let bench = try Bench()
+        try bench.open()
+        bench.send("HTTP/1.1 200 OK\r\nA: ".utf8)
+        let part = [UInt8](repeating: 0x61, count: 4096)
+        for _ in 0..<7 { bench.send(part) }
+        #expect(bench.outcome == nil)
+        bench.send(part)
+        #expect(bench.outcome == .failed("proxy-bad-response"))
+    }
+
+    @Test func `ends with its environment, and nobody is told`() throws {
+        let bench = try Bench()
+        try bench.open()
+        bench.environment.closeConnections()
+        #expect(bench.environment.loop.handlers.isEmpty)
+        #expect(bench.outcome == nil)
+        #expect(bench.received().hasPrefix("CONNECT "))
+        #expect(bench.received().isEmpty)
+    }
+}
+
+@Suite("Origins behind a proxy")
+struct ProxiedOriginsTests {
+    private let table = OriginTable()
+    private let proxy = UpstreamProxy(host: "proxy.test", port: 1, isSecure: true)
+
+    private func named(
+        _ host: String, _ port: UInt16, _ scheme: Scheme, _ route: ProxyRoute,
+        under policy: PolicySnapshot
+    ) throws -> Origin {
+        let name = Array(host.utf8)
+        let found = table.origin(
+            host: name.span, port: port, scheme: scheme, through: route, policy: policy)
+        return try #require(found)
+    }
+
+    @Test func `are told apart by proxy, credentials and way`() throws {
+        let policy = try testPolicy()
+        let routes = [
+            ProxyRoute(proxy), ProxyRoute(proxy, tunnelsClearText: true),
+            ProxyRoute(UpstreamProxy(host: "proxy.test", port: 1, isSecure: false)),
+            ProxyRoute(UpstreamProxy(host: "proxy.test", port: 2, isSecure: true)),
+            ProxyRoute(UpstreamProxy(host: "proxy.test", port: 1, isSecure: true, identity: "u")),
+        ]
+        var origins = try routes.map { try named("A.test", $0, under: policy) }
+        let name = Array("a.test".utf8)
+        let direct = table.origin(host: name.span, port: 80, scheme: .http, policy: policy)
+        origins.append(try #require(direct))
+        #expect(Set(origins.map { ObjectIdentifier($0) }).count == origins.count)
+        #expect(Set(origins.map(\.key)).count == origins.count)
+        let again = ProxyRoute(UpstreamProxy(host: "proxy.test", port: 1, isSecure: true))
+        #expect(try named("a.test", again, under: policy) === origins[0])
+    }
+
+    @Test func `share the connections of a proxy that forwards, and have tunnels of their own`()
+        throws
+    {
+        let policy = try testPolicy()
+        let route = ProxyRoute(proxy)
+        let one = try named("a.test", route, under: policy)
+        let two = try named("b.test", 8080, .http, route, under: policy)
+        let carrier = try #require(one.carrier)
+        #expect(two.carrier === carrier)
+        #expect(carrier.forwards == proxy)
+        #expect(carrier.connectsTo.host == "proxy.test")
+        #expect(carrier.tls != nil)
+        #expect(one.tls == nil)
+        let tunnelled = [
+            try named("a.test", 443, .https, route, under: policy),
+            try named(
+                "a.test", 80, .http, ProxyRoute(proxy, tunnelsClearText: true), under: policy),
+        ]
+        for origin in tunnelled {
+            #expect(origin.carrier == nil)
+            #expect(origin.tunnelProxy == proxy)
+            #expect(origin.connectsTo.host == "proxy.test")
+            #expect(origin.connectsTo.port == 1)
+            #expect(!origin.isSubjectToRules)
+        }
+        #expect(table.all.count == 5)
+        #expect(table.removeAll().count == 5)
+        #expect(table.all.isEmpty)
+    }
+
+    @Test func `are forgotten when there are too many, and their proxies with them`() throws {
+        let policy = try testPolicy()
+        for number in 0..<3000 {
+            let proxy = UpstreamProxy(host: "p\(number)", port: 1, isSecure: false)
+            _ = try named("a.test", ProxyRoute(proxy), under: policy)
+        }
+        #expect(table.all.count <= 1026)
+    }
+
+    private func named(
+        _ host: String, _ route: ProxyRoute, under policy: PolicySnapshot
+    ) throws -> Origin {
+        try named(host, 80, .http, route, under: policy)
+    }
+}

@@ -8,12 +8,18 @@ struct ServerSentEventTests {
     /// The same stream whole, byte by byte, and cut in two at every place.
     private func parse(_ bytes: [UInt8]) throws -> [ServerSentEvent] {
         var whole = ServerSentEventParser()
-        let events = try whole.parse(bytes)
+        var events: [ServerSentEvent] = []
+        try whole.parse(bytes, into: &events)
         var single = ServerSentEventParser()
-        #expect(try bytes.flatMap { try single.parse([$0]) } == events)
+        var found: [ServerSentEvent] = []
+        for byte in bytes { try single.parse([byte], into: &found) }
+        #expect(found == events)
         for cut in bytes.indices {
             var halves = ServerSentEventParser()
-            #expect(try halves.parse(bytes[..<cut]) + halves.parse(bytes[cut...]) == events)
+            found = []
+            try halves.parse(bytes[..<cut], into: &found)
+            try halves.parse(bytes[cut...], into: &found)
+            #expect(found == events)
             #expect(halves.lastEventID == whole.lastEventID)
         }
         return events
@@ -71,31 +77,64 @@ struct ServerSentEventTests {
         ] as [(String, Int64?)])
     func `say when to come back`(text: String, milliseconds: Int64?) throws {
         var parser = ServerSentEventParser()
-        #expect(try parser.parse(text.utf8).isEmpty)
+        var events: [ServerSentEvent] = []
+        try parser.parse(text.utf8, into: &events)
+        #expect(events.isEmpty)
         #expect(parser.reconnectionMilliseconds == milliseconds)
     }
 
     @Test func `keep the last ID of an event that ended`() throws {
         var parser = ServerSentEventParser(lastEventID: "old")
+        var events: [ServerSentEvent] = []
         #expect(parser.lastEventID == "old")
-        _ = try parser.parse("id: 1\ndata: a\n".utf8)
+        try parser.parse("id: 1\ndata: a\n".utf8, into: &events)
         #expect(parser.lastEventID == "old")
-        _ = try parser.parse("\n".utf8)
+        try parser.parse("\n".utf8, into: &events)
         #expect(parser.lastEventID == "1")
-        _ = try parser.parse("id\n\n".utf8)
+        try parser.parse("id\n\n".utf8, into: &events)
         #expect(parser.lastEventID.isEmpty)
     }
 
-    @Test func `are bounded`() throws {
-        let limits = ServerSentEventParser.Limits(eventBytes: 10)
-        for text in ["data: 12345\n", "12345678901", "data:123\ndata:456\ndata:78\n"] {
+    private typealias Failure = ServerSentEventError
+
+    @Test(
+        arguments: [
+            ("data:12345\n\n", ["12345"], nil), ("data:123456\n\n", [], .lineTooLong),
+            ("1234567890\ndata:1\n\n", ["1"], nil), ("12345678901", [], .lineTooLong),
+            ("data:1234\ndata:5\n\n", ["1234\n5"], nil),
+            ("data:1234\ndata:56\n\n", [], .eventTooLarge),
+            // What came before is there.
+            ("data:1\n\ndata:2\n\ndata:123456", ["1", "2"], .lineTooLong),
+            ("data:1\n\ndata:1234\ndata:56\n\ndata:3\n\n", ["1"], .eventTooLarge),
+            // Comments are not kept, and the next event begins at nothing.
+            (": 1234567890123\ndata:12345\n\ndata:67890\n\n", ["12345", "67890"], nil),
+        ] as [(String, [String], ServerSentEventError?)])
+    func `are bounded, and lost only from there on`(
+        text: String, data: [String], failure: ServerSentEventError?
+    ) {
+        let limits = ServerSentEventParser.Limits(eventBytes: 6, lineBytes: 10)
+        for chunk in [1, 2, 7, 1000] {
             var parser = ServerSentEventParser(limits: limits)
-            #expect(throws: ServerSentEventError.tooLarge) { try parser.parse(text.utf8) }
-            #expect(throws: ServerSentEventError.tooLarge) { try parser.parse("\n".utf8) }
+            var (events, found): ([ServerSentEvent], Failure?) = ([], nil)
+            var rest = Array(text.utf8)[...]
+            while !rest.isEmpty {
+                do throws(ServerSentEventError) {
+                    try parser.parse(rest.prefix(chunk), into: &events)
+                } catch { found = error }
+                rest = rest.dropFirst(chunk)
+            }
+            #expect(events.map(\.data) == data)
+            #expect(found == failure)
         }
-        // Comments are not kept, and the next event begins at nothing.
-        var parser = ServerSentEventParser(limits: limits)
-        let events = try parser.parse(": 1234567890123\ndata:12345\n\ndata:67890\n\n".utf8)
-        #expect(events.map(\.data) == ["12345", "67890"])
+    }
+
+    @Test(
+        arguments: [
+            ("text/event-stream", true), ("Text/Event-Stream;charset=utf-8", true),
+            (" text/event-stream ; x", true), ("text/event-streams", false), ("", false),
+            ("text/plain; text/event-stream", false), ("text / event-stream", false),
+        ])
+    func `are known by their type`(value: String, isEventStream: Bool) {
+        #expect(ServerSentEventParser.isEventStream(contentType: value) == isEventStream)
     }
 }

@@ -1,3 +1,5 @@
+import Notation
+
 /// One event of a `text/event-stream` (WHATWG HTML, "Server-sent events").
 public struct ServerSentEvent: Hashable, Sendable {
     /// `message` unless the server names another.
@@ -23,13 +25,20 @@ public struct ServerSentEvent: Hashable, Sendable {
 /// Lines end with CR, LF or both. What is not UTF-8 is replaced by U+FFFD. An event that the stream
 /// ends in is none.
 public struct ServerSentEventParser: Sendable {
+    /// The media type of such a stream.
+    public static let mediaType = "text/event-stream"
+
     /// What an event may take.
     public struct Limits: Hashable, Sendable {
-        /// Of one event's data, and of one line.
+        /// Of one event's data.
         public var eventBytes: Int
+        /// Of one line, its end not included. Comments are not kept, and may be of any length.
+        public var lineBytes: Int
 
-        /// 1 MiB unless more or less is named.
-        public init(eventBytes: Int = 1 << 20) { self.eventBytes = eventBytes }
+        /// 1 MiB each unless more or less is named.
+        public init(eventBytes: Int = 1 << 20, lineBytes: Int = 1 << 20) {
+            (self.eventBytes, self.lineBytes) = (eventBytes, lineBytes)
+        }
     }
 
     /// What an event may take.
@@ -48,7 +57,7 @@ public struct ServerSentEventParser: Sendable {
     private var hasCarriageReturn = false
     /// Bytes of the byte order mark that the stream has begun with; nil: it is past that.
     private var markBytes: Int? = 0
-    private var hasFailed = false
+    private var failure: ServerSentEventError?
 
     private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
@@ -57,21 +66,31 @@ public struct ServerSentEventParser: Sendable {
         (self.limits, self.lastEventID, nextID) = (limits, lastEventID, lastEventID)
     }
 
-    /// Takes a chunk and returns the events that end in it. After an error nothing is read.
+    /// Whether a Content-Type says that content is such a stream, whatever its parameters.
+    public static func isEventStream(contentType value: String) -> Bool {
+        let essence = value.utf8.prefix { $0 != UInt8(ascii: ";") }
+        let start = essence.drop(while: ASCII.isWhitespace)
+        let end = start.lastIndex { !ASCII.isWhitespace($0) }.map { start.index(after: $0) }
+        return String(Substring(start[..<(end ?? start.startIndex)])).lowercasedASCII == mediaType
+    }
+
+    /// Takes a chunk.
+    ///
+    /// - Parameter events: those that end in the chunk are appended, also where it fails further
+    ///   on.
+    /// - Throws: where a limit is exceeded. After that nothing is read: each call throws the same.
     public mutating func parse(
-        _ chunk: some Sequence<UInt8>
-    ) throws(ServerSentEventError) -> [ServerSentEvent] {
-        guard !hasFailed else { throw .tooLarge }
-        var events: [ServerSentEvent] = []
+        _ chunk: some Sequence<UInt8>, into events: inout [ServerSentEvent]
+    ) throws(ServerSentEventError) {
+        if let failure { throw failure }
         for byte in chunk {
             do throws(ServerSentEventError) {
                 try take(byte, &events)
             } catch {
-                hasFailed = true
+                failure = error
                 throw error
             }
         }
-        return events
     }
 
     private mutating func take(
@@ -97,7 +116,7 @@ public struct ServerSentEventParser: Sendable {
     private mutating func append(_ byte: UInt8) throws(ServerSentEventError) {
         if line.isEmpty, byte == UInt8(ascii: ":") { isInComment = true }
         guard !isInComment else { return }
-        guard line.count < limits.eventBytes else { throw .tooLarge }
+        guard line.count < limits.lineBytes else { throw .lineTooLong }
         line.append(byte)
     }
 
@@ -125,7 +144,7 @@ public struct ServerSentEventParser: Sendable {
         switch field {
         case "event": type = String(decoding: value, as: UTF8.self)
         case "data":
-            guard data.count + value.count < limits.eventBytes else { throw .tooLarge }
+            guard data.count + value.count <= limits.eventBytes else { throw .eventTooLarge }
             data += value
             data.append(0x0A)
         case "id":
@@ -154,6 +173,8 @@ public struct ServerSentEventParser: Sendable {
 
 /// Why a stream of events cannot be read on.
 public enum ServerSentEventError: Error, Hashable, Sendable {
-    /// An event or a line is larger than the limit.
-    case tooLarge
+    /// A line has more bytes than ``ServerSentEventParser/Limits/lineBytes``.
+    case lineTooLong
+    /// The data of an event has more bytes than ``ServerSentEventParser/Limits/eventBytes``.
+    case eventTooLarge
 }

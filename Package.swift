@@ -203,10 +203,9 @@ let package = Package(
             name: "PinfoldClient",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Configuration",
-                "Documents", "Retries", "Serialization", "Activity", "Metrics", "Clocks",
-                "Locking", "Threads", "EventLoop",
+                "Documents", "Retries", "Serialization", "Activity", "Reachability", "ImageCache",
+                "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "EventStreams",
                 "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
-                "Reachability", "ImageCache",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -396,8 +395,9 @@ let package = Package(
         .testTarget(
             name: "PinfoldClientTests",
             dependencies: [
-                "PinfoldClient", "Serialization", "Documents", "CLinux", "Addressing", "EventLoop",
-                "Locking", "Retries", "Cookies",
+                "PinfoldClient", "Serialization", "EventStreams", "Documents", "CLinux",
+                "Addressing",
+                "EventLoop", "Locking", "Retries", "Cookies",
                 "TLS", "Threads", "TestSupport",
                 "Reachability", "ImageCache",
                 .product(name: "HTTPTypes", package: "swift-http-types"),

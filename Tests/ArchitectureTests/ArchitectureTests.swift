@@ -125,12 +125,11 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "PinfoldClient",
         [
-            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Configuration", "Documents",
-            "Retries",
-            "Serialization", "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop",
-            "HTTPAuthentication", "Cookies",
-            "TLS", "CacheStore", "Resolver", "Engine", "HTTPTypes", "Logging",
-            "Reachability", "ImageCache",
+            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Configuration",
+            "Documents", "Retries", "Serialization", "Activity", "Reachability", "ImageCache",
+            "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "EventStreams",
+            "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
+            "HTTPTypes", "Logging",
         ]
     ),
     (

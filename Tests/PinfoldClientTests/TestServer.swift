@@ -166,6 +166,13 @@ final class TestConnection {
         send(lines.joined(separator: "\r\n") + "\r\n\r\n" + content)
     }
 
+    /// Whatever comes next, that is no request; nil at the end.
+    func receive() -> [UInt8]? {
+        guard !input.isEmpty || read() else { return nil }
+        defer { input = [] }
+        return input
+    }
+
     /// Waits until the client has closed the connection; what it sends meanwhile is dropped.
     func waitForEnd() { while read() { input = [] } }
 

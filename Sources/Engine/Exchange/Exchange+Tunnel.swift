@@ -82,6 +82,7 @@ extension Exchange {
         var head = makeResponseHead(on: client, bytes)
         head.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
+        if client.takesProtocols { return give(head, bytes, of: upstream, to: client) }
         head.fields.append("Connection: Upgrade\r\n")
         for field in response.fields where field.id == .upgrade {
             head.fields.append(field: .upgrade, bytes.extracting(field.value.indices))
@@ -93,6 +94,22 @@ extension Exchange {
             client.handOver(after: head), server.transport, earlyFromUpstream: server.leftover,
             origin?.timeouts ?? environment.policy.timeouts,
             origin?.basis(from: peer, at: upstreamEndpoint))
+    }
+
+    /// Gives the server's connection to whom the response is for, and ends. Connection and Upgrade
+    /// are the server's own words, for the protocol may have rules about them.
+    private func give(
+        _ head: consuming HeadDraft, _ bytes: Span<UInt8>, of upstream: any UpstreamStream,
+        to client: any DownstreamStream
+    ) {
+        for field in response.fields where field.id == .connection || field.id == .upgrade {
+            head.fields.append(field: field.id, bytes.extracting(field.value.indices))
+        }
+        environment.metrics.add(.upgrades)
+        let server = upstream.handOver()
+        client.switchProtocols(after: head, to: server.transport, leftover: server.leftover)
+        handle(.relayed)
+        endQuietly()
     }
 
     /// A server may switch only to protocols that the request names (RFC 9110 §7.8).

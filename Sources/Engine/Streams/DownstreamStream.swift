@@ -66,10 +66,27 @@ package protocol DownstreamStream: AnyObject {
     /// Leaves HTTP behind a last head: hands over what carries the bytes. It still counts as a
     /// connection of the client's.
     func handOver(after head: consuming HeadDraft) -> DownstreamHandover?
+    /// What a server speaks after 101 is read and written by the stream's owner itself, and is not
+    /// relayed to a client's connection.
+    var takesProtocols: Bool { get }
+    /// Leaves HTTP behind the head of a 101, where ``takesProtocols`` says so: the server's
+    /// connection is the stream's, which registers and closes it. The exchange ends.
+    /// - Parameter leftover: what was read beyond the head.
+    func switchProtocols(
+        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?)
 }
 
 extension DownstreamStream {
     package var refusal: ExchangeFault { .clientNotAllowed }
+    package var takesProtocols: Bool { false }
+
+    package func switchProtocols(
+        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
+    ) {
+        _ = head.finished()
+        Descriptors.close(server.descriptor)
+        assertionFailure("a connection for a stream that takes none")
+    }
 }
 
 /// A client's connection that is HTTP no longer.

@@ -89,9 +89,20 @@ struct WebSocketFrameHead: Hashable, Sendable {
     ///
     /// - Parameter offset: of the first byte in the frame's content.
     static func mask(_ bytes: inout [UInt8], from start: Int, key: UInt32, offset: UInt64) {
-        for index in bytes.indices[start...] {
-            let position = (offset + UInt64(index - start)) & 3
-            bytes[index] ^= UInt8(truncatingIfNeeded: key >> (24 - position * 8))
+        let shift = UInt32(offset & 3) * 8
+        // As it is met by the first byte.
+        let key = key << shift | key >> (32 - shift)
+        let wide = (UInt64(key) << 32 | UInt64(key)).bigEndian
+        bytes.withUnsafeMutableBytes { bytes in
+            var index = start
+            while index + 8 <= bytes.count {
+                let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                bytes.storeBytes(of: word ^ wide, toByteOffset: index, as: UInt64.self)
+                index += 8
+            }
+            for (position, index) in (index..<max(index, bytes.count)).enumerated() {
+                bytes[index] ^= UInt8(truncatingIfNeeded: key >> UInt32(24 - (position & 3) * 8))
+            }
         }
     }
 }

@@ -64,7 +64,7 @@ extension HTTPRequest {
 
 /// Where a request goes: requests of one origin share connections, credentials are of one.
 struct RequestOrigin: Hashable, Sendable {
-    let scheme: String
+    var scheme: String
     /// In lower case, an address in brackets if it is one of IPv6.
     let host: String
     let port: UInt16

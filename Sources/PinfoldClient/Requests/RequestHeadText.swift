@@ -15,7 +15,11 @@ enum RequestHeadText {
         case chunked
     }
 
-    static func make(of request: HTTPRequest, framing: Framing) throws(ClientError) -> [UInt8] {
+    /// - Parameter asksForUpgrade: Upgrade, which the request has, is meant for the server that it
+    ///   is sent to (RFC 9110 section 7.8).
+    static func make(
+        of request: HTTPRequest, framing: Framing, asksForUpgrade: Bool = false
+    ) throws(ClientError) -> [UInt8] {
         guard let scheme = request.scheme, let authority = request.authority, !authority.isEmpty
         else {
             throw ClientError(
@@ -30,6 +34,7 @@ enum RequestHeadText {
         var text = "\(request.method.rawValue) \(scheme)://\(authority)\(path) HTTP/1.1\r\n"
         text += "Host: \(authority)\r\n"
         append(request.headerFields, to: &text)
+        if asksForUpgrade { text += "Connection: Upgrade\r\n" }
         switch framing {
         case .none: break
         case .length(let count): text += "Content-Length: \(count)\r\n"

@@ -38,13 +38,15 @@ struct RequestQueue: Sendable {
         self.order = order
     }
 
+    private func most(at origin: RequestOrigin) -> Int { origin.isOfHandshakes ? 1 : perOrigin }
+
     /// Whether the request begins at once; else ``remove(_:of:)`` names it when it may.
     mutating func add(
         _ number: UInt64, to origin: RequestOrigin, priority: TaskPriorityLevel
     ) -> Bool {
         var line = lines[origin] ?? Line()
         defer { lines[origin] = line }
-        guard active.count >= total || line.active >= perOrigin else {
+        guard active.count >= total || line.active >= most(at: origin) else {
             line.active += 1
             active.insert(number)
             return true
@@ -83,7 +85,7 @@ struct RequestQueue: Sendable {
     private func nextOrigin() -> RequestOrigin? {
         var best: (origin: RequestOrigin, level: Int, number: UInt64)?
         for origin in crowded {
-            guard let line = lines[origin], line.active < perOrigin, let level = line.level,
+            guard let line = lines[origin], line.active < most(at: origin), let level = line.level,
                 let number = line.next(at: level, order)
             else { continue }
             if let best {
@@ -100,7 +102,7 @@ struct RequestQueue: Sendable {
     }
 
     private mutating func take(from origin: RequestOrigin) -> UInt64? {
-        guard var line = lines[origin], line.active < perOrigin else { return nil }
+        guard var line = lines[origin], line.active < most(at: origin) else { return nil }
         var found: UInt64?
         while found == nil, let level = line.level {
             let number = line.takeNext(at: level, order)

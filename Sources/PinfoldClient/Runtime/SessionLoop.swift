@@ -11,6 +11,8 @@ struct SessionParts: Sendable {
     let metrics: WorkerMetrics
     let queue: RequestQueue
     let activity: ActivityIndicator?
+    /// WebSockets at a time.
+    let webSockets: Int
 }
 
 /// A session on the loop's thread: its environment, and the transfers that wait or are under way.
@@ -24,6 +26,9 @@ final class SessionLoop {
     private let activity: ActivityIndicator?
     /// Transfers that have not ended, waiting ones included.
     private var transfers: [UInt64: Transfer] = [:]
+    /// Those of them that are, or are to become, WebSockets, and how many there may be.
+    private var webSockets = 0
+    private let maximumWebSockets: Int
     private(set) var isEnding = false
     private var hasEnded = false
 
@@ -38,6 +43,7 @@ final class SessionLoop {
         number = parts.number
         queue = parts.queue
         activity = parts.activity
+        maximumWebSockets = parts.webSockets
         peer = own
         ingress = Ingress(
             name: "client", label: parts.shared.labels.listenerIndex("client"), endpoint: own,
@@ -60,6 +66,15 @@ final class SessionLoop {
     func enqueue(_ transfer: Transfer) {
         transfers[transfer.number] = transfer
         activity?.increment()
+        if transfer.takesProtocols {
+            webSockets += 1
+            guard webSockets <= maximumWebSockets else {
+                return transfer.cancel(
+                    ClientError(
+                        .outOfResources, "\(maximumWebSockets) WebSockets are open already"))
+            }
+        }
+        transfer.isInQueue = true
         let started = queue.add(
             transfer.number, to: transfer.order.origin, priority: transfer.order.priority)
         if started { transfer.begin() } else { transfer.wait() }
@@ -70,6 +85,15 @@ final class SessionLoop {
         guard transfers.removeValue(forKey: transfer.number) != nil else { return }
         runtime.transferEnded(transfer.number)
         activity?.decrement()
+        if transfer.takesProtocols { webSockets -= 1 }
+        leavesQueue(transfer)
+        if isEnding, transfers.isEmpty { loop.afterTurn { [self] in close() } }
+    }
+
+    /// A transfer counts no more as a request under way; others may begin.
+    func leavesQueue(_ transfer: Transfer) {
+        guard transfer.isInQueue else { return }
+        transfer.isInQueue = false
         let next = queue.remove(transfer.number, of: transfer.order.origin)
         // On a stack of their own: this one may be deep in an exchange that is ending.
         if !next.isEmpty {
@@ -77,7 +101,6 @@ final class SessionLoop {
                 for number in next { transfers[number]?.begin() }
             }
         }
-        if isEnding, transfers.isEmpty { loop.afterTurn { [self] in close() } }
     }
 
     /// No further transfer begins.

@@ -43,6 +43,11 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case badResponse
         /// The response has a status with which its content is not taken for what was asked for.
         case unacceptableStatus
+        /// The response is none of the kind that was asked for: ``ClientError/underlying`` is an
+        /// ``UnexpectedResponse``.
+        case unexpectedResponse
+        /// The server breaks the rules of a WebSocket; ``ClientError/underlying`` says which.
+        case protocolViolation
         /// The content is longer than the caller takes.
         case contentTooLong
         /// There were more redirects than allowed.

@@ -30,6 +30,9 @@ public struct SessionConfiguration: Sendable {
     public var maximumRequestsPerOrigin = 6
     /// Requests under way at a time in all.
     public var maximumRequests = 256
+    /// WebSockets that are open, or being opened, at a time: one more fails with
+    /// ``ClientError/Reason/outOfResources``.
+    public var maximumWebSockets = 256
     /// Which of the requests that wait is next, among those of one priority.
     public var queueOrder = QueueOrder.firstInFirstOut
     /// What is done with redirects.
@@ -184,6 +187,8 @@ public struct RequestOptions: Sendable {
     public var maximumContentBytes: Int?
     /// Is told what moves.
     public var progress: TransferProgress?
+    /// What the response is for, where that lasts; nil: it ends by itself.
+    var stream: StreamKind?
 
     public init() {}
 

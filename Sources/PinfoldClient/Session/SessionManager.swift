@@ -96,7 +96,8 @@ public final class SessionManager: Sendable {
             queue: RequestQueue(
                 perOrigin: configuration.maximumRequestsPerOrigin,
                 total: configuration.maximumRequests, order: configuration.queueOrder),
-            activity: configuration.activityIndicator)
+            activity: configuration.activityIndicator,
+            webSockets: configuration.maximumWebSockets)
     }
 
     private static func store(_ configuration: SessionConfiguration) -> CacheStore? {
@@ -144,14 +145,16 @@ public final class SessionManager: Sendable {
         options.progress?.begins(sending: content?.length ?? 0)
         let milliseconds = (options.timeout ?? configuration.requestTimeout).wholeMilliseconds
         let order = TransferOrder(
-            session: number, number: channel.number, origin: origin,
+            session: number, number: channel.number,
+            origin: options.stream?.output == nil ? origin : origin.ofHandshakes,
             head: try RequestHeadText.make(
-                of: request, framing: content?.framing ?? Self.framing(of: request.method)),
+                of: request, framing: content?.framing ?? Self.framing(of: request.method),
+                asksForUpgrade: options.stream?.output != nil),
             content: content?.outgoing(on: runtime) ?? .none, priority: options.priority,
             idleMilliseconds: max(1, milliseconds),
             leftMilliseconds: max(1, left.wholeMilliseconds),
             totalMilliseconds: configuration.resourceTimeout.wholeMilliseconds,
-            channel: channel, proxy: proxy)
+            channel: channel, proxy: proxy, stream: options.stream)
         guard runtime.post(.begin(order)) else {
             order.content.close()
             throw ClientError.sessionInvalidated().about(request)

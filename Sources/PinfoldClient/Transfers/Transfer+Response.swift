@@ -55,9 +55,15 @@ extension Transfer: DownstreamStream {
             response.failure = ClientError(.response(.headTooLarge))
             return
         }
+        setHead(ResponseFields.read(fields.readable))
+        if let stream = order.stream { lasts(stream) }
+    }
+
+    /// The head of the response, whose fields are these.
+    func setHead(_ fields: HTTPFields) {
         let received = HTTPResponse(
             status: .init(code: Int(response.status), reasonPhrase: response.phrase),
-            headerFields: ResponseFields.read(fields.readable))
+            headerFields: fields)
         response.head = ReceivedHead(response: received, metrics: times)
     }
 
@@ -140,9 +146,12 @@ enum ResponseFields {
         HTTPField.Name($0)
     }
 
-    /// - Parameter bytes: lines of a name, a colon, a value and CRLF, already found to be well
-    ///   formed.
-    static func read(_ bytes: UnsafeRawBufferPointer) -> HTTPFields {
+    /// - Parameters:
+    ///   - bytes: lines of a name, a colon, a value and CRLF, already found to be well formed.
+    ///   - areEngines: the engine's own are among them.
+    static func read(
+        _ bytes: UnsafeRawBufferPointer, areEngines: Bool = true
+    ) -> HTTPFields {
         var fields = HTTPFields()
         var rest = bytes[...]
         while let end = rest.firstIndex(of: 13) {
@@ -155,7 +164,7 @@ enum ResponseFields {
             }
             rest = rest[min(end + 2, rest.endIndex)...]
         }
-        for name in engines { removeLast(name, from: &fields) }
+        for name in engines where areEngines { removeLast(name, from: &fields) }
         return fields
     }
 

@@ -123,6 +123,7 @@ extension Transfer {
 
     /// A part that was asked for.
     func contentArrived(_ part: ContentPart) {
+        if let upgraded { return upgraded.arrived(part) }
         guard let upload else { return }
         upload.isAsking = false
         upload.waiting = part

@@ -19,17 +19,23 @@ final class Transfer: EventHandler {
     var environment: Environment { session.environment }
     var channel: TransferChannel { order.channel }
     private(set) var state = State.waiting
+    /// It waits for its turn in the session's queue, or has it.
+    var isInQueue = false
     var exchange: Exchange?
     /// The content that is still to be sent; nil: none is.
     var upload: Upload?
     /// What the exchange sends, until it is flushed.
     var response = PendingResponse()
     var times = TransferTimes()
+    /// The connection since it is HTTP no longer; nil: it is, or there is none.
+    var upgraded: UpgradedTransfer?
     private let ordered = Clock.monotonicMicroseconds()
     /// When something moved last, in the loop's milliseconds.
     private var movedAt: Int64 = 0
     /// When all of it must be over, in the loop's milliseconds.
-    private let mustEndAt: Int64
+    private var mustEndAt: Int64
+    /// How long nothing may move; nil: for ever.
+    private var idleMilliseconds: Int64?
     /// When the next part of the content may be asked for; `.max`: no pause runs.
     private var pauseEnds = Int64.max
     /// The reader has as much as may wait for it: time does not run against the server.
@@ -39,6 +45,7 @@ final class Transfer: EventHandler {
         self.order = order
         self.session = session
         mustEndAt = session.loop.now + order.leftMilliseconds
+        idleMilliseconds = order.idleMilliseconds
     }
 
     // MARK: The beginning
@@ -135,6 +142,8 @@ final class Transfer: EventHandler {
         environment.recycle(exchange)
         if let failure = response.failure {
             end(failure)
+        } else if upgraded != nil {
+            // It goes on without an exchange.
         } else if cut {
             end(fault.map { ClientError($0) } ?? ClientError(.connectionLost, "the response broke"))
         } else {
@@ -142,7 +151,7 @@ final class Transfer: EventHandler {
         }
     }
 
-    private func end(_ error: ClientError?) {
+    func end(_ error: ClientError?) {
         guard state != .ended else { return }
         state = .ended
         upload = nil
@@ -151,6 +160,7 @@ final class Transfer: EventHandler {
         times.total = Clock.monotonicMicroseconds() - ordered
         deliver()
         if let error { channel.fail(error) } else { channel.finish(times) }
+        endUpgrade()
         session.ended(self)
     }
 
@@ -177,13 +187,21 @@ final class Transfer: EventHandler {
     /// Something moved between the two ends.
     func moved() { movedAt = environment.loop.now }
 
+    /// What follows on the head lasts as long as both ends wish.
+    func lasts(_ stream: StreamKind) {
+        mustEndAt = .max
+        idleMilliseconds = stream.idleMilliseconds
+        updateDeadline()
+    }
+
     private func updateDeadline() {
         guard state != .ended else { return }
         var next = min(mustEndAt, pauseEnds)
-        if state == .running, !readerIsBehind {
-            next = min(next, movedAt + order.idleMilliseconds)
+        if state == .running, !readerIsBehind, let idleMilliseconds {
+            next = min(next, movedAt + idleMilliseconds)
         }
-        environment.loop.setDeadline(self, after: max(0, next - environment.loop.now))
+        environment.loop.setDeadline(
+            self, after: next == .max ? nil : max(0, next - environment.loop.now))
     }
 
     override func deadlineReached() {
@@ -192,9 +210,10 @@ final class Transfer: EventHandler {
             return cancel(
                 ClientError(.timedOut, "it took longer than \(order.totalMilliseconds) ms"))
         }
-        if state == .running, !readerIsBehind, now - movedAt >= order.idleMilliseconds {
-            return cancel(
-                ClientError(.timedOut, "nothing moved for \(order.idleMilliseconds) ms"))
+        if state == .running, !readerIsBehind, let idleMilliseconds,
+            now - movedAt >= idleMilliseconds
+        {
+            return cancel(ClientError(.timedOut, "nothing moved for \(idleMilliseconds) ms"))
         }
         if now >= pauseEnds {
             pauseEnds = .max
@@ -216,6 +235,7 @@ final class Transfer: EventHandler {
         moved()
         updateDeadline()
         exchange?.clientDrained()
+        upgraded?.readerCaughtUp()
     }
 
     override func continueWork() { driveUpload() }

@@ -157,6 +157,13 @@ final class TransferChannel: Sendable {
         }
     }
 
+    /// Why the transfer has failed; nil: it has not.
+    var failure: ClientError? {
+        state.withLock { state in
+            if case .failure(let error) = state.end { error } else { nil }
+        }
+    }
+
     /// Nobody waits for the response any more.
     func cancel() {
         let (waiter, isOver) = state.withLock { state in

@@ -19,6 +19,8 @@ struct TransferOrder: Sendable {
     let channel: TransferChannel
     /// Nil: it goes to the server itself.
     var proxy: ProxyRoute?
+    /// What the response is for, where that lasts; nil: it ends by itself.
+    var stream: StreamKind?
 }
 
 /// What is sent behind the head.

@@ -1,0 +1,130 @@
+import EventStreams
+public import HTTPTypes
+
+extension SessionManager {
+    /// Opens a WebSocket.
+    ///
+    /// - Parameters:
+    ///   - url: Absolute, `ws` or `wss` (or `http`, `https`, which mean the same).
+    ///   - fields: Of the request, beside those of the handshake.
+    ///   - protocols: As for ``webSocket(for:protocols:options:)``, as are `options` and errors.
+    public func webSocket(
+        _ url: String, fields: HTTPFields = [:], protocols: [String] = [],
+        options: WebSocketOptions = WebSocketOptions()
+    ) async throws(ClientError) -> WebSocket {
+        let request = try HTTPRequest(webSocket: url, fields: fields)
+        return try await webSocket(for: request, protocols: protocols, options: options)
+    }
+
+    /// Opens a WebSocket (RFC 6455 section 4.1): with the session's trust, pins, fields and
+    /// time-outs, on a connection of its own. It belongs to the session as a request does.
+    ///
+    /// Handshakes with one server are made one after the other, as the protocol demands. A
+    /// WebSocket that is open does not count as a request under way; so many may be open at a time
+    /// (``SessionConfiguration/maximumWebSockets``).
+    ///
+    /// - Parameters:
+    ///   - request: A GET whose scheme, authority and path say where it goes.
+    ///   - protocols: The subprotocols that are offered, the one liked best first: tokens, each
+    ///     once.
+    ///   - options: How it is opened, and what it may take.
+    /// - Throws: ``ClientError``; ``ClientError/Reason/unexpectedResponse`` with an
+    ///   ``UnexpectedResponse`` where the server answers anything else, or does not follow the
+    ///   rules of the handshake.
+    public func webSocket(
+        for request: HTTPRequest, protocols: [String] = [],
+        options: WebSocketOptions = WebSocketOptions()
+    ) async throws(ClientError) -> WebSocket {
+        try Self.check(protocols, of: request)
+        var generator = SystemRandomNumberGenerator()
+        let handshake = WebSocketHandshake(
+            protocols: protocols, offersCompression: options.offersCompression, using: &generator)
+        let output = WebSocketOutput(limit: options.sentBytes)
+        var requestOptions = options.request
+        requestOptions.redirects = requestOptions.redirects ?? RedirectRule.none
+        requestOptions.stream = .upgrade(output: output)
+        let response = try await response(
+            for: try request.opening(handshake), options: requestOptions)
+        // What is not used is cancelled with the response.
+        guard response.head.status.code == 101 else {
+            throw ClientError(response.head, .status, of: response.request)
+        }
+        let agreement: WebSocketHandshake.Agreement
+        do throws(WebSocketHandshakeError) {
+            agreement = try handshake.check(status: 101) { name in
+                let name = HTTPField.Name(name)
+                return name.map { response.head.headerFields[fields: $0].map(\.value) } ?? []
+            }
+        } catch {
+            throw ClientError(response.head, .handshake(error), of: response.request)
+        }
+        return WebSocket(response, agreement, output, options)
+    }
+
+    private static func check(
+        _ protocols: [String], of request: HTTPRequest
+    ) throws(ClientError) {
+        var seen: Set<String> = []
+        for name in protocols {
+            // The names of fields are tokens, too (RFC 9110 section 5.6.2).
+            guard HTTPField.Name(name) != nil, seen.insert(name).inserted else {
+                throw ClientError(
+                    .invalidRequest,
+                    "expected subprotocols that are tokens, each once: \"\(name)\" is not",
+                    of: request)
+            }
+        }
+    }
+}
+
+extension HTTPRequest {
+    private static let schemes = ["ws": "http", "wss": "https"]
+
+    /// A request for a WebSocket's URL.
+    init(webSocket url: String, fields: HTTPFields) throws(ClientError) {
+        guard var reference = URIReference(url) else {
+            throw ClientError(.invalidRequest, "the URL is not an absolute ws or wss URL", url: url)
+        }
+        reference.scheme = reference.scheme.map { Self.schemes[$0] ?? $0 }
+        guard let request = HTTPRequest(.get, reference, fields) else {
+            throw ClientError(.invalidRequest, "the URL is not an absolute ws or wss URL", url: url)
+        }
+        self = request
+    }
+
+    /// The request with the fields of a handshake.
+    fileprivate func opening(_ handshake: WebSocketHandshake) throws(ClientError) -> HTTPRequest {
+        guard method == .get else {
+            throw ClientError(
+                .invalidRequest, "a WebSocket is asked for with GET, not \(method)", of: self)
+        }
+        var request = self
+        request.scheme = scheme.map { Self.schemes[$0.lowercased()] ?? $0 }
+        for field in handshake.fields {
+            // Connection is written with the head.
+            guard let name = HTTPField.Name(field.name), name != .connection else { continue }
+            request.headerFields[name] = field.value
+        }
+        return request
+    }
+}
+
+extension ClientError {
+    init(_ head: HTTPResponse, _ problem: UnexpectedResponse.Problem, of request: HTTPRequest) {
+        let response = UnexpectedResponse(head: head, problem: problem)
+        self.init(.unexpectedResponse, "\(response)", of: request, underlying: response)
+    }
+}
+
+extension RequestOrigin {
+    /// Whether handshakes of WebSockets with a server are meant, of which one is made at a time
+    /// (RFC 6455 section 4.1).
+    var isOfHandshakes: Bool { scheme == "ws" || scheme == "wss" }
+
+    /// The same for handshakes.
+    var ofHandshakes: RequestOrigin {
+        var origin = self
+        origin.scheme = scheme == "https" ? "wss" : "ws"
+        return origin
+    }
+}

@@ -1,0 +1,54 @@
+import Engine
+import EventLoop
+import HTTPTypes
+
+// A transfer whose response is another protocol: it lasts until either side ends the connection.
+extension Transfer {
+    package var takesProtocols: Bool { order.stream?.output != nil }
+
+    package func switchProtocols(
+        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
+    ) {
+        guard let output = order.stream?.output, let exchange else {
+            _ = head.finished()
+            return Descriptors.close(server.descriptor)
+        }
+        moved()
+        times.firstByte = microseconds
+        noteConnection(of: exchange)
+        let upgraded = UpgradedTransfer(server, of: self, sending: output)
+        self.upgraded = upgraded
+        guard let fields = head.finished() else {
+            response.failure = ClientError(.response(.headTooLarge))
+            return
+        }
+        do throws(Errno) { try upgraded.start() } catch {
+            response.failure = ClientError(.outOfResources, "no place on the loop: \(error)")
+            return
+        }
+        setHead(ResponseFields.read(fields.readable, areEngines: false))
+        if let leftover, !leftover.isEmpty {
+            times.receivedBytes += Int64(leftover.count)
+            response.parts.append(Array(leftover.readable))
+        }
+        deliver()
+        session.leavesQueue(self)
+        if let stream = order.stream { lasts(stream) }
+    }
+
+    /// Ends the connection, if it is another protocol's.
+    func endUpgrade() {
+        guard let upgraded else { return }
+        upgraded.close()
+        order.stream?.output?.close()
+    }
+
+    /// The server has ended its direction; or the connection is broken, which the error says.
+    func upgradeIsOver(_ error: ClientError?) { end(error) }
+
+    /// Bytes of the other protocol.
+    func upgradeReceived(_ bytes: [UInt8]) {
+        times.receivedBytes += Int64(bytes.count)
+        if !channel.push(nil, [bytes]) { readerIsBehind = true }
+    }
+}

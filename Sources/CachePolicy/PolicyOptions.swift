@@ -1,7 +1,11 @@
 /// What an operator may choose about the cache's policy, with the limits it works within.
 ///
-/// Everything else follows RFC 9111 for a shared cache.
+/// Everything else follows RFC 9111.
 package struct PolicyOptions: Sendable, Equatable {
+    /// Whether several users share the cache. One that is a single user's own keeps what is
+    /// `private`, and answers to Authorization, too; `s-maxage` and `proxy-revalidate` are not for
+    /// it (RFC 9111 §3, §3.5, §5.2.2.7, §5.2.2.8, §5.2.2.10).
+    package var isShared = true
     /// Share of (Date - Last-Modified) that a heuristic freshness lifetime takes, in percent.
     ///
     /// RFC 9111 §4.2.2 suggests 10. 0 turns heuristic freshness off.

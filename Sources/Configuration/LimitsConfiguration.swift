@@ -5,6 +5,8 @@ import HTTPCore
 package struct CacheConfiguration: Sendable, Equatable {
     /// False: nothing is stored and nothing is answered from the cache.
     package var isEnabled = true
+    /// Several users share it, as those of a gateway; else it is one client's own.
+    package var isShared = true
     /// The memory tier's size; 0 means that nothing is kept in memory.
     package var memoryBytes = 64 << 20
     /// The disk tier's size; 0 means that there is no disk tier.

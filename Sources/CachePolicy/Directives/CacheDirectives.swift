@@ -141,6 +141,14 @@ package struct CacheDirectives: Sendable, Equatable {
         value = min(value ?? maximumSeconds, seconds)
     }
 
+    /// Leaves out what is for shared caches only. `private` says to a private cache what `public`
+    /// says to any: that the response may be stored whatever its status (RFC 9111 §3).
+    mutating func readAsPrivateCache() {
+        sharedMaxAge = nil
+        flags.remove(.proxyRevalidate)
+        if flags.remove(.isPrivate) != nil { flags.insert(.isPublic) }
+    }
+
     /// Whether the response may answer requests with Authorization, and be stored from one
     /// (RFC 9111 §3.5).
     var allowsSharingAuthorized: Bool {

@@ -91,9 +91,11 @@ struct ResponseFacts {
         }
     }
 
-    /// To be called when all fields are absorbed: CDN-Cache-Control takes the place of
-    /// Cache-Control and Expires, where it is meant for this cache and can be read (RFC 9213 §2.2).
+    /// To be called when all fields are absorbed: a private cache leaves out what is for shared ones
+    /// only; CDN-Cache-Control takes the place of Cache-Control and Expires, where it is meant for
+    /// this cache and can be read (RFC 9213 §2.2).
     mutating func settle(_ options: PolicyOptions) {
+        if !options.isShared { directives.readAsPrivateCache() }
         guard options.honoursCDNCacheControl, let chosen = targeted.directives else { return }
         directives = chosen
         expires = .absent

@@ -45,6 +45,10 @@ extension VaryKey {
         self = VaryKey(unchecked: key)
     }
 
+    /// Whether a field's value is kept as its SHA-256 only: the key is written to the disk, where
+    /// credentials are not to be found.
+    static func isSecret(_ name: Span<UInt8>) -> Bool { name.equals("authorization") }
+
     /// Appends presence, length and value of a request field to a key that ends with its name.
     static func append(
         valueOf name: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>,
@@ -58,6 +62,11 @@ extension VaryKey {
         key.append(0)
         while let byte = value.next(name: name.span, fields: request.fields, in: head) {
             key.append(byte)
+        }
+        if isSecret(name.span) {
+            let digest = SHA256.digest(of: key[(start + 2)...])
+            key.removeSubrange((start + 2)...)
+            key += digest
         }
         let count = key.count - start - 2
         guard count <= Int(UInt16.max) else { throw .varyValues }

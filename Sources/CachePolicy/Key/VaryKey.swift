@@ -6,8 +6,8 @@ import Notation
 ///
 /// One string of bytes, in memory and in the database: a version byte, then for each name, in
 /// alphabetical order and once, its length (1 byte), its bytes in lower case, 1 or 0 for present or
-/// absent, and if present the value's length (2 bytes, high first) and bytes. No bytes at all: the
-/// response has no Vary and matches every request.
+/// absent, and if present the value's length (2 bytes, high first) and bytes; of Authorization, its
+/// value's SHA-256 instead. No bytes at all: the response has no Vary and matches every request.
 package struct VaryKey: Sendable, Hashable {
     /// The serialised form.
     package let bytes: [UInt8]
@@ -36,7 +36,7 @@ package struct VaryKey: Sendable, Hashable {
     /// that the stored response answered; a name absent there must be absent here.
     ///
     /// Of several stored responses that match, the one with the most recent Date is to be used
-    /// (RFC 9111 §4.1). Allocates nothing.
+    /// (RFC 9111 §4.1). Allocates nothing, unless Authorization is nominated.
     package func matches(_ request: borrowing RequestHead, in head: Span<UInt8>) -> Bool {
         bytes.isEmpty || matchesNominated(request.fields, in: head)
     }
@@ -56,6 +56,17 @@ package struct VaryKey: Sendable, Hashable {
             position += 2
             let stored = key.extracting(position..<position + count)
             position += count
+            if Self.isSecret(name) {
+                var bytes: [UInt8] = []
+                while let byte = value.next(name: name, fields: fields, in: head) {
+                    bytes.append(byte)
+                }
+                let digest = SHA256.digest(of: bytes[...])
+                guard digest.count == stored.count,
+                    digest.indices.allSatisfy({ digest[$0] == stored[$0] })
+                else { return false }
+                continue
+            }
             if value.isPlainly(stored, in: head) { continue }
             for index in stored.indices {
                 guard value.next(name: name, fields: fields, in: head) == stored[index] else {

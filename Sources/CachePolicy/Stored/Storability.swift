@@ -29,7 +29,9 @@ extension StoreDecision {
         let said = CacheDirectives(response: response.fields, in: responseBytes)
         let isTargeted =
             options.honoursCDNCacheControl && response.fields.contains(.cdnCacheControl)
-        if !isTargeted, let reason = said.reasonAgainstStoring(status: response.status) {
+        if !isTargeted, options.isShared,
+            let reason = said.reasonAgainstStoring(status: response.status)
+        {
             return .doNotStore(reason)
         }
         var facts = ResponseFacts(
@@ -49,7 +51,9 @@ extension StoreDecision {
         // Who sends a cookie may get an answer of his own, and a guess at its freshness would hand
         // it to others. The head that is stored does not tell of the request, so that it could not
         // be kept without the guess.
-        if source == .heuristic, request.fields.contains(.cookie) { return .doNotStore(.cookie) }
+        if options.isShared, source == .heuristic, request.fields.contains(.cookie) {
+            return .doNotStore(.cookie)
+        }
         guard facts.isOfUse(lifetime: lifetime, age: times.initialAge) else {
             return .doNotStore(.uselessWithoutValidator)
         }
@@ -104,7 +108,9 @@ extension ResponseFacts {
     /// and for a stored one that a 304 has updated.
     func reasonAgainstStoring(isAuthorized: Bool, options: PolicyOptions) -> NotStoredReason? {
         if let reason = directives.reasonAgainstStoring(status: status) { return reason }
-        if isAuthorized, !directives.allowsSharingAuthorized { return .authorization }
+        if isAuthorized, options.isShared, !directives.allowsSharingAuthorized {
+            return .authorization
+        }
         if vary.isAny { return .varyAny }
         if present.contains(.setCookie), !allowsSetCookie(options.setCookie) { return .setCookie }
         guard StatusRules.isHeuristicallyCacheable(status) || hasExplicitCacheability else {

@@ -146,7 +146,8 @@ extension StoredMetadata {
         func set(_ flag: StoredFlags, if condition: Bool) { if condition { flags.insert(flag) } }
         set(.noCache, if: directives.flags.contains(.noCache))
         set(.neverStale, if: directives.forbidsStale)
-        set(.sharedWithAuthorized, if: directives.allowsSharingAuthorized)
+        set(
+            .sharedWithAuthorized, if: !options.isShared || directives.allowsSharingAuthorized)
         set(.immutable, if: directives.flags.contains(.immutable))
         set(.weakEntityTag, if: isWeak)
         set(.strongLastModified, if: facts.isLastModifiedStrong)

@@ -37,7 +37,8 @@ package struct StoredFlags: OptionSet, Sendable {
     package static let noCache = StoredFlags(rawValue: 1 << 0)
     /// `must-revalidate`, `proxy-revalidate` or `s-maxage`: never used stale.
     package static let neverStale = StoredFlags(rawValue: 1 << 1)
-    /// `public`, `s-maxage` or `must-revalidate`: may answer requests with Authorization.
+    /// `public`, `s-maxage` or `must-revalidate`, or the cache is private: may answer requests with
+    /// Authorization.
     package static let sharedWithAuthorized = StoredFlags(rawValue: 1 << 2)
     /// `immutable` (RFC 8246).
     package static let immutable = StoredFlags(rawValue: 1 << 3)

@@ -78,7 +78,8 @@ package struct FreshenedResponse: Sendable, Equatable {
         var storage = Storage.replaceHead
         var vary = VaryKey.none
         if asked.flags.contains(.noStore)
-            || metadata.source == .heuristic && request.fields.contains(.cookie)
+            || options.isShared && metadata.source == .heuristic
+                && request.fields.contains(.cookie)
         {
             storage = .leave
         } else if let reason = facts.reasonAgainstStoring(

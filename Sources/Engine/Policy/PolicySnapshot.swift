@@ -69,6 +69,9 @@ package final class PolicySnapshot: Sendable {
         headLimits = configuration.limits.headLimits
         var options = PolicyOptions()
         options.maximumObjectBytes = UInt64(configuration.cache.maximumObjectBytes)
+        options.isShared = configuration.cache.isShared
+        // A hit would set the cookie again, which may be another one by now.
+        if !options.isShared { options.setCookie = .never }
         cacheOptions = options
         destinationRules = configuration.access.destinationRules
         systemRoots = SystemRootsVersion()

@@ -192,6 +192,8 @@ extension SessionConfiguration {
     public static func images(cacheDirectory: String? = nil) -> SessionConfiguration {
         var configuration = SessionConfiguration()
         configuration.cacheMemoryBytes = 20 << 20
+        configuration.cacheDirectory = cacheDirectory
+        configuration.cacheDiskBytes = cacheDirectory == nil ? 0 : 150 << 20
         return configuration
     }
 }

@@ -13,6 +13,7 @@ struct SessionParts: Sendable {
     let activity: ActivityIndicator?
     /// WebSockets at a time.
     let webSockets: Int
+    let cache: SessionCache?
 }
 
 /// A session on the loop's thread: its environment, and the transfers that wait or are under way.
@@ -24,6 +25,8 @@ final class SessionLoop {
     private unowned let runtime: RuntimeLoop
     private var queue: RequestQueue
     private let activity: ActivityIndicator?
+    /// Kept until the last request has ended.
+    private let cache: SessionCache?
     /// Transfers that have not ended, waiting ones included.
     private var transfers: [UInt64: Transfer] = [:]
     /// Those of them that are, or are to become, WebSockets, and how many there may be.
@@ -44,6 +47,7 @@ final class SessionLoop {
         queue = parts.queue
         activity = parts.activity
         maximumWebSockets = parts.webSockets
+        cache = parts.cache
         peer = own
         ingress = Ingress(
             name: "client", label: parts.shared.labels.listenerIndex("client"), endpoint: own,

@@ -14,6 +14,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case invalidSecurityPolicy
         /// A client certificate or its key cannot be read or used.
         case invalidClientCertificate
+        /// The session's configuration contradicts itself, or names what cannot be used.
+        case invalidConfiguration
         /// The policy refuses to send in clear text what is pinned.
         case clearTextRefused
         /// The host's name has no address, or could not be looked up.

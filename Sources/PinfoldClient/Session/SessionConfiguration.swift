@@ -57,8 +57,17 @@ public struct SessionConfiguration: Sendable {
     /// place of the store's cookies.
     public var cookies: CookieStore? = CookieStore()
     /// Bytes of responses kept in memory to answer the same requests again, by the rules of RFC
-    /// 9111 for shared caches; 0: none are.
+    /// 9111 for private caches; 0: none are, and there is no cache at all. A response is kept if it
+    /// is no larger than an eighth of this, or fits on disk.
+    ///
+    /// What was answered to one Authorization does not answer another. A response that sets a
+    /// cookie is not kept.
     public var cacheMemoryBytes = 0
+    /// Bytes of the cache's file below ``cacheDirectory``; 0: nothing is kept on disk.
+    public var cacheDiskBytes = 0
+    /// The folder of the cache's file, as an absolute path; it is made, for this user alone, where
+    /// it is not there. One process at a time uses it, and one session: others go on in memory.
+    public var cacheDirectory: String?
     /// Bytes of content that is collected in memory, if the caller does not say another number.
     public var maximumContentBytes = 256 << 20
     /// The longest head of a response, in bytes, and its fields.
@@ -80,6 +89,7 @@ public struct SessionConfiguration: Sendable {
         var entry = HostEntry(tls: tls)
         entry.name = "session"
         entry.cacheStores = cacheMemoryBytes > 0
+        entry.cacheKeyFields = ["authorization"]
         // What proves nothing by TLS is not asked for it.
         if securityPolicy.mode == .none { entry.clearText = .allow }
         var pinsets: [PinsetEntry] = []
@@ -105,6 +115,7 @@ public struct SessionConfiguration: Sendable {
         snapshot.access.allow = DestinationList(
             networks: ["0.0.0.0/0", "::/0"].compactMap { IPNetwork($0) })
         snapshot.cache.isEnabled = cacheMemoryBytes > 0
+        snapshot.cache.isShared = false
         snapshot.cache.memoryBytes = cacheMemoryBytes
         snapshot.cache.diskBytes = 0
         snapshot.limits = limits

@@ -1,5 +1,4 @@
 import Activity
-import CacheStore
 import Engine
 import EventLoop
 import HTTPTypes
@@ -26,6 +25,9 @@ public final class SessionManager: Sendable {
     let number: UInt64
     /// The environment's variables are those of the session's beginning.
     let proxyRules: ProxyRules
+    /// Responses kept to answer the same requests again; nil where
+    /// ``SessionConfiguration/cacheMemoryBytes`` is 0.
+    public let cache: SessionCache?
     /// Runs completion handlers.
     let callbacks: CallbackLine
 
@@ -46,7 +48,8 @@ public final class SessionManager: Sendable {
         number = runtime.nextNumber()
         proxyRules = ProxyRules(configuration.proxies)
         callbacks = CallbackLine(configuration.callbacks)
-        let parts = try Self.parts(number, configuration, runtime)
+        cache = try SessionCache(configuration, runtime)
+        let parts = try Self.parts(number, configuration, runtime, cache)
         guard runtime.post(.open(parts)) else { throw ClientError.sessionInvalidated() }
     }
 
@@ -61,7 +64,8 @@ public final class SessionManager: Sendable {
     }
 
     private static func parts(
-        _ number: UInt64, _ configuration: SessionConfiguration, _ runtime: ClientRuntime
+        _ number: UInt64, _ configuration: SessionConfiguration, _ runtime: ClientRuntime,
+        _ cache: SessionCache?
     ) throws(ClientError) -> SessionParts {
         let labels = RouteLabels()
         let snapshot = try configuration.snapshot()
@@ -81,7 +85,7 @@ public final class SessionManager: Sendable {
             throw ClientError(.outOfResources, "no descriptor: \(error)", underlying: error)
         }
         let shared = SharedEnvironment(
-            mailboxes: [mailbox], resolver: runtime.resolver, store: store(configuration),
+            mailboxes: [mailbox], resolver: runtime.resolver, store: cache?.store,
             logger: Logger(label: "pinfold.client") { _ in SwiftLogNoOpLogHandler() },
             labels: labels,
             activity: ActivityMonitor(
@@ -97,18 +101,7 @@ public final class SessionManager: Sendable {
                 perOrigin: configuration.maximumRequestsPerOrigin,
                 total: configuration.maximumRequests, order: configuration.queueOrder),
             activity: configuration.activityIndicator,
-            webSockets: configuration.maximumWebSockets)
-    }
-
-    private static func store(_ configuration: SessionConfiguration) -> CacheStore? {
-        guard configuration.cacheMemoryBytes > 0 else { return nil }
-        var options = CacheStoreOptions()
-        options.memoryBytes = configuration.cacheMemoryBytes
-        options.memoryObjectBytes = configuration.cacheMemoryBytes
-        options.diskBytes = 0
-        // A small cache in one piece holds larger responses.
-        options.memoryShards = 1
-        return CacheStore(options: options)
+            webSockets: configuration.maximumWebSockets, cache: cache)
     }
 
     // MARK: Sending

@@ -1,0 +1,161 @@
+import HTTPTypes
+import TestSupport
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("A session's cache")
+struct SessionCacheTests {
+    /// A server whose responses say which request they answer, and may be kept.
+    private func withCountingServer(
+        _ cacheControl: String = "private, max-age=1000", fields: [String] = [], bytes: Int = 0,
+        _ body: (TestServer, ClientRuntime) async throws -> Void
+    ) async throws {
+        try await withServer { connection, request in
+            connection.respond(
+                "200 OK", ["Cache-Control: \(cacheControl)"] + fields,
+                (request.field("authorization") ?? "nobody")
+                    + String(repeating: "x", count: bytes))
+            return true
+        } _: { server, runtime in
+            try await body(server, runtime)
+        }
+    }
+
+    private func configuration(_ folder: TemporaryFolder? = nil) -> SessionConfiguration {
+        var configuration = SessionConfiguration.patient
+        configuration.cacheMemoryBytes = 4 << 20
+        if let folder {
+            configuration.cacheDiskBytes = 20 << 20
+            configuration.cacheDirectory = folder.path
+        }
+        return configuration
+    }
+
+    private func use(_ response: DataResponse) -> CacheUse? {
+        response.metrics.transactions.last?.cache
+    }
+
+    @Test func `keeps what is private`() async throws {
+        try await withCountingServer { server, runtime in
+            let session = try SessionManager(configuration: configuration(), runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            #expect(use(try await session.data(for: request)) == .miss)
+            #expect(use(try await session.data(for: request)) == .hit)
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `keeps what was answered to Authorization, for that one alone`() async throws {
+        try await withCountingServer { server, runtime in
+            let session = try SessionManager(configuration: configuration(), runtime: runtime)
+            var seen: [String] = []
+            for user in ["Basic one", "Basic two", "Basic one", "Basic two"] {
+                let request = try HTTPRequest(.get, server.url, fields: [.authorization: user])
+                seen.append(try await session.data(for: request).text)
+            }
+            seen.append(try await session.data(for: try HTTPRequest(.get, server.url)).text)
+            #expect(seen == ["Basic one", "Basic two", "Basic one", "Basic two", "nobody"])
+            #expect(server.requests.count == 3)
+        }
+    }
+
+    @Test(arguments: [
+        ("s-maxage=1000", []), ("no-store", []), ("max-age=1000", ["Set-Cookie: a=b"]),
+    ])
+    func `keeps nothing by what is for shared caches, nor what sets cookies`(
+        cacheControl: String, fields: [String]
+    ) async throws {
+        try await withCountingServer(cacheControl, fields: fields) { server, runtime in
+            let session = try SessionManager(configuration: configuration(), runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            for _ in 0..<2 { #expect(use(try await session.data(for: request)) != .hit) }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `says how much it keeps, and lets go of all of it`() async throws {
+        let folder = TemporaryFolder()
+        try await withCountingServer { server, runtime in
+            let session = try SessionManager(
+                configuration: configuration(folder), runtime: runtime)
+            let cache = try #require(session.cache)
+            await cache.waitUntilOpen()
+            #expect(cache.disk == .ready)
+            let request = try HTTPRequest(.get, server.url)
+            _ = try await session.data(for: request)
+            await cache.flush()
+            #expect(cache.figures.memoryResponses == 1)
+            #expect(cache.figures.memoryBytes > 0)
+            #expect(cache.figures.diskResponses == 1)
+            #expect(cache.figures.diskBytes > 0)
+            cache.removeAll()
+            #expect(cache.figures.memoryResponses == 0)
+            #expect(cache.figures.diskResponses == 0)
+            #expect(use(try await session.data(for: request)) == .miss)
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `finds on disk what an earlier session has kept`() async throws {
+        let folder = TemporaryFolder()
+        try await withCountingServer(bytes: 100_000) { server, runtime in
+            let request = try HTTPRequest(.get, server.url, fields: [.authorization: "Basic one"])
+            let own = try ClientRuntime()
+            do {
+                let session = try SessionManager(
+                    configuration: configuration(folder), runtime: own)
+                await session.cache?.waitUntilOpen()
+                _ = try await session.data(for: request)
+                await session.cache?.flush()
+            }
+            own.close()
+            let session = try SessionManager(
+                configuration: configuration(folder), runtime: runtime)
+            let cache = try #require(session.cache)
+            await cache.waitUntilOpen()
+            // The file may still be the earlier session's, which is ending.
+            try #require(cache.disk == .ready)
+            let response = try await session.data(for: request)
+            #expect(use(response) == .hit)
+            #expect(response.content.count == 100_000 + "Basic one".utf8.count)
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `fails where only a stored response is wanted and there is none`() async throws {
+        try await withCountingServer { server, runtime in
+            let session = try SessionManager(configuration: configuration(), runtime: runtime)
+            var options = RequestOptions()
+            options.cachePolicy = .returnCacheDontLoad
+            let error = await failure { [options] in
+                _ = try await session.data(for: try HTTPRequest(.get, server.url), options: options)
+            }
+            #expect(error?.reason == .notCached)
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test(arguments: [(0, 1, "/tmp"), (1, 1, nil), (1, 1, "relative")] as [(Int, Int, String?)])
+    func `refuses a configuration without memory or folder`(
+        memory: Int, disk: Int, folder: String?
+    ) async throws {
+        try await withRuntime { runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.cacheMemoryBytes = memory
+            configuration.cacheDiskBytes = disk
+            configuration.cacheDirectory = folder
+            let error = await failure { [configuration] in
+                _ = try SessionManager(configuration: configuration, runtime: runtime)
+            }
+            #expect(error?.reason == .invalidConfiguration)
+        }
+    }
+
+    @Test func `has the capacities of an image downloader where that is asked for`() {
+        let configuration = SessionConfiguration.images(cacheDirectory: "/var/cache/images")
+        #expect(configuration.cacheMemoryBytes == 20 << 20)
+        #expect(configuration.cacheDiskBytes == 150 << 20)
+        #expect(SessionConfiguration.images().cacheDiskBytes == 0)
+    }
+}

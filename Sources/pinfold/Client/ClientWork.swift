@@ -1,0 +1,168 @@
+import ArgumentParser
+import HTTPTypes
+import Locking
+import PinfoldClient
+
+/// Asks for URLs, several at a time, and writes what comes in the order in which they were named.
+struct ClientWork: Sendable {
+    var method: HTTPRequest.Method
+    var fields: HTTPFields
+    var content: RequestContent?
+    var session: SessionManager
+    var output: OutputOptions
+    var files: FileOptions
+    /// Print heads, and no content.
+    var headOnly = false
+    /// Content is written to files.
+    var writesFiles = false
+    /// What goes up is shown.
+    var showsUpload = false
+    /// As given, for errors.
+    var pins: [String] = []
+
+    /// What came of one URL.
+    private struct Outcome: Sendable {
+        var text: [UInt8] = []
+        var failure: ClientFailure?
+    }
+
+    /// - Throws: the exit code of the first URL that failed, in their order.
+    func run(_ urls: [String]) throws {
+        let progress = ProgressDisplay(
+            isOn: !output.silent && (writesFiles || showsUpload), upload: showsUpload)
+        let failures = Blocking.run { await self.outcomes(of: urls, progress) }
+        progress.end()
+        for failure in failures { throw ExitCode(failure.exit.rawValue) }
+    }
+
+    private func outcomes(
+        of urls: [String], _ progress: ProgressDisplay
+    ) async -> [ClientFailure] {
+        var outcomes = [Outcome?](repeating: nil, count: urls.count)
+        var (begun, written) = (0, 0)
+        await withTaskGroup(of: (Int, Outcome).self) { group in
+            func begin() {
+                guard begun < urls.count else { return }
+                let number = begun
+                begun += 1
+                group.addTask { (number, await outcome(of: urls[number], urls.count, progress)) }
+            }
+            for _ in 0..<output.parallel { begin() }
+            while let (number, outcome) = await group.next() {
+                outcomes[number] = outcome
+                while written < urls.count, let next = outcomes[written] {
+                    tell(next, progress)
+                    outcomes[written]?.text = []
+                    written += 1
+                }
+                begin()
+            }
+        }
+        return outcomes.compactMap { $0?.failure }
+    }
+
+    private func tell(_ outcome: Outcome, _ progress: ProgressDisplay) {
+        if !outcome.text.isEmpty { writeToStandardOutput(outcome.text) }
+        if let failure = outcome.failure { progress.say("pinfold: \(failure)\n") }
+    }
+
+    private func outcome(
+        of url: String, _ count: Int, _ progress: ProgressDisplay
+    ) async -> Outcome {
+        var outcome = Outcome()
+        do throws(ClientError) {
+            let request = try HTTPRequest(method, url, fields: fields)
+            var options = RequestOptions()
+            let moved = TransferProgress()
+            options.progress = moved
+            let shown = progress.follow(moved, named: url)
+            defer { shown?.cancel() }
+            if writesFiles {
+                try await download(request, options, &outcome, progress)
+            } else if count == 1, !headOnly {
+                try await stream(request, options, &outcome, progress)
+            } else {
+                let response = try await session.data(
+                    for: request, content: content, options: options)
+                if headOnly || output.includesHead {
+                    outcome.text += Array(Self.text(of: response.head).utf8)
+                }
+                if !headOnly { outcome.text += response.content }
+                note(response.head, response.request, response.metrics, &outcome, progress)
+            }
+        } catch {
+            outcome.failure = ClientFailure(error, pins: pins)
+        }
+        return outcome
+    }
+
+    /// To standard output as it arrives.
+    private func stream(
+        _ request: HTTPRequest, _ options: RequestOptions, _ outcome: inout Outcome,
+        _ progress: ProgressDisplay
+    ) async throws(ClientError) {
+        let response = try await session.response(for: request, content: content, options: options)
+        if output.includesHead { writeToStandardOutput(Self.text(of: response.head)) }
+        var parts = response.content.makeAsyncIterator()
+        while let part = try await parts.next() { writeToStandardOutput(part) }
+        note(response.head, response.request, response.metrics, &outcome, progress)
+    }
+
+    private func download(
+        _ request: HTTPRequest, _ options: RequestOptions, _ outcome: inout Outcome,
+        _ progress: ProgressDisplay
+    ) async throws(ClientError) {
+        var saving = DownloadOptions()
+        saving.request = options
+        saving.replacesExisting = files.replace
+        saving.resumes = files.resume
+        let folder = files.folder ?? "."
+        // The partial file is found again before the response says where it goes.
+        if files.output == nil { saving.folder = folder }
+        let destination: DownloadDestination =
+            files.output.map { .path($0) }
+            ?? .chosen { "\(folder)/\(DownloadResponse.suggestedName(for: $0, $1))" }
+        let response = try await session.download(
+            request, content: content, to: destination, options: saving)
+        if output.includesHead { outcome.text += Array(Self.text(of: response.head).utf8) }
+        note(response.head, response.request, response.metrics, &outcome, progress)
+        let resumed =
+            response.resumedBytes > 0 ? ", \(response.resumedBytes) of them there before" : ""
+        if !output.silent {
+            progress.say("\(response.path): \(response.length) bytes\(resumed)\n")
+        }
+    }
+
+    private func note(
+        _ head: HTTPResponse, _ request: HTTPRequest, _ metrics: TaskMetrics,
+        _ outcome: inout Outcome, _ progress: ProgressDisplay
+    ) {
+        if output.timing {
+            for transaction in metrics.transactions { progress.say(TimingLine.text(transaction)) }
+        }
+        guard head.status.code >= 400 else { return }
+        outcome.failure = ClientFailure(
+            .status, "\(request.url): status \(head.status.code); expected one below 400")
+    }
+
+    /// The head as it stands on the wire, in the version that the client speaks.
+    private static func text(of head: HTTPResponse) -> String {
+        var text = "HTTP/1.1 \(head.status.code) \(head.status.reasonPhrase)\r\n"
+        for field in head.headerFields { text += "\(field.name.rawName): \(field.value)\r\n" }
+        return text + "\r\n"
+    }
+}
+
+/// Waits for asynchronous work on the thread of a command, which is not one of the concurrency
+/// library's.
+enum Blocking {
+    static func run<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {
+        let result = Monitor<Value?>(nil)
+        Task {
+            let value = await work()
+            result.withLock { $0 = value }
+            result.signal()
+        }
+        return result.wait { $0.map { .done($0) } ?? .signal }
+    }
+}

@@ -1,0 +1,105 @@
+import ArgumentParser
+import HTTPTypes
+import PinfoldClient
+import Serialization
+
+/// What a command sends: one kind of content, or none.
+struct ContentOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "This text; or with an @ in front this file, or @- for standard input.",
+            valueName: "text|@file"))
+    var data: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "JSON, as a text or with an @ in front a file; Content-Type and Accept say so.",
+            valueName: "text|@file"))
+    var json: String?
+
+    @Option(
+        name: .customLong("form"),
+        help: ArgumentHelp("A field of a form (urlencoded); repeatable.", valueName: "name=value"))
+    var form: [String] = []
+
+    @Option(
+        name: .customLong("multipart"),
+        help: ArgumentHelp(
+            "A field or file of a form (multipart/form-data); repeatable.",
+            valueName: "name=value|name=@file"))
+    var multipart: [String] = []
+
+    func validate() throws {
+        let kinds = [data != nil, json != nil, !form.isEmpty, !multipart.isEmpty]
+        guard kinds.filter({ $0 }).count <= 1 else {
+            throw ValidationError("one of --data, --json, --form and --multipart, not several")
+        }
+        for field in form + multipart where !field.contains("=") {
+            throw ValidationError("\(field): expected a name, =, and a value")
+        }
+    }
+
+    /// The content, and the fields that say what it is.
+    func content() throws -> (RequestContent?, HTTPFields) {
+        if let data { return (try Self.content(data), [:]) }
+        if let json {
+            return (
+                try Self.content(json),
+                [.contentType: "application/json", .accept: "application/json"]
+            )
+        }
+        if !form.isEmpty {
+            let text = form.map { field in
+                let (name, value) = Self.sides(of: field)
+                return "\(Self.encoded(name))=\(Self.encoded(value))"
+            }.joined(separator: "&")
+            return (.text(text), [.contentType: "application/x-www-form-urlencoded"])
+        }
+        guard !multipart.isEmpty else { return (nil, [:]) }
+        var parts = MultipartForm()
+        for field in multipart {
+            let (name, value) = Self.sides(of: field)
+            guard value.hasPrefix("@") else {
+                parts.append(value, name: name)
+                continue
+            }
+            do throws(MultipartError) {
+                try parts.append(file: String(value.dropFirst()), name: name)
+            } catch {
+                throw ClientFailure(.content, "--multipart \(field): \(error)")
+            }
+        }
+        return (.multipart(parts.body()), [.contentType: parts.contentType])
+    }
+
+    private static func content(_ text: String) throws -> RequestContent {
+        guard text.hasPrefix("@") else { return .text(text) }
+        let path = String(text.dropFirst())
+        guard path == "-" else { return try .file(path) }
+        var bytes: [UInt8] = []
+        while case let more = readStandardInput(), !more.isEmpty { bytes += more }
+        return .bytes(bytes)
+    }
+
+    private static func sides(of field: String) -> (name: String, value: String) {
+        let sides = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        return (String(sides[0]), sides.count > 1 ? String(sides[1]) : "")
+    }
+
+    /// By the rules of application/x-www-form-urlencoded (WHATWG URL section 5.2).
+    private static func encoded(_ text: String) -> String {
+        let digits = Array("0123456789ABCDEF")
+        var result = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "*"), UInt8(ascii: "-"),
+                UInt8(ascii: "."), UInt8(ascii: "_"):
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            case 0x20: result += "+"
+            default: result += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+            }
+        }
+        return result
+    }
+}

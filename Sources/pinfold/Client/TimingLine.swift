@@ -1,0 +1,28 @@
+import PinfoldClient
+
+/// How long a request took, as a line.
+enum TimingLine {
+    static func text(_ transaction: TaskMetrics.Transaction) -> String {
+        var parts = ["queued \(milliseconds(transaction.queued))"]
+        let steps: [(String, Duration?)] = [
+            ("lookup", transaction.lookup), ("connect", transaction.connect),
+            ("TLS", transaction.handshake), ("first byte", transaction.firstByte),
+            ("total", transaction.total),
+        ]
+        for (name, duration) in steps {
+            if let duration { parts.append("\(name) \(milliseconds(duration))") }
+        }
+        if transaction.reusedConnection { parts.append("connection used again") }
+        if let server = transaction.server { parts.append("from \(server)") }
+        parts.append("sent \(transaction.sentBytes) bytes")
+        parts.append("received \(transaction.receivedBytes) bytes")
+        return "\(transaction.status) \(transaction.url): \(parts.joined(separator: ", "))\n"
+    }
+
+    /// With a tenth of a millisecond.
+    private static func milliseconds(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = duration.components
+        let tenths = seconds * 10_000 + attoseconds / 100_000_000_000_000
+        return "\(tenths / 10).\(tenths % 10) ms"
+    }
+}

@@ -1,0 +1,291 @@
+"""The client's commands, against httpbin, nginx and servers of the tests' own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.gateway import BINARY, free_port
+from support.origin import reply
+from support.servers import HTTPBin, Nginx
+from support.wait import SLOWDOWN, until
+
+PATIENCE = 60 * SLOWDOWN
+
+
+def client(*arguments: object, input: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [BINARY, *map(str, arguments)], input=input, capture_output=True, timeout=PATIENCE,
+        stdin=subprocess.DEVNULL if input is None else None)
+
+
+def answer(*arguments: object, input: bytes | None = None) -> dict:
+    done = client(*arguments, input=input)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+def test_get_prints_the_content(httpbin: HTTPBin) -> None:
+    seen = answer("get", httpbin.url("/get?a=b"), "-H", "X-One: 1", "-H", "Accept: text/x")
+    assert seen["args"] == {"a": "b"}
+    assert seen["headers"]["X-One"] == "1"
+    assert seen["headers"]["Accept"] == "text/x"
+    assert seen["headers"]["User-Agent"].startswith("pinfold/")
+
+
+def test_include_prints_the_head_too(httpbin: HTTPBin) -> None:
+    done = client("get", "-i", httpbin.url("/response-headers?X-Two=2"))
+    head, _, content = done.stdout.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\nX-Two: 2" in head
+    assert json.loads(content)["X-Two"] == "2"
+
+
+def test_head_prints_the_head_alone(httpbin: HTTPBin) -> None:
+    done = client("head", httpbin.url("/get"))
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert done.stdout.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
+def test_each_method_sends_data(httpbin: HTTPBin, method: str) -> None:
+    seen = answer(method, httpbin.url(f"/{method}"), "--data", "some text")
+    assert seen["data"] == "some text"
+
+
+def test_data_is_read_from_a_file_and_from_standard_input(
+    httpbin: HTTPBin, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("from a file")
+    assert answer("post", httpbin.url("/post"), "--data", f"@{tmp_path}/file")["data"] == "from a file"
+    seen = answer("post", httpbin.url("/post"), "--data", "@-", input=b"from a pipe")
+    assert seen["data"] == "from a pipe"
+
+
+def test_json_form_and_multipart_say_what_they_are(httpbin: HTTPBin, tmp_path: Path) -> None:
+    seen = answer("post", httpbin.url("/post"), "--json", '{"a": [1, "ü"]}')
+    assert seen["json"] == {"a": [1, "ü"]}
+    assert seen["headers"]["Content-Type"] == "application/json"
+    seen = answer("post", httpbin.url("/post"), "--form", "a=b c&d", "--form", "ü=1=2")
+    assert seen["form"] == {"a": "b c&d", "ü": "1=2"}
+    (tmp_path / "one.txt").write_text("content")
+    seen = answer("post", httpbin.url("/post"), "--multipart", "a=b",
+                  "--multipart", f"file=@{tmp_path}/one.txt")
+    assert seen["form"] == {"a": "b"}
+    assert seen["files"] == {"file": "content"}
+
+
+@pytest.mark.parametrize("path", ["basic-auth", "digest-auth/auth"])
+def test_user_answers_challenges(httpbin: HTTPBin, path: str) -> None:
+    url = httpbin.url(f"/{path}/me/secret")
+    assert answer("get", url, "--user", "me:secret")["authenticated"] is True
+    done = client("get", url, "--user", "me:wrong")
+    assert done.returncode == 22
+    assert b"status 401; expected one below 400" in done.stderr
+
+
+def test_a_cookie_jar_keeps_cookies(httpbin: HTTPBin, tmp_path: Path) -> None:
+    jar = tmp_path / "jar"
+    field = "Set-Cookie=a=b;%20Max-Age=1000"
+    assert client("get", httpbin.url(f"/response-headers?{field}"), "--cookie-jar", jar).returncode == 0
+    assert "\ta\tb\n" in jar.read_text()
+    assert answer("get", httpbin.url("/cookies"), "--cookie-jar", jar) == {"cookies": {"a": "b"}}
+    jar.write_text("nonsense\n")
+    done = client("get", httpbin.url("/cookies"), "--cookie-jar", jar)
+    assert done.returncode == 26
+    assert f"{jar}:1: " in done.stderr.decode()
+
+
+def test_redirects_are_followed_as_often_as_allowed(httpbin: HTTPBin) -> None:
+    url = httpbin.url("/redirect/3")
+    assert answer("get", url)["url"].endswith("/get")
+    done = client("get", url, "--max-redirects", "2")
+    assert done.returncode == 47
+    assert b"tooManyRedirects" in done.stderr
+    done = client("get", "-i", url, "--max-redirects", "0")
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"HTTP/1.1 302 ")
+
+
+def test_several_urls_are_printed_in_their_order(httpbin: HTTPBin) -> None:
+    urls = [httpbin.url(f"/base64/{code}") for code in ("b25lCg==", "dHdvCg==", "dGhyZWUK")]
+    done = client("get", *urls, "--parallel", "3")
+    assert done.stdout == b"one\ntwo\nthree\n"
+
+
+def test_the_first_failure_is_the_exit_code(httpbin: HTTPBin) -> None:
+    nobody = f"http://127.0.0.1:{free_port()}/"
+    done = client("get", httpbin.url("/status/500"), nobody, httpbin.url("/base64/b25lCg=="))
+    assert done.returncode == 22
+    assert done.stdout == b"one\n"
+    lines = done.stderr.decode().splitlines()
+    assert lines[0] == f"pinfold: {httpbin.url('/status/500')}: status 500; expected one below 400"
+    assert lines[1].startswith(f"pinfold: {nobody}: connect-failed: ")
+    assert client("get", nobody).returncode == 7
+
+
+def test_what_cannot_be_asked_is_told(tmp_path: Path) -> None:
+    assert client("get", "nonsense").returncode == 3
+    assert client("get").returncode == 64
+    assert client("get", "http://a/", "-H", "nonsense").returncode == 64
+    assert client("post", "http://a/", "--data", "x", "--json", "1").returncode == 64
+    assert client("get", "http://a/", "--resume").returncode == 64
+    assert client("get", "http://a/", "http://b/", "-o", "x").returncode == 64
+    done = client("upload", "http://127.0.0.1/", "--file", tmp_path / "none")
+    assert done.returncode == 26
+    assert b"none" in done.stderr
+
+
+def test_timing_names_the_parts(httpbin: HTTPBin) -> None:
+    done = client("get", "--timing", httpbin.url("/redirect/1"))
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith(f"302 {httpbin.url('/redirect/1')}: queued ")
+    assert "first byte " in lines[1] and "total " in lines[1]
+
+
+def test_a_time_out_is_told(httpbin: HTTPBin) -> None:
+    done = client("get", httpbin.url("/delay/10"), "--timeout", "0.2")
+    assert done.returncode == 28
+    assert b"nothing moved for 200 ms" in done.stderr
+
+
+def test_a_failed_request_is_sent_again(origin) -> None:
+    served = []
+
+    def handler(request):
+        served.append(request)
+        return reply(b"at last") if len(served) == 3 else reply(b"", "503 Service Unavailable")
+
+    server = origin(handler)
+    done = client("get", f"http://127.0.0.1:{server.port}/", "--retry", "3")
+    assert done.stdout == b"at last"
+    assert len(served) == 3
+
+
+# MARK: Files
+
+
+@pytest.fixture
+def large(nginx: Nginx) -> Path:
+    path = nginx.files / "large.bin"
+    if not path.exists():
+        path.write_bytes(os.urandom(30_000_000))
+    return path
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_download_makes_a_file_of_the_urls_name(
+    nginx: Nginx, large: Path, tmp_path: Path
+) -> None:
+    done = client("download", nginx.url("/large.bin"), "--folder", tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    assert digest(tmp_path / "large.bin") == digest(large)
+    assert [path.name for path in tmp_path.iterdir()] == ["large.bin"]
+    again = client("download", nginx.url("/large.bin"), "-o", tmp_path / "large.bin")
+    assert again.returncode == 23
+    assert b"exists; expected no file there" in again.stderr
+    again = client("download", nginx.url("/large.bin"), "-o", tmp_path / "large.bin", "--replace")
+    assert again.returncode == 0
+
+
+@pytest.mark.parametrize("naming", ["-o", "-O"])
+def test_a_download_goes_on_after_kill_9(
+    origin, tmp_path: Path, naming: str
+) -> None:
+    content = os.urandom(4_000_000)
+    asked: list[str] = []
+
+    def handler(request):
+        asked.append(request.get("range"))
+        if not asked[-1]:
+            # All of it is promised, and half of it comes.
+            length = f"Content-Length: {len(content)}"
+            return reply(content[:2_000_000], "200 OK", 'ETag: "1"', length, length=False)
+        first = int(asked[-1].removeprefix("bytes=").removesuffix("-"))
+        part = f"Content-Range: bytes {first}-{len(content) - 1}/{len(content)}"
+        return reply(content[first:], "206 Partial Content", 'ETag: "1"', part)
+
+    server = origin(handler)
+    url = f"http://127.0.0.1:{server.port}/a.bin"
+    place = ["-o", tmp_path / "a.bin"] if naming == "-o" else ["-O", "--folder", tmp_path]
+    process = subprocess.Popen(
+        [BINARY, "download", url, "--resume", *map(str, place)], stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: any(path.stat().st_size >= 1_000_000 for path in tmp_path.glob("*.part")),
+              "half of it is written", PATIENCE)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    there = next(tmp_path.glob("*.part")).stat().st_size
+    done = client("download", url, "--resume", *place)
+    assert done.returncode == 0, done.stderr.decode()
+    assert asked == ["", f"bytes={there}-"]
+    assert f"{there} of them there before" in done.stderr.decode()
+    assert (tmp_path / "a.bin").read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_upload_sends_a_file(nginx: Nginx, large: Path) -> None:
+    done = client("upload", nginx.url("/store/up.bin"), "--file", large)
+    assert done.returncode == 0, done.stderr.decode()
+    assert digest(nginx.uploads / "up.bin") == digest(large)
+
+
+def test_a_status_of_failure_makes_no_file(nginx: Nginx, tmp_path: Path) -> None:
+    done = client("download", nginx.url("/none"), "-o", tmp_path / "none")
+    assert done.returncode == 22
+    assert list(tmp_path.iterdir()) == []
+
+
+# MARK: Trust
+
+
+@pytest.fixture
+def secure(pki, origin):
+    leaf = pki.root.issue("127.0.0.1")
+    server = origin(lambda request: reply(b"secret"), tls=leaf.server_context())
+    return f"https://127.0.0.1:{server.port}/", leaf
+
+
+def test_a_server_is_trusted_by_a_file_of_authorities(secure, pki) -> None:
+    url, _ = secure
+    done = client("get", url)
+    assert done.returncode == 60
+    assert f"pinfold: {url}: tls-" in done.stderr.decode()
+    assert client("get", url, "--cacert", pki.root.pem_file).stdout == b"secret"
+
+
+def test_a_pin_is_expected_and_told(secure, pki) -> None:
+    url, leaf = secure
+    trusted = ["get", url, "--cacert", pki.root.pem_file]
+    assert client(*trusted, "--pin", leaf.pin).stdout == b"secret"
+    wrong = "sha256/" + "A" * 43 + "="
+    done = client(*trusted, "--pin", wrong)
+    assert done.returncode == 60
+    told = done.stderr.decode()
+    assert f"{url}: tls-no-pin-matches: " in told
+    assert f"expected one of: {wrong}" in told
+    assert f"the server showed: {leaf.pin}" in told
+    clear = client("get", url.replace("https", "http"), "--pin", leaf.pin)
+    assert clear.returncode == 90
+
+
+def test_invalid_certificates_are_taken_in_so_many_words_only(secure) -> None:
+    url, leaf = secure
+    assert client("get", url, "--allow-invalid-certificates").stdout == b"secret"
+    assert client(
+        "get", url, "--allow-invalid-certificates", "--pin", leaf.pin).stdout == b"secret"
+    wrong = "sha256/" + "A" * 43 + "="
+    done = client("get", url, "--allow-invalid-certificates", "--pin", wrong)
+    assert done.returncode == 60
+    assert client("get", url, "--insecure").returncode == 64

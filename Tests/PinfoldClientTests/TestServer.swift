@@ -75,7 +75,7 @@ final class TestServer: Sendable {
         Descriptors.close(descriptor)
     }
 
-    var url: String { "\(tls == nil ? "http" : "https")://\(endpoint)" }
+    var url: String { "\(isSecure ? "https" : "http")://\(endpoint)" }
     var requests: [TestRequest] { seen.withLock { $0 } }
     var connections: Int { accepted.withLock { $0 } }
 

@@ -82,7 +82,7 @@ let package = Package(
             name: "Pinning", dependencies: ["Notation", "Addressing", "CertificateProfile"],
             swiftSettings: strict),
         .target(
-            name: "Configuration",
+            name: "PinfoldConfiguration",
             dependencies: [
                 "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
             ], swiftSettings: strict),
@@ -104,14 +104,14 @@ let package = Package(
             name: "Transformation",
             dependencies: [
                 "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding",
-                "Configuration",
+                "PinfoldConfiguration",
             ], swiftSettings: strict),
         .target(
             name: "JSONSchema",
             dependencies: ["CRE2", "Addressing", "Documents", "Transformation"],
             swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
-        .target(name: "Metrics", dependencies: ["Notation"], swiftSettings: inlined),
+        .target(name: "PinfoldMetrics", dependencies: ["Notation"], swiftSettings: inlined),
 
         // Adapters: one kind of effect each.
         .target(name: "Clocks", dependencies: ["CLinux"], swiftSettings: inlined),
@@ -146,7 +146,7 @@ let package = Package(
         .target(
             name: "Imaging",
             dependencies: [
-                "CLinux", "Clocks", "Locking", "Threads", "Configuration", "Transformation",
+                "CLinux", "Clocks", "Locking", "Threads", "PinfoldConfiguration", "Transformation",
                 "ImageCodecs",
             ], swiftSettings: strict),
         .target(
@@ -170,7 +170,7 @@ let package = Package(
             name: "PinReporting",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Locking",
-                "Threads", "EventLoop", "TLS", "Resolver", "Configuration",
+                "Threads", "EventLoop", "TLS", "Resolver", "PinfoldConfiguration",
             ], swiftSettings: strict),
 
         // The product.
@@ -178,13 +178,15 @@ let package = Package(
             name: "ConfigurationFile",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
-                "Clocks", "TLS", "CertificateAuthority", "Configuration", "Documents", "JSONSchema",
+                "Clocks", "TLS", "CertificateAuthority", "PinfoldConfiguration", "Documents",
+                "JSONSchema",
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(
             name: "TrustCheck",
             dependencies: [
-                "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS", "Configuration",
+                "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS",
+                "PinfoldConfiguration",
                 "ConfigurationFile",
             ], swiftSettings: strict),
         .target(
@@ -192,9 +194,9 @@ let package = Package(
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing",
                 "CertificateProfile", "Pinning", "ContentCoding", "Transformation", "JSONSchema",
-                "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS",
+                "Activity", "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "TLS",
                 "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
-                "Configuration",
+                "PinfoldConfiguration",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
@@ -202,9 +204,9 @@ let package = Package(
         .target(
             name: "PinfoldClient",
             dependencies: [
-                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Configuration",
+                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "PinfoldConfiguration",
                 "Documents", "Retries", "Serialization", "Activity", "Reachability", "ImageCache",
-                "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "EventStreams",
+                "PinfoldMetrics", "Clocks", "Locking", "Threads", "EventLoop", "EventStreams",
                 "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
@@ -213,28 +215,31 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
-                "Activity", "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
+                "Activity", "PinfoldMetrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
                 "CertificateAuthority", "CacheStore", "Resolver", "PinReporting", "Imaging",
-                "Configuration", "ConfigurationFile",
+                "PinfoldConfiguration", "ConfigurationFile",
                 "Admin", .product(name: "Logging", package: "swift-log"),
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .target(
             name: "Admin",
-            dependencies: ["CLinux", "Notation", "Metrics", "Activity", "HTTPCore", "Clocks"],
+            dependencies: [
+                "CLinux", "Notation", "PinfoldMetrics", "Activity", "HTTPCore", "Clocks",
+            ],
             swiftSettings: strict),
         .target(
             name: "PinTools",
             dependencies: [
                 "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop",
-                "TLS", "Resolver", "Configuration", "Documents",
+                "TLS", "Resolver", "PinfoldConfiguration", "Documents",
             ], swiftSettings: strict),
         .executableTarget(
             name: "pinfold",
             dependencies: [
                 "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
-                "TLS", "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck",
+                "TLS", "CertificateAuthority", "PinfoldConfiguration", "ConfigurationFile",
+                "TrustCheck",
                 "Transformation", "JSONSchema", "Imaging", "Engine", "Gateway", "Admin",
                 "PinTools", "PinReporting", "PinfoldClient", "Serialization", "Retries",
                 "Locking", .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -248,7 +253,7 @@ let package = Package(
             name: "EngineTestSupport",
             dependencies: [
                 "TestSupport", "Engine", "HTTPCore", "Addressing", "Pinning", "Activity",
-                "EventLoop", "TLS", "Configuration", "ConfigurationFile",
+                "EventLoop", "TLS", "PinfoldConfiguration", "ConfigurationFile",
             ], path: "Tests/EngineTestSupport", swiftSettings: strict),
 
         .testTarget(name: "NotationTests", dependencies: ["Notation"], swiftSettings: strict),
@@ -269,12 +274,12 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests",
-            dependencies: ["Configuration", "Addressing", "Pinning", "TestSupport"],
+            dependencies: ["PinfoldConfiguration", "Addressing", "Pinning", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "ActivityTests", dependencies: ["Activity"], swiftSettings: strict),
         .testTarget(
-            name: "MetricsTests", dependencies: ["Metrics"], swiftSettings: strict),
+            name: "MetricsTests", dependencies: ["PinfoldMetrics"], swiftSettings: strict),
         .testTarget(
             name: "ClocksTests", dependencies: ["Clocks", "CLinux"], swiftSettings: strict),
         .testTarget(
@@ -306,7 +311,7 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "Documents", "ContentCoding", "JSONSchema", "Configuration", "HTTPCore",
+                "Documents", "ContentCoding", "JSONSchema", "PinfoldConfiguration", "HTTPCore",
                 "Transformation", "ImageCodecs",
             ], path: "Tests/FuzzTargets", swiftSettings: strict),
         .testTarget(
@@ -333,7 +338,7 @@ let package = Package(
         .testTarget(
             name: "TransformationTests",
             dependencies: [
-                "Transformation", "HTTPCore", "Documents", "ContentCoding", "Configuration",
+                "Transformation", "HTTPCore", "Documents", "ContentCoding", "PinfoldConfiguration",
             ], swiftSettings: strict),
         .testTarget(
             name: "ImageCodecsTests", dependencies: ["ImageCodecs", "CLinux", "TestSupport"],
@@ -345,7 +350,8 @@ let package = Package(
         .testTarget(
             name: "ImagingTests",
             dependencies: [
-                "Imaging", "ImageTestWorker", "ImageCodecs", "Configuration", "Transformation",
+                "Imaging", "ImageTestWorker", "ImageCodecs", "PinfoldConfiguration",
+                "Transformation",
                 "CLinux", "Locking", "Threads", "TestSupport",
             ], swiftSettings: strict),
         .testTarget(
@@ -370,13 +376,13 @@ let package = Package(
         .testTarget(
             name: "PinReportingTests",
             dependencies: [
-                "PinReporting", "Configuration", "Pinning", "CLinux", "Locking", "Threads",
+                "PinReporting", "PinfoldConfiguration", "Pinning", "CLinux", "Locking", "Threads",
                 "Addressing", "EventLoop", "TLS", "Resolver", "TestSupport",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConfigurationFileTests",
             dependencies: [
-                "ConfigurationFile", "Configuration", "CertificateAuthority", "Addressing",
+                "ConfigurationFile", "PinfoldConfiguration", "CertificateAuthority", "Addressing",
                 "Pinning", "Clocks", "TestSupport",
             ],
             swiftSettings: strict),
@@ -384,9 +390,9 @@ let package = Package(
             name: "EngineTests",
             dependencies: [
                 "Engine", "CLinux", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
-                "CertificateProfile", "Pinning", "Activity", "Metrics", "Clocks", "Threads",
+                "CertificateProfile", "Pinning", "Activity", "PinfoldMetrics", "Clocks", "Threads",
                 "EventLoop", "TLS",
-                "CertificateAuthority", "Resolver", "Configuration", "TestSupport",
+                "CertificateAuthority", "Resolver", "PinfoldConfiguration", "TestSupport",
                 "EngineTestSupport", "Transformation",
                 .product(name: "Logging", package: "swift-log"),
                 .product(
@@ -406,19 +412,20 @@ let package = Package(
             name: "GatewayTests",
             dependencies: [
                 "Gateway", "Engine", "CLinux", "COpenSSL", "HTTPCore", "Addressing", "Pinning",
-                "Activity", "Metrics", "Clocks", "Locking", "EventLoop", "TLS", "TLSWire",
-                "CacheStore", "Resolver", "Configuration", "Admin", "TestSupport",
+                "Activity", "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "TLS", "TLSWire",
+                "CacheStore", "Resolver", "PinfoldConfiguration", "Admin", "TestSupport",
                 "EngineTestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .testTarget(
             name: "AdminTests",
-            dependencies: ["Admin", "Metrics", "Activity", "HTTPCore", "Locking"],
+            dependencies: ["Admin", "PinfoldMetrics", "Activity", "HTTPCore", "Locking"],
             swiftSettings: strict),
         .testTarget(
             name: "PinToolsTests",
             dependencies: [
-                "PinTools", "Pinning", "TLS", "Configuration", "ConfigurationFile", "TestSupport",
+                "PinTools", "Pinning", "TLS", "PinfoldConfiguration", "ConfigurationFile",
+                "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(name: "ArchitectureTests", swiftSettings: strict),

@@ -1,4 +1,4 @@
-import Metrics
+import PinfoldMetrics
 
 extension AdminSite {
     /// Nothing may be loaded or run by a page of text.

@@ -1,5 +1,5 @@
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 
 /// The published state that the admin listener answers from. The closures are called on the thread
 /// that calls `AdminSite.respond`, once per answer that needs them.

@@ -1,6 +1,6 @@
 import CLinux
 import Clocks
-import Metrics
+import PinfoldMetrics
 
 /// Reads the process's figures from the kernel (proc(5), getrusage(2)).
 ///

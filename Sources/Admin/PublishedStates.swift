@@ -1,5 +1,5 @@
 import Activity
-import Metrics
+import PinfoldMetrics
 
 extension StateFigure {
     /// The activity indicator's state and transitions.

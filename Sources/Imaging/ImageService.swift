@@ -1,7 +1,7 @@
 import CLinux
 import Clocks
-import Configuration
 import ImageCodecs
+import PinfoldConfiguration
 import Transformation
 
 /// Checks and changes images in processes of their own, so that one that makes a library go wrong

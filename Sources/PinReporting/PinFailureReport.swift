@@ -1,5 +1,5 @@
-import Configuration
 import Notation
+import PinfoldConfiguration
 import Pinning
 
 /// One failure of a pinset, as it is reported: RFC 7469 §3, as far as it fits, and what it does not

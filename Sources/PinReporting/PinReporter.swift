@@ -1,7 +1,7 @@
 import Clocks
-import Configuration
 import EventLoop
 import Locking
+import PinfoldConfiguration
 import Resolver
 import Synchronization
 import TLS

@@ -1,7 +1,7 @@
 import CLinux
 import Clocks
-import Configuration
 import EventLoop
+import PinfoldConfiguration
 import Resolver
 import Threads
 

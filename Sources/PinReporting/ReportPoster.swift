@@ -1,10 +1,10 @@
 import Addressing
 import CLinux
 import Clocks
-import Configuration
 import EventLoop
 import HTTPCore
 import Locking
+import PinfoldConfiguration
 import Resolver
 import TLS
 

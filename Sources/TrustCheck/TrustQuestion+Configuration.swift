@@ -1,6 +1,6 @@
 import Addressing
 import CertificateProfile
-import Configuration
+import PinfoldConfiguration
 import Pinning
 
 extension TrustQuestion {

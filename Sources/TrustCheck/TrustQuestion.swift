@@ -1,6 +1,6 @@
 import CertificateProfile
-import Configuration
 import Notation
+import PinfoldConfiguration
 import Pinning
 
 /// What a verdict is asked for: a server's certificates, and the policy to judge them by.

@@ -1,10 +1,10 @@
 import ArgumentParser
 import Clocks
-import Configuration
 import ConfigurationFile
 import Engine
 import Notation
 import PinReporting
+import PinfoldConfiguration
 
 /// `pinfold check`: validates a configuration and prints what is in effect.
 struct Check: ParsableCommand {

@@ -1,8 +1,8 @@
 import Addressing
 import ArgumentParser
-import Configuration
 import Engine
 import PinTools
+import PinfoldConfiguration
 import TLS
 
 /// `pinfold explain URL`: what the gateway would do with a request.

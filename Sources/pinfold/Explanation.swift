@@ -1,9 +1,9 @@
 import Addressing
 import Clocks
-import Configuration
 import Engine
 import Notation
 import PinTools
+import PinfoldConfiguration
 import Pinning
 
 /// What `pinfold explain` has to say, as lines and as JSON.

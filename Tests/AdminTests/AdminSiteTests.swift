@@ -2,7 +2,7 @@ import Activity
 import Foundation
 import HTTPCore
 import Locking
-import Metrics
+import PinfoldMetrics
 import Testing
 
 @testable import Admin

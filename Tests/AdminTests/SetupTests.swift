@@ -1,5 +1,5 @@
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 import Testing
 
 @testable import Admin

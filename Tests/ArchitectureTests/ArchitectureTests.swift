@@ -25,7 +25,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("CertificateProfile", ["Addressing"]),
     ("Pinning", ["Notation", "Addressing", "CertificateProfile"]),
     (
-        "Configuration",
+        "PinfoldConfiguration",
         ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"]
     ),
     ("Retries", ["Notation", "HTTPCore"]),
@@ -34,11 +34,14 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("ContentCoding", ["CZlib", "CBrotli", "Notation"]),
     (
         "Transformation",
-        ["Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding", "Configuration"]
+        [
+            "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding",
+            "PinfoldConfiguration",
+        ]
     ),
     ("JSONSchema", ["CRE2", "Addressing", "Documents", "Transformation"]),
     ("Activity", []),
-    ("Metrics", ["Notation"]),
+    ("PinfoldMetrics", ["Notation"]),
     // Adapters: one kind of effect each.
     ("Clocks", ["CLinux"]),
     ("Locking", ["CLinux"]),
@@ -67,7 +70,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "Imaging",
         [
-            "CLinux", "Clocks", "Locking", "Threads", "Configuration", "Transformation",
+            "CLinux", "Clocks", "Locking", "Threads", "PinfoldConfiguration", "Transformation",
             "ImageCodecs",
         ]
     ),
@@ -89,23 +92,25 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "PinReporting",
         [
             "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Locking",
-            "Threads", "EventLoop", "TLS", "Resolver", "Configuration",
+            "Threads", "EventLoop", "TLS", "Resolver", "PinfoldConfiguration",
         ]
     ),
     // The product.
-    ("Admin", ["CLinux", "Notation", "Metrics", "Activity", "HTTPCore", "Clocks"]),
+    ("Admin", ["CLinux", "Notation", "PinfoldMetrics", "Activity", "HTTPCore", "Clocks"]),
     (
         "ConfigurationFile",
         [
             "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
-            "Clocks", "TLS", "CertificateAuthority", "Configuration", "Documents", "JSONSchema",
+            "Clocks", "TLS", "CertificateAuthority", "PinfoldConfiguration", "Documents",
+            "JSONSchema",
             "Yams",
         ]
     ),
     (
         "TrustCheck",
         [
-            "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS", "Configuration",
+            "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS",
+            "PinfoldConfiguration",
             "ConfigurationFile",
         ]
     ),
@@ -113,11 +118,12 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Engine",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
-            "Pinning", "ContentCoding", "Transformation", "JSONSchema", "Activity", "Metrics",
+            "Pinning", "ContentCoding", "Transformation", "JSONSchema", "Activity",
+            "PinfoldMetrics",
             "Clocks",
             "Locking", "EventLoop", "TLS", "TLSWire", "CertificateAuthority", "CacheStore",
             "Resolver", "PinReporting",
-            "Configuration",
+            "PinfoldConfiguration",
             "Logging",
             "RawStructuredFieldValues",
         ]
@@ -125,9 +131,9 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "PinfoldClient",
         [
-            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Configuration",
+            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "PinfoldConfiguration",
             "Documents", "Retries", "Serialization", "Activity", "Reachability", "ImageCache",
-            "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "EventStreams",
+            "PinfoldMetrics", "Clocks", "Locking", "Threads", "EventLoop", "EventStreams",
             "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
             "HTTPTypes", "Logging",
         ]
@@ -137,23 +143,26 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         [
             "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
             "Activity",
-            "Metrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CertificateAuthority",
+            "PinfoldMetrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
+            "CertificateAuthority",
             "CacheStore", "Resolver", "PinReporting", "Imaging",
-            "Configuration", "ConfigurationFile", "Admin", "Logging", "RawStructuredFieldValues",
+            "PinfoldConfiguration", "ConfigurationFile", "Admin", "Logging",
+            "RawStructuredFieldValues",
         ]
     ),
     (
         "PinTools",
         [
             "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop", "TLS",
-            "Resolver", "Configuration", "Documents",
+            "Resolver", "PinfoldConfiguration", "Documents",
         ]
     ),
     (
         "pinfold",
         [
             "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks", "TLS",
-            "CertificateAuthority", "Configuration", "ConfigurationFile", "TrustCheck", "Engine",
+            "CertificateAuthority", "PinfoldConfiguration", "ConfigurationFile", "TrustCheck",
+            "Engine",
             "Transformation", "JSONSchema", "Imaging", "Gateway", "Admin", "PinTools",
             "PinReporting", "PinfoldClient", "Serialization", "Retries", "Locking",
             "HTTPTypes", "ArgumentParser", "Logging",

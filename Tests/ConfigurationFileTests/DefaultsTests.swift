@@ -1,6 +1,6 @@
 import Addressing
-import Configuration
 import Foundation
+import PinfoldConfiguration
 import Testing
 
 @testable import ConfigurationFile

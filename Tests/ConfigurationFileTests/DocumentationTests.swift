@@ -1,5 +1,5 @@
-import Configuration
 import Foundation
+import PinfoldConfiguration
 import Testing
 
 @testable import ConfigurationFile

@@ -1,7 +1,7 @@
 import CertificateAuthority
 import Clocks
-import Configuration
 import Foundation
+import PinfoldConfiguration
 import TestSupport
 import Testing
 

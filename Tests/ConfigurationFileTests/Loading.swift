@@ -1,5 +1,5 @@
-import Configuration
 import Foundation
+import PinfoldConfiguration
 import TestSupport
 
 @testable import ConfigurationFile

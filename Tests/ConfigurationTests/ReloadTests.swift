@@ -1,5 +1,5 @@
 import Addressing
-import Configuration
+import PinfoldConfiguration
 import Pinning
 import Testing
 

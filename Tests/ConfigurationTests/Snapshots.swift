@@ -1,5 +1,5 @@
 import Addressing
-import Configuration
+import PinfoldConfiguration
 
 /// The least configuration: forward listeners, one if no others are named, and the defaults.
 func testSnapshot(listeners: [String] = ["proxy"]) -> ConfigurationSnapshot {

@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 import Testing
 
 @Suite("Which subjects of certificates are meant")

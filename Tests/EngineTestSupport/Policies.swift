@@ -1,10 +1,10 @@
 import Activity
 import Addressing
-import Configuration
 import ConfigurationFile
 import Engine
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import Pinning
 import TLS
 import TestSupport
@@ -23,7 +23,7 @@ package enum TestRoots {
     /// The roots that were read from a file.
     package static func file(
         _ path: String, _ certificates: [UInt8]...
-    ) -> Configuration.TrustRoots {
+    ) -> PinfoldConfiguration.TrustRoots {
         .file(path: path, certificates: certificates)
     }
 }
@@ -31,7 +31,7 @@ package enum TestRoots {
 /// A snapshot of a text, with roots that do not depend on the machine.
 package func testConfiguration(
     _ text: String = "{}",
-    roots: [Configuration.TrustRoots] = [TestRoots.file("/roots.pem", TestRoots.one)]
+    roots: [PinfoldConfiguration.TrustRoots] = [TestRoots.file("/roots.pem", TestRoots.one)]
 ) throws -> ConfigurationSnapshot {
     let environment = ConfigurationEnvironment(
         homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", onlineCores: 2)

@@ -1,4 +1,4 @@
-import Metrics
+import PinfoldMetrics
 import Testing
 
 @testable import Engine

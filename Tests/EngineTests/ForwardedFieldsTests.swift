@@ -1,6 +1,6 @@
 import Addressing
-import Configuration
 import HTTPCore
+import PinfoldConfiguration
 import Testing
 
 @testable import Engine

@@ -1,8 +1,8 @@
 import Activity
 import CertificateAuthority
 import Clocks
-import Configuration
 import EngineTestSupport
+import PinfoldConfiguration
 import TLS
 import Testing
 

@@ -1,6 +1,6 @@
 import Addressing
-import Configuration
 import EngineTestSupport
+import PinfoldConfiguration
 import Pinning
 import TLS
 import Testing

@@ -4,7 +4,7 @@ import EngineTestSupport
 import EventLoop
 import HTTPCore
 import Logging
-import Metrics
+import PinfoldMetrics
 import Testing
 
 @testable import Engine

@@ -1,5 +1,5 @@
-import Configuration
 import EventLoop
+import PinfoldConfiguration
 import Pinning
 import TestSupport
 import Transformation

@@ -1,6 +1,6 @@
 import CacheStore
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 
 @testable import Engine
 

@@ -2,7 +2,7 @@ import Addressing
 import CLinux
 import EventLoop
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 
 @testable import Engine
 

@@ -4,7 +4,7 @@ import CLinux
 import EventLoop
 import HTTPCore
 import Logging
-import Metrics
+import PinfoldMetrics
 import TestSupport
 
 @testable import CacheStore

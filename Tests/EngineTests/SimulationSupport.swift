@@ -1,8 +1,8 @@
 import Activity
 import Addressing
 import CLinux
-import Configuration
 import Logging
+import PinfoldConfiguration
 import Pinning
 import TLS
 

@@ -1,6 +1,6 @@
 import EventLoop
 import Foundation
-import Metrics
+import PinfoldMetrics
 import Testing
 
 @testable import Engine

@@ -40,7 +40,7 @@ let package = Package(
             name: "Pinning", dependencies: ["Notation", "Addressing", "CertificateProfile"],
             swiftSettings: swift),
         .target(
-            name: "Configuration",
+            name: "PinfoldConfiguration",
             dependencies: ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"],
             swiftSettings: swift),
         .target(
@@ -50,7 +50,7 @@ let package = Package(
             name: "Transformation",
             dependencies: [
                 "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding",
-                "Configuration",
+                "PinfoldConfiguration",
             ], swiftSettings: swift),
         .target(
             name: "JSONSchema",
@@ -60,7 +60,7 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "Documents", "ContentCoding", "JSONSchema", "Configuration", "HTTPCore",
+                "Documents", "ContentCoding", "JSONSchema", "PinfoldConfiguration", "HTTPCore",
                 "Transformation", "ImageCodecs",
             ], swiftSettings: swift),
         .systemLibrary(name: "CFuzzer"),

@@ -1,5 +1,5 @@
-import Configuration
 import HTTPCore
+import PinfoldConfiguration
 import Transformation
 
 extension FuzzTarget {

@@ -1,7 +1,7 @@
 import Addressing
 import Foundation
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 import Testing
 
 @testable import Engine

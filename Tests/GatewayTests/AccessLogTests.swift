@@ -1,7 +1,7 @@
 import CLinux
 import Foundation
 import Locking
-import Metrics
+import PinfoldMetrics
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 import Addressing
 import CLinux
-import Configuration
 import EngineTestSupport
 import EventLoop
+import PinfoldConfiguration
 import Testing
 
 @testable import Engine

@@ -6,7 +6,7 @@ import CacheStore
 import EngineTestSupport
 import EventLoop
 import Logging
-import Metrics
+import PinfoldMetrics
 import Resolver
 import Testing
 

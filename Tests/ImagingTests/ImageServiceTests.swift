@@ -1,7 +1,7 @@
 import CLinux
-import Configuration
 import ImageCodecs
 import Locking
+import PinfoldConfiguration
 import TestSupport
 import Testing
 import Threads

@@ -1,6 +1,6 @@
 import CLinux
-import Configuration
 import ImageCodecs
+import PinfoldConfiguration
 import TestSupport
 import Testing
 import Transformation

@@ -126,7 +126,7 @@ def test_the_first_failure_is_the_exit_code(httpbin: HTTPBin) -> None:
     assert done.stdout == b"one\n"
     lines = done.stderr.decode().splitlines()
     assert lines[0] == f"pinfold: {httpbin.url('/status/500')}: status 500; expected one below 400"
-    assert lines[1].startswith(f"pinfold: {nobody}: connect-failed: ")
+    assert lines[1].startswith(f"pinfold: {nobody}: connection-refused: ")
     assert client("get", nobody).returncode == 7
 
 
@@ -245,6 +245,35 @@ def test_a_status_of_failure_makes_no_file(nginx: Nginx, tmp_path: Path) -> None
     done = client("download", nginx.url("/none"), "-o", tmp_path / "none")
     assert done.returncode == 22
     assert list(tmp_path.iterdir()) == []
+
+
+# MARK: Proxies
+
+
+def test_requests_go_through_a_proxy(gateway, httpbin: HTTPBin) -> None:
+    proxy = gateway({"access": {"destinations": {"allow": ["127.0.0.1"]}}})
+    url = httpbin.url("/get")
+    forwarded = client("get", "-i", url, "--proxy", proxy.proxy_url)
+    assert forwarded.returncode == 0, forwarded.stderr
+    assert b"\nvia:" in forwarded.stdout.lower()
+    alone = client("get", "-i", url, "--proxy", "")
+    assert b"\nvia:" not in alone.stdout.lower()
+
+
+def test_tls_goes_through_a_tunnel(gateway, secure, pki) -> None:
+    url, leaf = secure
+    proxy = gateway({"access": {"connectPorts": "any", "destinations": {"allow": ["127.0.0.1"]}}})
+    done = client("get", url, "--cacert", pki.root.pem_file, "--pin", leaf.pin,
+                  "--proxy", proxy.proxy_url)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"secret"
+
+
+def test_a_proxy_that_cannot_be_used_is_told(httpbin: HTTPBin) -> None:
+    dead = f"http://127.0.0.1:{free_port()}"
+    done = client("get", httpbin.url("/get"), "--proxy", dead)
+    assert done.returncode == 97
+    assert b"proxy-unreachable" in done.stderr
 
 
 # MARK: Trust

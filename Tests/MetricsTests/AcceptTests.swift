@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Metrics
+@testable import PinfoldMetrics
 
 @Suite("Accept and the exposition's format")
 struct AcceptTests {

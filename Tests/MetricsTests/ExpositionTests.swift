@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Metrics
+@testable import PinfoldMetrics
 
 /// Snapshots to render.
 enum Sample {

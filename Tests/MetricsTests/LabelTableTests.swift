@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Metrics
+@testable import PinfoldMetrics
 
 @Suite("Label tables")
 struct LabelTableTests {

@@ -1,5 +1,5 @@
-import Configuration
 import PinReporting
+import PinfoldConfiguration
 import Pinning
 
 /// A report with everything in it, but for what a test changes.

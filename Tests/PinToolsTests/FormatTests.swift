@@ -1,7 +1,7 @@
-import Configuration
 import ConfigurationFile
 import Foundation
 import PinTools
+import PinfoldConfiguration
 import Pinning
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
-import Configuration
 import Foundation
 import PinTools
+import PinfoldConfiguration
 import Pinning
 import TestSupport
 import Testing

@@ -91,7 +91,7 @@ struct ResponseFacts {
         }
     }
 
-    /// To be called when all fields are absorbed: a private cache leaves out what is for shared ones
+    /// To be called when all fields are absorbed: a private cache leaves out what is for shared
     /// only; CDN-Cache-Control takes the place of Cache-Control and Expires, where it is meant for
     /// this cache and can be read (RFC 9213 §2.2).
     mutating func settle(_ options: PolicyOptions) {

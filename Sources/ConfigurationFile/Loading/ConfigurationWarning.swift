@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 
 /// Something in a valid configuration that probably does not do what its author meant.
 package struct ConfigurationWarning: Sendable, Equatable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 import Pinning
 
 /// Why files that have changed are not taken up: what is wrong, and under which key.

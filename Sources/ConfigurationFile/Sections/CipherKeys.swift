@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 import TLS
 
 /// `ciphers` and `cipherSuites` of `tls`.

@@ -1,6 +1,6 @@
 import Clocks
-import Configuration
 import Notation
+import PinfoldConfiguration
 import TLS
 
 /// The keys of `tls` that only an entry of `hosts` has: whoever asks would be told who the gateway

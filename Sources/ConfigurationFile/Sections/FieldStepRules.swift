@@ -1,5 +1,5 @@
-import Configuration
 import Notation
+import PinfoldConfiguration
 
 /// A name in a step, with the place where it was written.
 struct NamedStep {

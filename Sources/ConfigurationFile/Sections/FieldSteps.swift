@@ -1,6 +1,6 @@
-import Configuration
 import HTTPCore
 import Notation
+import PinfoldConfiguration
 
 /// Steps by which the fields of a head, or the parameters of a query, are changed.
 protocol FieldSteps: Equatable {

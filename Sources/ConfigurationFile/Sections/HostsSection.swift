@@ -1,5 +1,5 @@
-import Configuration
 import Notation
+import PinfoldConfiguration
 import Pinning
 
 /// An element of `hosts`.

@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 
 /// `response.image`.
 extension ImageRules {

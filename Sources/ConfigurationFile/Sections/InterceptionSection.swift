@@ -1,6 +1,6 @@
 import CertificateAuthority
-import Configuration
 import Notation
+import PinfoldConfiguration
 
 /// `interception`.
 extension InterceptionConfiguration {

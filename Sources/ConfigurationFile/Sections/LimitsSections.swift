@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 
 private let day: Int64 = 86_400_000
 

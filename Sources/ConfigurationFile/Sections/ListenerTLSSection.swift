@@ -1,6 +1,6 @@
 import Clocks
-import Configuration
 import Notation
+import PinfoldConfiguration
 import TLS
 
 /// `tls` of a listener.

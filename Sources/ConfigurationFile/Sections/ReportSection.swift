@@ -1,5 +1,5 @@
-import Configuration
 import Notation
+import PinfoldConfiguration
 
 /// `pinsets.*.reportTo`.
 extension SnapshotReader {

@@ -1,5 +1,5 @@
-import Configuration
 import Documents
+import PinfoldConfiguration
 
 /// `request.authorization` as it is written.
 struct WrittenAuthorization: Equatable {

@@ -1,5 +1,5 @@
-import Configuration
 import HTTPCore
+import PinfoldConfiguration
 
 /// `request` of an entry of `hosts`.
 extension RequestRules {

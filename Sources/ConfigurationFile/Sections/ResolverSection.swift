@@ -1,5 +1,5 @@
 import Addressing
-import Configuration
+import PinfoldConfiguration
 
 /// `resolver`.
 extension ResolverConfiguration {

@@ -1,5 +1,5 @@
-import Configuration
 import Documents
+import PinfoldConfiguration
 
 extension SnapshotReader {
     /// What is wrong about the rules of responses together.

@@ -1,6 +1,6 @@
-import Configuration
 import HTTPCore
 import Notation
+import PinfoldConfiguration
 
 /// `response` of an entry of `hosts`.
 extension ResponseRules {

@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 import Pinning
 
 /// Whether the rules of an entry's requests and responses meet any request, and which go around

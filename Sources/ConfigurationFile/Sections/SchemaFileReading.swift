@@ -1,5 +1,5 @@
-import Configuration
 import JSONSchema
+import PinfoldConfiguration
 
 /// Why a file is no JSON Schema; the text is for people.
 struct SchemaProblem: Error, Equatable {

@@ -1,5 +1,5 @@
 import Addressing
-import Configuration
+import PinfoldConfiguration
 
 /// Checks a tree of nodes and completes it to a snapshot. Every reading goes on after an error
 /// with the default in its place, so that one load finds everything that is wrong; the result is

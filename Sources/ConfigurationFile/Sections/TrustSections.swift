@@ -1,5 +1,5 @@
 import CertificateProfile
-import Configuration
+import PinfoldConfiguration
 import Pinning
 
 /// `tls`.

@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 import Pinning
 
 /// What is valid about hosts and pinsets and yet leaves a server less protected than its author

@@ -2,7 +2,7 @@ import Activity
 import EventLoop
 import HTTPCore
 import Logging
-import Metrics
+import PinfoldMetrics
 import Pinning
 import TLS
 

@@ -3,7 +3,7 @@ import CachePolicy
 import EventLoop
 import HTTPCore
 import Logging
-import Metrics
+import PinfoldMetrics
 import TLS
 
 /// What exchanges and connections to servers run on: one thread's loop, clock, counters, origins

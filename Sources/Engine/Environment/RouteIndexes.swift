@@ -1,4 +1,4 @@
-import Metrics
+import PinfoldMetrics
 
 /// One worker's memory of which series a listener's exchanges with a host entry count in, so that
 /// an exchange finds its series by one look into an array.

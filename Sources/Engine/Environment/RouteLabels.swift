@@ -1,5 +1,5 @@
 import Locking
-import Metrics
+import PinfoldMetrics
 
 /// The names that metrics and the access log tell exchanges by: of listeners, host entries and
 /// pinsets. They come from configurations, keep their index over reloads, and are capped.

@@ -1,6 +1,6 @@
 import HTTPCore
-import Metrics
 import Notation
+import PinfoldMetrics
 
 extension AcceptedMediaTypes {
     /// What a request accepts, by all of its Accept fields.

@@ -2,7 +2,7 @@ import Addressing
 import CachePolicy
 import HTTPCore
 import Logging
-import Metrics
+import PinfoldMetrics
 
 // What each phase decided, at log level debug: one line per decision, told by the exchange's id.
 extension Exchange {

@@ -1,7 +1,7 @@
 import Clocks
 import EventLoop
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 
 // The end of every exchange: metrics and the access log.
 extension Exchange {

@@ -1,9 +1,9 @@
 import CachePolicy
 import Clocks
-import Configuration
 import EventLoop
 import HTTPCore
 import Notation
+import PinfoldConfiguration
 
 // Phases 4 and 5: a connection, and the request on it.
 extension Exchange {

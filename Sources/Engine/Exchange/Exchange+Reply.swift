@@ -1,7 +1,7 @@
 import CachePolicy
 import EventLoop
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 
 // Answers of the gateway's own: errors, the administration, OPTIONS and TRACE at the last hop.
 extension Exchange {

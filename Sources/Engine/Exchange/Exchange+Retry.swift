@@ -1,5 +1,5 @@
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 
 // Sending a request another time: what `RetryPolicy` decides, counted and logged.
 extension Exchange {

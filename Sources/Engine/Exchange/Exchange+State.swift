@@ -1,6 +1,6 @@
 import EventLoop
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 
 // The exchange's side of the state machine: events go in, and what it asks for is done.
 extension Exchange {

@@ -1,8 +1,8 @@
 import Addressing
-import Configuration
 import EventLoop
 import HTTPCore
 import Notation
+import PinfoldConfiguration
 
 // CONNECT, and leaving HTTP after 101: the exchange becomes a relay and ends with it.
 extension Exchange {

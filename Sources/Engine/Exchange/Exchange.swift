@@ -4,8 +4,8 @@ import CacheStore
 import Clocks
 import EventLoop
 import HTTPCore
-import Metrics
 import Notation
+import PinfoldMetrics
 
 /// One request and its response, from the head's last byte to the response's last byte written.
 ///

@@ -1,6 +1,6 @@
 import Addressing
-import Configuration
 import HTTPCore
+import PinfoldConfiguration
 
 /// What a reverse route's upstream is told about the client's side: X-Forwarded-For, -Host, -Proto
 /// and Forwarded (RFC 7239). Written straight into the head; nothing is allocated.

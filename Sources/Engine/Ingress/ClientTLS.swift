@@ -1,5 +1,5 @@
-import Configuration
 import Notation
+import PinfoldConfiguration
 import TLS
 
 /// How the clients of a listener speak TLS under one configuration: what was written, and what was

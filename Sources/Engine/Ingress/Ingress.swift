@@ -1,7 +1,7 @@
 import Addressing
-import Configuration
 import HTTPCore
 import Notation
+import PinfoldConfiguration
 
 /// The fixed upstream of a reverse listener.
 package struct ReverseUpstream: Sendable, Hashable {

@@ -1,7 +1,7 @@
 import Addressing
-import Configuration
 import EventLoop
 import Logging
+import PinfoldConfiguration
 import Pinning
 import TLS
 import TLSWire

@@ -1,7 +1,7 @@
 import CertificateAuthority
-import Configuration
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import TLS
 import TLSWire
 

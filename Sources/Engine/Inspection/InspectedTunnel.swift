@@ -1,7 +1,7 @@
 import Addressing
 import CertificateAuthority
 import EventLoop
-import Metrics
+import PinfoldMetrics
 import TLS
 import TLSWire
 

@@ -1,4 +1,4 @@
-import Metrics
+import PinfoldMetrics
 
 /// What inspecting a tunnel has come to.
 package enum TunnelInspection: UInt8, Sendable, CaseIterable {

@@ -1,6 +1,6 @@
 import CertificateAuthority
 import EventLoop
-import Metrics
+import PinfoldMetrics
 
 // A CONNECT to a host that is intercepted, whose tunnel may be relayed all the same.
 extension Exchange {

@@ -1,7 +1,7 @@
 import Addressing
 import CertificateAuthority
-import Configuration
 import Locking
+import PinfoldConfiguration
 
 /// How a client shows that it does not accept a certificate of the interception's authority.
 package enum RejectionSign: Sendable, CaseIterable {

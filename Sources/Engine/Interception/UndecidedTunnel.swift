@@ -1,6 +1,6 @@
 import Addressing
-import Configuration
 import EventLoop
+import PinfoldConfiguration
 
 /// A tunnel that may be passed although its host is intercepted: it has been answered, and who
 /// speaks first, and how, says what becomes of it.

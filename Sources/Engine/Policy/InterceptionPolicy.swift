@@ -1,5 +1,5 @@
 import CertificateAuthority
-import Configuration
+import PinfoldConfiguration
 import TLS
 
 /// What tunnels are intercepted with under one configuration.

@@ -1,5 +1,5 @@
-import Configuration
 import PinReporting
+import PinfoldConfiguration
 import Pinning
 import TLS
 

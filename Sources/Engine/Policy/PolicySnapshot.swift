@@ -3,8 +3,8 @@ import Addressing
 import CachePolicy
 import CertificateAuthority
 import CertificateProfile
-import Configuration
 import HTTPCore
+import PinfoldConfiguration
 import Pinning
 import TLS
 import Transformation

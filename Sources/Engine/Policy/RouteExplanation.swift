@@ -1,7 +1,7 @@
 import Activity
 import Addressing
 import CertificateAuthority
-import Configuration
+import PinfoldConfiguration
 import Pinning
 import TLS
 

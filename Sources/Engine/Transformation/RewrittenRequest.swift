@@ -1,8 +1,8 @@
 import Clocks
-import Configuration
 import ContentCoding
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import Transformation
 
 /// What the rules of its route have made of a request.

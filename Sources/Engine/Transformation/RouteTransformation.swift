@@ -1,8 +1,8 @@
-import Configuration
 import ContentCoding
 import EventLoop
 import HTTPCore
 import JSONSchema
+import PinfoldConfiguration
 import Transformation
 
 /// What the rules of a host entry do with messages, made ready once for a policy.

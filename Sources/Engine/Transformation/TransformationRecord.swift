@@ -1,5 +1,5 @@
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 
 /// What the rules of its route have changed of one exchange's messages, for metrics and the access
 /// log.

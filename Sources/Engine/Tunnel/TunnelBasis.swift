@@ -1,6 +1,6 @@
 import Addressing
-import Configuration
 import EventLoop
+import PinfoldConfiguration
 
 /// What a relay stands on: the demands and rules under which it was begun. It outlives the policy
 /// itself, which a tunnel that is open for days does not keep.

@@ -1,8 +1,8 @@
 import Activity
 import Addressing
 import CachePolicy
-import Configuration
 import EventLoop
+import PinfoldConfiguration
 import TLS
 
 /// One upstream as one worker knows it: a scheme, host and port under one policy, with the

@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 
 /// The places that a connection takes of the limits of the process.
 struct Places: OptionSet {

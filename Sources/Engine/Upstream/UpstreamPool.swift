@@ -1,7 +1,7 @@
 import Addressing
 import Clocks
-import Configuration
 import EventLoop
+import PinfoldConfiguration
 import TLS
 
 /// A worker's connections to origins: idle ones to use again, new ones within the limits, and who

@@ -1,7 +1,7 @@
 import CLinux
 import Clocks
 import Locking
-import Metrics
+import PinfoldMetrics
 import Synchronization
 import Threads
 

@@ -1,7 +1,7 @@
 import Addressing
 import HTTPCore
-import Metrics
 import Notation
+import PinfoldMetrics
 import TLS
 
 /// Makes lines of the access log's records.

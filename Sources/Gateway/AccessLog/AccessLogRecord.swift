@@ -3,7 +3,7 @@ import CLinux
 import CachePolicy
 import Engine
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 import TLS
 
 /// One exchange as the access log has it, but for its texts.

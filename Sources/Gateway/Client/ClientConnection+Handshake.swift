@@ -1,6 +1,6 @@
 import Engine
 import EventLoop
-import Metrics
+import PinfoldMetrics
 import TLS
 
 // The begin and the end of a connection over TLS.

@@ -1,8 +1,8 @@
 import Addressing
-import Configuration
 import Engine
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import TLS
 
 /// A client's HTTP/1 connection: reads request heads and bodies, writes responses, one exchange

@@ -1,6 +1,6 @@
 import CacheStore
-import Configuration
 import Logging
+import PinfoldConfiguration
 
 extension Logger.Level {
     /// The configured level.

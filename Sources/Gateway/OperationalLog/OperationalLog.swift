@@ -2,7 +2,7 @@ import CLinux
 import Clocks
 import Locking
 import Logging
-import Metrics
+import PinfoldMetrics
 import Synchronization
 import Threads
 

@@ -1,8 +1,8 @@
 import Clocks
-import Configuration
 import ConfigurationFile
 import Logging
-import Metrics
+import PinfoldConfiguration
+import PinfoldMetrics
 
 // Files that are taken up when they change, without the configuration's own file being read.
 extension GatewayProcess {

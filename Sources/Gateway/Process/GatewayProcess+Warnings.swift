@@ -1,5 +1,5 @@
-import Configuration
 import Logging
+import PinfoldConfiguration
 
 // What is told of another configuration that is put in force.
 extension GatewayProcess {

@@ -4,13 +4,13 @@ import CLinux
 import CacheStore
 import CertificateAuthority
 import Clocks
-import Configuration
 import ConfigurationFile
 import Engine
 import EventLoop
 import Logging
-import Metrics
 import PinReporting
+import PinfoldConfiguration
+import PinfoldMetrics
 import Resolver
 import TLS
 

@@ -1,8 +1,8 @@
 import Addressing
 import CLinux
-import Configuration
 import Engine
 import EventLoop
+import PinfoldConfiguration
 
 /// Why a listening socket could not be opened.
 package struct ListenError: Error, CustomStringConvertible {

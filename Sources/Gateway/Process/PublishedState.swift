@@ -7,8 +7,8 @@ import Clocks
 import Engine
 import EventLoop
 import Locking
-import Metrics
 import PinReporting
+import PinfoldMetrics
 import Pinning
 import Synchronization
 

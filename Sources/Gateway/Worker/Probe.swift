@@ -1,9 +1,9 @@
 import Activity
 import Addressing
-import Configuration
 import Engine
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import Pinning
 
 /// Asks one configured host at an interval whether it is there: any complete response head says

@@ -4,7 +4,7 @@ import Clocks
 import Engine
 import EventLoop
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 import Pinning
 import Synchronization
 import TLS

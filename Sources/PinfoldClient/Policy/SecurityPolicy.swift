@@ -1,5 +1,5 @@
 import Addressing
-import Configuration
+import PinfoldConfiguration
 import Pinning
 
 /// Whom a session trusts: what AFNetworking calls a security policy.
@@ -62,8 +62,8 @@ public struct SecurityPolicy: Sendable, Hashable {
             validatesDomainName: validatesDomainName)
     }
 
-    var roots: [Configuration.TrustRoots] {
-        var roots: [Configuration.TrustRoots] = trustsSystem ? [.system] : []
+    var roots: [PinfoldConfiguration.TrustRoots] {
+        var roots: [PinfoldConfiguration.TrustRoots] = trustsSystem ? [.system] : []
         // An empty list is one that trusts nobody.
         if !anchors.isEmpty || !trustsSystem {
             roots.append(.file(path: "SecurityPolicy.anchors", certificates: anchors))

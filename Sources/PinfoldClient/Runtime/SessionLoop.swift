@@ -1,7 +1,7 @@
 import Addressing
 import Engine
 import EventLoop
-import Metrics
+import PinfoldMetrics
 
 /// What a session is made of, off the loop: nothing of it changes.
 struct SessionParts: Sendable {

@@ -1,6 +1,6 @@
 import Addressing
-import Configuration
 public import HTTPTypes
+import PinfoldConfiguration
 public import Retries
 public import Serialization
 

@@ -4,7 +4,7 @@ import EventLoop
 import HTTPTypes
 import Locking
 import Logging
-import Metrics
+import PinfoldMetrics
 import TLS
 
 /// Sends requests that share connections, trust, a cache and limits: what AFNetworking's

@@ -3,7 +3,7 @@ import Clocks
 import Engine
 import EventLoop
 import HTTPCore
-import Metrics
+import PinfoldMetrics
 
 /// One exchange of the client's own, on the loop: it gives an `Exchange` the request that its order
 /// says, and its channel what the exchange sends.

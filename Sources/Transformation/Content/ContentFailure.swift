@@ -1,5 +1,5 @@
-import Configuration
 import Documents
+import PinfoldConfiguration
 
 /// Whose content it is, which says how its failures are called.
 enum MessageSide {

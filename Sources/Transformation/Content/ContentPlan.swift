@@ -1,5 +1,5 @@
-import Configuration
 import Documents
+import PinfoldConfiguration
 
 /// What is done with the content of a response.
 package struct ContentPlan: Sendable {

@@ -1,5 +1,5 @@
-import Configuration
 import Documents
+import PinfoldConfiguration
 
 /// The steps that the content of a response takes, in their order: it is parsed, held to a schema,
 /// translated, decoded as an image.

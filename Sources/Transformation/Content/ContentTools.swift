@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 
 /// Content and the Content-Type that goes with it.
 package struct TranslatedContent: Sendable, Equatable {

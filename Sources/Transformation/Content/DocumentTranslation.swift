@@ -1,5 +1,5 @@
-import Configuration
 import Documents
+import PinfoldConfiguration
 
 /// What makes a document of one format one of another.
 struct DocumentTranslation: Sendable {

@@ -1,5 +1,5 @@
-import Configuration
 import Documents
+import PinfoldConfiguration
 
 /// What becomes of the content of the requests of a route, and of their parameters. Its work is in
 /// proportion to the content: what is large is for another thread than an event loop's.

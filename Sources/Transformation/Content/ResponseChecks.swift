@@ -1,5 +1,5 @@
-import Configuration
 import Documents
+import PinfoldConfiguration
 
 /// What is asked, and made, of the responses to a route's requests.
 package struct ResponseChecks: Sendable {

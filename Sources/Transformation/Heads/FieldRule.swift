@@ -1,6 +1,6 @@
-import Configuration
 import HTTPCore
 import Notation
+import PinfoldConfiguration
 
 /// The names and values that header rules may write. What the configuration file says was held to
 /// more than this before; here stands what keeps a head well formed and its framing as it was,

@@ -1,6 +1,6 @@
-import Configuration
 import Documents
 import HTTPCore
+import PinfoldConfiguration
 
 /// What rules make of queries, parameter by parameter.
 ///

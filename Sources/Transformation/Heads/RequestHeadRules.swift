@@ -1,7 +1,7 @@
 import CachePolicy
-import Configuration
 import HTTPCore
 import Notation
+import PinfoldConfiguration
 
 /// What a route's rules make of request heads.
 ///

@@ -1,7 +1,7 @@
-import Configuration
 import Documents
 import HTTPCore
 import Notation
+import PinfoldConfiguration
 
 /// What rules make of the path and query of request targets in origin-form and absolute-form.
 struct TargetRules: Sendable {

@@ -17,6 +17,7 @@ enum ClientExit: Int32, CaseIterable {
     case lost = 56
     case tooLong = 63
     case clearText = 90
+    case proxy = 97
 
     /// What it stands for, in the help.
     var meaning: String {
@@ -35,6 +36,7 @@ enum ClientExit: Int32, CaseIterable {
         case .lost: "the connection was lost, or what came is no response"
         case .tooLong: "the content is too long to be kept in memory"
         case .clearText: "clear text, where pins ask for TLS"
+        case .proxy: "the proxy cannot be used, or refuses"
         }
     }
 
@@ -54,6 +56,7 @@ enum ClientExit: Int32, CaseIterable {
             .clientCertificateRejected, .invalidClientCertificate:
             self = .secure
         case .clearTextRefused: self = .clearText
+        case .invalidProxy, .proxyFailed, .proxyAuthenticationRequired: self = .proxy
         case .nameNotResolved: self = .nameNotResolved
         case .cannotConnect: self = .notConnected
         case .connectionLost, .badResponse: self = .lost

@@ -60,6 +60,13 @@ struct ConnectionOptions: ParsableArguments {
             valueName: "count"))
     var retry = 0
 
+    @Option(
+        help: ArgumentHelp(
+            "Go through this proxy (http or https), in place of what http_proxy, https_proxy, "
+                + "all_proxy and no_proxy say; with an empty text: through none.",
+            valueName: "url"))
+    var proxy: String?
+
     func validate() throws {
         for header in headers { _ = try Self.field(header) }
         if let user, !user.contains(":") {
@@ -105,6 +112,9 @@ struct ConnectionOptions: ParsableArguments {
         configuration.maximumRequestsPerOrigin = parallel
         configuration.redirects = maxRedirects == 0 ? .none : .follow(maximum: maxRedirects)
         if retry > 0 { configuration.retries = RetryPolicy(maximumAttempts: retry + 1) }
+        if let proxy {
+            configuration.proxies = proxy.isEmpty ? .direct : .fixed(try Proxy(proxy))
+        }
         if let cookieJar { configuration.cookies = try CookieStore(file: cookieJar) }
         if let user, let colon = user.firstIndex(of: ":") {
             let credential = Credential(

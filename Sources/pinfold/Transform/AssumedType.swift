@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 
 // What Content-Type says where `pinfold transform` is not told: that which the rules of the route
 // are for.

@@ -1,9 +1,9 @@
 import ArgumentParser
 import CLinux
-import Configuration
 import ConfigurationFile
 import Imaging
 import JSONSchema
+import PinfoldConfiguration
 import Transformation
 
 /// `pinfold transform`: what a route's rules make of content, without a connection.

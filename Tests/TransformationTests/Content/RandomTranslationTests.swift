@@ -1,5 +1,5 @@
-import Configuration
 import Documents
+import PinfoldConfiguration
 import Testing
 
 @testable import Transformation

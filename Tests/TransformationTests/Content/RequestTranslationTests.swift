@@ -1,4 +1,4 @@
-import Configuration
+import PinfoldConfiguration
 import Testing
 
 @testable import Transformation

@@ -1,6 +1,6 @@
-import Configuration
 import ContentCoding
 import HTTPCore
+import PinfoldConfiguration
 import Testing
 
 @testable import Transformation

@@ -1,5 +1,5 @@
-import Configuration
 import HTTPCore
+import PinfoldConfiguration
 import Testing
 
 @testable import Transformation

@@ -358,7 +358,7 @@ struct SessionManagerTests {
 
     @Test func `answers from its cache`() async throws {
         try await withServer { connection, request in
-            connection.respond("200 OK", ["Cache-Control: max-age=100"], request.path)
+            connection.respond("200 OK", ["Cache-Control: max-age=86400"], request.path)
             return true
         } _: { server, runtime in
             var configuration = SessionConfiguration.patient

@@ -10,6 +10,9 @@ import pytest
 from support.gateway import ROOT
 from support.servers import HTTPBin
 
+# The first build compiles the library and what it stands on.
+pytestmark = pytest.mark.timeout(1800)
+
 README = (ROOT / "README.md").read_text()
 
 MANIFEST = """// swift-tools-version: 6.2

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.gateway import BINARY, free_port
 from support.origin import reply
+from support.preload import library
 from support.servers import HTTPBin, Nginx
 from support.wait import SLOWDOWN, until
 
@@ -140,6 +141,29 @@ def test_what_cannot_be_asked_is_told(tmp_path: Path) -> None:
     done = client("upload", "http://127.0.0.1/", "--file", tmp_path / "none")
     assert done.returncode == 26
     assert b"none" in done.stderr
+
+
+# Its handler of exit(3) is registered first, so it runs last: after OpenSSL's, if there is one.
+LAST_HANDLER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void look(void) {
+    int (*start)(unsigned long, void *) = dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto");
+    if (start == 0) _exit(98);
+    if (start(0, 0) != 1) _exit(99);
+}
+__attribute__((constructor)) static void begin(void) { atexit(look); }
+"""
+
+
+def test_openssl_is_there_for_threads_that_outlive_the_exit(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, httpbin: HTTPBin) -> None:
+    # A session's TLS contexts are freed on the runtime's thread, while the process exits.
+    monkeypatch.setenv("LD_PRELOAD", str(library(LAST_HANDLER, tmp_path / "last")))
+    assert client("get", "nonsense").returncode == 3
+    assert client("get", httpbin.url("/get")).returncode == 0
 
 
 def test_timing_names_the_parts(httpbin: HTTPBin) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import signal
 import socket
-import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 from support.gateway import free_port
 from support.origin import Request, reply, serving
+from support.preload import library
 from support.reports import (
     HOST,
     WRONG,
@@ -181,22 +180,11 @@ def test_reports_that_no_folder_takes_are_told_of_at_the_end(gateway, origin, pk
     assert "could not be written down before the end reports=1" in running.log()
 
 
-def preload(program: str, file: Path, monkeypatch) -> None:
-    """Has gateways that are started run a C program's functions, which know a file's path."""
-    source, library = file.with_suffix(".c"), file.with_suffix(".so")
-    source.write_text(program)
-    compiler = shutil.which("cc") or shutil.which("clang")
-    assert compiler, "a C compiler is needed"
-    subprocess.run([compiler, "-shared", "-fPIC", f'-DFILE_PATH="{file}"', "-o", library, source],
-                   check=True)
-    monkeypatch.setenv("LD_PRELOAD", str(library))
-
-
 @pytest.fixture
 def slow_disk(tmp_path, monkeypatch):
     """The file that makes the disk slow for gateways that are started."""
     slow = tmp_path / "slow"
-    preload(SLOW_DISK, slow, monkeypatch)
+    monkeypatch.setenv("LD_PRELOAD", str(library(SLOW_DISK, slow)))
     yield slow
     slow.unlink(missing_ok=True)
 
@@ -206,7 +194,7 @@ def disk_log(tmp_path, monkeypatch):
     """The file in which gateways that are started write what they have on the disk when."""
     log = tmp_path / "disk"
     log.touch()
-    preload(DISK_LOG, log, monkeypatch)
+    monkeypatch.setenv("LD_PRELOAD", str(library(DISK_LOG, log)))
     return log
 
 

@@ -32,7 +32,7 @@ struct LeakTests {
                 continue
             }
             let error = client.handshake()
-            #expect((error == nil) == (kind < 2))
+            #expect((error == nil) == (kind < 2), "kind \(kind): \(String(describing: error))")
             if error == nil { #expect(client.exchange() == "hello") }
         }
     }

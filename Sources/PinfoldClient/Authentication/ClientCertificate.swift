@@ -63,6 +63,7 @@ public struct ClientCertificate: Sendable, Hashable {
                     underlying: error)
             }
         }
+        LibraryLifetime.lastUntilExit()
         do throws(TLSIdentityError) {
             _ = try TLSClientIdentity(chainPEM: identity.chain, keyPEM: identity.key)
         } catch {

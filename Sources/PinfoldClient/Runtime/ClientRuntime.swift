@@ -2,6 +2,7 @@ import EventLoop
 import Locking
 import Resolver
 import Synchronization
+import TLS
 import Threads
 
 /// The thread that carries out the requests of sessions: one event loop, its name lookups, and a
@@ -56,6 +57,7 @@ public final class ClientRuntime: Sendable {
     /// - Throws: ``ClientError`` with ``ClientError/Reason/outOfResources`` where the system gives
     ///   no thread or no descriptor.
     public init(name: String = "pinfold-client") throws(ClientError) {
+        LibraryLifetime.lastUntilExit()
         do {
             let mailbox = try Mailbox<RuntimeMessage>()
             let resolver = try Resolver()

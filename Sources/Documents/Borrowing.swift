@@ -12,6 +12,7 @@ extension String {
 }
 
 extension [UInt8] {
+    /// Calls `body` with the bytes, which are valid during the call.
     public func withBytes<Result>(
         _ body: (UnsafeRawBufferPointer) throws(DocumentError) -> Result
     ) throws(DocumentError) -> Result {

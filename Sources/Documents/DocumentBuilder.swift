@@ -19,6 +19,7 @@ public struct DocumentBuilder: DocumentSink {
     /// The whole value, once its last event has come.
     public private(set) var value: DocumentValue?
 
+    /// A builder that waits for the first event of a value.
     public init() {}
 
     private mutating func add(_ value: DocumentValue) {

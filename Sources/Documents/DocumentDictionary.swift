@@ -1,10 +1,14 @@
 /// The members of a dictionary in their order, no key twice. Keys are compared byte for byte, so
 /// that two ways to write one character are two keys (RFC 8259, section 8.3).
 public struct DocumentDictionary: Sendable, Equatable, ExpressibleByDictionaryLiteral {
+    /// A key and its value.
     public struct Member: Sendable, Equatable {
+        /// The key as it is written, without any normalization.
         public var key: String
+        /// The value under the key.
         public var value: DocumentValue
 
+        /// A member of these two.
         public init(key: String, value: DocumentValue) {
             self.key = key
             self.value = value
@@ -15,11 +19,13 @@ public struct DocumentDictionary: Sendable, Equatable, ExpressibleByDictionaryLi
         }
     }
 
+    /// The members in their order.
     public private(set) var members: [Member]
     /// Where each key is; made where there are many, so that a search costs no walk.
     private var places: [[UInt8]: Int] = [:]
     private static let walked = 8
 
+    /// A dictionary without members.
     public init() { members = [] }
 
     /// Members that are known to have different keys.

@@ -1,5 +1,6 @@
 /// A format in which a body says a value.
 public enum DocumentFormat: String, Sendable, CaseIterable {
+    /// JSON (RFC 8259).
     case json
     /// XML 1.0.
     case xml
@@ -20,6 +21,7 @@ public struct DocumentPlace: Sendable, Equatable, CustomStringConvertible {
     /// The byte within the line, counted from 1.
     public var column: Int?
 
+    /// A place that is known already; see the properties.
     public init(offset: Int, line: Int? = nil, column: Int? = nil) {
         self.offset = offset
         self.line = line
@@ -45,6 +47,7 @@ public struct DocumentPlace: Sendable, Equatable, CustomStringConvertible {
 
 /// Why a document was not read, or a value not written.
 public struct DocumentError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What is wrong.
     public enum Reason: Sendable, Equatable {
         /// It breaks the rules of its format; the text says which.
         case malformed(String)
@@ -70,13 +73,16 @@ public struct DocumentError: Error, Sendable, Equatable, CustomStringConvertible
         case memory
     }
 
+    /// The format that was read or written.
     public var format: DocumentFormat
+    /// What is wrong.
     public var reason: Reason
     /// Nil where a value is written, which has a path only.
     public var place: DocumentPlace?
     /// The names and indexes that lead to the value, as in `orders[3].price`; empty at the root.
     public var path: String
 
+    /// An error of these parts; see the properties.
     public init(
         _ format: DocumentFormat, _ reason: Reason, at place: DocumentPlace? = nil,
         path: String = ""

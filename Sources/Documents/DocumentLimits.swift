@@ -13,6 +13,7 @@ public struct DocumentLimits: Sendable, Equatable {
     /// Bytes of what is written.
     public var output: Int
 
+    /// The standard limits, but for those that are given.
     public init(
         bytes: Int = 8 << 20, depth: Int = 128, values: Int = 1 << 20, digits: Int = 1024,
         output: Int = 32 << 20
@@ -24,6 +25,7 @@ public struct DocumentLimits: Sendable, Equatable {
         self.output = output
     }
 
+    /// 8 MiB read and 32 MiB written, 128 levels, 2^20 values, numbers of 1024 characters.
     public static let standard = DocumentLimits()
 
     /// These limits for a document that becomes a tree.

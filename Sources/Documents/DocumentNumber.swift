@@ -12,6 +12,7 @@ public struct DocumentNumber: Sendable, Hashable, ExpressibleByIntegerLiteral {
     /// A text that is known to be a number.
     init(verified text: String) { self.text = text }
 
+    /// The number that an integer is.
     public init(_ value: some BinaryInteger) { text = String(value) }
     public init(integerLiteral value: Int) { text = String(value) }
 

@@ -1,13 +1,20 @@
 /// A value of a document, whatever its format.
 public enum DocumentValue: Sendable, Equatable {
+    /// Null.
     case null
+    /// A truth value.
     case boolean(Bool)
+    /// A number, digit by digit.
     case number(DocumentNumber)
+    /// A string.
     case string(String)
+    /// Bytes that are no text.
     case data([UInt8])
     /// Seconds since 1970-01-01T00:00:00Z.
     case date(Double)
+    /// Values in their order.
     case array([DocumentValue])
+    /// Members in their order.
     case dictionary(DocumentDictionary)
 
     /// What it is called in errors.
@@ -24,6 +31,7 @@ public enum DocumentValue: Sendable, Equatable {
         }
     }
 
+    /// The value under a key; nil where there is none, or this is no dictionary.
     public subscript(key: String) -> DocumentValue? {
         guard case .dictionary(let dictionary) = self else { return nil }
         return dictionary[key]

@@ -1,9 +1,11 @@
 /// A line of a part's header.
 public struct MultipartField: Sendable, Equatable {
+    /// As it is written.
     public var name: String
     /// Without the white space around it.
     public var value: String
 
+    /// A line of these two.
     public init(name: String, value: String) {
         self.name = name
         self.value = value
@@ -23,6 +25,7 @@ public struct MultipartPart: Sendable, Equatable {
     /// The byte of the body at which the content begins, counted from 0.
     public var offset: Int
 
+    /// A header that says this; see the properties.
     public init(
         name: String, fileName: String? = nil, contentType: String? = nil,
         fields: [MultipartField] = [], offset: Int = 0
@@ -39,12 +42,14 @@ public struct MultipartPart: Sendable, Equatable {
 public struct MultipartLimits: Sendable, Equatable {
     /// Bytes of the body.
     public var bytes: Int
+    /// Parts of the body.
     public var parts: Int
     /// Bytes of one part's header, its empty line included.
     public var headerBytes: Int
     /// Bytes of one part's content.
     public var partBytes: Int
 
+    /// The standard limits, but for those that are given.
     public init(
         bytes: Int = 8 << 20, parts: Int = 1024, headerBytes: Int = 8 << 10,
         partBytes: Int = 8 << 20
@@ -55,13 +60,16 @@ public struct MultipartLimits: Sendable, Equatable {
         self.partBytes = partBytes
     }
 
+    /// 8 MiB, 1024 parts, headers of 8 KiB, parts of 8 MiB.
     public static let standard = MultipartLimits()
 }
 
 /// Takes what a ``MultipartReader`` reads, in its order.
 public protocol MultipartSink {
+    /// A part begins; its content follows.
     mutating func beginPart(_ part: MultipartPart) throws(DocumentError)
     /// The next bytes of the content, one or more, which are valid during the call.
     mutating func content(_ bytes: UnsafeRawBufferPointer) throws(DocumentError)
+    /// The part that began last is complete.
     mutating func endPart() throws(DocumentError)
 }

@@ -2,6 +2,7 @@ import Notation
 
 /// The two forms of property lists that are read and written.
 public enum PropertyListForm: String, Sendable, CaseIterable {
+    /// XML with Apple's document type.
     case xml
     /// `bplist00`.
     case binary

@@ -2,8 +2,10 @@
 public struct XMLAttribute: Sendable, Equatable {
     /// As it is written, with its prefix.
     public var name: String
+    /// With references expanded.
     public var value: String
 
+    /// An attribute of this name and value.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
@@ -12,7 +14,9 @@ public struct XMLAttribute: Sendable, Equatable {
 
 /// What is within an element.
 public enum XMLNode: Sendable, Equatable {
+    /// An element, with all that is in it.
     case element(XMLElement)
+    /// Character data, with references expanded.
     case text(String)
 }
 
@@ -20,6 +24,7 @@ public enum XMLNode: Sendable, Equatable {
 public struct XMLElement: Sendable, Equatable {
     /// As it is written, with its prefix.
     public var name: String
+    /// In their order.
     public var attributes: [XMLAttribute]
     /// Text and elements as they come. What was read has no two texts side by side; CDATA is text,
     /// comments and processing instructions are left out.
@@ -28,6 +33,7 @@ public struct XMLElement: Sendable, Equatable {
     /// may have different lines.
     public var line: Int?
 
+    /// An element that was not read, and so is on no line.
     public init(_ name: String, attributes: [XMLAttribute] = [], content: [XMLNode] = []) {
         self.name = name
         self.attributes = attributes
@@ -57,12 +63,14 @@ public struct XMLElement: Sendable, Equatable {
 
 /// A document of XML 1.0 as a tree.
 public struct XMLDocument: Sendable, Equatable {
+    /// The one element that all others are in.
     public var root: XMLElement
 
     /// Elements within one another at most, whatever the limits say, for a tree is freed and
     /// compared level by level.
     public static let maximumDepth = 128
 
+    /// A document of this element.
     public init(root: XMLElement) { self.root = root }
 
     /// Reads a document; see ``XMLParser`` for what is refused.

@@ -3,9 +3,11 @@ import CExpat
 /// Takes the events of an XML document in their order. Names are as they are written, prefixes
 /// included: namespaces are not looked up. Text is UTF-8 and valid during the call.
 public protocol XMLSink {
+    /// An element begins.
     mutating func start(_ tag: XMLTag) throws(DocumentError)
     /// Character data up to the next tag, CDATA and references to characters included, in one.
     mutating func text(_ text: UnsafeRawBufferPointer) throws(DocumentError)
+    /// The element of this name ends, the one that began last.
     mutating func end(_ name: UnsafeRawBufferPointer) throws(DocumentError)
     /// Asked only of a parser that reports comments.
     mutating func comment(_ text: UnsafeRawBufferPointer) throws(DocumentError)
@@ -26,6 +28,7 @@ extension XMLSink {
 public struct XMLTag {
     /// As it is written, with its prefix.
     public let name: UnsafeRawBufferPointer
+    /// Attributes of the tag.
     public let attributeCount: Int
     private let attributes: UnsafeMutablePointer<UnsafePointer<CChar>?>?
     private let expat: OpaquePointer

@@ -8,6 +8,13 @@
 ///
 /// Text on several sides of elements comes together in one; where it stood is lost.
 public enum XMLValueReader {
+    /// Reads a document, and gives the value that it says to a sink, as events.
+    ///
+    /// - Parameters:
+    ///   - bytes: The document.
+    ///   - limits: What it may have at most.
+    ///   - encoding: As the transport says it; nil: the document says it itself.
+    ///   - sink: Gets nothing of a document that is refused.
     public static func read(
         _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
         encoding: String? = nil, into sink: inout some DocumentSink

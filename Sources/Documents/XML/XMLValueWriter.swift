@@ -10,6 +10,7 @@ public struct XMLValueWriter: DocumentSink {
     private let limits: DocumentLimits
     private var depth = 0
 
+    /// A writer of one value.
     public init(limits: DocumentLimits = .standard) {
         self.limits = limits
     }
@@ -60,6 +61,9 @@ public struct XMLValueWriter: DocumentSink {
         depth += 1
     }
 
+    /// The document, in UTF-8, once the value is complete.
+    ///
+    /// - Throws: ``DocumentError`` where XML cannot say the value, or a limit is exceeded.
     public mutating func finish() throws(DocumentError) -> [UInt8] {
         guard let value = builder.value else {
             throw DocumentError(.xml, .unrepresentable("no value"))

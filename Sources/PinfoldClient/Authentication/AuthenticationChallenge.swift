@@ -15,6 +15,7 @@ public struct AuthenticationChallenge: Sendable {
 
     /// Who asks, and for what; without a realm for ``Method/serverTrust``.
     public let space: ProtectionSpace
+    /// How the answer is to be given.
     public let method: Method
     /// How many credentials the server has refused for this request already.
     public let previousFailureCount: Int

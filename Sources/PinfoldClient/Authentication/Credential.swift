@@ -14,8 +14,10 @@ public struct Credential: Sendable, Hashable {
     public var user: String
     /// As ``user``.
     public var password: String
+    /// How long it is used.
     public var persistence: Persistence
 
+    /// A credential of these parts; see the properties.
     public init(user: String, password: String, persistence: Persistence = .forSession) {
         self.user = user
         self.password = password
@@ -45,6 +47,7 @@ public struct ProtectionSpace: Sendable, Hashable {
     public let scheme: String
     /// In lower case; an address of IPv6 without brackets.
     public let host: String
+    /// Said by the URL, or its scheme's own.
     public let port: UInt16
     /// What the server calls it; empty where it has no name.
     public let realm: String

@@ -13,6 +13,7 @@ public final class SessionCache: Sendable {
         case none
         /// The file is being opened; nothing is found on disk yet.
         case opening
+        /// The file is open, and used.
         case ready
         /// It takes and gives nothing, for a reason in one word, such as `locked`, `folder` or
         /// `full`. The part in memory goes on.
@@ -21,8 +22,11 @@ public final class SessionCache: Sendable {
 
     /// How much is kept.
     public struct Figures: Sendable, Hashable {
+        /// Responses in memory.
         public var memoryResponses: Int
+        /// Bytes that the responses in memory take.
         public var memoryBytes: Int
+        /// Responses on disk.
         public var diskResponses: Int
         /// Bytes that the responses on disk take.
         public var diskBytes: Int64

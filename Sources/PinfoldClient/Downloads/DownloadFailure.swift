@@ -3,6 +3,7 @@ public import HTTPTypes
 
 /// Why a download came to nothing: what ``ClientError/underlying`` is in the errors of downloads.
 public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
+    /// What went wrong.
     public let problem: DownloadProblem
     /// By which it can go on; nil where it cannot, and where its partial file was removed.
     public let resumeData: ResumeData?
@@ -77,10 +78,27 @@ public enum DownloadProblem: Error, Sendable, Hashable, CustomStringConvertible 
 public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     /// What was being done.
     public enum Operation: String, Sendable, Hashable, CaseIterable {
-        case open, lock, read, write, shorten, sync, move, remove
+        /// Opening or creating it.
+        case open
+        /// Locking it, so that no other download writes it.
+        case lock
+        /// Reading it, or what the system knows of it.
+        case read
+        /// Writing to it.
+        case write
+        /// Cutting off its end.
+        case shorten
+        /// Having the disk keep what was written.
+        case sync
+        /// Giving it another name.
+        case move
+        /// Removing it.
+        case remove
     }
 
+    /// What was being done.
     public let operation: Operation
+    /// The file that it was done to.
     public let path: String
     /// The system's error number (errno(3)).
     public let code: Int32

@@ -35,6 +35,7 @@ public struct DownloadOptions: Sendable {
     /// Any other status is an error, so that no error page is taken for the file.
     public var acceptedStatus: ClosedRange<Int> = 200...299
 
+    /// Each option at its default.
     public init() {}
 }
 

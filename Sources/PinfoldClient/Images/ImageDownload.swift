@@ -4,6 +4,7 @@ public import Serialization
 
 /// An image that was asked for.
 public struct ImageDownload: Sendable {
+    /// The image, decoded where the downloader's serializer decodes it.
     public let image: DecodedImage
     /// What was asked for.
     public let request: HTTPRequest

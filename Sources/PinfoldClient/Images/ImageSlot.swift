@@ -16,6 +16,7 @@ public final class ImageSlot: Sendable {
         case empty
         /// The place's own picture: the image is being loaded, or there is none.
         case placeholder
+        /// The image that was asked for.
         case image(DecodedImage)
     }
 

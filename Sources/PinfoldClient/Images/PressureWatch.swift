@@ -12,6 +12,7 @@ public enum MemoryPressureState: Sendable, Hashable {
 
     /// A source that cannot be used.
     public struct Refusal: Sendable, Hashable {
+        /// Where it would have told.
         public let origin: MemoryPressureSource.Origin
         /// The system's error number.
         public let code: Int32

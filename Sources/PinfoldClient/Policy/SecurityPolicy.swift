@@ -18,6 +18,7 @@ public struct SecurityPolicy: Sendable, Hashable {
         case certificate
     }
 
+    /// What the pins are compared with.
     public var mode: Mode
     /// Any one of them is enough. A mode other than ``Mode/none`` without pins lets nobody pass,
     /// and is refused when a session is made.

@@ -75,6 +75,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case serialization
     }
 
+    /// Why the request came to nothing.
     public let reason: Reason
     /// What happened, in one sentence for a person.
     public let explanation: String

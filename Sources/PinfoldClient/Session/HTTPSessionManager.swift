@@ -14,9 +14,11 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     public struct Reply: Sendable {
         /// What the serializer made of the content; nil where it found none.
         public let value: Responses.Output?
+        /// The response that it was made of.
         public let response: DataResponse
     }
 
+    /// What carries the requests out.
     public let session: SessionManager
     /// Ends in `/`, so that relative URLs are below it; nil: only absolute URLs can be asked for.
     public let baseURL: String?

@@ -3,19 +3,23 @@ import Locking
 
 /// A response whose content is in memory.
 public struct DataResponse: Sendable {
+    /// Status and fields.
     public let head: HTTPResponse
     /// The content as it was sent: codings (Content-Encoding) are not undone.
     public let content: [UInt8]
     /// What was asked last, after redirects.
     public let request: HTTPRequest
+    /// How long its parts took.
     public let metrics: TaskMetrics
 }
 
 /// A response whose content is read while it arrives.
 public struct StreamedResponse: Sendable {
+    /// Status and fields.
     public let head: HTTPResponse
     /// What was asked last, after redirects.
     public let request: HTTPRequest
+    /// The content, part by part.
     public let content: ResponseContent
     private let before: TaskMetrics
     private let atHead: TransferTimes
@@ -61,6 +65,7 @@ public struct ResponseContent: AsyncSequence, Sendable {
     /// Another iterator goes on where the last one stopped.
     public func makeAsyncIterator() -> Iterator { Iterator(content: self) }
 
+    /// Waits for one part after another.
     public struct Iterator: AsyncIteratorProtocol {
         let content: ResponseContent
 

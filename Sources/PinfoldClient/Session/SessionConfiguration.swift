@@ -72,6 +72,7 @@ public struct SessionConfiguration: Sendable {
     public var maximumContentBytes = 256 << 20
     /// The longest head of a response, in bytes, and its fields.
     public var maximumHeadBytes = 64 << 10
+    /// Fields that the head of a response has at most.
     public var maximumFields = 256
     /// Counts the session's requests from when they are begun to their end; nil: none does. Shown
     /// is nothing until it is enabled.
@@ -79,6 +80,7 @@ public struct SessionConfiguration: Sendable {
     /// Where completion handlers run, one after the other.
     public var callbacks = CallbackExecution.serial
 
+    /// Each setting at its default.
     public init() {}
 
     /// What the engine is told: one entry, for all hosts.
@@ -152,20 +154,27 @@ public struct SessionConfiguration: Sendable {
 
 /// The oldest version of TLS that is spoken.
 public enum TLSMinimumVersion: String, Sendable, Hashable, CaseIterable {
+    /// TLS 1.2 (RFC 5246).
     case tls12 = "1.2"
+    /// TLS 1.3 (RFC 8446).
     case tls13 = "1.3"
 }
 
 /// Which of the requests that wait is next.
 public enum QueueOrder: Sendable, Hashable, CaseIterable {
+    /// The one that has waited longest.
     case firstInFirstOut
+    /// The one that came last.
     case lastInFirstOut
 }
 
 /// How soon a request that has to wait is sent, among those of its session.
 public enum TaskPriorityLevel: Sendable, Hashable, CaseIterable, Comparable {
+    /// After all others.
     case low
+    /// After ``high``, before ``low``.
     case normal
+    /// Before all others.
     case high
 
     /// The highest is 0.
@@ -184,6 +193,7 @@ public struct RequestOptions: Sendable {
     public var timeout: Duration?
     /// What the session's cache may answer.
     public var cachePolicy = RequestProperties.CachePolicy.useProtocol
+    /// How soon it is sent where it has to wait.
     public var priority = TaskPriorityLevel.normal
     /// In place of ``SessionConfiguration/proxies``.
     public var proxies: ProxyConfiguration?
@@ -201,6 +211,7 @@ public struct RequestOptions: Sendable {
     /// What the response is for, where that lasts; nil: it ends by itself.
     var stream: StreamKind?
 
+    /// What the session does with any request.
     public init() {}
 
     /// What a serializer's properties say, as far as a session can do it.

@@ -44,6 +44,7 @@ public struct TaskMetrics: Sendable, Hashable {
         public var server: String?
         /// Bytes of content.
         public var sentBytes: Int64
+        /// Bytes of the response's content, as they were transferred.
         public var receivedBytes: Int64
     }
 

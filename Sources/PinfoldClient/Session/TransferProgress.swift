@@ -8,9 +8,11 @@ import Locking
 public final class TransferProgress: Sendable {
     /// Bytes of content moved, and how many there will be.
     public struct Value: Sendable, Hashable {
+        /// Bytes of the request's content that were sent.
         public var sent: Int64 = 0
         /// Nil: not known.
         public var expectedToSend: Int64?
+        /// Bytes of the response's content that have arrived.
         public var received: Int64 = 0
         /// Nil: not known, or not yet.
         public var expectedToReceive: Int64?
@@ -39,6 +41,7 @@ public final class TransferProgress: Sendable {
 
     private let state = Locked(State())
 
+    /// Progress that nothing has been made of yet.
     public init() {}
 
     /// How far it is now.

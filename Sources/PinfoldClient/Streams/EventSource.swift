@@ -40,6 +40,7 @@ public struct EventSource: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
+    /// Waits for one event after another.
     public struct Iterator: AsyncIteratorProtocol {
         private struct Stream {
             var content: ResponseContent.Iterator
@@ -233,6 +234,7 @@ public struct EventSourceOptions: Sendable {
     /// Is told what an iterator does, by the task that iterates.
     public var stateChanged: (@Sendable (EventSource.State) -> Void)?
 
+    /// Each option at its default.
     public init() {}
 }
 

@@ -26,6 +26,7 @@ enum StreamKind: Sendable {
 /// Why a response is not what a stream begins with: ``ClientError/underlying`` of
 /// ``ClientError/Reason/unexpectedResponse``.
 public struct UnexpectedResponse: Error, Sendable, CustomStringConvertible {
+    /// In what the response differs.
     public enum Problem: Hashable, Sendable {
         /// The status is another one: 200 is expected of events, 101 of a WebSocket.
         case status
@@ -37,6 +38,7 @@ public struct UnexpectedResponse: Error, Sendable, CustomStringConvertible {
 
     /// The response, without its content.
     public let head: HTTPResponse
+    /// In what the response differs.
     public let problem: Problem
 
     public var description: String {

@@ -17,7 +17,9 @@ public import HTTPTypes
 public final class WebSocket: Sendable {
     /// What is sent and received.
     public enum Message: Hashable, Sendable {
+        /// Text; UTF-8 on the wire.
         case text(String)
+        /// Bytes.
         case binary([UInt8])
 
         /// Bytes of its content.
@@ -95,6 +97,7 @@ public final class WebSocket: Sendable {
 
         public func makeAsyncIterator() -> Iterator { Iterator(socket: socket) }
 
+        /// Waits for one message after another.
         public struct Iterator: AsyncIteratorProtocol {
             let socket: WebSocket
 
@@ -191,5 +194,6 @@ public struct WebSocketOptions: Sendable {
     /// How long the server may take to answer a close frame, and then to end the connection.
     public var closeTimeout = Duration.seconds(10)
 
+    /// Each option at its default.
     public init() {}
 }

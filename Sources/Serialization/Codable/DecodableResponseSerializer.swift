@@ -14,6 +14,7 @@ public struct DecodableResponseSerializer<Value: Decodable & Sendable>: Response
     public typealias DecoderFactory = @Sendable () -> JSONDecoder
 
     public var acceptance: ResponseAcceptance
+    /// What the content may have at most.
     public var limits = DocumentLimits.standard
     private let decoder: DecoderFactory
 

@@ -12,6 +12,9 @@ public struct EncodableRequestSerializer: Sendable {
     public var defaults: RequestDefaults
     private let encoder: EncoderFactory
 
+    /// - Parameters:
+    ///   - defaults: What every request is given.
+    ///   - encoder: By default one that sorts names and leaves `/` unescaped.
     public init(
         defaults: RequestDefaults = RequestDefaults(),
         encoder: @escaping EncoderFactory = {

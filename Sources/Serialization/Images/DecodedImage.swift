@@ -1,9 +1,14 @@
 /// A format of images that is read, told by the first bytes of the content.
 public enum ImageFormat: String, Sendable, CaseIterable {
+    /// Portable Network Graphics (RFC 2083).
     case png
+    /// JPEG, in the file format JFIF or Exif.
     case jpeg
+    /// Graphics Interchange Format, also animated.
     case gif
+    /// WebP (RFC 9649), also animated.
     case webp
+    /// AVIF, where its library is there.
     case avif
 
     /// What messages call it.
@@ -20,10 +25,12 @@ public enum ImageFormat: String, Sendable, CaseIterable {
 
 /// An image, with the content that it was read from.
 public struct DecodedImage: Sendable, Equatable {
+    /// As its first bytes tell.
     public var format: ImageFormat
     /// In pixels: of ``pixels`` where they are there, else as the head says, before the turn that
     /// ``orientation`` asks for.
     public var width: Int
+    /// As ``width``.
     public var height: Int
     /// Pixels of the image for one point of the screen.
     public var scale: Double
@@ -47,7 +54,9 @@ public struct DecodedImage: Sendable, Equatable {
 
 /// A picture's pixels, turned as they are to be shown.
 public struct ImagePixels: Sendable, Equatable {
+    /// Pixels of a row.
     public var width: Int
+    /// Rows.
     public var height: Int
     /// `width` × `height` × 4 bytes: red, green, blue and alpha, by which the colours are not
     /// multiplied; from the top left, rows without padding.
@@ -55,6 +64,7 @@ public struct ImagePixels: Sendable, Equatable {
     /// The ICC profile of the colours; empty: sRGB.
     public var profile: [UInt8]
 
+    /// A picture of these parts; see the properties.
     public init(width: Int, height: Int, rgba: [UInt8], profile: [UInt8] = []) {
         self.width = width
         self.height = height
@@ -72,12 +82,14 @@ public struct ImageLimits: Sendable, Equatable {
     /// Pictures of an animation.
     public var frames: Int
 
+    /// The standard limits, but for those that are given.
     public init(bytes: Int = 64 << 20, pixels: Int = 1 << 24, frames: Int = 1000) {
         self.bytes = bytes
         self.pixels = pixels
         self.frames = frames
     }
 
+    /// 64 MiB, 2^24 pixels, 1000 pictures.
     public static let standard = ImageLimits()
 }
 
@@ -93,8 +105,11 @@ public enum ImageError: Error, Sendable, Equatable, CustomStringConvertible {
     case damaged(ImageFormat)
     /// A form of the format that is not decoded, or the library that decodes it is not there.
     case notDecoded(ImageFormat)
+    /// The content has more bytes than it may have.
     case tooManyBytes(limit: Int)
+    /// Width times height is more than it may be.
     case tooManyPixels(width: Int, height: Int, limit: Int)
+    /// It has more pictures than it may have.
     case tooManyFrames(Int, limit: Int)
     /// Decoding it takes more memory than there is.
     case memory

@@ -19,6 +19,7 @@ public protocol ImageDecoding: Sendable {
 /// Size and memory are bounded. A fault of one of these libraries, which are written in C, is a
 /// fault of this process, though: an image made for one may end it, or worse.
 public struct InProcessImageDecoder: ImageDecoding {
+    /// One is like the other: it has no state.
     public init() {}
 
     public func decode(

@@ -16,6 +16,7 @@ public struct ImageResponseSerializer: ResponseSerializer {
     public var inflates: Bool
     /// Width times height up to which images are decoded.
     public var inflatedPixels = 1024 * 1024
+    /// What decodes: the libraries in this process by default.
     public var decoder: any ImageDecoding
 
     /// The types of images that are accepted.

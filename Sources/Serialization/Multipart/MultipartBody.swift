@@ -9,6 +9,7 @@ public protocol ByteSource {
 public struct MultipartBody: Sendable {
     let boundary: String
     let parts: [MultipartPart]
+    /// How fast it is sent; nil: as fast as it is taken.
     public let throttle: Throttle?
 
     /// In bytes.
@@ -18,6 +19,7 @@ public struct MultipartBody: Sendable {
         } - (parts.isEmpty ? 0 : 2)
     }
 
+    /// What Content-Type says, with the boundary.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
     /// The line before a part. The line break belongs to it, except before the first part.
@@ -30,6 +32,7 @@ public struct MultipartBody: Sendable {
         Array("\(parts.isEmpty ? "" : "\r\n")--\(boundary)--\r\n".utf8)
     }
 
+    /// Another reader, which begins at the beginning.
     public func makeReader() -> MultipartBodyReader { MultipartBodyReader(self) }
 
     /// All of it, in memory.

@@ -25,6 +25,7 @@ public struct MultipartForm: Sendable {
         self.boundary = boundary
     }
 
+    /// A form without parts, and a random boundary.
     public init() {
         boundary =
             "Boundary+" + Self.hex(.random(in: 0...UInt64.max))
@@ -156,8 +157,10 @@ public struct MultipartForm: Sendable {
 public struct Throttle: Sendable, Equatable {
     /// In bytes, at least 1.
     public private(set) var packetSize: Int
+    /// The pause after each packet.
     public var delay: Duration
 
+    /// A packet of fewer than one byte is one of one byte.
     public init(packetSize: Int, delay: Duration) {
         self.packetSize = max(1, packetSize)
         self.delay = delay
@@ -171,6 +174,7 @@ public struct Throttle: Sendable, Equatable {
 public enum MultipartError: Error, Sendable, Equatable, CustomStringConvertible {
     /// A file could not be opened, read or written; `errno` says why.
     case file(path: String, errno: Int32)
+    /// A folder, a device or the like, which has no length.
     case notAFile(path: String)
     /// A part did not come to the length that was promised.
     case length(expected: Int64, found: Int64)

@@ -14,6 +14,7 @@ public struct HTTPRequestSerializer: RequestSerializer {
     /// In place of ``RequestParameters/query()``.
     public var queryEncoding: QueryEncoding?
 
+    /// A serializer with the methods and the encoding of AFNetworking.
     public init(defaults: RequestDefaults = RequestDefaults()) { self.defaults = defaults }
 
     public func serialize(
@@ -91,7 +92,9 @@ extension SerializedRequest {
 
 /// Puts parameters in the body as JSON (`application/json`).
 public struct JSONRequestSerializer: RequestSerializer {
+    /// Serializes the requests whose parameters are in the query.
     public var query: HTTPRequestSerializer
+    /// What the parameters may have at most.
     public var limits = DocumentLimits.standard
 
     public var defaults: RequestDefaults {
@@ -99,6 +102,7 @@ public struct JSONRequestSerializer: RequestSerializer {
         set { query.defaults = newValue }
     }
 
+    /// A serializer that gives every request these defaults.
     public init(defaults: RequestDefaults = RequestDefaults()) {
         query = HTTPRequestSerializer(defaults: defaults)
     }
@@ -120,8 +124,11 @@ public struct JSONRequestSerializer: RequestSerializer {
 
 /// Puts parameters in the body as a property list (`application/x-plist`).
 public struct PropertyListRequestSerializer: RequestSerializer {
+    /// Serializes the requests whose parameters are in the query.
     public var query: HTTPRequestSerializer
+    /// XML or binary.
     public var form: PropertyListForm
+    /// What the parameters may have at most.
     public var limits = DocumentLimits.standard
 
     public var defaults: RequestDefaults {
@@ -129,6 +136,7 @@ public struct PropertyListRequestSerializer: RequestSerializer {
         set { query.defaults = newValue }
     }
 
+    /// A serializer of this form that gives every request these defaults.
     public init(form: PropertyListForm = .xml, defaults: RequestDefaults = RequestDefaults()) {
         query = HTTPRequestSerializer(defaults: defaults)
         self.form = form

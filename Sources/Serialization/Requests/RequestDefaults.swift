@@ -5,6 +5,7 @@ public import HTTPTypes
 public struct RequestDefaults: Sendable {
     /// Fields with one value each.
     public private(set) var fields: HTTPFields
+    /// How requests are to be sent.
     public var properties = RequestProperties()
 
     /// - Parameters:
@@ -37,6 +38,7 @@ public struct RequestDefaults: Sendable {
         fields[.authorization] = "Bearer \(token)"
     }
 
+    /// Takes the default of Authorization away.
     public mutating func clearAuthorization() { fields[.authorization] = nil }
 
     /// Adds to a request's fields those defaults whose names it does not have.
@@ -49,6 +51,7 @@ public struct RequestDefaults: Sendable {
 
 /// How a request is to be sent. Nil is what the session does anyway: only what was set is applied.
 public struct RequestProperties: Sendable, Equatable {
+    /// What the session's cache may answer.
     public enum CachePolicy: String, Sendable, CaseIterable {
         /// What RFC 9111 says.
         case useProtocol
@@ -60,7 +63,9 @@ public struct RequestProperties: Sendable, Equatable {
         case returnCacheDontLoad
     }
 
+    /// How long the response may take.
     public var timeout: Duration?
+    /// What the session's cache may answer.
     public var cachePolicy: CachePolicy?
     /// Cookies are sent and kept.
     public var handlesCookies: Bool?
@@ -71,14 +76,21 @@ public struct RequestProperties: Sendable, Equatable {
     /// May go over interfaces that are metered.
     public var allowsMetered: Bool?
 
+    /// What the traffic is for.
     public enum ServiceType: String, Sendable, CaseIterable {
+        /// Nothing in particular.
         case standard
+        /// Nobody waits for it: sent after all others of its session that have to wait.
         case background
+        /// Moving pictures.
         case video
+        /// Speech.
         case voice
+        /// Somebody waits for it.
         case responsive
     }
 
+    /// Nothing set.
     public init() {}
 }
 
@@ -96,6 +108,7 @@ public enum AcceptLanguage {
 
 /// The field User-Agent (RFC 9110, section 10.1.5).
 public enum UserAgent {
+    /// What is said by default.
     public static let standard = "Pinfold"
 
     /// The text with printable ASCII only; what is left out leaves no double space.

@@ -3,27 +3,40 @@ public import Documents
 /// Parameters of a request: a tree of values as in ``DocumentValue``, and sets, which say their
 /// values in no order of their own.
 public indirect enum RequestParameters: Sendable, Equatable {
+    /// Null: a bare key in a query.
     case null
+    /// A truth value.
     case boolean(Bool)
+    /// A number, digit by digit.
     case number(DocumentNumber)
+    /// A string.
     case string(String)
+    /// Bytes that are no text.
     case data([UInt8])
     /// Seconds since 1970-01-01T00:00:00Z.
     case date(Double)
+    /// Values in their order.
     case array([RequestParameters])
+    /// Values whose order says nothing; they are written sorted.
     case set([RequestParameters])
+    /// Members, which a query has sorted by their keys.
     case dictionary([Member])
 
+    /// A key and its value.
     public struct Member: Sendable, Equatable {
+        /// The key, not escaped.
         public var key: String
+        /// The value under the key.
         public var value: RequestParameters
 
+        /// A member of these two.
         public init(_ key: String, _ value: RequestParameters) {
             self.key = key
             self.value = value
         }
     }
 
+    /// The same value as parameters; there are no sets in it.
     public init(_ value: DocumentValue) {
         switch value {
         case .null: self = .null

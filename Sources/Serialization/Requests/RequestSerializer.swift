@@ -21,12 +21,14 @@ public protocol RequestSerializer: Sendable {
 
 /// A request that is ready to be sent.
 public struct SerializedRequest: Sendable {
+    /// Method, URL and fields.
     public var head: HTTPRequest
     /// Nil for a request without a body.
     public var body: RequestBody?
     /// What was set of the serializer's properties.
     public var properties: RequestProperties
 
+    /// A request of these parts; see the properties.
     public init(
         head: HTTPRequest, body: RequestBody? = nil,
         properties: RequestProperties = RequestProperties()
@@ -39,9 +41,11 @@ public struct SerializedRequest: Sendable {
 
 /// The content of a request.
 public enum RequestBody: Sendable {
+    /// Content in memory.
     case bytes([UInt8])
     /// Content that is made while it is sent, from its beginning each time.
     case multipart(MultipartBody)
+    /// The content of a file, of so many bytes.
     case file(path: String, length: Int64)
 
     /// In bytes.

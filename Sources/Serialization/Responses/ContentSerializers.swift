@@ -5,6 +5,7 @@ public import HTTPTypes
 public struct HTTPResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
 
+    /// By default any type with a status from 200 to 299.
     public init(acceptance: ResponseAcceptance = ResponseAcceptance()) {
         self.acceptance = acceptance
     }
@@ -24,10 +25,12 @@ public struct HTTPResponseSerializer: ResponseSerializer {
 /// or an empty success so.
 public struct JSONResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
+    /// What the content may have at most.
     public var limits = DocumentLimits.standard
     /// Null is taken out of dictionaries and arrays, at any depth.
     public var removesNulls: Bool
 
+    /// A serializer that accepts JSON's types with a status from 200 to 299.
     public init(removesNulls: Bool = false) {
         acceptance = ResponseAcceptance(
             contentTypes: DocumentFormat.json.mediaTypes)
@@ -48,8 +51,10 @@ public struct JSONResponseSerializer: ResponseSerializer {
 /// Reads property lists, XML or binary.
 public struct PropertyListResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
+    /// What the content may have at most.
     public var limits = DocumentLimits.standard
 
+    /// A serializer that accepts the type of property lists with a status from 200 to 299.
     public init() {
         acceptance = ResponseAcceptance(contentTypes: DocumentFormat.plist.mediaTypes)
     }
@@ -66,8 +71,10 @@ public struct PropertyListResponseSerializer: ResponseSerializer {
 /// Reads XML into a tree.
 public struct XMLDocumentResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
+    /// What the content may have at most.
     public var limits = DocumentLimits.standard
 
+    /// A serializer that accepts XML's types with a status from 200 to 299.
     public init() {
         acceptance = ResponseAcceptance(contentTypes: DocumentFormat.xml.mediaTypes)
     }
@@ -84,7 +91,9 @@ public struct XMLDocumentResponseSerializer: ResponseSerializer {
 
 /// XML that has been checked by status and type, and waits to be parsed event by event.
 public struct PendingXML: Sendable {
+    /// The document.
     public let content: [UInt8]
+    /// What it may have at most.
     public let limits: DocumentLimits
     /// What the response's type says of the encoding.
     let encoding: String?
@@ -101,8 +110,10 @@ public struct PendingXML: Sendable {
 /// Gives XML to be parsed event by event.
 public struct XMLParserResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
+    /// What the content may have at most.
     public var limits = DocumentLimits.standard
 
+    /// A serializer that accepts XML's types with a status from 200 to 299.
     public init() {
         acceptance = ResponseAcceptance(contentTypes: DocumentFormat.xml.mediaTypes)
     }
@@ -120,11 +131,15 @@ public struct XMLParserResponseSerializer: ResponseSerializer {
 
 /// Asks serializers in their order: what the first makes of a response that accepts and reads it.
 public struct CompoundResponseSerializer: ResponseSerializer {
+    /// In the order in which they are asked.
     public var serializers: [any ResponseSerializer]
     /// What holds where none of them makes anything of a response: the content is then given as it
     /// is.
     public var acceptance: ResponseAcceptance
 
+    /// - Parameters:
+    ///   - serializers: In the order in which they are asked.
+    ///   - acceptance: Of the content as it is, where none of them reads it.
     public init(
         _ serializers: [any ResponseSerializer],
         acceptance: ResponseAcceptance = ResponseAcceptance()

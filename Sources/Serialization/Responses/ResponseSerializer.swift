@@ -5,6 +5,7 @@ public import HTTPTypes
 ///
 /// A serializer is a value, used on any thread.
 public protocol ResponseSerializer<Output>: Sendable {
+    /// What is made of the content.
     associatedtype Output: Sendable
 
     /// What a response must be for its content to be what was asked for.
@@ -21,8 +22,10 @@ public protocol ResponseSerializer<Output>: Sendable {
 public struct SerializedResponse<Output: Sendable>: Sendable {
     /// Nil where there is no content, or an error keeps it from being read.
     public var value: Output?
+    /// Nil where the response is what was asked for.
     public var error: ResponseSerializationError?
 
+    /// What became of a response: a value, an error, both or nothing.
     public init(value: Output? = nil, error: ResponseSerializationError? = nil) {
         self.value = value
         self.error = error
@@ -37,9 +40,11 @@ public struct SerializedResponse<Output: Sendable>: Sendable {
 
 /// Why a response is not what was asked for.
 public struct ResponseSerializationError: Error, Sendable, CustomStringConvertible {
+    /// In what the response differs.
     public enum Reason: Error, Sendable, Equatable {
         /// The type of the content, nil for none, is not one of those that are accepted.
         case contentType(String?, accepted: [String])
+        /// The status is not one of those that are accepted.
         case status(Int)
         /// The content does not parse.
         case content(DocumentError)
@@ -49,13 +54,16 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
         case image(ImageError)
     }
 
+    /// In what the response differs.
     public var reason: Reason
+    /// Status and fields; nil where there was no response.
     public var response: HTTPResponse?
     /// The content of the response.
     public var content: [UInt8]
     /// What was wrong before this was found to be: the errors further down say more.
     private var underlyingErrors: [ResponseSerializationError]
 
+    /// An error with none under it.
     public init(_ reason: Reason, response: HTTPResponse?, content: [UInt8]) {
         self.reason = reason
         self.response = response
@@ -63,6 +71,7 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
         underlyingErrors = []
     }
 
+    /// What was wrong before this was found to be.
     public var underlying: ResponseSerializationError? {
         get { underlyingErrors.first }
         set { underlyingErrors = newValue.map { [$0] } ?? [] }
@@ -95,6 +104,7 @@ public struct ResponseAcceptance: Sendable, Equatable {
     /// Types of content in lower case, without parameters; nil for all.
     public var contentTypes: [String]?
 
+    /// By default any type with a status from 200 to 299.
     public init(
         statusCodes: [ClosedRange<Int>]? = [200...299], contentTypes: [String]? = nil
     ) {
@@ -102,10 +112,13 @@ public struct ResponseAcceptance: Sendable, Equatable {
         self.contentTypes = contentTypes
     }
 
+    /// What is to be done with a response.
     public enum Verdict: Sendable {
+        /// Its content is read.
         case accepted
         /// The type is wrong, and there is no content for it to matter.
         case nothing
+        /// The status or the type is wrong.
         case refused(ResponseSerializationError)
     }
 

@@ -75,7 +75,8 @@ let package = Package(
         .target(
             name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: inlined),
         .target(
-            name: "CachePolicy", dependencies: ["Notation", "HTTPCore"], swiftSettings: inlined),
+            name: "CachePolicy", dependencies: ["COpenSSL", "Notation", "HTTPCore"],
+            swiftSettings: inlined),
         .target(
             name: "CertificateProfile", dependencies: ["Addressing"], swiftSettings: strict),
         .target(

@@ -21,7 +21,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Notation", []),
     ("Addressing", []),
     ("HTTPCore", ["Notation", "Addressing"]),
-    ("CachePolicy", ["Notation", "HTTPCore"]),
+    ("CachePolicy", ["COpenSSL", "Notation", "HTTPCore"]),
     ("CertificateProfile", ["Addressing"]),
     ("Pinning", ["Notation", "Addressing", "CertificateProfile"]),
     (

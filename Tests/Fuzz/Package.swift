@@ -33,7 +33,10 @@ let package = Package(
         .target(name: "Addressing", swiftSettings: swift),
         .target(
             name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: swift),
-        .target(name: "CachePolicy", dependencies: ["Notation", "HTTPCore"], swiftSettings: swift),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
+        .target(
+            name: "CachePolicy", dependencies: ["COpenSSL", "Notation", "HTTPCore"],
+            swiftSettings: swift),
         .target(
             name: "CertificateProfile", dependencies: ["Addressing"], swiftSettings: swift),
         .target(

@@ -45,8 +45,7 @@ extension VaryKey {
         self = VaryKey(unchecked: key)
     }
 
-    /// Whether a field's value is kept as its SHA-256 only: the key is written to the disk, where
-    /// credentials are not to be found.
+    /// Whether a field's value is kept as its digest only (``CredentialDigest``).
     static func isSecret(_ name: Span<UInt8>) -> Bool { name.equals("authorization") }
 
     /// Appends presence, length and value of a request field to a key that ends with its name.
@@ -64,7 +63,9 @@ extension VaryKey {
             key.append(byte)
         }
         if isSecret(name.span) {
-            let digest = SHA256.digest(of: key[(start + 2)...])
+            guard let digest = CredentialDigest.of(key.span.extracting((start + 2)...)) else {
+                throw .varyValues
+            }
             key.removeSubrange((start + 2)...)
             key += digest
         }

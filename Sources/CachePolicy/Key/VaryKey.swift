@@ -61,8 +61,7 @@ package struct VaryKey: Sendable, Hashable {
                 while let byte = value.next(name: name, fields: fields, in: head) {
                     bytes.append(byte)
                 }
-                let digest = SHA256.digest(of: bytes[...])
-                guard digest.count == stored.count,
+                guard let digest = CredentialDigest.of(bytes.span), digest.count == stored.count,
                     digest.indices.allSatisfy({ digest[$0] == stored[$0] })
                 else { return false }
                 continue

@@ -193,16 +193,10 @@ final class ProxyTunnel: EventHandler {
         case .needMore: return nil
         case .complete(let length): return (length, Array(bytes[..<length]))
         case .bareLines(let length):
-            let received = UnsafeRawBufferPointer(rebasing: bytes[..<length]).octets
-            let room = BareLineHead.rewrittenBytes(received)
-            let buffer = environment.loop.buffers.take(bytes: room)
-            var writer = HeadWriter(buffer.writable)
-            BareLineHead.rewrite(received, to: &writer)
-            buffer.end = writer.count
-            let progress = try parser.parse(
-                buffer.readable.octets, answering: context, into: &head)
-            guard progress == .complete(headBytes: buffer.count) else { throw .malformedStatusLine }
-            return (length, Array(buffer.readable))
+            let rewritten = try parser.parseRewritten(
+                UnsafeRawBufferPointer(rebasing: bytes[..<length]), answering: context,
+                into: &head, buffers: environment.loop.buffers)
+            return (length, Array(rewritten.readable))
         }
     }
 

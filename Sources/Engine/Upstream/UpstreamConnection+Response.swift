@@ -105,32 +105,16 @@ extension UpstreamConnection {
         case .complete(let count): received = count
         case .bareLines(let count):
             received = count
-            rewritten = try parseRewritten(
-                UnsafeRawBufferPointer(rebasing: bytes[0..<count]), into: &head)
+            sendsBareLines = true
+            rewritten = try parser.parseRewritten(
+                UnsafeRawBufferPointer(rebasing: bytes[0..<count]), answering: context,
+                into: &head, buffers: environment.loop.buffers)
         }
         return ParsedHead(
             bytes: received, isInterim: head.isInterim, framing: head.framing,
             keepAlive: head.keepAlive,
             isEventStream: head.isEventStream(
                 in: (rewritten?.readable ?? bytes).octets))
-    }
-
-    /// Writes a head of bare lines anew, and parses that.
-    @inline(never)
-    private func parseRewritten(
-        _ received: UnsafeRawBufferPointer, into head: inout ResponseHead
-    ) throws(WireError) -> Buffer {
-        sendsBareLines = true
-        let bytes = received.octets
-        let buffer = environment.loop.buffers.take(bytes: BareLineHead.rewrittenBytes(bytes))
-        var writer = HeadWriter(buffer.writable)
-        BareLineHead.rewrite(bytes, to: &writer)
-        buffer.end = writer.count
-        let progress = try parser.parse(
-            buffer.readable.octets,
-            answering: context, into: &head)
-        guard progress == .complete(headBytes: buffer.count) else { throw .malformedStatusLine }
-        return buffer
     }
 
     /// Some servers send an empty line between an interim response and the final one: one is passed

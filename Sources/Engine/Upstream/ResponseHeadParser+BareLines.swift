@@ -1,0 +1,24 @@
+import EventLoop
+import HTTPCore
+
+extension ResponseHeadParser {
+    /// Writes a head anew whose lines end in bare line feeds, and parses that. Kept out of the way
+    /// of the heads that need none of it.
+    ///
+    /// - Parameter received: the whole head, as `parse` has told its length.
+    /// - Returns: the head as it was parsed.
+    @inline(never)
+    mutating func parseRewritten(
+        _ received: UnsafeRawBufferPointer, answering context: ResponseContext,
+        into head: inout ResponseHead, buffers: BufferPool
+    ) throws(WireError) -> Buffer {
+        let bytes = received.octets
+        let buffer = buffers.take(bytes: BareLineHead.rewrittenBytes(bytes))
+        var writer = HeadWriter(buffer.writable)
+        BareLineHead.rewrite(bytes, to: &writer)
+        buffer.end = writer.count
+        let progress = try parse(buffer.readable.octets, answering: context, into: &head)
+        guard progress == .complete(headBytes: buffer.count) else { throw .malformedStatusLine }
+        return buffer
+    }
+}

@@ -43,19 +43,43 @@ struct ClientArguments: ParsableArguments {
     }
 }
 
+/// A command of the client's. It writes files only if told so, and nothing else is to be checked,
+/// unless it says otherwise itself.
+protocol ClientCommand: ParsableCommand {
+    var arguments: ClientArguments { get }
+}
+
+extension ClientCommand {
+    func validate() throws { try arguments.files.check(urls: arguments.urls.count) }
+}
+
+/// One that sends content with a method of its own.
+protocol SendingCommand: ClientCommand {
+    static var method: HTTPRequest.Method { get }
+    static var abstract: String { get }
+    var content: ContentOptions { get }
+}
+
+extension SendingCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(abstract: abstract, discussion: ClientExit.help)
+    }
+
+    func run() throws { try arguments.work(Self.method, content: content) }
+}
+
 /// `pinfold get URL…`.
-struct Get: ParsableCommand {
+struct Get: ClientCommand {
     static let configuration = CommandConfiguration(
         abstract: "Ask for URLs with GET, and print what comes.", discussion: ClientExit.help)
 
     @OptionGroup var arguments: ClientArguments
 
-    func validate() throws { try arguments.files.check(urls: arguments.urls.count) }
     func run() throws { try arguments.work(.get) }
 }
 
 /// `pinfold head URL…`.
-struct Head: ParsableCommand {
+struct Head: ClientCommand {
     static let configuration = CommandConfiguration(
         abstract: "Ask for the heads of responses with HEAD, and print them.",
         discussion: ClientExit.help)
@@ -71,55 +95,43 @@ struct Head: ParsableCommand {
 }
 
 /// `pinfold post URL…`.
-struct Post: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Send content with POST, and print what comes.", discussion: ClientExit.help)
+struct Post: SendingCommand {
+    static let method = HTTPRequest.Method.post
+    static let abstract = "Send content with POST, and print what comes."
 
     @OptionGroup var arguments: ClientArguments
     @OptionGroup var content: ContentOptions
-
-    func validate() throws { try arguments.files.check(urls: arguments.urls.count) }
-    func run() throws { try arguments.work(.post, content: content) }
 }
 
 /// `pinfold put URL…`.
-struct Put: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Send content with PUT, and print what comes.", discussion: ClientExit.help)
+struct Put: SendingCommand {
+    static let method = HTTPRequest.Method.put
+    static let abstract = "Send content with PUT, and print what comes."
 
     @OptionGroup var arguments: ClientArguments
     @OptionGroup var content: ContentOptions
-
-    func validate() throws { try arguments.files.check(urls: arguments.urls.count) }
-    func run() throws { try arguments.work(.put, content: content) }
 }
 
 /// `pinfold patch URL…`.
-struct Patch: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Send content with PATCH, and print what comes.", discussion: ClientExit.help)
+struct Patch: SendingCommand {
+    static let method = HTTPRequest.Method.patch
+    static let abstract = "Send content with PATCH, and print what comes."
 
     @OptionGroup var arguments: ClientArguments
     @OptionGroup var content: ContentOptions
-
-    func validate() throws { try arguments.files.check(urls: arguments.urls.count) }
-    func run() throws { try arguments.work(.patch, content: content) }
 }
 
 /// `pinfold delete URL…`.
-struct Delete: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Ask to delete with DELETE, and print what comes.", discussion: ClientExit.help)
+struct Delete: SendingCommand {
+    static let method = HTTPRequest.Method.delete
+    static let abstract = "Ask to delete with DELETE, and print what comes."
 
     @OptionGroup var arguments: ClientArguments
     @OptionGroup var content: ContentOptions
-
-    func validate() throws { try arguments.files.check(urls: arguments.urls.count) }
-    func run() throws { try arguments.work(.delete, content: content) }
 }
 
 /// `pinfold upload URL… --file FILE`.
-struct Upload: ParsableCommand {
+struct Upload: ClientCommand {
     static let configuration = CommandConfiguration(
         abstract: "Send a file with PUT, with progress, and print what comes.",
         discussion: ClientExit.help)
@@ -148,7 +160,7 @@ struct Upload: ParsableCommand {
 }
 
 /// `pinfold download URL…`.
-struct DownloadCommand: ParsableCommand {
+struct DownloadCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "download",
         abstract: "Download URLs to files, with progress.",

@@ -6,6 +6,7 @@ import hashlib
 import os
 import random
 import resource
+import signal
 import sqlite3
 import threading
 from contextlib import closing
@@ -148,9 +149,12 @@ def test_damage_below_sqlites_notice_is_not_served(gateway, origin):
     """A body changed on disk without the database noticing: the checksum does."""
     there = origin(lambda seen: reply(b"GENUINE" * 20_000, "200 OK", FRESH))
     running = gateway({"cache": {"memory": "1MiB"}})
+    running.wait_for_disk()
     for number in range(5):
         running.get(there.url(f"/{number}"))
-    running.stop()
+    until(lambda: running.metric("pinfold_cache_disk_writes_total") >= 5, "all are on disk")
+    running.signal(signal.SIGTERM)
+    assert running.wait_exit() == 0
     path = running.folder / "cache/cache.sqlite"
     data = path.read_bytes()
     changed = data.replace(b"GENUINEGENUINE", b"GENUINEDAMAGED")

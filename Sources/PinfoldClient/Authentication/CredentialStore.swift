@@ -84,7 +84,7 @@ public final class CredentialStore: Sendable {
         // at under one lock: else an answer that comes in between would be asked for again.
         let (decision, joined) = try state.withLock {
             (state) throws(AuthenticationError) -> (Authenticator.Decision, Joined?) in
-            var generator = SystemRandomNumberGenerator()
+            var generator = SystemRandom()
             let decision = try state.authenticator.decide(
                 challenges, for: request, sent: sent, excluding: excluded, using: &generator)
             guard case .needsCredentials(let offers) = decision, let offer = offers.first,

@@ -131,7 +131,7 @@ extension TaskAuthentication {
         do throws(AuthenticationError) {
             let (sent, rejected) = state.withLock { ($0.sent[asker.isProxy], $0.rejected) }
             let own = try state.withLock { (state) throws(AuthenticationError) in
-                var generator = SystemRandomNumberGenerator()
+                var generator = SystemRandom()
                 return try state.own.decide(
                     challenges, for: question, sent: sent, excluding: rejected, using: &generator)
             }

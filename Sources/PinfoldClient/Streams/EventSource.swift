@@ -106,7 +106,7 @@ public struct EventSource: AsyncSequence, Sendable {
                     for: source.request.asking(from: reconnection.lastEventID),
                     content: source.content, options: source.requestOptions)
             } catch {
-                var generator = SystemRandomNumberGenerator()
+                var generator = SystemRandom()
                 let step = reconnection.step(afterFailure: error, using: &generator)
                 return try await take(step, error, actor)
             }

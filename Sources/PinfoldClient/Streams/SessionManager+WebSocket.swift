@@ -36,7 +36,7 @@ extension SessionManager {
         options: WebSocketOptions = WebSocketOptions()
     ) async throws(ClientError) -> WebSocket {
         try Self.check(protocols, of: request)
-        var generator = SystemRandomNumberGenerator()
+        var generator = SystemRandom()
         let handshake = WebSocketHandshake(
             protocols: protocols, offersCompression: options.offersCompression, using: &generator)
         let output = WebSocketOutput(limit: options.sentBytes)

@@ -108,7 +108,7 @@ struct RequestRunner: Sendable {
             redirects: options.redirects ?? session.configuration.redirects,
             retries: options.retries ?? session.configuration.retries, left: left,
             elapsed: elapsed, now: Clock.coarseWallSeconds())
-        var generator = SystemRandomNumberGenerator()
+        var generator = SystemRandom()
         return rules.step(
             after: outcome, of: course.request,
             hasRepeatableContent: course.content?.isRepeatable ?? true, course.counts,

@@ -53,7 +53,7 @@ final class TestClient {
         // A signal to another test is no end of waiting.
         while true {
             let count = poll(&entry, 1, 20_000)
-            if count >= 0 || errno != EINTR { return count == 1 }
+            if count >= 0 || __errno_location().pointee != EINTR { return count == 1 }
         }
     }
 

@@ -1,3 +1,10 @@
+extension UnsafeRawBufferPointer {
+    /// The bytes of a text in UTF-8.
+    init(_ text: StaticString) {
+        self.init(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    }
+}
+
 extension String {
     /// Calls `body` with the text in UTF-8.
     public func withBytes<Result>(

@@ -1,6 +1,6 @@
 /// Eight bytes that are looked at together. Each test marks the bytes of which it is true with
 /// their high bit; behind a marked byte others may be marked, too, so that only whether there is
-/// one counts.
+/// one counts, and which is the first.
 struct EightBytes {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     static let highs: UInt64 = 0x8080_8080_8080_8080
@@ -9,11 +9,19 @@ struct EightBytes {
 
     @inline(__always)
     init(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
-        word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+        word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
     @inline(__always)
     var areASCII: Bool { word & Self.highs == 0 }
+
+    /// Of the bytes that are not ASCII.
+    @inline(__always)
+    var marksOfOthers: UInt64 { word & Self.highs }
+
+    /// Which byte of the eight is the first that is marked, where there is one.
+    @inline(__always)
+    static func first(of marks: UInt64) -> Int { marks.trailingZeroBitCount / 8 }
 
     @inline(__always)
     func marks(of byte: UInt8) -> UInt64 { Self.zeros(word ^ (Self.ones &* UInt64(byte))) }

@@ -3,7 +3,7 @@ import Testing
 @testable import Documents
 
 /// Numbers by SplitMix64, the same for the same seed.
-private struct Seeded: RandomNumberGenerator {
+struct Seeded: RandomNumberGenerator {
     var state: UInt64
 
     mutating func next() -> UInt64 {

@@ -60,6 +60,9 @@ extension FuzzTarget {
                 try PropertyListReader.form(of: bytes)
             }
             guard found == form else { return false }
+        } catch { return false }
+        if form == .xml { try compareWithExpat(bytes) }
+        do throws(DocumentError) {
             value = try PropertyListReader.value(of: bytes, limits: .fuzzing)
         } catch { return false }
         try value.checkLimits()
@@ -75,6 +78,17 @@ extension FuzzTarget {
         }
         try checkXMLPropertyList(of: value)
         return true
+    }
+
+    /// What is read without expat is what expat reads.
+    private func compareWithExpat(_ bytes: [UInt8]) throws(FuzzFinding) {
+        let found = Result { () throws(DocumentError) in
+            try PropertyListReader.value(of: bytes, limits: .fuzzing)
+        }
+        let expected = Result { () throws(DocumentError) in
+            try PropertyListReader.valueByExpat(of: bytes, limits: .fuzzing)
+        }
+        guard found == expected else { throw FuzzFinding("not what expat reads: \(expected)") }
     }
 
     /// XML has not every character and cuts off parts of seconds; what it has stays.

@@ -44,13 +44,21 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
             guard tag.name.isText("plist") else {
                 throw Self.error("the root element is \(tag.text)")
             }
-            return push(.plist(hasValue: false))
+            return startRoot()
         }
         guard let element = PropertyListElement(tag.name) else {
             throw Self.error("\(tag.text) is no value of a property list")
         }
+        try start(element, tag.name)
+    }
+
+    mutating func startRoot() { push(.plist(hasValue: false)) }
+
+    mutating func start(
+        _ element: PropertyListElement, _ name: UnsafeRawBufferPointer
+    ) throws(DocumentError) {
         guard leaf == nil else {
-            throw Self.error("there is \(tag.text) in a value that has text only")
+            throw Self.error("there is \(name.quoted) in a value that has text only")
         }
         switch inner {
         case .plist(hasValue: true): throw Self.error("there is a second value")
@@ -58,7 +66,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         case .dictionary(let awaitsValue):
             guard awaitsValue == (element != .key) else {
                 throw Self.error(
-                    "the dictionary has \(awaitsValue ? "key" : tag.text) without its partner")
+                    "the dictionary has \(awaitsValue ? "key" : name.quoted) without its partner")
             }
             inner = .dictionary(awaitsValue: !awaitsValue)
             if element == .key { return beginLeaf(element) }
@@ -102,6 +110,16 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         depth += 1
     }
 
+    /// The name of the innermost element that is open and has elements; nil: there is none.
+    var container: StaticString? {
+        switch inner {
+        case .nothing: nil
+        case .plist: "plist"
+        case .array: "array"
+        case .dictionary: "dict"
+        }
+    }
+
     mutating func text(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
         guard let leaf else {
             guard text.isSpace else { throw Self.error("there is text outside of a value") }
@@ -111,7 +129,9 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         try give(leaf, text)
     }
 
-    mutating func end(_ name: UnsafeRawBufferPointer) throws(DocumentError) {
+    mutating func end(_ name: UnsafeRawBufferPointer) throws(DocumentError) { try end() }
+
+    mutating func end() throws(DocumentError) {
         if let leaf {
             self.leaf = nil
             if !hasText { try give(leaf, UnsafeRawBufferPointer(start: nil, count: 0)) }
@@ -227,6 +247,8 @@ enum PropertyListElement {
         default: return nil
         }
     }
+
+    var isContainer: Bool { self == .dict || self == .array }
 }
 
 /// A whole number as property lists write it: decimal with or without sign, or `0x` and
@@ -263,8 +285,7 @@ extension XMLTag {
 
 extension UnsafeRawBufferPointer {
     fileprivate func isText(_ text: StaticString) -> Bool {
-        hasSameBytes(
-            as: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        hasSameBytes(as: UnsafeRawBufferPointer(text))
     }
 
     /// Whether there is nothing but white space.

@@ -26,7 +26,7 @@ public enum PropertyListReader {
             throw DocumentError(.plist, .tooLarge(maximum: limits.bytes))
         }
         switch try form(of: bytes) {
-        case .xml: try readXML(bytes, limits, encoding, &sink)
+        case .xml: try readXML(bytes, limits, encoding, isPlain: true, &sink)
         case .binary:
             var reader = try BinaryPropertyListReader(bytes, limits: limits)
             try reader.read(into: &sink)
@@ -40,6 +40,20 @@ public enum PropertyListReader {
         var builder = DocumentBuilder()
         try bytes.withBytes { bytes throws(DocumentError) in
             try read(bytes, limits: limits.ofTree, into: &builder)
+        }
+        guard let value = builder.value else {
+            throw DocumentError(.plist, .malformed("there is no value"))
+        }
+        return value
+    }
+
+    /// The value that expat alone finds in an XML property list, to be compared with what is read.
+    package static func valueByExpat(
+        of bytes: [UInt8], limits: DocumentLimits = .standard
+    ) throws(DocumentError) -> DocumentValue {
+        var builder = DocumentBuilder()
+        try bytes.withBytes { bytes throws(DocumentError) in
+            try readXML(bytes, limits.ofTree, nil, isPlain: false, &builder)
         }
         guard let value = builder.value else {
             throw DocumentError(.plist, .malformed("there is no value"))
@@ -77,18 +91,33 @@ public enum PropertyListReader {
 
     private static func readXML<Sink: DocumentSink>(
         _ bytes: UnsafeRawBufferPointer, _ limits: DocumentLimits, _ encoding: String?,
-        _ sink: inout Sink
+        isPlain: Bool, _ sink: inout Sink
+    ) throws(DocumentError) {
+        try withUnsafeMutablePointer(to: &sink) { sink throws(DocumentError) in
+            var sink = RepeatableSink(sink)
+            try withUnsafeMutablePointer(to: &sink) { sink throws(DocumentError) in
+                if isPlain, encoding == nil || encoding == "utf-8" {
+                    var reader = PlainPropertyListReader(bytes, limits: limits, into: sink)
+                    if reader.read() { return }
+                    sink.pointee.rewind()
+                }
+                try readWithExpat(bytes, limits, encoding, sink)
+            }
+        }
+    }
+
+    private static func readWithExpat(
+        _ bytes: UnsafeRawBufferPointer, _ limits: DocumentLimits, _ encoding: String?,
+        _ sink: UnsafeMutablePointer<some DocumentSink>
     ) throws(DocumentError) {
         // A value has two elements where it has a key; the key is no value.
         var elements = limits
         elements.values = min(limits.values, Int.max / 2 - 8) * 2 + 8
         elements.depth = min(limits.depth, Int.max - 2) + 2
-        try withUnsafeMutablePointer(to: &sink) { sink throws(DocumentError) in
-            let parser = XMLParser(
-                PropertyListEvents(sink, limits: limits),
-                ExpatOptions(
-                    limits: elements, encoding: encoding, reportsComments: false, format: .plist))
-            try parser.read(bytes)
-        }
+        let parser = XMLParser(
+            PropertyListEvents(sink, limits: limits),
+            ExpatOptions(
+                limits: elements, encoding: encoding, reportsComments: false, format: .plist))
+        try parser.read(bytes)
     }
 }

@@ -28,6 +28,14 @@ enum XMLCharacters {
         return named(text[index + 2] == 0xBE ? 0xFFFE : 0xFFFF)
     }
 
+    /// Whether XML documents may have a character, if only as a reference to it.
+    static func has(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x09, 0x0A, 0x0D, 0x20...0xFFFD, 0x1_0000...: true
+        default: false
+        }
+    }
+
     private static func named(_ scalar: UInt32) -> String {
         let digits = String(scalar, radix: 16, uppercase: true)
         return "the character U+\(String(repeating: "0", count: 4 - digits.count))\(digits)"

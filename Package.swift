@@ -116,6 +116,7 @@ let package = Package(
 
         // Adapters: one kind of effect each.
         .target(name: "Clocks", dependencies: ["CLinux"], swiftSettings: inlined),
+        .target(name: "DurableFiles", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: inlined),
         .target(name: "Threads", dependencies: ["CLinux", "Locking"], swiftSettings: strict),
         .target(
@@ -126,7 +127,8 @@ let package = Package(
             name: "SuffixList", dependencies: ["CPublicSuffix", "CertificateProfile"],
             swiftSettings: strict),
         .target(
-            name: "Cookies", dependencies: ["CLinux", "Notation", "Addressing", "SuffixList"],
+            name: "Cookies",
+            dependencies: ["CLinux", "Notation", "Addressing", "DurableFiles", "SuffixList"],
             swiftSettings: strict),
         .target(
             name: "HTTPAuthentication", dependencies: ["COpenSSL", "Notation"],
@@ -170,8 +172,9 @@ let package = Package(
         .target(
             name: "PinReporting",
             dependencies: [
-                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Locking",
-                "Threads", "EventLoop", "TLS", "Resolver", "PinfoldConfiguration",
+                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks",
+                "DurableFiles", "Locking", "Threads", "EventLoop", "TLS", "Resolver",
+                "PinfoldConfiguration",
             ], swiftSettings: strict),
 
         // The product.
@@ -207,7 +210,8 @@ let package = Package(
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "PinfoldConfiguration",
                 "Documents", "Retries", "Serialization", "Activity", "Reachability", "ImageCache",
-                "PinfoldMetrics", "Clocks", "Locking", "Threads", "EventLoop", "EventStreams",
+                "PinfoldMetrics", "Clocks", "DurableFiles", "Locking", "Threads", "EventLoop",
+                "EventStreams",
                 "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
@@ -243,7 +247,7 @@ let package = Package(
                 "TrustCheck",
                 "Transformation", "JSONSchema", "Imaging", "Engine", "Gateway", "Admin",
                 "PinTools", "PinReporting", "PinfoldClient", "Serialization", "Retries",
-                "Locking", .product(name: "HTTPTypes", package: "swift-http-types"),
+                "Locking", "DurableFiles", .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
@@ -283,6 +287,9 @@ let package = Package(
             name: "MetricsTests", dependencies: ["PinfoldMetrics"], swiftSettings: strict),
         .testTarget(
             name: "ClocksTests", dependencies: ["Clocks", "CLinux"], swiftSettings: strict),
+        .testTarget(
+            name: "DurableFilesTests", dependencies: ["DurableFiles", "CLinux", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "LockingTests", dependencies: ["Locking", "CLinux", "Clocks", "Threads"],
             swiftSettings: strict),

@@ -1,4 +1,5 @@
 import CLinux
+import DurableFiles
 import Notation
 
 /// A jar on disk, in the Netscape format that curl, wget and browsers' extensions read and write
@@ -37,7 +38,11 @@ public enum CookieFile {
     public static func write(
         _ jar: CookieJar, to path: String, at now: Int64
     ) throws(CookieFileError) {
-        try DiskFile.replace(path, by: Array(text(of: jar, at: now).utf8))
+        do throws(FileError) {
+            try DurableFile.replace(path, by: Array(text(of: jar, at: now).utf8), mode: 0o600)
+        } catch {
+            throw CookieFileError(path: path, problem: .system(error.code))
+        }
     }
 
     static func text(of jar: CookieJar, at now: Int64) -> String {

@@ -1,4 +1,5 @@
 import CLinux
+import DurableFiles
 import Pinning
 import TLS
 
@@ -46,7 +47,7 @@ package enum PinUseFile {
 
     /// The paths of what processes did not finish, or are writing.
     fileprivate static func leftovers(of path: String) -> [String] {
-        let folder = UnfinishedFile.folder(of: path)
+        let folder = Folder.of(path)
         let name = path.dropFirst(path.lastIndex(of: "/") == nil ? 0 : folder.utf8.count + 1)
         return ((try? ReportFolder.names(in: folder)) ?? []).compactMap {
             UnfinishedFile.finishedName(of: $0) == String(name) ? "\(folder)/\($0)" : nil
@@ -84,7 +85,7 @@ final class PinUseUpdate {
     static func begin(
         _ table: PinUseTable, _ path: String, waits: Bool = false
     ) throws(ReportFolderError) -> PinUseUpdate? {
-        let folder = UnfinishedFile.folder(of: path)
+        let folder = Folder.of(path)
         try ReportFolder.make(folder)
         let descriptor = open_with_mode(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw ReportFolderError(folder) }
@@ -119,10 +120,15 @@ final class PinUseUpdate {
         var all = try PinUseFile.read(path, leftovers) ?? PinUseTable()
         all.add(table)
         all.keep(only: table)
-        let file =
-            all == before && leftovers.isEmpty
-            ? nil : try UnfinishedFile(PinUseFile.bytes(all, path), for: path)
-        (self.table, self.file) = (all, file)
+        if all == before, leftovers.isEmpty {
+            file = nil
+        } else {
+            let bytes = try PinUseFile.bytes(all, path)
+            file = try ReportFolderError.telling { () throws(FileError) in
+                try UnfinishedFile(bytes, for: path, mode: ReportFolder.mode)
+            }
+        }
+        self.table = all
         (self.leftovers, self.descriptor) = (leftovers, descriptor)
     }
 
@@ -131,7 +137,9 @@ final class PinUseUpdate {
     /// Has it on the disk, whole or not at all.
     func finish() throws(ReportFolderError) {
         do throws(ReportFolderError) {
-            try file?.finish()
+            if let file {
+                try ReportFolderError.telling { () throws(FileError) in try file.finish() }
+            }
         } catch {
             file?.discard()
             throw error

@@ -1,4 +1,5 @@
 import CLinux
+import DurableFiles
 
 /// Why a file or folder could not be used.
 package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -11,6 +12,17 @@ package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConver
         self.code = code
     }
 
+    /// Does something with a file, whose error is then one of these.
+    static func telling<Value>(
+        _ work: () throws(FileError) -> Value
+    ) throws(ReportFolderError) -> Value {
+        do throws(FileError) {
+            return try work()
+        } catch {
+            throw ReportFolderError(error.path, error.code)
+        }
+    }
+
     package var description: String {
         "\(path): \(code == 0 ? "is no regular file" : String(cString: strerror(code)))"
     }
@@ -18,6 +30,9 @@ package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConver
 
 /// The files of one folder. A file is there whole or not at all, also after a loss of power.
 struct ReportFolder {
+    /// Of its files: others may read them, where the folder lets them.
+    static let mode: mode_t = 0o644
+
     let path: String
     /// The folder's descriptor, locked: no other process uses the folder.
     private let descriptor: Int32
@@ -52,7 +67,7 @@ struct ReportFolder {
             let part = String(path[..<end])
             if mkdir(part, 0o700) == 0 {
                 // Who may write there need not be allowed to read there.
-                try? UnfinishedFile.sync(folder: UnfinishedFile.folder(of: part))
+                try? Folder.sync(Folder.of(part))
             } else if __errno_location().pointee != EEXIST {
                 throw ReportFolderError(part)
             }
@@ -120,31 +135,32 @@ struct ReportFolder {
 
     /// Writes a file that gets its name from ``finish(_:)``.
     func begin(_ bytes: [UInt8], for name: String) throws(ReportFolderError) -> UnfinishedFile {
-        try UnfinishedFile(bytes, for: "\(path)/\(name)")
+        try ReportFolderError.telling { () throws(FileError) in
+            try UnfinishedFile(bytes, for: "\(path)/\(name)", mode: Self.mode)
+        }
     }
 
     /// Gives files their names, all of which are on the disk then.
     func finish(_ files: [UnfinishedFile]) throws(ReportFolderError) {
         guard !files.isEmpty else { return }
         guard syncfs(descriptor) == 0 else { throw ReportFolderError(path) }
-        for file in files { try file.rename() }
-        try UnfinishedFile.sync(folder: path)
+        try ReportFolderError.telling { () throws(FileError) in
+            for file in files { try file.rename() }
+            try Folder.sync(path)
+        }
     }
 
     /// Gives a file its name that an earlier process did not finish.
     func finish(_ unfinished: String, as name: String) throws(ReportFolderError) {
-        try UnfinishedFile(found: "\(path)/\(unfinished)", for: "\(path)/\(name)").finish()
+        let file = UnfinishedFile(found: "\(path)/\(unfinished)", for: "\(path)/\(name)")
+        try ReportFolderError.telling { () throws(FileError) in try file.finish() }
     }
 
     /// Writes the file at a path, whose folder is made if it is not there: it is on the disk then.
     static func write(_ bytes: [UInt8], to path: String) throws(ReportFolderError) {
-        try make(UnfinishedFile.folder(of: path))
-        let file = try UnfinishedFile(bytes, for: path)
-        do throws(ReportFolderError) {
-            try file.finish()
-        } catch {
-            file.discard()
-            throw error
+        try make(Folder.of(path))
+        try ReportFolderError.telling { () throws(FileError) in
+            try DurableFile.replace(path, by: bytes, mode: mode)
         }
     }
 

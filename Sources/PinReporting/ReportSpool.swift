@@ -1,3 +1,5 @@
+import DurableFiles
+
 /// Reports that wait for their delivery: in a folder, where they survive the process, or in memory
 /// while the folder cannot be used. Bounded by number, bytes and age; where there is no room, the
 /// oldest of the destination that has most give way. Belongs to one thread.

@@ -44,6 +44,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     ("PinfoldMetrics", ["Notation"]),
     // Adapters: one kind of effect each.
     ("Clocks", ["CLinux"]),
+    ("DurableFiles", ["CLinux"]),
     ("Locking", ["CLinux"]),
     ("Threads", ["CLinux", "Locking"]),
     ("EventLoop", ["CLinux", "Addressing", "Clocks", "Locking"]),
@@ -55,7 +56,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
             "CLinux", "Notation", "Documents", "ImageCodecs", "FoundationEssentials", "HTTPTypes",
         ]
     ),
-    ("Cookies", ["CLinux", "Notation", "Addressing", "SuffixList"]),
+    ("Cookies", ["CLinux", "Notation", "Addressing", "DurableFiles", "SuffixList"]),
     ("HTTPAuthentication", ["COpenSSL", "Notation"]),
     ("EventStreams", ["COpenSSL", "CZlib", "Notation"]),
     ("Reachability", ["CLinux", "Addressing", "Activity"]),
@@ -91,8 +92,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "PinReporting",
         [
-            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "Locking",
-            "Threads", "EventLoop", "TLS", "Resolver", "PinfoldConfiguration",
+            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "DurableFiles",
+            "Locking", "Threads", "EventLoop", "TLS", "Resolver", "PinfoldConfiguration",
         ]
     ),
     // The product.
@@ -133,7 +134,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         [
             "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "PinfoldConfiguration",
             "Documents", "Retries", "Serialization", "Activity", "Reachability", "ImageCache",
-            "PinfoldMetrics", "Clocks", "Locking", "Threads", "EventLoop", "EventStreams",
+            "PinfoldMetrics", "Clocks", "DurableFiles", "Locking", "Threads", "EventLoop",
+            "EventStreams",
             "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
             "HTTPTypes", "Logging",
         ]
@@ -165,6 +167,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
             "Engine",
             "Transformation", "JSONSchema", "Imaging", "Gateway", "Admin", "PinTools",
             "PinReporting", "PinfoldClient", "Serialization", "Retries", "Locking",
+            "DurableFiles",
             "HTTPTypes", "ArgumentParser", "Logging",
         ]
     ),

@@ -107,9 +107,12 @@ public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
         "\(path): \(operation.rawValue): \(String(cString: strerror(code)))"
     }
 
-    /// The call that has just failed.
-    static func last(_ operation: Operation, _ path: String) -> DownloadProblem {
-        let code = __errno_location().pointee
+    /// A call that failed.
+    ///
+    /// - Parameter code: the error number; that of the call that was just made.
+    static func last(
+        _ operation: Operation, _ path: String, _ code: Int32 = __errno_location().pointee
+    ) -> DownloadProblem {
         let problem = FileProblem(operation: operation, path: path, code: code)
         switch code {
         case ENOSPC, EDQUOT, EFBIG: return .noSpace(problem)

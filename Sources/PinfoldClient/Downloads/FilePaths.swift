@@ -1,4 +1,5 @@
 import CLinux
+import DurableFiles
 
 /// Paths, and what is at them.
 enum FilePaths {
@@ -14,10 +15,7 @@ enum FilePaths {
     }
 
     /// The folder of an absolute path.
-    static func folder(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
-        return String(path[..<slash])
-    }
+    static func folder(of path: String) -> String { Folder.of(path) }
 
     /// The last part of a path.
     static func name(of path: String) -> String {
@@ -26,12 +24,10 @@ enum FilePaths {
 
     /// Has the names in a folder on the disk.
     static func sync(folder: String) throws(DownloadProblem) {
-        let descriptor = open_with_mode(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
-        guard descriptor >= 0 else { throw FileProblem.last(.open, folder) }
-        defer { close(descriptor) }
-        // Some file systems know no such thing as a folder's sync.
-        guard fsync(descriptor) == 0 || __errno_location().pointee == EINVAL else {
-            throw FileProblem.last(.sync, folder)
+        do throws(FileError) {
+            try Folder.sync(folder)
+        } catch {
+            throw FileProblem.of(error)
         }
     }
 
@@ -129,5 +125,19 @@ enum FilePaths {
             end += count
         }
         return nil
+    }
+}
+
+extension FileProblem {
+    /// What a download's failure says of such an error.
+    static func of(_ error: FileError) -> DownloadProblem {
+        let operation: Operation =
+            switch error.operation {
+            case .open: .open
+            case .write: .write
+            case .sync: .sync
+            case .rename: .move
+            }
+        return last(operation, error.path, error.code)
     }
 }

@@ -1,4 +1,5 @@
 import CLinux
+import DurableFiles
 
 /// The file that a download is written to, until it is complete and gets its name; beside it lies
 /// its resume data. Locked while it is open: one download writes it.
@@ -176,28 +177,14 @@ struct PartialFile: Sendable {
         resume?.receivedBytes = length
         resume?.durableBytes = durable
         guard let resume else { return }
-        let unfinished = sidecar + ".new"
-        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = open_with_mode(unfinished, flags, 0o600)
-        guard descriptor >= 0 else { throw FileProblem.last(.open, unfinished) }
-        do throws(DownloadProblem) {
-            defer { close(descriptor) }
-            var rest = Array(resume.text.utf8)[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes {
-                    CLinux.write(descriptor, $0.baseAddress, $0.count)
-                }
-                if count < 0, __errno_location().pointee == EINTR { continue }
-                guard count > 0 else { throw FileProblem.last(.write, unfinished) }
-                rest = rest.dropFirst(count)
-            }
-            guard fsync(descriptor) == 0 else { throw FileProblem.last(.sync, unfinished) }
-            guard rename(unfinished, sidecar) == 0 else {
-                throw FileProblem.last(.move, sidecar)
-            }
+        // One name for all of them, so that processes that were killed leave one file at most:
+        // nobody else writes it while the partial file is locked.
+        do throws(FileError) {
+            try DurableFile.replace(
+                sidecar, by: Array(resume.text.utf8), mode: 0o600,
+                temporaryPath: sidecar + ".new")
         } catch {
-            unlink(unfinished)
-            throw error
+            throw FileProblem.of(error)
         }
         hasSidecar = true
     }

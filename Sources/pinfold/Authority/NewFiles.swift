@@ -1,4 +1,5 @@
 import CLinux
+import DurableFiles
 
 /// Files that are made whole or not at all, and never in the place of others.
 struct NewFiles {
@@ -22,19 +23,12 @@ struct NewFiles {
     ///
     /// - Throws: for a path at which there is something already.
     mutating func write(_ bytes: [UInt8], to path: String, mode: mode_t) throws(FileFailure) {
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-        let descriptor = open_with_mode(path, flags, mode)
-        guard descriptor >= 0 else { throw FileFailure(path) }
-        made.append(path)
-        defer { close(descriptor) }
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { CLinux.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, __errno_location().pointee == EINTR { continue }
-            guard count > 0 else { throw FileFailure(path) }
-            rest = rest.dropFirst(count)
+        do throws(FileError) {
+            try DurableFile.create(path, of: bytes, mode: mode)
+        } catch {
+            throw FileFailure(error.path, error.code)
         }
-        guard fsync(descriptor) == 0 else { throw FileFailure(path) }
+        made.append(path)
     }
 
     /// Gives a file another name beside the one that it has.
@@ -51,6 +45,8 @@ struct NewFiles {
     /// Puts a file in the place of another one, at once.
     static func replace(_ path: String, with other: String) throws(FileFailure) {
         guard rename(other, path) == 0 else { throw FileFailure(path) }
+        // It is done, and stays so, also where the folder cannot be synced.
+        try? Folder.sync(Folder.of(path))
     }
 
     static func exists(_ path: String) -> Bool {
@@ -63,9 +59,8 @@ struct NewFiles {
 struct FileFailure: Error, CustomStringConvertible {
     let description: String
 
-    /// By the errno of the call that was just made.
-    init(_ path: String) {
-        let code = __errno_location().pointee
+    /// - Parameter code: the error number; that of the call that was just made.
+    init(_ path: String, _ code: Int32 = __errno_location().pointee) {
         let reason =
             code == EEXIST
             ? "exists already and is not overwritten"

@@ -1,0 +1,23 @@
+import CLinux
+
+/// A system call on a file or folder failed.
+package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What was being done.
+    package enum Operation: Sendable, Hashable, CaseIterable {
+        case open, write, sync, rename
+    }
+
+    package var operation: Operation
+    /// Of the file or folder that it was done with.
+    package var path: String
+    /// The system's error number (errno(3)).
+    package var code: Int32
+
+    package init(
+        _ operation: Operation, _ path: String, _ code: Int32 = __errno_location().pointee
+    ) {
+        (self.operation, self.path, self.code) = (operation, path, code)
+    }
+
+    package var description: String { "\(path): \(String(cString: strerror(code)))" }
+}

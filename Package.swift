@@ -208,10 +208,10 @@ let package = Package(
         .target(
             name: "PinfoldClient",
             dependencies: [
-                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "PinfoldConfiguration",
-                "Documents", "Retries", "Serialization", "Activity", "Reachability", "ImageCache",
-                "PinfoldMetrics", "Clocks", "DurableFiles", "Locking", "Threads", "EventLoop",
-                "EventStreams",
+                "CLinux", "Notation", "HTTPCore", "ContentCoding", "Addressing", "Pinning",
+                "PinfoldConfiguration", "Documents", "Retries", "Serialization", "Activity",
+                "Reachability", "ImageCache", "PinfoldMetrics", "Clocks", "DurableFiles",
+                "Locking", "Threads", "EventLoop", "EventStreams",
                 "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
@@ -411,7 +411,7 @@ let package = Package(
             dependencies: [
                 "PinfoldClient", "Serialization", "EventStreams", "Documents", "CLinux",
                 "Addressing",
-                "EventLoop", "Locking", "Retries", "Cookies",
+                "EventLoop", "Locking", "Retries", "ContentCoding", "Cookies",
                 "TLS", "Threads", "TestSupport",
                 "Reachability", "ImageCache",
                 .product(name: "HTTPTypes", package: "swift-http-types"),

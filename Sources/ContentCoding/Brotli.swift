@@ -34,7 +34,7 @@ enum Brotli {
         }
     }
 
-    private static func fault(of decoder: OpaquePointer, at offset: Int) -> ContentCodingError {
+    static func fault(of decoder: OpaquePointer, at offset: Int?) -> ContentCodingError {
         let code = BrotliDecoderGetErrorCode(decoder)
         // BROTLI_DECODER_ERROR_ALLOC_…
         if (-30 ... -21).contains(code.rawValue) { return .outOfMemory }

@@ -132,7 +132,8 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "PinfoldClient",
         [
-            "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "PinfoldConfiguration",
+            "CLinux", "Notation", "HTTPCore", "ContentCoding", "Addressing", "Pinning",
+            "PinfoldConfiguration",
             "Documents", "Retries", "Serialization", "Activity", "Reachability", "ImageCache",
             "PinfoldMetrics", "Clocks", "DurableFiles", "Locking", "Threads", "EventLoop",
             "EventStreams",

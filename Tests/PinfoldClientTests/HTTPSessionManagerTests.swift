@@ -206,16 +206,18 @@ struct SessionTaskTests {
     @Test func `do not run on where they are begun and cancelled at once`() async throws {
         let request = try HTTPRequest(.get, "http://127.0.0.1/")
         let (callbacks, missed) = (CallbackLine(.serial), Locked(0))
+        let registry = TaskRegistry(callbacks, nil) {}
         for _ in 0..<2000 {
             let (gone, whenGone) = AsyncStream.makeStream(of: Void.self)
             let (called, whenCalled) = AsyncStream.makeStream(of: Void.self)
             let (gate, opened) = AsyncStream.makeStream(of: Void.self)
-            let task = SessionTask<Void>(request, TransferProgress(), callbacks) { _ in
+            let task = SessionTask<Void>(request, TransferProgress(), registry, callbacks) { _ in
                 whenCalled.yield()
-            } work: { [witness = Witness(whenGone)] in
+            } work: { [witness = Witness(whenGone)] handle in
                 for await _ in gate {}
                 if !Task.isCancelled { missed.withLock { $0 += 1 } }
                 withExtendedLifetime(witness) {}
+                handle.complete(TaskCompletion(of: handle, error: .cancelled()))
                 return .failure(.cancelled())
             }
             async let begun: Void = task.resume()

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Serialization
 import Testing
 
 @testable import PinfoldClient
@@ -77,6 +78,10 @@ private final class Queue {
     func remove(_ number: UInt64, of origin: RequestOrigin) -> [UInt64] {
         queue.remove(number, of: origin)
     }
+
+    var isEmpty: Bool { queue.isEmpty }
+
+    func isActive(_ number: UInt64) -> Bool { queue.isActive(number) }
 }
 
 @Suite("The queue of a session's requests")
@@ -133,6 +138,33 @@ struct RequestQueueTests {
         #expect(queue.remove(1, of: a) == [3])
         #expect(queue.remove(3, of: a).isEmpty)
         #expect(queue.add(4, to: a, priority: .normal))
+    }
+
+    @Test(arguments: QueueOrder.allCases)
+    func `keeps nothing of those that were given up`(order: QueueOrder) throws {
+        let queue = Queue(perOrigin: 1, total: 9, order: order)
+        let a = try origin("a")
+        for number in 1...200 {
+            _ = queue.add(UInt64(number), to: a, priority: number % 2 == 0 ? .low : .high)
+        }
+        for number in (2...200).shuffled() {
+            #expect(queue.remove(UInt64(number), of: a).isEmpty)
+        }
+        #expect(!queue.isEmpty)
+        #expect(queue.remove(1, of: a).isEmpty)
+        #expect(queue.isEmpty)
+        #expect(queue.remove(1, of: a).isEmpty)
+    }
+
+    @Test func `gives one that comes back the place of its age`() throws {
+        let queue = Queue(perOrigin: 1, total: 9, order: .firstInFirstOut)
+        let a = try origin("a")
+        for number in 1...4 { _ = queue.add(UInt64(number), to: a, priority: .normal) }
+        #expect(queue.remove(2, of: a).isEmpty)
+        #expect(!queue.add(2, to: a, priority: .normal))
+        #expect(queue.remove(1, of: a) == [2])
+        #expect(queue.isActive(2))
+        #expect(!queue.isActive(3))
     }
 }
 
@@ -199,5 +231,55 @@ struct RedirectRuleTests {
     @Test(arguments: [200, 300, 304, 305, 404])
     func `is no response of another status`(status: Int) throws {
         #expect(try next(.get, status, to: "w") == nil)
+    }
+}
+
+@Suite("A task's clock")
+struct TaskClockTests {
+    @Test func `leaves out the time in which the task is suspended`() {
+        var clock = TaskClock()
+        #expect(clock.elapsed(at: 5) == 0)
+        clock.begin(at: 10)
+        #expect(clock.elapsed(at: 15) == 5)
+        clock.suspend(at: 20)
+        clock.suspend(at: 25)
+        #expect(clock.elapsed(at: 90) == 10)
+        clock.resume(at: 100)
+        clock.resume(at: 105)
+        #expect(clock.elapsed(at: 101) == 11)
+        clock.begin(at: 200)
+        #expect(clock.elapsed(at: 201) == 111)
+    }
+
+    @Test func `stands where the task begins suspended`() {
+        var clock = TaskClock()
+        clock.suspend(at: 5)
+        clock.begin(at: 10)
+        #expect(clock.elapsed(at: 50) == 0)
+        clock.resume(at: 60)
+        #expect(clock.elapsed(at: 61) == 1)
+    }
+}
+
+@Suite("A cache policy in a request's fields")
+struct CachePolicyFieldsTests {
+    @Test(
+        arguments: [
+            (.useProtocol, [], nil), (.useProtocol, ["max-age=3"], "max-age=3"),
+            (.reloadIgnoringCache, [], "no-cache"),
+            (
+                .reloadIgnoringCache, ["max-age=3, no-store", "x=\"y\""],
+                "no-store, x=\"y\", no-cache"
+            ),
+            (.returnCacheElseLoad, ["No-Cache"], "max-stale"),
+            (.returnCacheDontLoad, ["no-transform"], "no-transform, only-if-cached, max-stale"),
+        ] as [(RequestProperties.CachePolicy, [String], String?)])
+    func `takes the place of what they say about the same`(
+        policy: RequestProperties.CachePolicy, given: [String], expected: String?
+    ) {
+        var fields = HTTPFields()
+        for value in given { fields.append(HTTPField(name: .cacheControl, value: value)) }
+        policy.apply(to: &fields)
+        #expect(fields[.cacheControl] == expected)
     }
 }

@@ -13,7 +13,9 @@ struct TransferChannelTests {
     ) async throws {
         let runtime = try ClientRuntime()
         defer { runtime.close() }
-        try await body(TransferChannel(runtime.nextNumber(), on: runtime, progress: progress))
+        try await body(
+            TransferChannel(
+                runtime.nextNumber(), on: runtime, progress: progress?.begins(sending: nil)))
     }
 
     /// What a call throws in a task that is cancelled before it.
@@ -80,7 +82,7 @@ struct TransferChannelTests {
             #expect(progress.value.sent == 3)
             channel.cancel()
             // As the next request after a redirect does.
-            progress.begins(sending: nil)
+            _ = progress.begins(sending: nil)
             _ = channel.push(Self.head, [[3]])
             channel.sent(4)
             #expect(progress.value == TransferProgress.Value())

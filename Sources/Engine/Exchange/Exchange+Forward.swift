@@ -128,10 +128,10 @@ extension Exchange {
             head.fields.appendForwardedFields(request.fields, of: bytes, omitting: omittedFields)
             forwarded?.append(for: request, in: bytes, to: &head.fields)
             appendConditions(bytes, to: &head.fields)
-            if let hops = request.maxForwards(in: bytes)?.forwarded {
+            if isIntermediary, let hops = request.maxForwards(in: bytes)?.forwarded {
                 head.fields.append(field: .maxForwards, decimal: hops)
             }
-            if ingress?.isIntermediary ?? true { head.fields.appendVia(received: request.version) }
+            if isIntermediary { head.fields.appendVia(received: request.version) }
             return upstream.sendHead(head, of: outgoing, upgrade: upgradeValues)
         }
     }
@@ -153,7 +153,7 @@ extension Exchange {
         if validation != nil { omitted.formUnion(Validation.replacedFields) }
         if origin?.key.isFixed ?? false { omitted.formUnion(.forwarding) }
         if request.version == .http10 { omitted.insert(.expect) }
-        if MaxForwards.counts(request.method) { omitted.insert(.maxForwards) }
+        if isIntermediary, MaxForwards.counts(request.method) { omitted.insert(.maxForwards) }
         return omitted
     }
 

@@ -123,10 +123,15 @@ extension Exchange {
         if hasPassedTooOften {
             return reply(with: .loopDetected, closing: false)
         }
-        if request.fields.contains(.maxForwards), isLastHop { return answerAsLastHop() }
+        if isIntermediary, request.fields.contains(.maxForwards), isLastHop {
+            return answerAsLastHop()
+        }
         if let rules = origin.transformation, !rewrite(by: rules, for: origin) { return }
         lookUp(at: origin)
     }
+
+    /// Requests are passed on for others; else they are this program's own.
+    var isIntermediary: Bool { ingress?.isIntermediary ?? true }
 
     /// More than so many of this gateway's names in Via are a loop, not a chain.
     private static let passesAllowed = 10

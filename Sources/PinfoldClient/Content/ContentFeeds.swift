@@ -100,13 +100,22 @@ final class SequenceFeed: ContentFeed {
     private let demand = Locked(Demand.none)
     private let reading: Locked<Reading>
 
-    init<Parts: AsyncSequence & Sendable>(_ parts: Parts) where Parts.Element == [UInt8] {
+    convenience init<Parts: AsyncSequence & Sendable>(_ parts: Parts)
+    where Parts.Element == [UInt8] {
+        self.init(making: { parts })
+    }
+
+    /// - Parameter make: makes the sequence when its first part is asked for.
+    init<Parts: AsyncSequence & Sendable>(making make: @escaping @Sendable () throws -> Parts)
+    where Parts.Element == [UInt8] {
         reading = Locked(
             .ready { feed in
-                var iterator = parts.makeAsyncIterator()
+                var iterator: Parts.AsyncIterator?
                 while let deliver = await feed.asked() {
                     do {
-                        guard let part = try await iterator.next() else { return deliver(.end) }
+                        var parts = try iterator ?? make().makeAsyncIterator()
+                        guard let part = try await parts.next() else { return deliver(.end) }
+                        iterator = parts
                         deliver(.bytes(part))
                     } catch {
                         return deliver(.failed(error))

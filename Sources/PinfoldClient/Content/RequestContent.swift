@@ -75,13 +75,27 @@ public struct RequestContent: Sendable {
     ///
     /// - Parameters:
     ///   - sequence: Read once. Where a redirect asks for it again, the task fails with
-    ///     ``ClientError/Reason/contentNotRepeatable``.
+    ///     ``ClientError/Reason/contentNotRepeatable``; see ``stream(length:repeating:)``.
     ///   - length: In bytes, if it is known: it must come to so many.
     public static func stream<Parts: AsyncSequence & Sendable>(
         _ sequence: Parts, length: Int64? = nil
     ) -> RequestContent where Parts.Element == [UInt8] {
         RequestContent(
             .stream { SequenceFeed(sequence) }, length: length, isRepeatable: false)
+    }
+
+    /// Content that comes from a sequence, which is made anew each time that it is sent: for the
+    /// first request, and for redirects, challenges and retries that ask for it again. What
+    /// `URLSession(_:task:needNewBodyStream:)` is for.
+    ///
+    /// - Parameters:
+    ///   - length: In bytes, if it is known: it must come to so many each time.
+    ///   - make: Makes the sequence. What it throws fails the task with
+    ///     ``ClientError/Reason/contentFailed``.
+    public static func stream<Parts: AsyncSequence & Sendable>(
+        length: Int64? = nil, repeating make: @escaping @Sendable () throws -> Parts
+    ) -> RequestContent where Parts.Element == [UInt8] {
+        RequestContent(.stream { SequenceFeed(making: make) }, length: length)
     }
 
     /// The content of a request that a serializer has made.

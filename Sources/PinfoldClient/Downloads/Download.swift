@@ -14,6 +14,8 @@ struct Download {
     private static let writtenMilliseconds: Int64 = 1000
 
     let session: SessionManager
+    /// All of its requests are one task.
+    let handle: TaskHandle
     let request: HTTPRequest
     let content: RequestContent?
     let destination: DownloadDestination
@@ -27,24 +29,29 @@ struct Download {
     private var file: PartialFile?
     private var hasSteppedBack = false
     private var head: HTTPResponse?
+    /// What was asked last, after redirects.
+    private var last: HTTPRequest?
     private var metrics: TaskMetrics?
     private var resumedBytes: Int64 = 0
 
     init(
-        _ session: SessionManager, _ request: HTTPRequest, _ content: RequestContent?,
+        _ session: SessionManager, _ handle: TaskHandle, _ content: RequestContent?,
         to destination: DownloadDestination, _ options: DownloadOptions,
         resuming given: ResumeData? = nil, _ control: DownloadControl? = nil
     ) {
         self.session = session
+        self.handle = handle
         self.content = content
         self.destination = destination
         self.given = given
         self.control = control
-        var (request, options) = (request, options)
+        var (request, options) = (handle.request, options)
         // A part of something coded cannot be told from a part of something else.
         if request.headerFields[.acceptEncoding] == nil {
             request.headerFields[.acceptEncoding] = "identity"
         }
+        // The file holds what the server has, which Content-Range and resume data count.
+        options.request.decodesContent = false
         options.folder = options.folder.map { FilePaths.absolute($0) }
         self.request = request
         self.options = options
@@ -58,22 +65,29 @@ struct Download {
     }
 
     mutating func run() async throws(ClientError) -> DownloadResponse {
-        options.request.progress?.staysOpen(true)
-        defer {
-            options.request.progress?.staysOpen(false)
-            options.request.progress?.finished()
-        }
+        handle.begin()
         do throws(Stop) {
             let response = try await download()
             await close()
+            complete(nil)
             return response
         } catch {
             let data = await leave(after: error)
-            switch error {
-            case .problem(let problem): throw ClientError(problem, of: request, head, data)
-            case .request(let error): throw error.failing(head, data)
-            }
+            let error =
+                switch error {
+                case .problem(let problem): ClientError(problem, of: request, head, data)
+                case .request(let error): error.failing(head, data)
+                }
+            complete(error)
+            throw error
         }
+    }
+
+    private func complete(_ error: ClientError?) {
+        handle.complete(
+            TaskCompletion(
+                task: handle.identifier, request: last ?? request, response: head, error: error,
+                metrics: metrics ?? TaskMetrics(task: handle.identifier)))
     }
 
     private mutating func download() async throws(Stop) -> DownloadResponse {
@@ -218,12 +232,13 @@ struct Download {
         options.request.progress?.resumes(at: question.offset ?? 0)
         let response: StreamedResponse
         do throws(ClientError) {
-            response = try await session.response(
-                for: request, content: content, options: options.request)
+            let runner = RequestRunner(
+                session: session, options: options.request, handle: handle, part: request)
+            response = try await runner.response(content)
         } catch {
             throw .request(error)
         }
-        head = response.head
+        (head, last) = (response.head, response.request)
         let step = DownloadStep(question, response.head, from: response.request.url)
         switch step {
         case .refuse(let problem): throw .problem(problem)
@@ -329,9 +344,19 @@ struct Download {
             throw .problem(.destinationInvalid("", expected: "a path"))
         }
         let replaces = options.replacesExisting
-        try await change { file throws(DownloadProblem) in
-            try file.finish(at: path, replaces: replaces)
+        do throws(Stop) {
+            try await change { file throws(DownloadProblem) in
+                try file.finish(at: path, replaces: replaces)
+            }
+        } catch {
+            if case .problem(let problem) = error {
+                let error = ClientError(problem, of: request, head, nil)
+                session.registry.post(
+                    .downloadFailedToMove(handle.identifier, to: path, error: error))
+            }
+            throw error
         }
+        session.registry.post(.downloadMoved(handle.identifier, to: path))
         return DownloadResponse(
             head: response.head, request: response.request, path: path, length: length,
             resumedBytes: resumedBytes, metrics: metrics ?? response.metrics)

@@ -24,7 +24,8 @@ extension SessionManager {
         _ request: HTTPRequest, content: RequestContent? = nil, to destination: DownloadDestination,
         options: DownloadOptions = DownloadOptions()
     ) async throws(ClientError) -> DownloadResponse {
-        var download = Download(self, request, content, to: destination, options)
+        let handle = TaskHandle(request, registry, options.request.progress)
+        var download = Download(self, handle, content, to: destination, options)
         return try await download.run()
     }
 
@@ -43,8 +44,9 @@ extension SessionManager {
         resuming data: ResumeData, fields: HTTPFields = [:], to destination: DownloadDestination,
         options: DownloadOptions = DownloadOptions()
     ) async throws(ClientError) -> DownloadResponse {
-        var download = Download(
-            self, try data.request(with: fields), nil, to: destination, options, resuming: data)
+        let handle = TaskHandle(
+            try data.request(with: fields), registry, options.request.progress)
+        var download = Download(self, handle, nil, to: destination, options, resuming: data)
         return try await download.run()
     }
 
@@ -85,11 +87,12 @@ extension SessionManager {
         let progress = options.request.progress ?? TransferProgress()
         options.request.progress = progress
         let control = DownloadControl()
-        return SessionTask(request, progress, callbacks, completion, download: control) {
-            [self, options] in
+        return SessionTask(
+            request, progress, registry, callbacks, completion, download: control
+        ) { [self, options] handle in
             await Result { () async throws(ClientError) in
                 var download = Download(
-                    self, request, content, to: destination, options, resuming: data, control)
+                    self, handle, content, to: destination, options, resuming: data, control)
                 return try await download.run()
             }
         }

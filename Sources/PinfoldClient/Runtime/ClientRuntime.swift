@@ -101,6 +101,16 @@ public final class ClientRuntime: Sendable {
         }
     }
 
+    /// Transfers that have not ended; asked for on the loop, behind what it was told before.
+    var transferCount: Int {
+        get async {
+            await withCheckedContinuation { continuation in
+                let reply = { @Sendable in continuation.resume(returning: $0) }
+                if !post(.count(reply)) { reply(0) }
+            }
+        }
+    }
+
     /// A number that no session or transfer of this runtime has.
     func nextNumber() -> UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 }

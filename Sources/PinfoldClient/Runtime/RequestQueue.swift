@@ -2,21 +2,19 @@
 /// and so many in all.
 ///
 /// Of those that wait, the one with the highest priority comes first, and of equals the oldest
-/// (or the youngest). A value: it knows numbers only.
+/// (or the youngest). A value: it knows numbers only, which grow with time.
 struct RequestQueue: Sendable {
-    /// Requests that wait for one origin.
-    fileprivate struct Line {
+    /// Requests to one origin.
+    private struct Line {
         var active = 0
         /// By the priorities, the highest first.
-        var waiting: [[UInt64]] = Array(
-            repeating: [], count: TaskPriorityLevel.allCases.count)
-        /// How many at the front of each have been taken.
-        var taken = Array(repeating: 0, count: TaskPriorityLevel.allCases.count)
+        var waiting = Array(
+            repeating: WaitingNumbers(), count: TaskPriorityLevel.allCases.count)
 
         var isEmpty: Bool { active == 0 && level == nil }
 
         /// The highest priority with somebody who waits.
-        var level: Int? { waiting.indices.first { waiting[$0].count > taken[$0] } }
+        var level: Int? { waiting.indices.first { !waiting[$0].isEmpty } }
     }
 
     let perOrigin: Int
@@ -26,8 +24,6 @@ struct RequestQueue: Sendable {
     /// Origins with somebody who waits.
     private var crowded: Set<RequestOrigin> = []
     private var active: Set<UInt64> = []
-    /// Waiting requests that were given up, until their turn comes.
-    private var abandoned: Set<UInt64> = []
 
     /// - Parameters:
     ///   - perOrigin: at least 1.
@@ -37,6 +33,12 @@ struct RequestQueue: Sendable {
         self.total = max(1, total)
         self.order = order
     }
+
+    /// Nothing is active and nothing waits.
+    var isEmpty: Bool { lines.isEmpty && crowded.isEmpty && active.isEmpty }
+
+    /// Whether a request has been given its turn, and has not ended.
+    func isActive(_ number: UInt64) -> Bool { active.contains(number) }
 
     private func most(at origin: RequestOrigin) -> Int { origin.isOfHandshakes ? 1 : perOrigin }
 
@@ -51,15 +53,16 @@ struct RequestQueue: Sendable {
             active.insert(number)
             return true
         }
-        line.waiting[priority.index].append(number)
+        line.waiting[priority.index].insert(number)
         crowded.insert(origin)
         return false
     }
 
-    /// A request has ended, or is given up while it waits: those that may begin instead.
+    /// A request has ended, or is given up while it waits: those that may begin instead. Nothing
+    /// happens for one that is not known.
     mutating func remove(_ number: UInt64, of origin: RequestOrigin) -> [UInt64] {
         guard active.remove(number) != nil else {
-            abandoned.insert(number)
+            giveUp(number, of: origin)
             return []
         }
         lines[origin]?.active -= 1
@@ -72,12 +75,27 @@ struct RequestQueue: Sendable {
         return next
     }
 
-    /// The next one that waits for an origin with room.
+    private mutating func giveUp(_ number: UInt64, of origin: RequestOrigin) {
+        guard var line = lines[origin] else { return }
+        for level in line.waiting.indices where line.waiting[level].remove(number) { break }
+        keep(line, of: origin)
+    }
+
+    private mutating func keep(_ line: Line, of origin: RequestOrigin) {
+        if line.level == nil { crowded.remove(origin) }
+        lines[origin] = line.isEmpty ? nil : line
+    }
+
     private mutating func takeNext() -> UInt64? {
-        while let origin = nextOrigin() {
-            if let number = take(from: origin) { return number }
+        guard let origin = nextOrigin(), var line = lines[origin], let level = line.level else {
+            return nil
         }
-        return nil
+        let number =
+            order == .lastInFirstOut
+            ? line.waiting[level].removeLast() : line.waiting[level].removeFirst()
+        line.active += 1
+        keep(line, of: origin)
+        return number
     }
 
     /// Whose turn it is: the origin with room whose next request has the highest priority, and of
@@ -86,7 +104,8 @@ struct RequestQueue: Sendable {
         var best: (origin: RequestOrigin, level: Int, number: UInt64)?
         for origin in crowded {
             guard let line = lines[origin], line.active < most(at: origin), let level = line.level,
-                let number = line.next(at: level, order)
+                let number = order == .lastInFirstOut
+                    ? line.waiting[level].last : line.waiting[level].first
             else { continue }
             if let best {
                 guard
@@ -99,42 +118,5 @@ struct RequestQueue: Sendable {
             best = (origin, level, number)
         }
         return best?.origin
-    }
-
-    private mutating func take(from origin: RequestOrigin) -> UInt64? {
-        guard var line = lines[origin], line.active < most(at: origin) else { return nil }
-        var found: UInt64?
-        while found == nil, let level = line.level {
-            let number = line.takeNext(at: level, order)
-            if abandoned.remove(number) == nil { found = number }
-        }
-        if found != nil { line.active += 1 }
-        if line.level == nil { crowded.remove(origin) }
-        lines[origin] = line.isEmpty ? nil : line
-        return found
-    }
-}
-
-extension RequestQueue.Line {
-    fileprivate func next(at level: Int, _ order: QueueOrder) -> UInt64? {
-        switch order {
-        case .lastInFirstOut: waiting[level].last
-        case .firstInFirstOut: waiting[level][taken[level]]
-        }
-    }
-
-    fileprivate mutating func takeNext(at level: Int, _ order: QueueOrder) -> UInt64 {
-        switch order {
-        case .lastInFirstOut: return waiting[level].removeLast()
-        case .firstInFirstOut:
-            let number = waiting[level][taken[level]]
-            taken[level] += 1
-            // Now and then, so that taking from the front costs the same however many there are.
-            if taken[level] > 32, taken[level] * 2 >= waiting[level].count {
-                waiting[level].removeFirst(taken[level])
-                taken[level] = 0
-            }
-            return number
-        }
     }
 }

@@ -44,9 +44,14 @@ final class RuntimeLoop {
     }
 
     private static func refuse(_ message: RuntimeMessage) {
-        guard case .begin(let order) = message else { return }
-        order.content.close()
-        order.channel.fail(.sessionInvalidated())
+        switch message {
+        case .begin(let order):
+            order.content.close()
+            order.channel.fail(.sessionInvalidated())
+        case .open(let parts): parts.ended(.runtimeClosed())
+        case .count(let reply): reply(0)
+        case .cancel, .suspend, .resume, .taken, .content, .close, .work, .stop: break
+        }
     }
 
     private func handle(_ message: RuntimeMessage) {
@@ -54,6 +59,9 @@ final class RuntimeLoop {
         case .open(let parts): open(parts)
         case .begin(let order): begin(order)
         case .cancel(let number): transfers[number]?.cancel(.cancelled())
+        case .suspend(let number): transfers[number]?.suspend()
+        case .resume(let number): transfers[number]?.resume()
+        case .count(let reply): reply(transfers.count)
         case .taken(let number): transfers[number]?.readerCaughtUp()
         case .content(let number, let part): transfers[number]?.contentArrived(part)
         case .close(let number, let cancelling): sessions[number]?.end(cancelling: cancelling)
@@ -80,7 +88,10 @@ final class RuntimeLoop {
     }
 
     private func open(_ parts: SessionParts) {
-        guard !isClosing, let session = SessionLoop(parts, on: self) else { return }
+        guard !isClosing else { return Self.refuse(.open(parts)) }
+        guard let session = SessionLoop(parts, on: self) else {
+            return parts.ended(ClientError(.outOfResources, "the session got no descriptor"))
+        }
         sessions[parts.number] = session
     }
 
@@ -99,7 +110,7 @@ final class RuntimeLoop {
 
     private func close() {
         isClosing = true
-        for session in Array(sessions.values) { session.end(cancelling: true) }
+        for session in Array(sessions.values) { session.end(cancelling: true, .runtimeClosed()) }
         // A turn closes a portion of them.
         while !sessions.isEmpty { loop.turn(waitingAtMost: 0) }
         // What ends after a turn: two, for what the first puts off itself.

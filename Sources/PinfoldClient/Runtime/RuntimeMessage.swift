@@ -8,6 +8,9 @@ enum RuntimeMessage: Sendable {
     case begin(TransferOrder)
     /// Nobody waits for a transfer any more.
     case cancel(transfer: UInt64)
+    /// A transfer neither reads nor sends anything further, until it is resumed.
+    case suspend(transfer: UInt64)
+    case resume(transfer: UInt64)
     /// Who reads a transfer's content takes more.
     case taken(transfer: UInt64)
     /// The next part of a request's content.
@@ -16,6 +19,8 @@ enum RuntimeMessage: Sendable {
     case close(session: UInt64, cancelling: Bool)
     /// Something to be done on the loop's thread, which is neither a session's nor a transfer's.
     case work(@Sendable (RuntimeLoop) -> Void)
+    /// Asks how many transfers have not ended.
+    case count(@Sendable (Int) -> Void)
     case stop
 }
 

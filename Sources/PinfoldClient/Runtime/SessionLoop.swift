@@ -14,6 +14,8 @@ struct SessionParts: Sendable {
     /// WebSockets at a time.
     let webSockets: Int
     let cache: SessionCache?
+    /// Told when the session has ended, with an error where nobody asked for it.
+    let ended: @Sendable (ClientError?) -> Void
 }
 
 /// A session on the loop's thread: its environment, and the transfers that wait or are under way.
@@ -34,6 +36,9 @@ final class SessionLoop {
     private let maximumWebSockets: Int
     private(set) var isEnding = false
     private var hasEnded = false
+    /// Why it ends, if nobody asked for it.
+    private var error: ClientError?
+    private let whenEnded: @Sendable (ClientError?) -> Void
 
     var loop: EventLoop { runtime.loop }
     /// Tells the loop something from another thread.
@@ -48,6 +53,7 @@ final class SessionLoop {
         activity = parts.activity
         maximumWebSockets = parts.webSockets
         cache = parts.cache
+        whenEnded = parts.ended
         peer = own
         ingress = Ingress(
             name: "client", label: parts.shared.labels.listenerIndex("client"), endpoint: own,
@@ -78,41 +84,66 @@ final class SessionLoop {
                         .outOfResources, "\(maximumWebSockets) WebSockets are open already"))
             }
         }
+        joinQueue(transfer)
+    }
+
+    private func joinQueue(_ transfer: Transfer) {
         transfer.isInQueue = true
         let started = queue.add(
             transfer.number, to: transfer.order.origin, priority: transfer.order.priority)
         if started { transfer.begin() } else { transfer.wait() }
     }
 
+    /// A transfer is suspended: it is not shown as under way, and one that has not begun no longer
+    /// waits for its turn.
+    func suspended(_ transfer: Transfer) {
+        activity?.decrement()
+        if transfer.state == .waiting { leavesQueue(transfer) }
+    }
+
+    /// A transfer goes on, or waits for its turn again.
+    func resumed(_ transfer: Transfer) {
+        activity?.increment()
+        if transfer.state == .waiting { joinQueue(transfer) }
+    }
+
     /// A transfer is over, whether it had begun or not.
     func ended(_ transfer: Transfer) {
         guard transfers.removeValue(forKey: transfer.number) != nil else { return }
         runtime.transferEnded(transfer.number)
-        activity?.decrement()
+        if !transfer.isSuspended { activity?.decrement() }
         if transfer.takesProtocols { webSockets -= 1 }
         leavesQueue(transfer)
         if isEnding, transfers.isEmpty { loop.afterTurn { [self] in close() } }
     }
 
-    /// A transfer counts no more as a request under way; others may begin.
+    /// A transfer neither waits for its turn any more nor counts as a request under way; others
+    /// may begin.
     func leavesQueue(_ transfer: Transfer) {
         guard transfer.isInQueue else { return }
         transfer.isInQueue = false
-        let next = queue.remove(transfer.number, of: transfer.order.origin)
+        begin(queue.remove(transfer.number, of: transfer.order.origin))
+    }
+
+    private func begin(_ next: [UInt64]) {
+        guard !next.isEmpty else { return }
         // On a stack of their own: this one may be deep in an exchange that is ending.
-        if !next.isEmpty {
-            loop.afterTurn { [self] in
-                for number in next { transfers[number]?.begin() }
-            }
+        loop.afterTurn { [self] in
+            // One that was suspended meanwhile has given its turn back.
+            for number in next where queue.isActive(number) { transfers[number]?.begin() }
         }
     }
 
     /// No further transfer begins.
-    /// - Parameter cancelling: those under way fail; else they go on to their end.
-    func end(cancelling: Bool) {
+    /// - Parameters:
+    ///   - cancelling: those under way fail; else they go on to their end.
+    ///   - error: why, if nobody asked for it.
+    func end(cancelling: Bool, _ error: ClientError? = nil) {
         isEnding = true
+        self.error = self.error ?? error
         if cancelling {
-            for transfer in Array(transfers.values) { transfer.cancel(.sessionInvalidated()) }
+            let reason = error ?? .sessionInvalidated()
+            for transfer in Array(transfers.values) { transfer.cancel(reason) }
         }
         if transfers.isEmpty { loop.afterTurn { [self] in close() } }
     }
@@ -123,5 +154,6 @@ final class SessionLoop {
         environment.closeConnections()
         environment.close()
         runtime.sessionEnded(number)
+        whenEnded(error)
     }
 }

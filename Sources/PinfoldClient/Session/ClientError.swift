@@ -50,6 +50,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case unexpectedResponse
         /// The server breaks the rules of a WebSocket; ``ClientError/underlying`` says which.
         case protocolViolation
+        /// The content of the response is not what its Content-Encoding says, or breaks off.
+        case contentUndecodable
         /// The content is longer than the caller takes.
         case contentTooLong
         /// There were more redirects than allowed.
@@ -134,6 +136,10 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
 
     static func sessionInvalidated() -> ClientError {
         ClientError(.sessionInvalidated, "the session was invalidated")
+    }
+
+    static func runtimeClosed() -> ClientError {
+        ClientError(.sessionInvalidated, "the session's runtime was closed")
     }
 }
 

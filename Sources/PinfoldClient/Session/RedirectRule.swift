@@ -29,7 +29,8 @@ public struct RedirectRule: Sendable {
     ///
     /// - Parameters:
     ///   - maximum: One more is an error, ``ClientError/Reason/tooManyRedirects``.
-    ///   - hook: Sees each one, and may change or refuse it.
+    ///   - hook: Sees each one, and may change or refuse it. It runs in a task that is cancelled
+    ///     with the request's, and is then waited for.
     public static func follow(maximum: Int = 20, hook: Hook? = nil) -> RedirectRule {
         RedirectRule(maximum: max(0, maximum), hook: hook)
     }

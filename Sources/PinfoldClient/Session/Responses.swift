@@ -1,11 +1,10 @@
 public import HTTPTypes
-import Locking
 
 /// A response whose content is in memory.
 public struct DataResponse: Sendable {
     /// Status and fields.
     public let head: HTTPResponse
-    /// The content as it was sent: codings (Content-Encoding) are not undone.
+    /// Without its codings, unless ``SessionConfiguration/decodesContent`` says otherwise.
     public let content: [UInt8]
     /// What was asked last, after redirects.
     public let request: HTTPRequest
@@ -21,29 +20,21 @@ public struct StreamedResponse: Sendable {
     public let request: HTTPRequest
     /// The content, part by part.
     public let content: ResponseContent
-    private let before: TaskMetrics
-    private let atHead: TransferTimes
+    private let record: AttemptRecord
 
+    /// - Parameter record: Of the attempt that it is of.
     init(
-        head: HTTPResponse, request: HTTPRequest, _ guardian: ChannelGuard,
-        _ atHead: TransferTimes, _ before: TaskMetrics, _ progress: TransferProgress?
+        head: HTTPResponse, _ record: AttemptRecord, _ guardian: ResponseGuard,
+        _ decoder: ContentDecoder?
     ) {
-        self.head = head
-        self.request = request
-        self.before = before
-        self.atHead = atHead
-        content = ResponseContent(guardian, request, progress)
+        self.head = decoder == nil ? head : ContentDecoding.decoded(head)
+        self.request = record.request
+        self.record = record
+        content = ResponseContent(guardian, record.request, decoder)
     }
 
     /// How long it took: to the head, until the content has ended.
-    public var metrics: TaskMetrics {
-        var metrics = before
-        metrics.transactions.append(
-            .init(
-                content.guardian.channel.times ?? atHead, url: request.url,
-                status: head.status.code))
-        return metrics
-    }
+    public var metrics: TaskMetrics { record.metrics(status: head.status.code) }
 }
 
 /// The content of a response, part by part as it arrives: the server is read no faster than the
@@ -52,14 +43,15 @@ public struct ResponseContent: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
     public typealias Failure = ClientError
 
-    let guardian: ChannelGuard
+    let guardian: ResponseGuard
     private let request: HTTPRequest
-    private let progress: TransferProgress?
+    /// Nil: the content is handed on as it is.
+    private let decoder: ContentDecoder?
 
-    init(_ guardian: ChannelGuard, _ request: HTTPRequest, _ progress: TransferProgress?) {
+    init(_ guardian: ResponseGuard, _ request: HTTPRequest, _ decoder: ContentDecoder?) {
         self.guardian = guardian
         self.request = request
-        self.progress = progress
+        self.decoder = decoder
     }
 
     /// Another iterator goes on where the last one stopped.
@@ -86,18 +78,29 @@ public struct ResponseContent: AsyncSequence, Sendable {
 
     private func next() async throws(ClientError) -> [UInt8]? {
         do throws(ClientError) {
-            let part = try await guardian.channel.part()
-            if part == nil { ended() }
+            let part = try await decodedPart()
+            if part == nil { guardian.isOver(nil) }
             return part
         } catch {
-            ended()
-            throw error.about(request)
+            let error = error.about(request)
+            guardian.channel.cancel()
+            guardian.isOver(error)
+            throw error
         }
     }
 
-    private func ended() {
-        guardian.isDone()
-        progress?.finished()
+    private func decodedPart() async throws(ClientError) -> [UInt8]? {
+        guard let decoder else { return try await guardian.channel.part() }
+        while true {
+            // A little content may become many blocks.
+            try await guardian.channel.turn()
+            if let block = try decoder.next() { return block }
+            guard let part = try await guardian.channel.part() else {
+                try decoder.finish()
+                return nil
+            }
+            decoder.feed(part)
+        }
     }
 
     /// All of it.
@@ -107,26 +110,14 @@ public struct ResponseContent: AsyncSequence, Sendable {
         var bytes: [UInt8] = []
         while let part = try await next() {
             guard bytes.count + part.count <= maximum else {
-                guardian.channel.cancel()
-                ended()
-                throw ClientError(
+                let error = ClientError(
                     .contentTooLong, "the content is longer than \(maximum) bytes", of: request)
+                guardian.channel.cancel()
+                guardian.isOver(error)
+                throw error
             }
             if bytes.isEmpty { bytes = part } else { bytes += part }
         }
         return bytes
     }
-}
-
-/// Cancels a transfer that nobody reads any more.
-final class ChannelGuard: Sendable {
-    let channel: TransferChannel
-    private let done = Locked(false)
-
-    init(_ channel: TransferChannel) { self.channel = channel }
-
-    /// It has ended, or somebody else looks after it.
-    func isDone() { done.withLock { $0 = true } }
-
-    deinit { if !done.withLock({ $0 }) { channel.cancel() } }
 }

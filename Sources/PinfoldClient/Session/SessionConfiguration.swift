@@ -68,17 +68,26 @@ public struct SessionConfiguration: Sendable {
     /// The folder of the cache's file, as an absolute path; it is made, for this user alone, where
     /// it is not there. One process at a time uses it, and one session: others go on in memory.
     public var cacheDirectory: String?
-    /// Bytes of content that is collected in memory, if the caller does not say another number.
+    /// Content codings (gzip, deflate, br) are asked for by Accept-Encoding, where a request does
+    /// not have that field, and undone while the content arrives, whoever asked for them. The head
+    /// of such a response has no Content-Encoding and no Content-Length. Parts of a whole (206) and
+    /// codings that are not known are handed on as they are. Downloads leave codings as they are.
+    public var decodesContent = true
+    /// Bytes of content that is collected in memory, once it is decoded, if the caller does not
+    /// say another number.
     public var maximumContentBytes = 256 << 20
     /// The longest head of a response, in bytes, and its fields.
     public var maximumHeadBytes = 64 << 10
     /// Fields that the head of a response has at most.
     public var maximumFields = 256
-    /// Counts the session's requests from when they are begun to their end; nil: none does. Shown
-    /// is nothing until it is enabled.
+    /// Counts the session's requests from when they are begun to their end, those that are
+    /// suspended left out; nil: none does. Shown is nothing until it is enabled.
     public var activityIndicator: ActivityIndicator? = .shared
     /// Where completion handlers run, one after the other.
     public var callbacks = CallbackExecution.serial
+    /// Is told what happens, in order with the completion handlers and where these are called; see
+    /// ``SessionManager/events()``, too.
+    public var observer: (@Sendable (SessionEvent) -> Void)?
 
     /// Each setting at its default.
     public init() {}
@@ -204,6 +213,8 @@ public struct RequestOptions: Sendable {
     /// Cookies of ``SessionConfiguration/cookies`` are sent, and those of responses kept
     /// (`HTTPShouldHandleCookies`).
     public var handlesCookies = true
+    /// In place of ``SessionConfiguration/decodesContent``.
+    public var decodesContent: Bool?
     /// In place of ``SessionConfiguration/maximumContentBytes``.
     public var maximumContentBytes: Int?
     /// Is told what moves.
@@ -220,15 +231,5 @@ public struct RequestOptions: Sendable {
         cachePolicy = properties.cachePolicy ?? .useProtocol
         if properties.serviceType == .background { priority = .low }
         handlesCookies = properties.handlesCookies ?? true
-    }
-
-    /// The fields that say the cache policy (RFC 9111 section 5.2.1).
-    var cacheFields: HTTPFields {
-        switch cachePolicy {
-        case .useProtocol: [:]
-        case .reloadIgnoringCache: [.cacheControl: "no-cache"]
-        case .returnCacheElseLoad: [.cacheControl: "max-stale"]
-        case .returnCacheDontLoad: [.cacheControl: "only-if-cached, max-stale"]
-        }
     }
 }

@@ -16,12 +16,18 @@ extension SessionManager {
         for request: HTTPRequest, content: RequestContent? = nil,
         options: RequestOptions = RequestOptions()
     ) async throws(ClientError) -> StreamedResponse {
-        do throws(ClientError) {
-            return try await RequestRunner(self, options).response(for: request, content)
-        } catch {
-            options.progress?.finished()
-            throw error
-        }
+        try await runner(request, options).response(content)
+    }
+
+    private func runner(_ request: HTTPRequest, _ options: RequestOptions) -> RequestRunner {
+        RequestRunner(
+            session: self, options: options,
+            handle: TaskHandle(request, registry, options.progress))
+    }
+
+    /// How much content of a response is collected.
+    func maximumContentBytes(_ options: RequestOptions) -> Int {
+        options.maximumContentBytes ?? configuration.maximumContentBytes
     }
 
     /// Sends a request, and collects the content of its response in memory.
@@ -33,11 +39,6 @@ extension SessionManager {
         for request: HTTPRequest, content: RequestContent? = nil,
         options: RequestOptions = RequestOptions()
     ) async throws(ClientError) -> DataResponse {
-        let response = try await response(for: request, content: content, options: options)
-        let bytes = try await response.content.collect(
-            atMost: options.maximumContentBytes ?? configuration.maximumContentBytes)
-        return DataResponse(
-            head: response.head, content: bytes, request: response.request,
-            metrics: response.metrics)
+        try await runner(request, options).data(content, atMost: maximumContentBytes(options))
     }
 }

@@ -30,6 +30,8 @@ public final class SessionManager: Sendable {
     public let cache: SessionCache?
     /// Runs completion handlers.
     let callbacks: CallbackLine
+    /// The tasks under way.
+    let registry: TaskRegistry
 
     /// - Parameters:
     ///   - configuration: By default that of every client: valid chains of the system's trust
@@ -47,25 +49,32 @@ public final class SessionManager: Sendable {
         self.runtime = runtime
         number = runtime.nextNumber()
         proxyRules = ProxyRules(configuration.proxies)
-        callbacks = CallbackLine(configuration.callbacks)
+        let callbacks = CallbackLine(configuration.callbacks)
+        self.callbacks = callbacks
         cache = try SessionCache(configuration, runtime)
-        let parts = try Self.parts(number, configuration, runtime, cache)
+        registry = TaskRegistry(callbacks, configuration.observer) { [weak runtime, number] in
+            runtime?.post(.close(session: number, cancelling: false))
+        }
+        let parts = try Self.parts(number, configuration, runtime, cache, registry)
         guard runtime.post(.open(parts)) else { throw ClientError.sessionInvalidated() }
     }
 
-    deinit { runtime.post(.close(session: number, cancelling: false)) }
+    deinit { registry.invalidate() }
 
-    /// Ends the session: nothing new is sent, and connections are closed when the last request has
+    /// Ends the session: no further task begins, and connections are closed when the last one has
     /// ended. Tasks that begin later fail with ``ClientError/Reason/sessionInvalidated``.
     ///
-    /// - Parameter cancelling: Requests under way fail, too, instead of going on to their end.
+    /// - Parameter cancelling: Tasks under way fail, too, instead of going on to their end.
     public func invalidate(cancelling: Bool = false) {
-        runtime.post(.close(session: number, cancelling: cancelling))
+        registry.invalidate()
+        guard cancelling else { return }
+        for task in tasks { task.cancel(.sessionInvalidated()) }
+        runtime.post(.close(session: number, cancelling: true))
     }
 
     private static func parts(
         _ number: UInt64, _ configuration: SessionConfiguration, _ runtime: ClientRuntime,
-        _ cache: SessionCache?
+        _ cache: SessionCache?, _ registry: TaskRegistry
     ) throws(ClientError) -> SessionParts {
         let labels = RouteLabels()
         let snapshot = try configuration.snapshot()
@@ -101,7 +110,8 @@ public final class SessionManager: Sendable {
                 perOrigin: configuration.maximumRequestsPerOrigin,
                 total: configuration.maximumRequests, order: configuration.queueOrder),
             activity: configuration.activityIndicator,
-            webSockets: configuration.maximumWebSockets, cache: cache)
+            webSockets: configuration.maximumWebSockets, cache: cache,
+            ended: { registry.sessionEnded($0) })
     }
 
     // MARK: Sending
@@ -110,11 +120,16 @@ public final class SessionManager: Sendable {
     /// before redirects: what these leave out stays out.
     func completed(_ request: HTTPRequest, _ options: RequestOptions) -> HTTPRequest {
         var completed = request
-        for fields in [configuration.fields, options.cacheFields] {
-            let present = completed.headerFields
-            for field in fields where !present.contains(field.name) {
-                completed.headerFields.append(field)
-            }
+        let present = completed.headerFields
+        for field in configuration.fields where !present.contains(field.name) {
+            completed.headerFields.append(field)
+        }
+        options.cachePolicy.apply(to: &completed.headerFields)
+        if options.decodesContent ?? configuration.decodesContent,
+            !completed.headerFields.contains(.acceptEncoding)
+        {
+            completed.headerFields[.acceptEncoding] = ContentDecoding.accept(
+                in: completed.headerFields)
         }
         return completed
     }
@@ -134,8 +149,8 @@ public final class SessionManager: Sendable {
         }
         let proxy = try proxyRoute(of: request, to: origin, options)
         let channel = TransferChannel(
-            runtime.nextNumber(), on: runtime, progress: options.progress)
-        options.progress?.begins(sending: content?.length ?? 0)
+            runtime.nextNumber(), on: runtime,
+            progress: options.progress?.begins(sending: content?.length ?? 0))
         let milliseconds = (options.timeout ?? configuration.requestTimeout).wholeMilliseconds
         let order = TransferOrder(
             session: number, number: channel.number,

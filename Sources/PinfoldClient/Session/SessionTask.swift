@@ -1,91 +1,60 @@
 public import HTTPTypes
-import Locking
 
 /// A request whose outcome a completion handler is given: what `NSURLSessionDataTask` is.
 ///
-/// It begins with ``resume()``. The completion handler is called exactly once, where the session's
-/// ``SessionConfiguration/callbacks`` say; whatever becomes of the session meanwhile.
+/// It is suspended once when it is made, and begins with ``resume()``. The completion handler is
+/// called exactly once, where the session's ``SessionConfiguration/callbacks`` say; whatever
+/// becomes of the session meanwhile.
 public final class SessionTask<Output: Sendable>: Sendable {
-    public enum State: Sendable, Hashable { case ready, running, completed }
+    /// What it is doing.
+    public typealias State = TaskState
 
-    private enum Phase {
-        case ready(@Sendable () async -> Result<Output, ClientError>)
-        case running(Task<Void, Never>)
-        case completed
-    }
-
-    /// What was asked for.
-    public let request: HTTPRequest
+    /// What can be done to it.
+    public let handle: TaskHandle
     /// How far it is.
     public let progress: TransferProgress
-    private let phase: Locked<Phase>
-    private let callbacks: CallbackLine
-    private let completion: @Sendable (Result<Output, ClientError>) -> Void
     /// What is wanted of a download that is cancelled; nil for any other task.
     let download: DownloadControl?
 
+    /// - Parameter work: What it does; it ends by calling ``TaskHandle/complete(_:)``, if it calls
+    ///   that at all.
     init(
-        _ request: HTTPRequest, _ progress: TransferProgress, _ callbacks: CallbackLine,
+        _ request: HTTPRequest, _ progress: TransferProgress, _ registry: TaskRegistry,
+        _ callbacks: CallbackLine,
         _ completion: @escaping @Sendable (Result<Output, ClientError>) -> Void,
         download: DownloadControl? = nil,
-        work: @escaping @Sendable () async -> Result<Output, ClientError>
+        work: @escaping @Sendable (TaskHandle) async -> Result<Output, ClientError>
     ) {
-        self.request = request
         self.progress = progress
-        self.callbacks = callbacks
-        self.completion = completion
         self.download = download
-        phase = Locked(.ready(work))
+        handle = TaskHandle(
+            request, registry, progress,
+            work: TaskHandle.Work { handle in
+                let result = await work(handle)
+                callbacks.run { completion(result) }
+            } refuse: { error in
+                callbacks.run { completion(.failure(error)) }
+            })
     }
 
-    public var state: State {
-        phase.withLock { phase in
-            switch phase {
-            case .ready: .ready
-            case .running: .running
-            case .completed: .completed
-            }
-        }
-    }
+    /// No other task has it.
+    public var identifier: TaskIdentifier { handle.identifier }
 
-    /// Begins; once.
-    public func resume() {
-        phase.withLock { phase in
-            guard case .ready(let work) = phase else { return }
-            phase = .running(Task { [self] in complete(await work()) })
-        }
-    }
+    /// What was asked for.
+    public var request: HTTPRequest { handle.request }
+
+    /// What it is doing now.
+    public var state: TaskState { handle.state }
+
+    /// Begins, or goes on, when it was called as often as ``suspend()``, and once more to begin.
+    public func resume() { handle.resume() }
+
+    /// See ``TaskHandle``.
+    public func suspend() { handle.suspend() }
 
     /// Ends it, with ``ClientError/Reason/cancelled`` for the completion handler, whether it had
     /// begun or not. Nothing happens to one that is completed.
-    public func cancel() {
-        let (task, wasReady) = phase.withLock { phase -> (Task<Void, Never>?, Bool) in
-            switch phase {
-            case .ready:
-                // At once, so that it is not begun in between.
-                phase = .completed
-                return (nil, true)
-            case .running(let task): return (task, false)
-            case .completed: return (nil, false)
-            }
-        }
-        task?.cancel()
-        if wasReady { tell(.failure(ClientError.cancelled().about(request))) }
-    }
-
-    private func complete(_ result: Result<Output, ClientError>) {
-        let isFirst = phase.withLock { phase in
-            if case .completed = phase { return false }
-            phase = .completed
-            return true
-        }
-        if isFirst { tell(result) }
-    }
-
-    private func tell(_ result: Result<Output, ClientError>) {
-        progress.finished()
-        callbacks.run { [completion] in completion(result) }
-    }
+    public func cancel() { handle.cancel() }
 }
 
 extension SessionManager {
@@ -94,20 +63,40 @@ extension SessionManager {
     ///
     /// - Parameters:
     ///   - request: As for ``data(for:content:options:)``, as are the following.
+    ///   - progress: Is told how far it is, where completion handlers are called. Of values that
+    ///     change faster than they are taken, the latest is told; the last one is the finished one,
+    ///     before the completion handler is called.
     ///   - completion: Gets the response or the error.
     public func dataTask(
         for request: HTTPRequest, content: RequestContent? = nil,
         options: RequestOptions = RequestOptions(),
+        progress: (@Sendable (TransferProgress.Value) -> Void)? = nil,
         completion: @escaping @Sendable (Result<DataResponse, ClientError>) -> Void
     ) -> SessionTask<DataResponse> {
         var options = options
-        let progress = options.progress ?? TransferProgress()
-        options.progress = progress
-        return SessionTask(request, progress, callbacks, completion) { [self, options] in
+        let own = options.progress ?? TransferProgress()
+        options.progress = own
+        if let progress { own.tell(on: callbacks, progress) }
+        return SessionTask(request, own, registry, callbacks, completion) {
+            [self, options] handle in
             await Result { () async throws(ClientError) in
-                try await data(for: request, content: content, options: options)
+                try await RequestRunner(session: self, options: options, handle: handle).data(
+                    content, atMost: maximumContentBytes(options))
             }
         }
+    }
+
+    /// A task that sends content, a file's for example, and collects the response in memory. See
+    /// ``dataTask(for:content:options:progress:completion:)``.
+    public func uploadTask(
+        for request: HTTPRequest, content: RequestContent,
+        options: RequestOptions = RequestOptions(),
+        progress: (@Sendable (TransferProgress.Value) -> Void)? = nil,
+        completion: @escaping @Sendable (Result<DataResponse, ClientError>) -> Void
+    ) -> SessionTask<DataResponse> {
+        dataTask(
+            for: request, content: content, options: options, progress: progress,
+            completion: completion)
     }
 }
 

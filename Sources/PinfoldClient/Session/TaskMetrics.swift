@@ -14,12 +14,27 @@ public enum CacheUse: String, Sendable, Hashable, CaseIterable {
 
 /// How long a task took, and why.
 public struct TaskMetrics: Sendable, Hashable {
-    /// One request and its response: there is one more for each redirect.
+    /// Why a request was sent.
+    public enum Cause: String, Sendable, Hashable, CaseIterable {
+        /// It is the task's first.
+        case task
+        /// The response before it led there.
+        case redirect
+        /// The response before it asked for credentials.
+        case challenge
+        /// The one before it failed, or its response said to try again.
+        case retry
+    }
+
+    /// One request and its response: there is one more for each redirect, each challenge that was
+    /// answered, and each retry.
     public struct Transaction: Sendable, Hashable {
         /// The URL that was asked for.
         public var url: String
-        /// The status of the response.
-        public var status: Int
+        /// Why the request was made.
+        public var cause: Cause
+        /// The status of the response; nil where there was none.
+        public var status: Int?
         /// How long it waited for others of its session.
         public var queued: Duration
         /// How long the name was looked up; nil where it was not, or a connection was used again.
@@ -53,17 +68,22 @@ public struct TaskMetrics: Sendable, Hashable {
     /// In the order of the requests; at least one for a task that had a response.
     public var transactions: [Transaction] = []
     /// Redirects that were followed.
-    public var redirects: Int { max(0, transactions.count - 1) }
-    /// From the first request to the end of the last response.
+    public var redirects: Int { count(of: .redirect) }
+    /// Requests that were sent again after a failure.
+    public var retries: Int { count(of: .retry) }
+
+    private func count(of cause: Cause) -> Int { transactions.count { $0.cause == cause } }
+
+    /// From the first request to the end of the last response, waits between them left out.
     public var total: Duration {
         transactions.reduce(.zero) { $0 + $1.total }
     }
 }
 
 extension TaskMetrics.Transaction {
-    init(_ times: TransferTimes, url: String, status: Int) {
+    init(_ times: TransferTimes, url: String, cause: TaskMetrics.Cause, status: Int?) {
         self.init(
-            url: url, status: status, queued: .microseconds(times.queued),
+            url: url, cause: cause, status: status, queued: .microseconds(times.queued),
             lookup: times.lookup.map { .microseconds($0) },
             connect: times.connect.map { .microseconds($0) },
             tunnel: times.tunnel.map { .microseconds($0) },

@@ -4,7 +4,8 @@ import Locking
 /// How far a request's content and its response's have come, as an observable value.
 ///
 /// Give one to ``RequestOptions/progress``, and read ``value`` whenever you like, or follow
-/// ``updates()``. With a redirect both begin again.
+/// ``updates()``. With a redirect, or a retry, both begin again. The task can be paused and
+/// cancelled through it, too, as through an `NSProgress` of AFNetworking.
 public final class TransferProgress: Sendable {
     /// Bytes of content moved, and how many there will be.
     public struct Value: Sendable, Hashable {
@@ -33,10 +34,34 @@ public final class TransferProgress: Sendable {
         var value = Value()
         var observers: [Int: AsyncStream<Value>.Continuation] = [:]
         var next = 0
-        /// Other requests follow: nothing is finished.
-        var staysOpen = false
+        /// Of the request that counts now.
+        var part = 0
         /// Bytes that were there before, if the server goes on behind them.
         var offset: Int64 = 0
+        /// Told that the value has changed.
+        var callback: (@Sendable () -> Void)?
+        var isPaused = false
+        var isCancelled = false
+        /// Whose progress it is now.
+        weak var task: TaskHandle?
+
+        mutating func expectsReceived(_ response: HTTPResponse) {
+            guard offset > 0, response.status.code == 206,
+                case .part(offset, let last, let total) = response.contentRange
+            else {
+                value.expectedToReceive = response.contentLength
+                return
+            }
+            value.received = offset
+            value.expectedToReceive = total ?? last + 1
+        }
+    }
+
+    /// A change, and those who are told of it.
+    private struct Told: Sendable {
+        let value: Value
+        let observers: [AsyncStream<Value>.Continuation]
+        let callback: (@Sendable () -> Void)?
     }
 
     private let state = Locked(State())
@@ -64,52 +89,111 @@ public final class TransferProgress: Sendable {
         return stream
     }
 
+    // MARK: The task
+
+    /// Its task is suspended, or will be when it begins.
+    public var isPaused: Bool { state.withLock { $0.isPaused } }
+    /// Its task is cancelled, as is each that it is given to.
+    public var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// Suspends the task, apart from calls of ``TaskHandle/suspend()``: both have to be taken back.
+    /// Not counted.
+    public func pause() { control { $0.isPaused = true } }
+
+    /// Takes ``pause()`` back.
+    public func resume() { control { $0.isPaused = false } }
+
+    /// Cancels the task.
+    public func cancel() { control { $0.isCancelled = true } }
+
+    private func control(_ body: (inout State) -> Void) {
+        let task = state.withLock { state in
+            body(&state)
+            return state.task
+        }
+        task?.follow(self)
+    }
+
+    func attach(_ task: TaskHandle) {
+        let isFollowed = state.withLock { state in
+            state.task = task
+            return state.isPaused || state.isCancelled
+        }
+        if isFollowed { task.follow(self) }
+    }
+
+    /// Calls a function with the values as they change, the latest only where they change faster
+    /// than it is called.
+    func tell(on callbacks: CallbackLine, _ function: @escaping @Sendable (Value) -> Void) {
+        let isAsked = Locked(false)
+        let observer = { @Sendable [weak self] in
+            let isFirst = isAsked.withLock { isAsked in
+                defer { isAsked = true }
+                return !isAsked
+            }
+            guard isFirst, let self else { return }
+            callbacks.run {
+                isAsked.withLock { $0 = false }
+                function(self.value)
+            }
+        }
+        state.withLock { $0.callback = observer }
+    }
+
+    // MARK: Changes
+
     private func forget(_ number: Int) {
         _ = state.withLock { $0.observers.removeValue(forKey: number) }
     }
 
-    private func change(_ body: (inout Value) -> Void) {
-        let (value, observers) = state.withLock { state in
-            body(&state.value)
-            return (state.value, Array(state.observers.values))
+    /// One request's share: what it says counts until the next request begins, or all is finished.
+    ///
+    /// Observers are told under no lock of a transfer's: whoever follows the progress may cancel
+    /// the task at the same time.
+    struct Part: Sendable {
+        fileprivate let progress: TransferProgress
+        fileprivate let number: Int
+
+        func sent(_ count: Int) { progress.change(of: number) { $0.value.sent += Int64(count) } }
+
+        func received(_ count: Int) {
+            progress.change(of: number) { $0.value.received += Int64(count) }
         }
-        for observer in observers {
-            observer.yield(value)
-            if value.isFinished { observer.finish() }
+
+        func expectsReceived(_ response: HTTPResponse) {
+            progress.change(of: number) { $0.expectsReceived(response) }
+        }
+    }
+
+    /// - Parameter number: Whose change it is; nil: the task's.
+    private func change(of number: Int? = nil, _ body: (inout State) -> Void) {
+        let told = state.withLock { state -> Told? in
+            if let number, number != state.part || state.value.isFinished { return nil }
+            body(&state)
+            return Told(
+                value: state.value, observers: Array(state.observers.values),
+                callback: state.callback)
+        }
+        guard let told else { return }
+        told.callback?()
+        for observer in told.observers {
+            observer.yield(told.value)
+            if told.value.isFinished { observer.finish() }
         }
     }
 
     /// A request begins, or the next one after a redirect.
-    func begins(sending length: Int64?) {
-        change { $0 = Value(expectedToSend: length) }
-    }
-
-    func sent(_ count: Int) { change { $0.sent += Int64(count) } }
-
-    func received(_ count: Int) { change { $0.received += Int64(count) } }
-
-    func expectsReceived(_ response: HTTPResponse) {
-        let length = response.contentLength
-        let offset = state.withLock { $0.offset }
-        change { value in
-            guard offset > 0, response.status.code == 206,
-                case .part(offset, let last, let total) = response.contentRange
-            else {
-                value.expectedToReceive = length
-                return
-            }
-            value.received = offset
-            value.expectedToReceive = total ?? last + 1
+    func begins(sending length: Int64?) -> Part {
+        var number = 0
+        change { state in
+            state.part += 1
+            number = state.part
+            state.value = Value(expectedToSend: length)
         }
+        return Part(progress: self, number: number)
     }
 
-    func finished() {
-        guard !state.withLock({ $0.staysOpen }) else { return }
-        change { $0.isFinished = true }
-    }
-
-    /// Whether requests follow that are part of the same: their ends are not its end.
-    func staysOpen(_ stays: Bool) { state.withLock { $0.staysOpen = stays } }
+    func finished() { change { $0.value.isFinished = true } }
 
     /// The next request asks for what lies behind so many bytes, which count as received.
     func resumes(at offset: Int64) { state.withLock { $0.offset = offset } }

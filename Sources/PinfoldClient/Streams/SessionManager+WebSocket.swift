@@ -42,6 +42,7 @@ extension SessionManager {
         let output = WebSocketOutput(limit: options.sentBytes)
         var requestOptions = options.request
         requestOptions.redirects = requestOptions.redirects ?? RedirectRule.none
+        requestOptions.decodesContent = false
         requestOptions.stream = .upgrade(output: output)
         let response = try await response(
             for: try request.opening(handshake), options: requestOptions)

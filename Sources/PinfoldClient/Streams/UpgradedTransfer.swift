@@ -55,7 +55,7 @@ final class UpgradedTransfer: EventHandler {
 
     override func continueWork() { pump() }
 
-    /// There is room in the channel again.
+    /// There is room in the channel again, or it was suspended and goes on.
     func readerCaughtUp() { pump() }
 
     /// What the feed was asked for.
@@ -96,7 +96,7 @@ final class UpgradedTransfer: EventHandler {
     }
 
     private func read() -> Outcome {
-        while mayRead, !transfer.readerIsBehind {
+        while mayRead, !transfer.holdsBack {
             guard !budget.isSpent else { return .turnIsOver }
             let buffer = loop.buffers.takeLarge()
             switch server.read(
@@ -118,6 +118,7 @@ final class UpgradedTransfer: EventHandler {
     }
 
     private func write() -> Outcome {
+        guard !transfer.isSuspended else { return .waiting }
         switch server.flush(&output, on: loop, spending: &budget) {
         case .drained: break
         case .blocked: return .waiting

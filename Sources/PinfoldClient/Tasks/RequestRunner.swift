@@ -1,104 +1,191 @@
 import Clocks
+import ContentCoding
 import HTTPTypes
 import Retries
 
-/// Carries out one task of a session, from the first request to the head of the last response.
+/// Carries out one task of a session.
 ///
-///     prepared ──► transfer ──► head ──► received ──► step ──► finish, fail
-///        ▲                                              │
-///        └── redirect (hook) · authenticate · retry ◄───┘
+///     turn ──► prepared ──► transfer ──► head ──► received ──► step ──► finish, fail
+///      ▲                                                        │
+///      └──── redirect (hook) · authenticate · retry (wait) ◄────┘
 ///
 /// What follows on an attempt is decided by ``AttemptRules``, a value; this carries it out.
 struct RequestRunner: Sendable {
     let session: SessionManager
     let options: RequestOptions
-    let task: TaskIdentifier
+    let handle: TaskHandle
+    /// What is asked for first.
+    let request: HTTPRequest
+    /// Other requests of the same task may follow: somebody else tells the task's end.
+    let isPart: Bool
     /// Answers its challenges.
     let authentication: TaskAuthentication
     /// Nil: it neither sends nor keeps any.
     let cookies: TaskCookies?
-    /// When it began, in milliseconds of the monotonic clock.
-    private let begun = Clock.monotonicMilliseconds()
 
     /// What is asked for now, and how it came to that.
     private struct Course {
         var request: HTTPRequest
         var content: RequestContent?
+        var cause = TaskMetrics.Cause.task
         var counts = AttemptCounts()
         var metrics: TaskMetrics
+        /// The last response.
+        var response: HTTPResponse?
     }
 
     /// The head of a response, whose content may follow.
     private struct Arrival {
-        let head: ReceivedHead
-        /// The request as it was sent.
-        let sent: HTTPRequest
-        let guardian: ChannelGuard
+        let head: HTTPResponse
+        let record: AttemptRecord
     }
 
-    /// A task that begins now.
-    init(_ session: SessionManager, _ options: RequestOptions) {
+    /// - Parameter part: One request of a task that sends several; nil: the task's only one.
+    init(
+        session: SessionManager, options: RequestOptions, handle: TaskHandle,
+        part: HTTPRequest? = nil
+    ) {
         self.session = session
         self.options = options
-        task = .next()
+        self.handle = handle
+        request = part ?? handle.request
+        isPart = part != nil
         authentication = TaskAuthentication(
             session.credentials, hook: session.configuration.challenges)
         cookies = options.handlesCookies ? session.configuration.cookies.map(TaskCookies.init) : nil
     }
 
-    /// Sends requests until there is the response that the task is for.
-    func response(
-        for request: HTTPRequest, _ content: RequestContent?
-    ) async throws(ClientError) -> StreamedResponse {
+    // MARK: Tasks
+
+    /// Up to the head of the response; the task ends when the content was read, or is let go of.
+    func response(_ content: RequestContent?) async throws(ClientError) -> StreamedResponse {
+        try await carryOut(content) { [handle, isPart] (arrival) throws(ClientError) in
+            let (head, record) = (arrival.head, arrival.record)
+            let decoder = try decoder(arrival)
+            let guardian = ResponseGuard(record.channel) { error in
+                guard !isPart else { return }
+                // Who asked for the head alone has all of it.
+                let error = Self.hasContent(arrival.head, to: record.request) ? error : nil
+                handle.complete(
+                    TaskCompletion(
+                        task: handle.identifier, request: record.request, response: head,
+                        error: error?.about(record.request),
+                        metrics: record.metrics(status: head.status.code)))
+            }
+            handle.hasResponse(guardian)
+            return StreamedResponse(head: head, record, guardian, decoder)
+        }
+    }
+
+    /// Up to the end of the response. One that breaks off counts as none: nobody has seen it.
+    func data(
+        _ content: RequestContent?, atMost maximum: Int
+    ) async throws(ClientError) -> DataResponse {
+        try await carryOut(content) { [handle] (arrival) throws(ClientError) in
+            let guardian = ResponseGuard(arrival.record.channel)
+            let response = StreamedResponse(
+                head: arrival.head, arrival.record, guardian, try decoder(arrival))
+            let bytes = try await response.content.collect(atMost: maximum)
+            let metrics = response.metrics
+            try handle.check()
+            handle.complete(
+                TaskCompletion(
+                    task: handle.identifier, request: response.request, response: response.head,
+                    error: nil, metrics: metrics))
+            return DataResponse(
+                head: response.head, content: bytes, request: response.request, metrics: metrics)
+        }
+    }
+
+    /// What undoes the codings of a response; nil: it is handed on as it is.
+    private func decoder(_ arrival: Arrival) throws(ClientError) -> ContentDecoder? {
+        guard options.decodesContent ?? session.configuration.decodesContent,
+            let codings = ContentDecoding.codings(of: arrival.head, to: arrival.record.request)
+        else { return nil }
+        do throws(ContentCodingError) { return try ContentDecoder(codings) } catch {
+            throw ClientError(error)
+        }
+    }
+
+    private func carryOut<Output: Sendable>(
+        _ content: RequestContent?, _ finish: (Arrival) async throws(ClientError) -> Output
+    ) async throws(ClientError) -> Output {
+        handle.begin()
         var course = Course(
             request: session.completed(request, options), content: content,
-            metrics: TaskMetrics(task: task))
-        while true {
-            let result = try await attempt(course)
-            switch (step(after: result.map(\.head.response), course), result) {
-            case (.fail(let error), _): throw error
-            case (.retry(let wait), _):
-                if case .success(let arrival) = result { leave(arrival, &course) }
-                course.counts.retries += 1
-                try await pause(wait, course.request)
-            case (.redirect(let target), .success(let arrival)):
-                guard let next = try await accepted(target, arrival, course) else {
-                    return response(arrival, course)
-                }
-                leave(arrival, &course)
-                course.counts.redirects += 1
-                course.counts.challenges = 0
-                course.request = next
-                if !target.keepsContent { course.content = nil }
-            case (.authenticate(let challenger), .success(let arrival)):
-                let answer = try await answer(
-                    to: challenger, arrival.head.response, course.content)
-                guard let answer else { return response(arrival, course) }
-                leave(arrival, &course)
-                course.counts.challenges += 1
-                course.request = answer
-            case (.finish, .success(let arrival)): return response(arrival, course)
-            case (_, .failure(let error)): throw error
+            metrics: TaskMetrics(task: handle.identifier))
+        do throws(ClientError) {
+            while true {
+                if let output = try await goOn(&course, finish) { return output }
             }
+        } catch {
+            let error = error.about(course.request)
+            guard !isPart else { throw error }
+            handle.complete(
+                TaskCompletion(
+                    task: handle.identifier, request: course.request, response: course.response,
+                    error: error, metrics: course.metrics))
+            throw error
+        }
+    }
+
+    /// Makes one attempt, and does what follows on it. Nil: that is another attempt.
+    private func goOn<Output: Sendable>(
+        _ course: inout Course, _ finish: (Arrival) async throws(ClientError) -> Output
+    ) async throws(ClientError) -> Output? {
+        let result = try await attempt(&course)
+        var stands = false
+        switch (step(after: result.map(\.head), course), result) {
+        case (.fail(let error), _):
+            if case .success(let arrival) = result { leave(arrival, &course) }
+            throw error
+        case (.retry(let wait), _):
+            if case .success(let arrival) = result { leave(arrival, &course) }
+            try await retry(after: wait, &course)
+        case (.redirect(let target), .success(let arrival)):
+            stands = try await !follow(target, arrival, &course)
+        case (.authenticate(let challenger), .success(let arrival)):
+            stands = try await !answer(challenger, arrival, &course)
+        case (.finish, .success): stands = true
+        case (_, .failure(let error)): throw error
+        }
+        guard stands, case .success(let arrival) = result else { return nil }
+        // A hook may have returned after the end.
+        try handle.check()
+        do throws(ClientError) { return try await finish(arrival) } catch {
+            leave(arrival, &course)
+            guard case .retry(let wait) = step(after: .failure(error), course) else { throw error }
+            try await retry(after: wait, &course)
+            return nil
         }
     }
 
     // MARK: Steps
 
     private func attempt(
-        _ course: Course
+        _ course: inout Course
     ) async throws(ClientError) -> Result<Arrival, ClientError> {
-        if Task.isCancelled { throw ClientError.cancelled().about(course.request) }
+        try await handle.turn()
         let sent = try await prepared(course.request, course.content)
         let left = left
-        guard left > .zero else { throw tookTooLong(course.request) }
+        guard left > .zero else {
+            throw ClientError(
+                .timedOut,
+                "it took longer than \(session.configuration.resourceTimeout.wholeMilliseconds) ms",
+                of: course.request)
+        }
         let channel = try session.transfer(sent, course.content, options, left: left)
-        let head: ReceivedHead
-        do throws(ClientError) { head = try await channel.head() } catch {
+        handle.attach(channel)
+        let record = AttemptRecord(
+            request: course.request, cause: course.cause, channel: channel, before: course.metrics)
+        let arrived: ReceivedHead
+        do throws(ClientError) { arrived = try await channel.head() } catch {
+            course.metrics = record.metrics(status: nil)
             return .failure(error.about(course.request))
         }
-        received(head, for: sent)
-        return .success(Arrival(head: head, sent: sent, guardian: ChannelGuard(channel)))
+        course.response = arrived.response
+        received(arrived, for: sent)
+        return .success(Arrival(head: arrived.response, record: record))
     }
 
     private func step(
@@ -107,7 +194,7 @@ struct RequestRunner: Sendable {
         let rules = AttemptRules(
             redirects: options.redirects ?? session.configuration.redirects,
             retries: options.retries ?? session.configuration.retries, left: left,
-            elapsed: elapsed, now: Clock.coarseWallSeconds())
+            elapsed: handle.elapsed, now: Clock.coarseWallSeconds())
         var generator = SystemRandom()
         return rules.step(
             after: outcome, of: course.request,
@@ -115,19 +202,26 @@ struct RequestRunner: Sendable {
             using: &generator)
     }
 
-    /// What is asked for after a redirect; nil: the redirect is the response.
-    private func accepted(
-        _ target: RedirectRule.Target, _ arrival: Arrival, _ course: Course
-    ) async throws(ClientError) -> HTTPRequest? {
+    private func retry(after wait: Duration, _ course: inout Course) async throws(ClientError) {
+        course.counts.retries += 1
+        course.cause = .retry
+        try await handle.turn(after: wait)
+    }
+
+    /// False: the redirect is the response.
+    private func follow(
+        _ target: RedirectRule.Target, _ arrival: Arrival, _ course: inout Course
+    ) async throws(ClientError) -> Bool {
         var next = target.request
         let rule = options.redirects ?? session.configuration.redirects
         if let hook = rule.hook {
             let proposal = RedirectRule.Proposal(
-                request: course.request, response: arrival.head.response, next: next,
+                request: course.request, response: arrival.head, next: next,
                 count: course.counts.redirects + 1)
-            guard let chosen = await hook(proposal) else { return nil }
+            guard let chosen = await handle.asking({ await hook(proposal) }) else { return false }
             next = chosen
         }
+        leave(arrival, &course)
         guard next.canBeAsked else {
             throw ClientError(
                 .redirectRefused,
@@ -140,45 +234,45 @@ struct RequestRunner: Sendable {
                 "the redirect asks for the content again, which can be read only once",
                 of: course.request)
         }
-        return next
+        if !target.keepsContent { course.content = nil }
+        course.counts.redirects += 1
+        course.counts.challenges = 0
+        (course.request, course.cause) = (next, .redirect)
+        return true
+    }
+
+    /// False: the response with the challenge is the task's.
+    private func answer(
+        _ challenger: NextStep.Challenger, _ arrival: Arrival, _ course: inout Course
+    ) async throws(ClientError) -> Bool {
+        let (head, content) = (arrival.head, course.content)
+        let answered = await handle.asking { [self] in
+            await Result { () async throws(ClientError) in
+                try await answer(to: challenger, head, content)
+            }
+        }
+        try handle.check()
+        guard let next = try answered.get() else { return false }
+        leave(arrival, &course)
+        course.counts.challenges += 1
+        (course.request, course.cause) = (next, .challenge)
+        return true
     }
 
     /// Goes on without the rest of a response.
     private func leave(_ arrival: Arrival, _ course: inout Course) {
-        course.metrics.transactions.append(
-            .init(
-                arrival.head.metrics, url: course.request.url,
-                status: arrival.head.response.status.code))
+        course.metrics = arrival.record.metrics(status: arrival.head.status.code)
         // What has come in one piece has ended, and its connection is used again. Anything
         // longer would hold a place that the next request may be waiting for.
-        arrival.guardian.channel.cancel()
-        arrival.guardian.isDone()
+        arrival.record.channel.cancel()
     }
-
-    private func response(_ arrival: Arrival, _ course: Course) -> StreamedResponse {
-        StreamedResponse(
-            head: arrival.head.response, request: course.request, arrival.guardian,
-            arrival.head.metrics, course.metrics, options.progress)
-    }
-
-    // MARK: Time
-
-    /// Since the task began.
-    private var elapsed: Duration { .milliseconds(Clock.monotonicMilliseconds() - begun) }
 
     /// How long the task may still take.
-    private var left: Duration { session.configuration.resourceTimeout - elapsed }
+    private var left: Duration { session.configuration.resourceTimeout - handle.elapsed }
 
-    private func tookTooLong(_ request: HTTPRequest) -> ClientError {
-        ClientError(
-            .timedOut,
-            "it took longer than \(session.configuration.resourceTimeout.wholeMilliseconds) ms",
-            of: request)
-    }
-
-    private func pause(_ wait: Duration, _ request: HTTPRequest) async throws(ClientError) {
-        do { try await Task.sleep(for: wait) } catch {
-            throw ClientError.cancelled().about(request)
-        }
+    /// Whether content may follow on a head (RFC 9110 section 6.4.1).
+    private static func hasContent(_ head: HTTPResponse, to request: HTTPRequest) -> Bool {
+        request.method != .head && head.status.code != 204 && head.status.code != 304
+            && head.headerFields[.contentLength] != "0"
     }
 }

@@ -22,7 +22,7 @@ extension Transfer: DownstreamStream {
     package var sentBytes: (total: UInt64, content: UInt64) {
         (UInt64(times.receivedBytes), UInt64(times.receivedBytes))
     }
-    package var isFlushed: Bool { !readerIsBehind }
+    package var isFlushed: Bool { !holdsBack }
     package var takesInterimResponses: Bool { false }
 
     /// Bytes that the version's own fields take up.
@@ -105,7 +105,7 @@ extension Transfer: DownstreamStream {
     package func flush() -> Bool {
         guard response.failure == nil else { return true }
         deliver()
-        return !readerIsBehind
+        return !holdsBack
     }
 
     /// Hands what there is to the reader.

@@ -39,11 +39,13 @@ extension Transfer {
 
     /// Sends content until the exchange asks to pause.
     func driveUpload() {
-        guard let upload, !upload.isResting, !upload.isDriving else { return }
+        guard let upload, !upload.isResting, !upload.isDriving, !isSuspended else { return }
         upload.isDriving = true
         defer { upload.isDriving = false }
         for _ in 0..<Self.partsPerTurn {
-            guard self.upload === upload, !upload.isPaused, exchange != nil else { return }
+            guard self.upload === upload, !upload.isPaused, !isSuspended, exchange != nil else {
+                return
+            }
             guard sendPart(of: upload) else { return }
         }
         if self.upload === upload, !upload.isPaused { environment.loop.requeue(self) }

@@ -40,6 +40,12 @@ final class Transfer: EventHandler {
     private var pauseEnds = Int64.max
     /// The reader has as much as may wait for it: time does not run against the server.
     var readerIsBehind = false
+    /// Since when it neither reads nor sends anything further, in the loop's milliseconds.
+    private var suspendedAt: Int64?
+
+    var isSuspended: Bool { suspendedAt != nil }
+    /// The exchange is to send no more for now.
+    var holdsBack: Bool { readerIsBehind || isSuspended }
 
     init(_ order: TransferOrder, in session: SessionLoop) {
         self.order = order
@@ -68,7 +74,7 @@ final class Transfer: EventHandler {
 
     /// Sends the request; the session's limits allow it.
     func begin() {
-        guard state == .waiting else { return }
+        guard state == .waiting, !isSuspended else { return }
         state = .running
         times.queued = Clock.monotonicMicroseconds() - ordered
         movedAt = environment.loop.now
@@ -159,7 +165,7 @@ final class Transfer: EventHandler {
         if token != .none { environment.loop.remove(self) }
         times.total = Clock.monotonicMicroseconds() - ordered
         deliver()
-        if let error { channel.fail(error) } else { channel.finish(times) }
+        if let error { channel.fail(error, times) } else { channel.finish(times) }
         endUpgrade()
         session.ended(self)
     }
@@ -196,6 +202,7 @@ final class Transfer: EventHandler {
 
     private func updateDeadline() {
         guard state != .ended else { return }
+        if isSuspended { return environment.loop.setDeadline(self, after: nil) }
         var next = min(mustEndAt, pauseEnds)
         if state == .running, !readerIsBehind, let idleMilliseconds {
             next = min(next, movedAt + idleMilliseconds)
@@ -205,6 +212,7 @@ final class Transfer: EventHandler {
     }
 
     override func deadlineReached() {
+        guard !isSuspended else { return }
         let now = environment.loop.now
         if now >= mustEndAt {
             return cancel(
@@ -234,8 +242,36 @@ final class Transfer: EventHandler {
         readerIsBehind = false
         moved()
         updateDeadline()
+        goOn()
+    }
+
+    private func goOn() {
+        guard !holdsBack else { return }
         exchange?.clientDrained()
         upgraded?.readerCaughtUp()
+    }
+
+    // MARK: Suspension
+
+    /// Neither reads nor sends anything further. Where it waits for its turn, it does so no more.
+    func suspend() {
+        guard state != .ended, !isSuspended else { return }
+        suspendedAt = environment.loop.now
+        updateDeadline()
+        session.suspended(self)
+    }
+
+    /// Goes on; the time between is not counted.
+    func resume() {
+        guard state != .ended, let since = suspendedAt.take() else { return }
+        // `.max`: there is no end.
+        if mustEndAt != .max { mustEndAt += environment.loop.now - since }
+        moved()
+        updateDeadline()
+        guard state == .running else { return session.resumed(self) }
+        session.resumed(self)
+        goOn()
+        driveUpload()
     }
 
     override func continueWork() { driveUpload() }

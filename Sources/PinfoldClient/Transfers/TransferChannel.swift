@@ -23,12 +23,28 @@ final class TransferChannel: Sendable {
         var parts: [[UInt8]] = []
         var taken = 0
         var bytes = 0
-        var end: Result<TransferTimes, ClientError>?
+        var end: Result<Void, ClientError>?
+        /// Once it has ended, well or not.
+        var times: TransferTimes?
+        /// Nothing is handed out.
+        var isSuspended = false
         var waiter: CheckedContinuation<Void, Never>?
         /// The loop was told to pause, and waits to be told that there is room.
         var isPaused = false
 
         var hasParts: Bool { taken < parts.count }
+        /// There is something to read, be it the end.
+        var hasNews: Bool {
+            !isSuspended && (end != nil || hasParts || head != nil && !headWasTaken)
+        }
+        /// It has not failed, and there is something to read, or will be.
+        var isWholeOrOpen: Bool {
+            switch end {
+            case nil: true
+            case .success: hasParts
+            case .failure: false
+            }
+        }
         mutating func takeWaiter() -> CheckedContinuation<Void, Never>? { waiter.take() }
     }
 
@@ -36,9 +52,9 @@ final class TransferChannel: Sendable {
     let number: UInt64
     private let runtime: ClientRuntime
     /// Told of each move of content; nil: nobody looks.
-    private let progress: TransferProgress?
+    private let progress: TransferProgress.Part?
 
-    init(_ number: UInt64, on runtime: ClientRuntime, progress: TransferProgress?) {
+    init(_ number: UInt64, on runtime: ClientRuntime, progress: TransferProgress.Part?) {
         self.number = number
         self.runtime = runtime
         self.progress = progress
@@ -50,40 +66,47 @@ final class TransferChannel: Sendable {
     /// follows.
     func push(_ head: ReceivedHead?, _ parts: [[UInt8]]) -> Bool {
         let count = parts.reduce(0) { $0 + $1.count }
+        guard state.withLock({ $0.end == nil }) else { return true }
+        // Before anybody can read it.
+        if let head { progress?.expectsReceived(head.response) }
+        if count > 0 { progress?.received(count) }
         let (waiter, hasRoom) = state.withLock { state in
-            // Nothing comes behind a gap, and the progress may be another request's by now.
-            guard state.end == nil else { return (state.takeWaiter(), true) }
+            // Nothing comes behind a gap.
+            guard state.end == nil else { return (nil as CheckedContinuation<Void, Never>?, true) }
             if let head { state.head = head }
             state.parts += parts
             state.bytes += count
             state.isPaused = state.bytes >= Self.fullBytes
-            if let head { progress?.expectsReceived(head.response) }
-            if count > 0 { progress?.received(count) }
-            return (state.takeWaiter(), !state.isPaused)
+            return (state.isSuspended ? nil : state.takeWaiter(), !state.isPaused)
         }
         waiter?.resume()
         return hasRoom
     }
 
     /// The response is complete.
-    func finish(_ times: TransferTimes) { end(.success(times)) }
+    func finish(_ times: TransferTimes) { end(.success(()), times) }
 
     /// The transfer has failed.
-    func fail(_ error: ClientError) { end(.failure(error)) }
+    func fail(_ error: ClientError, _ times: TransferTimes = TransferTimes()) {
+        end(.failure(error), times)
+    }
 
     /// So many bytes of the request's content are on their way.
     func sent(_ count: Int) {
-        state.withLock { state in if state.end == nil { progress?.sent(count) } }
+        if state.withLock({ $0.end == nil }) { progress?.sent(count) }
     }
 
     /// Whoever reads has as much as may wait.
     var isFull: Bool { state.withLock { $0.isPaused } }
 
-    private func end(_ result: Result<TransferTimes, ClientError>) {
+    private func end(_ result: Result<Void, ClientError>, _ times: TransferTimes) {
         let waiter = state.withLock { state in
             // What has ended stays as it ended.
             if state.end == nil { state.end = result }
-            return state.takeWaiter()
+            state.times = times
+            // There is nothing to go on with.
+            if case .failure(let error) = result, error.endsAtOnce { state.isSuspended = false }
+            return state.isSuspended ? nil : state.takeWaiter()
         }
         waiter?.resume()
     }
@@ -95,6 +118,7 @@ final class TransferChannel: Sendable {
         while true {
             try endIfCancelled()
             let result = state.withLock { state -> Result<ReceivedHead, ClientError>? in
+                if state.isSuspended { return nil }
                 if let head = state.head { return .success(head) }
                 switch state.end {
                 case .failure(let error): return .failure(error)
@@ -119,17 +143,35 @@ final class TransferChannel: Sendable {
         }
     }
 
+    /// Waits while it is suspended.
+    ///
+    /// - Throws: where it was cancelled.
+    func turn() async throws(ClientError) {
+        while true {
+            try endIfCancelled()
+            let goesOn = state.withLock { state -> Result<Bool, ClientError> in
+                if case .failure(let error) = state.end, error.endsAtOnce { return .failure(error) }
+                return .success(!state.isSuspended)
+            }
+            if try goesOn.get() { return }
+            await news { !$0.isSuspended }
+        }
+    }
+
     /// Whatever there is to read.
     private func endIfCancelled() throws(ClientError) {
         guard Task.isCancelled else { return }
         cancel()
-        throw .cancelled()
+        throw state.withLock { state in
+            if case .failure(let error) = state.end { error } else { .cancelled() }
+        }
     }
 
     /// Nil: there is nothing yet. `wakes`: the loop is to be told that there is room.
     private static func takePart(
         from state: inout State
     ) -> (Result<[UInt8]?, ClientError>?, wakes: Bool) {
+        if state.isSuspended { return (nil, false) }
         guard state.hasParts else {
             switch state.end {
             case .success: return (.success(nil), false)
@@ -150,10 +192,13 @@ final class TransferChannel: Sendable {
         return (.success(part), wakes)
     }
 
-    /// How long the response took, once it has ended well.
-    var times: TransferTimes? {
+    /// How long it took until it ended, well or not; until then, to the head of the response.
+    var times: TransferTimes? { state.withLock { $0.times ?? $0.head?.metrics } }
+
+    /// The response is complete, and all of it was taken out.
+    var isExhausted: Bool {
         state.withLock { state in
-            if case .success(let times) = state.end { times } else { state.head?.metrics }
+            if case .success = state.end { !state.hasParts } else { false }
         }
     }
 
@@ -164,12 +209,35 @@ final class TransferChannel: Sendable {
         }
     }
 
+    /// Nothing is handed out, and the loop neither reads nor sends anything further.
+    func suspend() {
+        state.withLock { $0.isSuspended = true }
+        runtime.post(.suspend(transfer: number))
+    }
+
+    /// It goes on.
+    ///
+    /// - Returns: Who waits for it, to be resumed when no lock is held.
+    func resume() -> CheckedContinuation<Void, Never>? {
+        runtime.post(.resume(transfer: number))
+        return state.withLock { state in
+            state.isSuspended = false
+            return state.takeWaiter()
+        }
+    }
+
     /// Nobody waits for the response any more.
-    func cancel() {
+    func cancel(_ error: ClientError = .cancelled()) { end(with: error)?.resume() }
+
+    /// What was not read yet is let go of, too.
+    ///
+    /// - Returns: Who waits for news, to be resumed when no lock is held.
+    func end(with error: ClientError) -> CheckedContinuation<Void, Never>? {
         let (waiter, isOver) = state.withLock { state in
             let isOver = state.end != nil
-            if !isOver {
-                state.end = .failure(.cancelled())
+            state.isSuspended = false
+            if state.isWholeOrOpen {
+                state.end = .failure(error)
                 state.parts = []
                 state.taken = 0
                 state.bytes = 0
@@ -177,21 +245,21 @@ final class TransferChannel: Sendable {
             }
             return (state.takeWaiter(), isOver)
         }
-        waiter?.resume()
         if !isOver { runtime.post(.cancel(transfer: number)) }
+        return waiter
     }
 
     /// Waits until the loop has put something in, or the task is cancelled.
-    private func news() async {
+    private func news(
+        _ isNews: @escaping @Sendable (State) -> Bool = { $0.hasNews }
+    ) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isThere = state.withLock { state in
                     // One task reads; a second one would wait for ever.
                     precondition(state.waiter == nil, "a response is read by two tasks")
-                    let isThere =
-                        state.end != nil || state.hasParts
-                        || state.head != nil && !state.headWasTaken
-                    if state.head != nil { state.headWasTaken = true }
+                    let isThere = isNews(state)
+                    if isThere, state.head != nil { state.headWasTaken = true }
                     if !isThere { state.waiter = continuation }
                     return isThere
                 }
@@ -201,4 +269,9 @@ final class TransferChannel: Sendable {
             cancel()
         }
     }
+}
+
+extension ClientError {
+    /// What is suspended fails with it, too.
+    fileprivate var endsAtOnce: Bool { reason == .cancelled || reason == .sessionInvalidated }
 }

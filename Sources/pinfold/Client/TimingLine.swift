@@ -16,7 +16,8 @@ enum TimingLine {
         if let server = transaction.server { parts.append("from \(server)") }
         parts.append("sent \(transaction.sentBytes) bytes")
         parts.append("received \(transaction.receivedBytes) bytes")
-        return "\(transaction.status) \(transaction.url): \(parts.joined(separator: ", "))\n"
+        let status = transaction.status.map { "\($0)" } ?? "no response"
+        return "\(status) \(transaction.url): \(parts.joined(separator: ", "))\n"
     }
 
     /// With a tenth of a millisecond.

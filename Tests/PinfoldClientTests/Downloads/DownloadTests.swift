@@ -292,4 +292,57 @@ struct DownloadTests {
             #expect(error?.resumeData?.receivedBytes == 500_000)
         }
     }
+
+    @Test func `is one task, and events tell of it`() async throws {
+        let content = RangedContent(count: 1_000_000)
+        try await withServer { connection, request in
+            let most = request.field("range") == nil ? 500_000 : nil
+            _ = content.answer(connection, request, atMost: most)
+            return false
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let events = session.events()
+            let (results, told) = AsyncStream.makeStream(
+                of: Result<DownloadResponse, ClientError>.self)
+            func begin() throws -> SessionTask<DownloadResponse> {
+                let task = session.downloadTask(
+                    try HTTPRequest(.get, "\(server.url)/a"), to: folder.destination,
+                    options: .resuming
+                ) { told.yield($0) }
+                task.resume()
+                return task
+            }
+            // The server breaks off, and the next one goes on.
+            let first = try begin()
+            guard case .failure = await results.first(where: { _ in true }) else {
+                Issue.record("it did not fail")
+                return
+            }
+            let second = try begin()
+            second.suspend()
+            second.resume()
+            let response = try #require(await results.first { _ in true }).get()
+            #expect(response.path == folder.file("a.bin"))
+            // There is a file now, which is not replaced.
+            let third = try begin()
+            guard case .failure = await results.first(where: { _ in true }) else {
+                Issue.record("it did not fail")
+                return
+            }
+            session.invalidate()
+            var seen: [String] = []
+            for await event in events {
+                switch event {
+                case .downloadMoved(second.identifier, let path): seen.append("moved \(path)")
+                case .didComplete(let end):
+                    let task = [first, second, third].firstIndex { $0.identifier == end.task }
+                    seen.append("\(task ?? 9) \(end.error == nil)")
+                case .didResume, .didSuspend, .sessionInvalidated: break
+                default: seen.append("\(event)")
+                }
+            }
+            #expect(
+                seen == ["0 false", "moved \(folder.file("a.bin"))", "1 true", "2 false"])
+        }
+    }
 }

@@ -1,0 +1,220 @@
+import CBrotli
+import CZlib
+
+/// Undoes content codings while the content arrives. What comes out is taken block by block, each
+/// decoded when it is asked for: however much a little content expands to, one block of 64 KiB is
+/// held of it per coding, and brotli's window of up to 16 MiB.
+///
+/// Content without a byte is empty under every coding, as in ``ContentCodings``.
+package struct StreamDecoder: ~Copyable {
+    /// The outermost coding first.
+    private let stages: [any DecodingStage]
+
+    /// - Parameter codings: in the order of Content-Encoding, in which they were applied.
+    package init(_ codings: [ContentCoding]) throws(ContentCodingError) {
+        let applied = codings.filter { $0 != .identity }
+        guard applied.count <= ContentCodings.maximumCodings else {
+            throw .tooManyCodings(maximum: ContentCodings.maximumCodings)
+        }
+        var stages: [any DecodingStage] = []
+        for coding in applied.reversed() {
+            switch coding {
+            case .identity: break
+            case .gzip, .deflate: stages.append(InflatingStage(coding))
+            case .brotli: stages.append(try BrotliStage())
+            }
+        }
+        if stages.isEmpty { stages = [PlainStage()] }
+        self.stages = stages
+    }
+
+    /// Takes the next part of the content; ``next()`` has returned nil before.
+    package mutating func feed(_ part: [UInt8]) { stages.first?.feed(part) }
+
+    /// The next block of what comes out, which is not empty; nil: it takes more of the content to
+    /// say.
+    package mutating func next() throws(ContentCodingError) -> [UInt8]? {
+        try next(of: stages.count - 1)
+    }
+
+    private func next(of stage: Int) throws(ContentCodingError) -> [UInt8]? {
+        while true {
+            if let block = try stages[stage].next() { return block }
+            guard stage > 0, let part = try next(of: stage - 1) else { return nil }
+            stages[stage].feed(part)
+        }
+    }
+
+    /// There is no more of the content, and ``next()`` has returned nil.
+    package mutating func finish() throws(ContentCodingError) {
+        for stage in stages { try stage.finish() }
+    }
+}
+
+/// One coding.
+private protocol DecodingStage: AnyObject {
+    func feed(_ part: [UInt8])
+    func next() throws(ContentCodingError) -> [UInt8]?
+    func finish() throws(ContentCodingError)
+}
+
+private final class PlainStage: DecodingStage {
+    private var part: [UInt8]?
+
+    func feed(_ part: [UInt8]) { self.part = part.isEmpty ? nil : part }
+    func next() -> [UInt8]? { part.take() }
+    func finish() {}
+}
+
+/// What was fed and not used yet.
+private struct PendingInput {
+    private(set) var bytes: [UInt8] = []
+    var used = 0
+    /// There was a byte at all.
+    private(set) var hasBegun = false
+
+    var left: Int { bytes.count - used }
+    var isEmpty: Bool { left == 0 }
+
+    mutating func feed(_ part: [UInt8]) {
+        if isEmpty { bytes = part } else { bytes = bytes[used...] + part }
+        used = 0
+        if !part.isEmpty { hasBegun = true }
+    }
+}
+
+private final class InflatingStage: DecodingStage {
+    private let coding: ContentCoding
+    private var input = PendingInput()
+    /// At a place of its own, for zlib compares addresses; nil before the first bytes.
+    private var stream: UnsafeMutablePointer<z_stream>?
+    private let block = DecodingBlock()
+    /// A member of a gzip file, or all of the content, has ended.
+    private var isComplete = false
+
+    init(_ coding: ContentCoding) { self.coding = coding }
+
+    deinit {
+        guard let stream else { return }
+        inflateEnd(stream)
+        stream.deallocate()
+    }
+
+    func feed(_ part: [UInt8]) { input.feed(part) }
+
+    /// Nil: the first bytes, which say what it is, are not there.
+    private func begun() throws(ContentCodingError) -> UnsafeMutablePointer<z_stream>? {
+        if let stream { return stream }
+        guard input.left >= 2 else { return nil }
+        let wrapper =
+            coding == .gzip
+            ? ZlibWrapper.gzip : input.bytes.withUnsafeBytes { ZlibWrapper.ofDeflate($0) }
+        let made = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+        made.initialize(to: z_stream())
+        let status = inflateInit2_(
+            made, wrapper.rawValue, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
+        guard status == Z_OK else {
+            made.deallocate()
+            throw .outOfMemory
+        }
+        stream = made
+        return made
+    }
+
+    func next() throws(ContentCodingError) -> [UInt8]? {
+        guard let stream = try begun() else { return nil }
+        while true {
+            if isComplete {
+                guard !input.isEmpty else { return nil }
+                // The next member of a gzip file (RFC 1952, section 2.2).
+                guard coding == .gzip, input.bytes[input.used] == 0x1F else {
+                    throw .trailingData(coding, offset: nil)
+                }
+                guard inflateReset(stream) == Z_OK else { throw .outOfMemory }
+                isComplete = false
+            }
+            let (status, count) = inflateBlock(stream)
+            switch status {
+            case Z_STREAM_END: isComplete = true
+            case Z_OK, Z_BUF_ERROR: break
+            case Z_MEM_ERROR: throw .outOfMemory
+            case Z_NEED_DICT: throw .corrupt(coding, offset: nil, "it needs a dictionary")
+            default:
+                let text = stream.pointee.msg.map { String(cString: $0) }
+                throw .corrupt(coding, offset: nil, text ?? "not what it says")
+            }
+            if count > 0 { return Array(block.prefix(count)) }
+            if status != Z_STREAM_END, input.isEmpty { return nil }
+            guard status != Z_BUF_ERROR else {
+                throw .corrupt(coding, offset: nil, "not what it says")
+            }
+        }
+    }
+
+    private func inflateBlock(_ stream: UnsafeMutablePointer<z_stream>) -> (Int32, Int) {
+        stream.pointee.next_out = block.base
+        stream.pointee.avail_out = UInt32(DecodingBlock.size)
+        // zlib counts in 32 bits.
+        let given = min(input.left, 1 << 30)
+        let status = input.bytes.withUnsafeBytes { bytes in
+            stream.pointee.next_in = UnsafeMutablePointer(
+                mutating: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                    .advanced(by: input.used))
+            stream.pointee.avail_in = UInt32(given)
+            defer { stream.pointee.next_in = nil }
+            return inflate(stream, Z_NO_FLUSH)
+        }
+        input.used += given - Int(stream.pointee.avail_in)
+        return (status, DecodingBlock.size - Int(stream.pointee.avail_out))
+    }
+
+    func finish() throws(ContentCodingError) {
+        guard isComplete || !input.hasBegun else { throw .truncated(coding, offset: nil) }
+    }
+}
+
+private final class BrotliStage: DecodingStage {
+    private let decoder: OpaquePointer
+    private var input = PendingInput()
+    private let block = DecodingBlock()
+    private var isComplete = false
+
+    init() throws(ContentCodingError) {
+        guard let decoder = BrotliDecoderCreateInstance(nil, nil, nil) else { throw .outOfMemory }
+        self.decoder = decoder
+    }
+
+    deinit { BrotliDecoderDestroyInstance(decoder) }
+
+    func feed(_ part: [UInt8]) { input.feed(part) }
+
+    func next() throws(ContentCodingError) -> [UInt8]? {
+        guard input.hasBegun else { return nil }
+        guard !isComplete else {
+            guard input.isEmpty else { throw .trailingData(.brotli, offset: nil) }
+            return nil
+        }
+        var room = DecodingBlock.size
+        var place: UnsafeMutablePointer<UInt8>? = block.base
+        var left = input.left
+        let result = input.bytes.withUnsafeBytes { bytes in
+            var next = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                .advanced(by: input.used)
+            return BrotliDecoderDecompressStream(decoder, &left, &next, &room, &place, nil)
+        }
+        input.used = input.bytes.count - left
+        switch result {
+        case BROTLI_DECODER_RESULT_SUCCESS:
+            isComplete = true
+            guard input.isEmpty else { throw .trailingData(.brotli, offset: nil) }
+        case BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT, BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT: break
+        default: throw Brotli.fault(of: decoder, at: nil)
+        }
+        let count = DecodingBlock.size - room
+        return count > 0 ? Array(block.prefix(count)) : nil
+    }
+
+    func finish() throws(ContentCodingError) {
+        guard isComplete || !input.hasBegun else { throw .truncated(.brotli, offset: nil) }
+    }
+}

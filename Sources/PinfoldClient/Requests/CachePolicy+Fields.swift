@@ -1,0 +1,41 @@
+import HTTPTypes
+import Serialization
+
+extension RequestProperties.CachePolicy {
+    /// The directives that say it (RFC 9111 section 5.2.1); nil: none do.
+    private var directives: String? {
+        switch self {
+        case .useProtocol: nil
+        case .reloadIgnoringCache: "no-cache"
+        case .returnCacheElseLoad: "max-stale"
+        case .returnCacheDontLoad: "only-if-cached, max-stale"
+        }
+    }
+
+    /// Directives about which a policy decides.
+    private static let decided: Set<String> = [
+        "no-cache", "max-age", "min-fresh", "max-stale", "only-if-cached",
+    ]
+
+    /// Puts the policy in place of what the fields say about the same; other directives, such as
+    /// `no-store` and `no-transform`, stay.
+    func apply(to fields: inout HTTPFields) {
+        guard let directives else { return }
+        let others = fields[values: .cacheControl].flatMap { value in
+            value.split(separator: ",").map { $0.trimmingSpace() }.filter { directive in
+                let name = directive.prefix { $0 != "=" }.trimmingSpace().lowercased()
+                return !name.isEmpty && !Self.decided.contains(name)
+            }
+        }
+        fields[.cacheControl] = (others + [directives[...]]).joined(separator: ", ")
+    }
+}
+
+extension Substring {
+    /// Without spaces and tabs around it.
+    fileprivate func trimmingSpace() -> Substring {
+        let isSpace = { (character: Character) in character == " " || character == "\t" }
+        let end = lastIndex { !isSpace($0) }.map { index(after: $0) } ?? startIndex
+        return self[..<end].drop(while: isSpace)
+    }
+}

@@ -1,0 +1,20 @@
+import HTTPTypes
+
+/// What is known of an attempt and of those before it, for metrics.
+struct AttemptRecord: Sendable {
+    let request: HTTPRequest
+    let cause: TaskMetrics.Cause
+    let channel: TransferChannel
+    let before: TaskMetrics
+
+    /// Those of the task up to now.
+    ///
+    /// - Parameter status: Nil: there is no response.
+    func metrics(status: Int?) -> TaskMetrics {
+        var metrics = before
+        metrics.transactions.append(
+            .init(
+                channel.times ?? TransferTimes(), url: request.url, cause: cause, status: status))
+        return metrics
+    }
+}

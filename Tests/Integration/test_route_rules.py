@@ -241,6 +241,30 @@ def test_a_request_that_cannot_be_translated_is_refused(
     bounded(running)
 
 
+def plist_naming(text: bytes, times: int) -> bytes:
+    """A binary property list of an array that names one string so many times."""
+    array = b"\xaf\x11" + times.to_bytes(2, "big") + b"\x01" * times
+    string = b"\x5f\x11" + len(text).to_bytes(2, "big") + text
+    table = b"".join(offset.to_bytes(2, "big") for offset in (8, 8 + len(array)))
+    numbers = (2, 0, 8 + len(array) + len(string))
+    return (b"bplist00" + array + string + table + b"\0" * 6 + b"\x02\x01"
+            + b"".join(n.to_bytes(8, "big") for n in numbers))
+
+
+def test_what_is_short_and_stands_for_much_is_translated(gateway, origin):
+    text, times = b"a" * 1000, 1000
+    made = json.dumps([text.decode()] * times, separators=(",", ":")).encode()
+    there = origin(lambda asked: reply(plist_naming(text, times), "200 OK", PLIST)
+                   if asked.method == "GET" else reply(b"taken"))
+    running = gateway(rules(
+        {"body": {"from": "plist", "to": "json"}},
+        request={"body": {"from": "plist", "to": "json", "maximum": "2MiB"}}))
+    assert running.get(there.url()).body == made
+    told = running.ask(request(there.url(), method="POST", body=plist_naming(text, times),
+                               Content_Type="application/x-plist"))
+    assert (told.status, told.body, there.requests[-1].body) == (200, b"taken", made)
+
+
 def test_a_file_that_a_form_sends_is_refused(gateway, origin):
     there = origin(lambda _: reply(b"ok"))
     running = gateway(rules(request={"body": {"from": "multipart", "to": "json"}}))

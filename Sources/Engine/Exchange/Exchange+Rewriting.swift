@@ -159,7 +159,7 @@ extension Exchange {
         let job = RequestJob(
             kind: kind, translation: translation, content: rewritten.gathered.take(),
             contentType: type, codings: codings)
-        if job.isShort { return translated(job.run()) }
+        if let result = job.runAtOnce() { return translated(result) }
         guard register() else { return fail(.descriptorsExhausted) }
         let (token, mailbox) = (token, environment.mailbox)
         let claim = rewritten.gathered.claim

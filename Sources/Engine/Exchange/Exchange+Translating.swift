@@ -99,7 +99,7 @@ extension Exchange {
     func work(on translation: StoredTranslation) {
         serving = nil
         let job = ResponseJob(translation.held, accepted: translation.accepted)
-        if job.isShort { return translatedStored(job.run()) }
+        if let result = job.runAtOnce() { return translatedStored(result) }
         guard register() else { return fail(.descriptorsExhausted) }
         if !environment.start(job, for: token, claim: translation.held.content.claim) {
             fail(.transformation(.overloaded))

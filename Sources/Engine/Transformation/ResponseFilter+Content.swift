@@ -158,9 +158,7 @@ extension ResponseFilter {
     func work(on held: HeldResponse) {
         step = .working(held)
         let job = ResponseJob(held, accepted: accepted)
-        if job.isShort {
-            return worked(job.run())
-        }
+        if let result = job.runAtOnce() { return worked(result) }
         guard register() else { return refuse(.overloaded) }
         if !environment.start(job, for: token, claim: held.content.claim) { refuse(.overloaded) }
     }

@@ -51,16 +51,23 @@ struct ResponseJob: Sendable {
         return accepted.best(of: [.gzip, .identity]) ?? .identity
     }
 
-    /// Whether it is over so soon that the loop's own thread does it. What is small may still be
-    /// large when decoded.
-    var isShort: Bool {
-        !plan.isSlow && codings.isEmpty && content.count <= ResponseFilter.bytesAtOnce
+    /// What comes of it where that takes so little time that the loop's own thread does it; nil: it
+    /// is for another. What is small may still be large when decoded, or when it is taken apart.
+    func runAtOnce() -> Result<ResponseContent, TransformationFailure>? {
+        guard !plan.isSlow, codings.isEmpty, content.count <= ResponseFilter.bytesAtOnce else {
+            return nil
+        }
+        let result = run(.brief)
+        if case .failure(let failure) = result, failure.problem == .responseBodyTooLarge {
+            return nil
+        }
+        return result
     }
 
-    func run() -> Result<ResponseContent, TransformationFailure> {
+    func run(_ extent: WorkExtent = .full) -> Result<ResponseContent, TransformationFailure> {
         let began = Clock.monotonicMicroseconds()
         do throws(TransformationFailure) {
-            var result = try transform()
+            var result = try transform(extent)
             result.origin = content
             result.microseconds = UInt64(max(0, Clock.monotonicMicroseconds() - began))
             return .success(result)
@@ -69,12 +76,15 @@ struct ResponseJob: Sendable {
         }
     }
 
-    private func transform() throws(TransformationFailure) -> ResponseContent {
+    private func transform(
+        _ extent: WorkExtent
+    ) throws(TransformationFailure) -> ResponseContent {
         let planned: PlannedContent
         do throws(TransformationFailure) {
-            planned = try plan.run(decode())
+            planned = try plan.run(decode(), extent)
         } catch {
-            guard error.problem == .responseBodyTooLarge, plan.larger == .pass else { throw error }
+            guard error.problem == .responseBodyTooLarge, plan.larger == .pass, extent == .full
+            else { throw error }
             planned = PlannedContent()
         }
         guard let changed = planned.changed else {

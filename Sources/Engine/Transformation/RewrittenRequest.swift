@@ -48,13 +48,21 @@ struct RequestJob: Sendable {
     let contentType: String?
     let codings: [ContentCoding]
 
-    /// Whether it is over so soon that the loop's own thread does it.
-    var isShort: Bool { codings.isEmpty && content.count <= ResponseFilter.bytesAtOnce }
+    /// What comes of it where that takes so little time that the loop's own thread does it; nil: it
+    /// is for another (as ``ResponseJob/runAtOnce()``).
+    func runAtOnce() -> Result<TranslatedRequest, TransformationFailure>? {
+        guard codings.isEmpty, content.count <= ResponseFilter.bytesAtOnce else { return nil }
+        let result = run(.brief)
+        if case .failure(let failure) = result, failure.problem == .requestBodyTooLarge {
+            return nil
+        }
+        return result
+    }
 
-    func run() -> Result<TranslatedRequest, TransformationFailure> {
+    func run(_ extent: WorkExtent = .full) -> Result<TranslatedRequest, TransformationFailure> {
         let began = Clock.monotonicMicroseconds()
         do throws(TransformationFailure) {
-            let content = try translate()
+            let content = try translate(extent)
             let elapsed = UInt64(max(0, Clock.monotonicMicroseconds() - began))
             return .success(TranslatedRequest(content: content, microseconds: elapsed))
         } catch {
@@ -62,14 +70,18 @@ struct RequestJob: Sendable {
         }
     }
 
-    private func translate() throws(TransformationFailure) -> RequestContent {
+    private func translate(
+        _ extent: WorkExtent
+    ) throws(TransformationFailure) -> RequestContent {
         let decoded = try decode()
         switch kind {
         case .translate:
             return .content(
-                try translation.translate(decoded, contentType: contentType), removesQuery: false)
+                try translation.translate(decoded, contentType: contentType, extent),
+                removesQuery: false)
         case .moveToQuery:
-            return .query(try translation.query(from: decoded, contentType: contentType))
+            return .query(
+                try translation.query(from: decoded, contentType: contentType, extent))
         case .moveToContent(let query):
             return .content(try translation.content(fromQuery: query), removesQuery: true)
         }

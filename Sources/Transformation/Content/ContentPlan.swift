@@ -24,13 +24,16 @@ package struct ContentPlan: Sendable {
         self.steps = steps
     }
 
-    /// Checks content, then changes it. Its work is in proportion to the content: what is large is
-    /// for another thread than an event loop's.
+    /// Checks content, then changes it. What is large is for another thread than an event loop's.
     ///
-    /// - Parameter content: whole, without content coding.
-    package func run(_ content: [UInt8]) throws(TransformationFailure) -> PlannedContent {
-        let limits = DocumentLimits(bytes: maximumBytes, output: maximumBytes)
-        return try steps.run(content, contentType: contentType, limits: limits)
+    /// - Parameters:
+    ///   - content: whole, without content coding.
+    ///   - extent: beyond which it ends with ``TransformationProblem/responseBodyTooLarge``.
+    package func run(
+        _ content: [UInt8], _ extent: WorkExtent = .full
+    ) throws(TransformationFailure) -> PlannedContent {
+        try steps.run(
+            content, contentType: contentType, limits: extent.limits(bytes: maximumBytes))
     }
 }
 

@@ -1,14 +1,13 @@
 import Documents
 import PinfoldConfiguration
 
-/// What becomes of the content of the requests of a route, and of their parameters. Its work is in
-/// proportion to the content: what is large is for another thread than an event loop's.
+/// What becomes of the content of the requests of a route, and of their parameters. What is large
+/// is for another thread than an event loop's.
 package struct RequestTranslation: Sendable {
     /// Bytes of content, of what came and of what is made of it, beyond which it is refused.
     package let maximumBytes: Int
     private let source: DocumentFormat
     private let target: DocumentFormat
-    private let limits: DocumentLimits
 
     /// Nil where there are rules neither for content nor for where parameters stand.
     package init?(_ rules: RequestRules) {
@@ -16,7 +15,6 @@ package struct RequestTranslation: Sendable {
         source = rules.body?.from.document ?? .form
         target = rules.body?.to.document ?? .form
         maximumBytes = rules.body?.maximumBytes ?? Self.standardMaximumBytes
-        limits = DocumentLimits(bytes: maximumBytes, output: maximumBytes)
     }
 
     private static let standardMaximumBytes = 1 << 20
@@ -40,27 +38,29 @@ package struct RequestTranslation: Sendable {
     /// What takes the place of content. Without a rule that makes another format of it
     /// it stays as it is.
     ///
-    /// - Parameter content: without content coding.
+    /// - Parameters:
+    ///   - content: without content coding.
+    ///   - extent: beyond which it ends with ``TransformationProblem/requestBodyTooLarge``.
     /// - Throws: a failure of a request's; ``TransformationProblem/requestFileRefused`` where a
     ///   part of multipart content is a file.
     package func translate(
-        _ content: [UInt8], contentType: String?
+        _ content: [UInt8], contentType: String?, _ extent: WorkExtent = .full
     ) throws(TransformationFailure) -> TranslatedContent {
         guard source != target else {
             return TranslatedContent(
                 bytes: content, contentType: contentType ?? source.mediaTypes[0])
         }
         return try made(
-            by: DocumentTranslation(from: source, to: target), of: content, contentType)
+            by: DocumentTranslation(from: source, to: target), of: content, contentType, extent)
     }
 
     /// The query pairs, as in `a=1&b=2`, that take the place of a request's content: for methods
     /// whose parameters stand in the query.
     package func query(
-        from content: [UInt8], contentType: String?
+        from content: [UInt8], contentType: String?, _ extent: WorkExtent = .full
     ) throws(TransformationFailure) -> String {
         let made = try made(
-            by: DocumentTranslation(from: source, to: .form), of: content, contentType)
+            by: DocumentTranslation(from: source, to: .form), of: content, contentType, extent)
         return String(decoding: made.bytes, as: UTF8.self)
     }
 
@@ -71,11 +71,12 @@ package struct RequestTranslation: Sendable {
     ) throws(TransformationFailure) -> TranslatedContent {
         try made(
             by: DocumentTranslation(from: .form, to: target),
-            of: Array(query.utf8), nil)
+            of: Array(query.utf8), nil, .full)
     }
 
     private func made(
-        by translation: DocumentTranslation, of content: [UInt8], _ contentType: String?
+        by translation: DocumentTranslation, of content: [UInt8], _ contentType: String?,
+        _ extent: WorkExtent
     ) throws(TransformationFailure) -> TranslatedContent {
         var bytes = content
         do throws(DocumentError) {
@@ -84,7 +85,9 @@ package struct RequestTranslation: Sendable {
                 let source = try SourceContent(
                     content, translation.from, contentType: contentType)
                 bytes = source.bytes
-                bytes = try translation.translate(source, limits: limits).bytes
+                bytes = try translation.translate(
+                    source, limits: extent.limits(bytes: maximumBytes)
+                ).bytes
             }
             return TranslatedContent(
                 bytes: isNothing ? [] : bytes, contentType: translation.contentType)

@@ -4,7 +4,9 @@ public import HTTPTypes
 public enum SessionEvent: Sendable {
     /// A task has begun, or goes on after it was suspended.
     case didResume(TaskIdentifier, request: HTTPRequest)
+    /// A task was suspended.
     case didSuspend(TaskIdentifier, request: HTTPRequest)
+    /// A task has ended, well or not; its last event.
     case didComplete(TaskCompletion)
     /// A finished download is where it was wanted.
     case downloadMoved(TaskIdentifier, to: String)

@@ -6,9 +6,11 @@ import Locking
 public enum TaskState: Sendable, Hashable, CaseIterable {
     /// It has not begun.
     case ready
+    /// It is under way.
     case running
     /// It has begun, and neither sends nor reads anything until it is resumed.
     case suspended
+    /// It has ended.
     case completed
 }
 

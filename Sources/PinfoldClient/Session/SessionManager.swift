@@ -150,7 +150,7 @@ public final class SessionManager: Sendable {
         let proxy = try proxyRoute(of: request, to: origin, options)
         let channel = TransferChannel(
             runtime.nextNumber(), on: runtime,
-            progress: options.progress?.begins(sending: content?.length ?? 0))
+            progress: options.progress?.begins(sending: content.map(\.length) ?? 0))
         let milliseconds = (options.timeout ?? configuration.requestTimeout).wholeMilliseconds
         let order = TransferOrder(
             session: number, number: channel.number,

@@ -1,82 +1,45 @@
-import CLinux
 import Cookies
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import PinfoldClient
 
-/// httpbin under gunicorn, from the environment that `deploy/venv` makes.
-final class HTTPBin: Sendable {
-    /// Nil where there is no such environment: the tests are then skipped.
-    static let program: String? = {
-        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let path = "/\(root)/.build-venv/bin/python"
-        return access(path, X_OK) == 0 ? path : nil
-    }()
-
-    let url: String
-    private let process: pid_t
-    private nonisolated(unsafe) let output: UnsafeMutablePointer<FILE>
-
-    /// Returns when it listens.
-    init() throws {
-        let program = try #require(Self.program)
-        // This thread may be deaf to the signal that ends it.
-        let script = """
-            import signal, sys
-            from gunicorn.app.wsgiapp import run
-            signal.pthread_sigmask(signal.SIG_SETMASK, [])
-            sys.argv[1:] = "--bind 127.0.0.1:0 --threads 4 --no-control-socket httpbin:app".split()
-            run()
-            """
-        let command = "echo $$; exec '\(program)' -c '\(script)' 2>&1"
-        let output = try #require(popen(command, "r"))
-        self.output = output
-        process = try #require(Self.line(of: output).flatMap { pid_t($0) })
-        var found: String?
-        while found == nil, let line = Self.line(of: output) {
-            guard let start = line.firstRange(of: "Listening at: ") else { continue }
-            found = line[start.upperBound...].split(separator: " ").first.map(String.init)
-        }
-        url = try #require(found, "gunicorn did not start")
-    }
-
-    private static func line(of file: UnsafeMutablePointer<FILE>) -> String? {
-        var bytes = [CChar](repeating: 0, count: 4096)
-        guard fgets(&bytes, Int32(bytes.count), file) != nil else { return nil }
-        return bytes.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
-            .split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
-    }
-
-    /// Ends it, and waits for its end.
-    func close() {
-        kill(process, SIGTERM)
-        while Self.line(of: output) != nil {}
-        pclose(output)
-    }
-}
-
-@Suite("httpbin, asked by a session", .enabled(if: HTTPBin.program != nil), .serialized)
+@Suite("httpbin, asked by a session", .enabled(if: TestProgram.python != nil), .serialized)
 struct HTTPBinTests {
+    /// How it is reached.
+    enum Way: Sendable, CaseIterable {
+        case clearText
+        case nginxWithTLS
+    }
+
     private func ask(
-        _ user: Credential?, _ body: (SessionManager, String) async throws -> Void
+        _ way: Way, _ user: Credential? = nil,
+        _ body: (SessionManager, String) async throws -> Void
     ) async throws {
         let server = try HTTPBin()
+        defer { server.close() }
+        let hook: ChallengeHook = { challenge in
+            guard challenge.serverTrust == nil else { return .performDefaultHandling }
+            return user.map { .useCredential($0) } ?? .performDefaultHandling
+        }
+        var configuration = SessionConfiguration.patient(challenges: hook)
+        var nginx: Nginx?
+        defer { nginx?.close() }
+        if way == .nginxWithTLS {
+            let started = try Nginx(before: server.url)
+            nginx = started
+            configuration.securityPolicy = try started.policy()
+        }
         let runtime = try ClientRuntime()
-        defer {
-            runtime.close()
-            server.close()
-        }
-        let hook: ChallengeHook = { _ in
-            user.map { .useCredential($0) } ?? .performDefaultHandling
-        }
-        let session = try SessionManager(
-            configuration: .patient(challenges: hook), runtime: runtime)
-        try await body(session, server.url)
+        defer { runtime.close() }
+        let session = try SessionManager(configuration: configuration, runtime: runtime)
+        try await body(session, nginx?.url ?? server.url)
     }
 
-    @Test func `takes Basic and Digest credentials`() async throws {
-        try await ask(Credential(user: "user", password: "secret")) { session, url in
+    @Test(arguments: Way.allCases)
+    func `takes Basic and Digest credentials`(way: Way) async throws {
+        try await ask(way, Credential(user: "user", password: "secret")) { session, url in
             /// Of each response, the last one the task's.
             func statuses(_ path: String) async throws -> [Int?] {
                 try await session.data(for: try HTTPRequest(.get, url + path)).metrics
@@ -100,8 +63,9 @@ struct HTTPBinTests {
         }
     }
 
-    @Test func `refuses wrong Digest credentials`() async throws {
-        try await ask(Credential(user: "user", password: "wrong")) { session, url in
+    @Test(arguments: Way.allCases)
+    func `refuses wrong Digest credentials`(way: Way) async throws {
+        try await ask(way, Credential(user: "user", password: "wrong")) { session, url in
             let request = try HTTPRequest(.get, "\(url)/digest-auth/auth/user/pass/MD5")
             let response = try await session.data(for: request)
             #expect(response.metrics.transactions.map(\.status) == [401, 401])
@@ -109,14 +73,15 @@ struct HTTPBinTests {
     }
 
     @Test func `does not ask for hidden Basic credentials`() async throws {
-        try await ask(Credential(user: "user", password: "pass")) { session, url in
+        try await ask(.clearText, Credential(user: "user", password: "pass")) { session, url in
             let request = try HTTPRequest(.get, "\(url)/hidden-basic-auth/user/pass")
             #expect(try await session.data(for: request).head.status.code == 404)
         }
     }
 
-    @Test func `sets cookies, and removes them`() async throws {
-        try await ask(nil) { session, url in
+    @Test(arguments: Way.allCases)
+    func `sets cookies, and removes them`(way: Way) async throws {
+        try await ask(way) { session, url in
             func text(_ path: String) async throws -> String {
                 let response = try await session.data(for: try HTTPRequest(.get, url + path))
                 return response.text.filter { !$0.isWhitespace }
@@ -125,6 +90,52 @@ struct HTTPBinTests {
             #expect(first == #"{"cookies":{"a":"1","b":"2"}}"#)
             #expect(try await text("/cookies") == #"{"cookies":{"a":"1","b":"2"}}"#)
             #expect(try await text("/cookies/delete?a") == #"{"cookies":{"b":"2"}}"#)
+        }
+    }
+
+    @Test(arguments: Way.allCases)
+    func `is told what is sent, in every method`(way: Way) async throws {
+        try await ask(way) { session, url in
+            for method in [HTTPRequest.Method.post, .put, .patch, .delete] {
+                let path = method.rawValue.lowercased()
+                let response = try await session.data(
+                    for: try HTTPRequest(method, "\(url)/\(path)"),
+                    content: .text(String(repeating: "x", count: 200_000)))
+                #expect(response.head.status == .ok)
+                let made = try #require(response.metrics.transactions.first)
+                #expect((made.handshake != nil) == (way == .nginxWithTLS && method == .post))
+                #expect(response.text.contains(String(repeating: "x", count: 200_000)))
+            }
+            let head = try await session.data(for: try HTTPRequest(.head, "\(url)/get"))
+            #expect(head.content.isEmpty)
+        }
+    }
+
+    @Test(arguments: Way.allCases)
+    func `has its redirects followed, and its codings undone`(way: Way) async throws {
+        try await ask(way) { session, url in
+            let response = try await session.data(
+                for: try HTTPRequest(.get, "\(url)/relative-redirect/3"))
+            #expect(response.metrics.redirects == 3)
+            #expect(response.request.path == "/get")
+            for (path, word) in [
+                ("gzip", "gzipped"), ("deflate", "deflated"), ("brotli", "brotli"),
+            ] {
+                let coded = try await session.data(for: try HTTPRequest(.get, "\(url)/\(path)"))
+                #expect(coded.text.contains("\"\(word)\": true"), "\(coded.text)")
+                #expect(coded.head.headerFields[.contentEncoding] == nil)
+            }
+        }
+    }
+
+    @Test(arguments: Way.allCases)
+    func `fills a file`(way: Way) async throws {
+        try await ask(way) { session, url in
+            let folder = TemporaryFolder()
+            let response = try await session.download(
+                try HTTPRequest(.get, "\(url)/range/100000"), to: folder.destination)
+            #expect(response.length == 100_000)
+            #expect(folder.bytes(of: "a.bin") == (0..<100_000).map { UInt8(97 + $0 % 26) })
         }
     }
 }

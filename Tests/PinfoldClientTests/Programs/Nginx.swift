@@ -1,0 +1,82 @@
+import Addressing
+import CLinux
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import PinfoldClient
+
+/// nginx, which speaks TLS as `127.0.0.1` and passes requests on to a server in clear text.
+final class Nginx: Sendable {
+    let url: String
+    private let program: TestProgram
+    private let folder: TemporaryFolder
+    private let pem: [UInt8]
+
+    /// Returns when it listens.
+    init(before server: String) throws {
+        folder = TemporaryFolder()
+        pem = TestAuthority.makePEM(name: "nginx.test")
+        folder.write(pem, to: "server.pem")
+        // A port that was free may be taken by now; nginx ends then.
+        for _ in 0..<10 {
+            let port = try Self.freePort()
+            folder.write(Array(Self.configuration(port, server, folder.path).utf8), to: "conf")
+            let program = try TestProgram(
+                "env PATH=\"$PATH:/usr/sbin\" nginx -p '\(folder.path)' -e stderr -c conf")
+            while let line = program.line() {
+                guard line.contains("start worker process ") else { continue }
+                self.program = program
+                url = "https://127.0.0.1:\(port)"
+                return
+            }
+            program.close()
+        }
+        throw DidNotStart()
+    }
+
+    private struct DidNotStart: Error {}
+
+    private static func freePort() throws -> UInt16 {
+        let socket = try Sockets.listen(on: try #require(Endpoint("127.0.0.1:0")))
+        defer { Descriptors.close(socket) }
+        return try #require(Sockets.localEndpoint(socket)).port
+    }
+
+    private static func configuration(_ port: UInt16, _ server: String, _ folder: String) -> String
+    {
+        let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
+            "\($0)_temp_path \(folder)/\($0);"
+        }
+        return """
+            daemon off; \(geteuid() == 0 ? "user root;" : "") pid \(folder)/pid;
+            worker_processes 1; error_log stderr notice;
+            events { worker_connections 1024; }
+            http {
+                access_log off; client_max_body_size 0; \(paths.joined(separator: " "))
+                server {
+                    listen 127.0.0.1:\(port) ssl;
+                    ssl_certificate \(folder)/server.pem;
+                    ssl_certificate_key \(folder)/server.pem;
+                    location / {
+                        proxy_pass \(server);
+                        proxy_http_version 1.1;
+                        proxy_set_header Host $http_host;
+                        proxy_set_header X-Forwarded-Proto https;
+                    }
+                }
+            }
+            """
+    }
+
+    /// A policy that trusts it and nobody else.
+    func policy() throws -> SecurityPolicy {
+        var policy = SecurityPolicy()
+        policy.trustsSystem = false
+        policy.anchors = try CertificatePin.pins(in: TestAuthority.certificate(of: pem))
+            .compactMap(\.certificate)
+        return policy
+    }
+
+    func close() { program.close() }
+}

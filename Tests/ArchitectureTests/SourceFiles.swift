@@ -46,11 +46,14 @@ enum Package {
         return url
     }()
 
-    /// The Swift files below a folder of the root, in the order of their paths.
+    /// The Swift files below a folder of the root, in the order of their paths; without those that
+    /// the documentation shows, which are no part of a target.
     static func files(in folder: String) throws -> [SourceFile] {
         let base = root.appendingPathComponent(folder)
         guard let walk = FileManager.default.enumerator(atPath: base.path) else { return [] }
-        let names = walk.compactMap { $0 as? String }.filter { $0.hasSuffix(".swift") }
+        let names = walk.compactMap { $0 as? String }.filter {
+            $0.hasSuffix(".swift") && !$0.contains(".docc/")
+        }
         return try names.sorted().map { name in
             let text = try String(contentsOf: base.appendingPathComponent(name), encoding: .utf8)
             return SourceFile(

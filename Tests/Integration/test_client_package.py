@@ -1,67 +1,126 @@
-"""The client library in a package of its own: what README shows builds and runs as printed."""
+"""The client library in a package of its own: what README and the pages show builds and runs as
+printed."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from support.gateway import ROOT
-from support.servers import HTTPBin
+from support import outside
+from support.servers import HTTPBin, Nginx
 
 # The first build compiles the library and what it stands on.
 pytestmark = pytest.mark.timeout(1800)
 
-README = (ROOT / "README.md").read_text()
-
-MANIFEST = """// swift-tools-version: 6.2
-import PackageDescription
-
-let package = Package(
-    name: "outside",
-    dependencies: [.package(name: "pinfold", path: "{root}")],
-    targets: [
-        .executableTarget(
-            name: "outside", dependencies: [.product(name: "PinfoldClient", package: "pinfold")],
-            swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)])
-    ]
-)
-"""
-
-
-def program() -> str:
-    """README's program, without its indentation."""
-    section = README.split("## The client library\n", 1)[1].split("\n## ", 1)[0]
-    blocks = re.findall(r"(?:^(?:    .*)?\n)+", section, re.MULTILINE)
-    code = next(block for block in blocks if "import PinfoldClient" in block)
-    return re.sub(r"^    ", "", code, flags=re.MULTILINE).strip("\n") + "\n"
-
 
 @pytest.fixture(scope="module")
-def outside() -> Path:
-    """The program, built; its folder stays, so that a second run builds little."""
-    folder = ROOT / ".build-outside"
-    (folder / "Sources/outside").mkdir(parents=True, exist_ok=True)
-    (folder / "Package.swift").write_text(MANIFEST.format(root=ROOT))
-    (folder / "Sources/outside/main.swift").write_text(program())
-    built = subprocess.run(
-        ["swift", "build", "--package-path", folder], capture_output=True, text=True)
-    assert built.returncode == 0, built.stdout + built.stderr
-    return folder / ".build/debug/outside"
+def programs() -> Path:
+    return outside.build()
+
+
+def run(programs: Path, part: str, folder: Path, service: HTTPBin, *others: str) -> str:
+    """What a part of the pages prints, in a folder of its own."""
+    ran = subprocess.run(
+        [programs / "pages", part, service.url("/").removesuffix("/"), *others], cwd=folder,
+        env={**os.environ, "no_proxy": "*"}, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 def test_the_program_has_about_twenty_lines() -> None:
-    assert 15 <= len(program().splitlines()) <= 25
+    assert 15 <= len(outside.program().splitlines()) <= 25
 
 
 def test_the_program_of_the_readme_builds_and_runs_as_printed(
-    outside: Path, httpbin: HTTPBin
+    programs: Path, httpbin: HTTPBin
 ) -> None:
     url = httpbin.url("/").removesuffix("/")
-    ran = subprocess.run([outside, url], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([programs / "outside", url], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
     asked, sent, refused = ran.stdout.splitlines()
     assert asked == f'asked {url}/get?name=Ada, which saw ["name": "Ada"]'
     assert '"en"' in sent and '"fr"' in sent
     assert refused.startswith("refused:") and "404" in refused
+
+
+# What the code below each heading of the page on migration prints, among other things.
+MIGRATION = {
+    "A session": r"http://127.0.0.1:\d+/ 0\n",
+    "GET with parameters": r"Ada",
+    "JSON as a type": r'\["name": "Ada"\]\n',
+    "POST: a form, and JSON": r"(?:.*Ada.*\n){3}",
+    "Fields and authorization": r"dXNlcjpzZWNyZXQ=",
+    "A form with files": r"some text",
+    "An upload with progress": r"200 OK 9\n",
+    "A download to a file, and its rest": r"range\.txt 100000\n(?:.*\n)*100000\n",
+    "Pins": r"clearTextRefused \[\]\n",
+    "Suspending, resuming, cancelling": r"failure",
+    "Redirects": r"302(?:.*\n)*/get\n",
+    "Credentials": r"200",
+    "Trying again": r"503.* 2\n",
+    "What happens to tasks": r"/get 0\.\d+ seconds\n",
+    "Reachability and activity": r"(?:not)?[rR]eachable",
+    "Images": r"png 100 100\n",
+    "Streams": r"\d+\n",
+}
+
+
+@pytest.mark.parametrize("heading", MIGRATION)
+def test_the_code_of_the_page_on_migration_runs(
+    programs: Path, httpbin: HTTPBin, tmp_path: Path, heading: str
+) -> None:
+    (tmp_path / "picture.txt").write_text("some text")
+    ran = run(programs, f"migration: {heading}", tmp_path, httpbin)
+    assert re.search(MIGRATION[heading], ran), ran
+
+
+def test_the_page_on_migration_has_these_headings() -> None:
+    assert list(outside.migration()) == list(MIGRATION)
+
+
+# What the steps of the tutorial print, as it says.
+TUTORIAL = [
+    r"200 with content\n",
+    r"hello, Ada\n",
+    r"sent 2 tea\nserialization http://.*/status/404.*404.*\n",
+    r"503 3\n",
+    r"(?:received \d+\n)+100000 bytes\n",
+    r"67108864 bytes(?:, \d+ of them from before)?\n",
+    r"clearTextRefused \[\]\n",
+    r"(?:completed /get\n){2}ended\n",
+]
+
+
+@pytest.mark.parametrize("step", outside.tutorial(), ids=lambda step: step.stem)
+def test_a_step_of_the_tutorial_compiles_and_runs(
+    programs: Path, httpbin: HTTPBin, nginx: Nginx, tmp_path: Path, step: Path
+) -> None:
+    with (nginx.files / "large.bin").open("wb") as large:
+        large.truncate(64 << 20)
+    assert outside.check(step, programs) == ""
+    expected = TUTORIAL[outside.tutorial().index(step)]
+    ran = run(programs, step.stem, tmp_path, httpbin, nginx.url("/").removesuffix("/"))
+    assert re.fullmatch(expected, ran), ran
+
+
+def test_the_tutorial_has_so_many_steps() -> None:
+    assert len(outside.tutorial()) == len(TUTORIAL)
+
+
+def test_the_pages_and_the_tutorial_are_sound(tmp_path: Path) -> None:
+    """As DocC reads them: links lead somewhere, directives are whole. Without the code's symbols the
+    one page that is a module's has none."""
+    told = subprocess.run(
+        ["docc", "convert", outside.PAGES, "--fallback-display-name", "Gateway",
+         "--fallback-bundle-identifier", "gateway", "--output-path", tmp_path / "made",
+         "--diagnostics-file", tmp_path / "told.json"],
+        capture_output=True, text=True, timeout=300)
+    assert told.returncode == 0, told.stderr
+    found = json.loads((tmp_path / "told.json").read_text())["diagnostics"]
+    assert [one["summary"] for one in found] == ["No symbol matched 'Gateway'. Can't resolve 'Gateway'."]
+    assert (tmp_path / "made/tutorials/gateway/askingaservice").exists() or list(
+        (tmp_path / "made/data/tutorials").rglob("askingaservice.json"))

@@ -99,7 +99,7 @@ TUTORIAL = [
 def test_a_step_of_the_tutorial_compiles_and_runs(
     programs: Path, httpbin: HTTPBin, nginx: Nginx, tmp_path: Path, step: Path
 ) -> None:
-    with (nginx.files / "large.bin").open("wb") as large:
+    with (nginx.files / "tutorial.bin").open("wb") as large:
         large.truncate(64 << 20)
     assert outside.check(step, programs) == ""
     expected = TUTORIAL[outside.tutorial().index(step)]

@@ -1,7 +1,7 @@
 import PinfoldClient
 
 let session = try SessionManager()
-let request = try HTTPRequest(.get, "https://files.example.com/large.bin")
+let request = try HTTPRequest(.get, "https://files.example.com/tutorial.bin")
 
 var options = DownloadOptions()
 options.replacesExisting = true
@@ -10,7 +10,7 @@ options.request.progress = progress
 
 // A first part, then it is cancelled.
 let (results, tell) = AsyncStream.makeStream(of: Result<DownloadResponse, ClientError>.self)
-let task = session.downloadTask(request, to: "large.bin", options: options) { result in
+let task = session.downloadTask(request, to: "tutorial.bin", options: options) { result in
     tell.yield(result)
 }
 task.resume()
@@ -25,7 +25,7 @@ for await result in results {
     case .failure(let error):
         guard let rest = error.resumeData else { throw error }
         let file = try await session.download(
-            resuming: rest, to: "large.bin", options: options)
+            resuming: rest, to: "tutorial.bin", options: options)
         print(file.length, "bytes,", file.resumedBytes, "of them from before")
     }
     break

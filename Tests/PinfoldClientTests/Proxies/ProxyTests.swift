@@ -1,4 +1,5 @@
 import HTTPTypes
+import Locking
 import Testing
 
 @testable import PinfoldClient
@@ -206,21 +207,37 @@ struct ProxyTests {
     @Test func `are under the session's limits, more of them at a time than to one server`()
         async throws
     {
-        try await withProxy { proxy, runtime in
-            var configuration = try SessionConfiguration.through(proxy.proxy)
-            configuration.maximumRequestsPerOrigin = 1
-            let session = try SessionManager(configuration: configuration, runtime: runtime)
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for number in 0..<40 {
-                    group.addTask {
-                        let request = try HTTPRequest(.get, "http://h\(number % 20).test/")
-                        _ = try await session.data(for: request)
-                    }
-                }
-                try await group.waitForAll()
+        let state = Monitor((seen: 0, atOnce: 0, most: 0))
+        let proxy = try TestServer { connection, _ in
+            // None is answered before all have come that may come at a time.
+            state.wait { state -> Waiting<Void> in
+                state.seen += 1
+                state.atOnce += 1
+                state.most = max(state.most, state.atOnce)
+                return .done(())
             }
-            #expect(proxy.proxy.requests.count == 40)
-            #expect(proxy.proxy.connections <= 20)
+            state.broadcast()
+            state.wait { $0.seen >= 20 ? .done(()) : .signal }
+            state.withLock { $0.atOnce -= 1 }
+            connection.respond("200 OK", [], "")
+            return true
         }
+        defer { proxy.close() }
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        var configuration = try SessionConfiguration.through(proxy)
+        configuration.maximumRequestsPerOrigin = 1
+        let session = try SessionManager(configuration: configuration, runtime: runtime)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<40 {
+                group.addTask {
+                    let request = try HTTPRequest(.get, "http://h\(number % 20).test/")
+                    _ = try await session.data(for: request)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(state.withLock { $0.seen } == 40)
+        #expect(state.withLock { $0.most } == 20)
     }
 }

@@ -290,10 +290,13 @@ package final class GatewayProcess {
 
     /// How often the main thread looks whether the workers are done.
     private static let pollMilliseconds: Int32 = 20
-    /// How long the workers may take to end after their last exchange, and after a second signal.
-    /// Neither is waited for longer: one that hangs would otherwise keep the process for ever.
+    /// How long the workers may take to end after their last exchange, and after a second signal,
+    /// which they see in their next turn. Neither is waited for longer: one that hangs would
+    /// otherwise keep the process for ever.
     private static let stopMilliseconds: Int64 = 5000
-    private static let stopAtOnceMilliseconds: Int64 = 100
+    private static let stopAtOnceMilliseconds: Int64 = 1000
+    /// How long the log and the reports may take after a second signal.
+    private static let closeAtOnceMilliseconds: Int64 = 100
 
     private func drain() {
         let delay = configuration.timeouts.drainDelayMilliseconds
@@ -337,9 +340,9 @@ package final class GatewayProcess {
         } else {
             running.join()
         }
-        shared?.accessLog?.close(withinMilliseconds: Int(Self.stopAtOnceMilliseconds))
-        shared?.engine.pinReporter?.close(withinMilliseconds: Self.stopAtOnceMilliseconds)
-        operationalLog.close(withinMilliseconds: Self.stopAtOnceMilliseconds)
+        shared?.accessLog?.close(withinMilliseconds: Int(Self.closeAtOnceMilliseconds))
+        shared?.engine.pinReporter?.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
+        operationalLog.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
         _exit(hung == 0 ? 0 : 1)
     }
 

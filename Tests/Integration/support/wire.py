@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import http_sfv
 
-from .wait import until
+from .wait import SLOWDOWN, until
 
 Address = tuple[str, int]
 
@@ -70,7 +70,8 @@ class Response(Message):
 class Wire:
     """One connection, from the client's side."""
 
-    def __init__(self, address: Address, timeout: float = 20.0, sock: socket.socket | None = None):
+    def __init__(self, address: Address, timeout: float = 20.0 * SLOWDOWN,
+                 sock: socket.socket | None = None):
         self.socket = sock or socket.create_connection(address, timeout)
         self.socket.settimeout(timeout)
         if sock is None:

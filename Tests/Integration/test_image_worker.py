@@ -49,9 +49,12 @@ def worker() -> Iterator[tuple[socket.socket, subprocess.Popen[bytes]]]:
     # One more descriptor, which it must not keep.
     inherited = os.open("/etc/passwd", os.O_RDONLY)
     os.set_inheritable(inherited, True)
+    # Nobody may look into it, and LeakSanitizer could not either.
+    options = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
     process = subprocess.Popen(
         [BINARY, "image-worker", "--memory", str(1 << 30), "--seconds", "60"],
-        stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, close_fds=False)
+        stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, close_fds=False,
+        env={**os.environ, **options})
     os.close(inherited)
     theirs.close()
     try:

@@ -1,6 +1,7 @@
 import EventStreams
 import HTTPTypes
 import Locking
+import TestSupport
 import Testing
 
 @testable import PinfoldClient
@@ -155,15 +156,15 @@ struct EventSourceTests {
 
     @Test func `is given up after so many failures`() async throws {
         let states = States()
-        let server = try TestServer { _, _ in false }
-        server.close()
+        let port = ClosedPort()
         let runtime = try ClientRuntime()
         defer { runtime.close() }
         let session = try SessionManager(configuration: .patient, runtime: runtime)
         var options = Self.eager
         options.maximumFailures = 3
         options.stateChanged = { states.note($0) }
-        let source = session.events(for: try HTTPRequest(.get, server.url), options: options)
+        let request = try HTTPRequest(.get, "http://\(port.place)")
+        let source = session.events(for: request, options: options)
         #expect(await failure { _ = try await events(source) }?.reason == .cannotConnect)
         #expect(states.all.filter { $0 == "connecting" }.count == 3)
         #expect(states.all.last == "closed")

@@ -2,6 +2,7 @@ import CLinux
 import HTTPTypes
 import Locking
 import TLS
+import TestSupport
 import Testing
 
 @testable import PinfoldClient
@@ -186,13 +187,12 @@ struct SessionManagerTests {
     }
 
     @Test func `tells that nobody listens`() async throws {
-        let server = try TestServer { _, _ in false }
-        let url = server.url
-        server.close()
+        let port = ClosedPort()
+        let request = try HTTPRequest(.get, "http://\(port.place)")
         let runtime = try ClientRuntime()
         defer { runtime.close() }
         let session = try SessionManager(configuration: .patient, runtime: runtime)
-        let error = await failure { _ = try await session.data(for: try HTTPRequest(.get, url)) }
+        let error = await failure { _ = try await session.data(for: request) }
         #expect(error?.reason == .cannotConnect)
         #expect(error?.host == "127.0.0.1")
     }

@@ -166,7 +166,8 @@ import Testing
     }
 
     @Test func `a server whose port is closed is unreachable`() async throws {
-        let closed = try DNSServer { _ in .silence }.endpoint
+        let port = ClosedPort(.udp)
+        let closed = try #require(Endpoint(port.place))
         let fixture = try ResolverFixture(servers: .list([closed]))
         #expect(await fixture.resolve("www.example") == .failed(.unreachable))
     }

@@ -1,6 +1,5 @@
-import CLinux
-import EventLoop
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import PinfoldClient
@@ -84,21 +83,9 @@ struct ProxyFaultTests {
     func `is told where nobody listens`(scheme: String) async throws {
         let runtime = try ClientRuntime()
         defer { runtime.close() }
-        // A port that is taken, and at which nobody listens.
-        let socket = CLinux.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { Descriptors.close(socket) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
-        let isBound = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        try #require(isBound)
-        let place = try #require(Sockets.localEndpoint(socket))
+        let port = ClosedPort()
         var configuration = SessionConfiguration.patient
-        configuration.proxies = .fixed(try Proxy("\(place)"))
+        configuration.proxies = .fixed(try Proxy(port.place))
         let session = try SessionManager(configuration: configuration, runtime: runtime)
         let error = await failure {
             _ = try await session.data(for: try HTTPRequest(.get, "\(scheme)://origin.test/"))

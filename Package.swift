@@ -412,6 +412,7 @@ let package = Package(
                 "PinfoldClient", "Serialization", "EventStreams", "Documents", "CLinux",
                 "Addressing",
                 "EventLoop", "Locking", "Retries", "ContentCoding", "Cookies",
+                "HTTPAuthentication",
                 "TLS", "Threads", "TestSupport",
                 "Reachability", "ImageCache",
                 .product(name: "HTTPTypes", package: "swift-http-types"),

@@ -46,7 +46,7 @@ struct NextStepTests {
             (302, [.location: "/x"], "redirect http://a.test/x"),
             (302, [:], "finish"), (302, [.location: "ftp://b.test/"], "redirect ftp://b.test/"),
             (401, [.wwwAuthenticate: "Basic"], "authenticate server"),
-            (407, [.proxyAuthenticate: "Basic"], "authenticate proxy"),
+            (407, [.proxyAuthenticate: "Basic"], "authenticate proxy(forTunnel: false)"),
             (401, [:], "finish"), (407, [.wwwAuthenticate: "Basic"], "finish"),
             (503, [:], "retry 500"), (503, [.retryAfter: "2"], "retry 2500"),
             (503, [.retryAfter: "3600"], "finish"), (421, [:], "retry 0"),
@@ -103,6 +103,22 @@ struct NextStepTests {
         #expect(
             try step(response(503), counts: .init(redirects: 20, retries: 1, challenges: 6))
                 == "retry 1000")
+    }
+
+    @Test func `follows from a proxy's answer that opens no tunnel`() throws {
+        func refused(_ status: Int, _ fields: HTTPFields) -> Result<HTTPResponse, ClientError> {
+            .failure(
+                ClientError(
+                    .proxyAuthenticationRequired, "",
+                    proxyResponse: HTTPResponse(status: .init(code: status), headerFields: fields)))
+        }
+        let challenge = refused(407, [.proxyAuthenticate: "Basic"])
+        #expect(try step(challenge, .post) == "authenticate proxy(forTunnel: true)")
+        let failed = "fail proxyAuthenticationRequired"
+        #expect(try step(challenge, isRepeatable: false) == failed)
+        #expect(try step(challenge, counts: .init(challenges: 6)) == failed)
+        #expect(try step(refused(407, [:])) == failed)
+        #expect(try step(refused(403, [.proxyAuthenticate: "Basic"])) == failed)
     }
 
     @Test func `is the last one without policy, rule or time`() throws {

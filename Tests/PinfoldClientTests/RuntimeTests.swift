@@ -60,7 +60,11 @@ struct RuntimeTests {
             let feed = WatchedFeed { [unowned runtime] in
                 late.withLock { late in
                     let session = try? SessionManager(configuration: .patient, runtime: runtime)
-                    late = try? session?.transfer(request, nil, RequestOptions(), left: .seconds(9))
+                    guard let session else { return }
+                    let authentication = TaskAuthentication(
+                        session.credentials, hook: nil, task: .next())
+                    late = try? session.transfer(
+                        request, nil, RequestOptions(), authentication, left: .seconds(9))
                 }
             }
             #expect(

@@ -11,6 +11,11 @@ struct Asker: Sendable {
         self.isProxy = isProxy
     }
 
+    init(_ origin: HTTPAuthentication.ProtectionSpace.Origin, isProxy: Bool) {
+        self.origin = origin
+        self.isProxy = isProxy
+    }
+
     /// Where it is answered.
     var field: HTTPField.Name { isProxy ? .proxyAuthorization : .authorization }
 
@@ -38,6 +43,13 @@ struct Asker: Sendable {
         return Authenticator.Request(
             origin: origin, method: request.method.rawValue, target: target,
             content: content.map { $0.bytesInMemory } ?? [])
+    }
+
+    /// A request as the engine is about to send it to a proxy.
+    func question(_ method: String, _ target: String) -> Authenticator.Request {
+        Authenticator.Request(
+            origin: origin, method: method, target: target,
+            content: method == "CONNECT" ? [] : nil)
     }
 }
 

@@ -73,6 +73,15 @@ public struct ProtectionSpace: Sendable, Hashable {
         self.init(origin, realm: realm)
     }
 
+    /// A realm of a proxy, which asks by a 407.
+    ///
+    /// - Parameter realm: As the proxy writes it: letter case counts.
+    public init(_ proxy: Proxy, realm: String) {
+        self.init(
+            scheme: proxy.scheme.rawValue, host: proxy.host, port: proxy.port, realm: realm,
+            isProxy: true)
+    }
+
     init(scheme: String, host: String, port: UInt16, realm: String, isProxy: Bool) {
         (self.scheme, self.host, self.port) = (scheme, host, port)
         (self.realm, self.isProxy) = (realm, isProxy)

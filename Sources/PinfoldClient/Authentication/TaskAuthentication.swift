@@ -19,69 +19,70 @@ final class TaskAuthentication: Sendable {
         var next: [Bool: Authenticator.Answer] = [:]
         /// Has credentials that are for this task alone.
         var own = Authenticator()
+        /// Proxies that these are for, too.
+        var ownProxies: Set<HTTPAuthentication.ProtectionSpace.Origin> = []
         /// What the hook does not want to answer.
         var rejected: Set<Authenticator.Offer> = []
         var failures = 0
     }
 
-    private let store: CredentialStore
+    let store: CredentialStore
+    let task: TaskIdentifier
     private let hook: ChallengeHook?
     private let state = Locked(State())
 
-    init(_ store: CredentialStore, hook: ChallengeHook?) {
+    init(_ store: CredentialStore, hook: ChallengeHook?, task: TaskIdentifier) {
         self.store = store
         self.hook = hook
+        self.task = task
     }
 
-    /// A request as it is sent. A field of the caller's own is left as it is.
-    ///
-    /// - Parameter proxy: The proxy that is given the request itself; nil: there is none, or only
-    ///   for a tunnel.
-    func prepared(
-        _ request: HTTPRequest, _ content: RequestContent?, proxy: RequestOrigin?
-    ) -> HTTPRequest {
+    /// What is asked for now, as the task has it.
+    var request: HTTPRequest? { state.withLock { $0.request } }
+
+    /// A request as it is sent. A field of the caller's own is left as it is. What is for a proxy
+    /// the engine adds: it knows whether a tunnel has to be asked for.
+    func prepared(_ request: HTTPRequest, _ content: RequestContent?) -> HTTPRequest {
         var prepared = request
         let next = state.withLock { state in
             state.request = request
-            state.sent = [:]
+            state.sent = state.next.filter { $0.key }
             defer { state.next = [:] }
-            return state.next
+            return state.next[false]
         }
-        for asker in Self.askers(request.origin, proxy: proxy)
-        where !request.headerFields.contains(asker.field) {
-            let answer = next[asker.isProxy] ?? unasked(asker.question(request, content))
-            guard let answer else { continue }
-            prepared.headerFields[asker.field] = answer.value
-            state.withLock { $0.sent[asker.isProxy] = answer }
-        }
+        guard let asker = request.origin.map({ Asker($0, isProxy: false) }),
+            !request.headerFields.contains(asker.field),
+            let answer = next ?? unasked(asker.question(request, content))
+        else { return prepared }
+        prepared.headerFields[asker.field] = answer.value
+        state.withLock { $0.sent[false] = answer }
         return prepared
     }
 
+    /// Whether a proxy has asked this task for other credentials than all tasks send.
+    func hasOwn(for proxy: Asker) -> Bool {
+        state.withLock { $0.ownProxies.contains(proxy.origin) }
+    }
+
     /// What cannot be answered any more, as with a nonce that is used up, waits for a challenge.
-    private func unasked(_ question: Authenticator.Request) -> Authenticator.Answer? {
+    func unasked(_ question: Authenticator.Request) -> Authenticator.Answer? {
         let own = state.withLock { try? $0.own.authorization(for: question) }
         return own ?? (try? store.authorization(for: question)) ?? nil
     }
 
     /// A response, which may say what the next answer is made of.
-    func received(_ response: HTTPResponse, proxy: RequestOrigin?) {
-        let origin = state.withLock { $0.request?.origin }
-        for asker in Self.askers(origin, proxy: proxy) {
-            guard let info = asker.info(of: response) else { continue }
-            let isOwn = state.withLock { state in
-                guard let sent = state.sent[asker.isProxy],
-                    state.own.credentials(for: sent.space) == sent.credentials
-                else { return false }
-                state.own.take(info: info, from: asker.origin)
-                return true
-            }
-            if !isOwn { store.take(info: info, from: asker.origin) }
+    func received(_ response: HTTPResponse) {
+        guard let asker = request?.origin.map({ Asker($0, isProxy: false) }),
+            let info = asker.info(of: response)
+        else { return }
+        let isOwn = state.withLock { state in
+            guard let sent = state.sent[false],
+                state.own.credentials(for: sent.space) == sent.credentials
+            else { return false }
+            state.own.take(info: info, from: asker.origin)
+            return true
         }
-    }
-
-    private static func askers(_ origin: RequestOrigin?, proxy: RequestOrigin?) -> [Asker] {
-        [origin.map { Asker($0, isProxy: false) }, proxy.map { Asker($0, isProxy: true) }]
-            .compactMap { $0 }
+        if !isOwn { store.take(info: info, from: asker.origin) }
     }
 }
 
@@ -102,14 +103,16 @@ extension TaskAuthentication {
     /// - Throws: ``ClientError`` where the hook has the task cancelled, where it is cancelled
     ///   meanwhile, and where credentials cannot be sent in the way that is asked for.
     func answer(
-        to response: HTTPResponse, _ content: RequestContent?, proxy: RequestOrigin?
+        to response: HTTPResponse, _ content: RequestContent?, proxy: Proxy?
     ) async throws(ClientError) -> HTTPRequest? {
         let request = state.withLock { $0.request }
-        guard let request, let origin = proxy ?? request.origin else { return nil }
-        let asker = Asker(origin, isProxy: proxy != nil)
+        guard let request,
+            let asker = proxy?.asker ?? request.origin.map({ Asker($0, isProxy: false) })
+        else { return nil }
         // The caller's own was refused: that is for the caller to know.
         guard !request.headerFields.contains(asker.field) else { return nil }
         let challenges = asker.challenges(of: response)
+        if let proxy { useCredentials(of: proxy, asker, challenges) }
         for _ in 0..<Self.maximumDecisions {
             switch try await step(challenges, asker, response, request, content) {
             case .answer(let answer):
@@ -120,6 +123,24 @@ extension TaskAuthentication {
             }
         }
         return nil
+    }
+
+    /// The user that a proxy was named with is told by Digest, too, where it asks for that. Basic
+    /// went along already.
+    private func useCredentials(
+        of proxy: Proxy, _ asker: Asker,
+        _ challenges: [HTTPAuthentication.AuthenticationChallenge]
+    ) {
+        guard let user = proxy.user, let password = proxy.password else { return }
+        state.withLock { state in
+            guard state.ownProxies.insert(asker.origin).inserted else { return }
+            for challenge in challenges where challenge.scheme == "digest" {
+                guard let realm = challenge.realm else { continue }
+                state.own.set(
+                    UserCredentials(user: user, password: password),
+                    for: .init(origin: asker.origin, realm: realm))
+            }
+        }
     }
 
     private func step(
@@ -164,7 +185,10 @@ extension TaskAuthentication {
             guard credential.credentials != question.refused else { return .none }
             if credential.persistence == .none {
                 let space = question.offer.space
-                state.withLock { $0.own.set(credential.credentials, for: space) }
+                state.withLock { state in
+                    state.own.set(credential.credentials, for: space)
+                    if space.origin.isProxy { state.ownProxies.insert(space.origin) }
+                }
             }
             return .again
         case .performDefaultHandling: return .none

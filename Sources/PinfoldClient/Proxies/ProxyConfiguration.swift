@@ -140,26 +140,66 @@ extension SessionManager {
     /// The way of a request; nil: to the server itself. One that asks for another protocol gets a
     /// tunnel also in clear text: proxies that forward do not switch (RFC 6455 section 4.1).
     func proxyRoute(
-        of request: HTTPRequest, to origin: RequestOrigin, _ options: RequestOptions
+        of request: HTTPRequest, to origin: RequestOrigin, _ options: RequestOptions,
+        _ authentication: TaskAuthentication
     ) throws(ClientError) -> ProxyRoute? {
+        guard let proxy = try proxy(for: request, to: origin, options) else { return nil }
+        return ProxyRoute(
+            proxy.upstream(authentication), tunnelsClearText: request.headerFields[.upgrade] != nil)
+    }
+
+    /// The proxy that asks for credentials; nil: none can have asked.
+    ///
+    /// - Parameter tunnel: It was asked for one; else it was given the request itself.
+    func askingProxy(
+        of request: HTTPRequest, forTunnel tunnel: Bool, _ options: RequestOptions
+    ) throws(ClientError) -> Proxy? {
+        guard let origin = request.origin, tunnel == Self.isTunnelled(request, to: origin) else {
+            return nil
+        }
+        return try proxy(for: request, to: origin, options)
+    }
+
+    private static func isTunnelled(_ request: HTTPRequest, to origin: RequestOrigin) -> Bool {
+        origin.scheme == "https" || request.headerFields[.upgrade] != nil
+    }
+
+    private func proxy(
+        for request: HTTPRequest, to origin: RequestOrigin, _ options: RequestOptions
+    ) throws(ClientError) -> Proxy? {
         let rules = options.proxies.map { ProxyRules($0) } ?? proxyRules
-        do throws(ClientError) {
-            guard let proxy = try rules.proxy(for: origin) else { return nil }
-            return ProxyRoute(
-                proxy.upstream, tunnelsClearText: request.headerFields[.upgrade] != nil)
-        } catch {
+        do throws(ClientError) { return try rules.proxy(for: origin) } catch {
             throw error.about(request)
         }
     }
 }
 
 extension Proxy {
-    /// What the engine knows of it.
-    var upstream: UpstreamProxy {
-        var value: UpstreamProxy.Authorization?
-        if let authorization { value = { _, _ in authorization } }
+    /// Whose credentials it asks for.
+    var asker: Asker {
+        Asker(
+            .init(scheme: scheme.rawValue, host: host, port: Int(port), isProxy: true),
+            isProxy: true)
+    }
+
+    /// What the engine knows of it. Connections are shared by requests with the same credentials:
+    /// those of the session's store, those that the proxy was named with, or a task's own.
+    func upstream(_ authentication: TaskAuthentication) -> UpstreamProxy {
+        let (asker, given) = (asker, authorization)
+        var identity = given ?? ""
+        let value: UpstreamProxy.Authorization
+        if authentication.hasOwn(for: asker) {
+            identity += " \(authentication.task)"
+            value = { authentication.unasked(asker.question($0, $1))?.value ?? given }
+        } else if let given {
+            value = { _, _ in given }
+        } else {
+            // The engine keeps it for all tasks.
+            let store = authentication.store
+            value = { (try? store.authorization(for: asker.question($0, $1)))??.value }
+        }
         return UpstreamProxy(
-            host: host, port: port, isSecure: scheme == .https, identity: authorization ?? "",
+            host: host, port: port, isSecure: scheme == .https, identity: identity,
             authorization: value)
     }
 }

@@ -139,7 +139,7 @@ public final class SessionManager: Sendable {
     /// - Parameter left: How long it may take, waiting for its turn included.
     func transfer(
         _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions,
-        left: Duration
+        _ authentication: TaskAuthentication, left: Duration
     ) throws(ClientError) -> TransferChannel {
         guard let origin = request.origin, origin.scheme == "http" || origin.scheme == "https"
         else {
@@ -147,7 +147,7 @@ public final class SessionManager: Sendable {
                 .invalidRequest, "expected an http or https URL with a valid authority",
                 of: request)
         }
-        let proxy = try proxyRoute(of: request, to: origin, options)
+        let proxy = try proxyRoute(of: request, to: origin, options, authentication)
         let channel = TransferChannel(
             runtime.nextNumber(), on: runtime,
             progress: options.progress?.begins(sending: content.map(\.length) ?? 0))

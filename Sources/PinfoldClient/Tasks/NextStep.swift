@@ -18,8 +18,8 @@ enum NextStep: Sendable {
     enum Challenger: Sendable, Hashable {
         /// 401, with WWW-Authenticate.
         case server
-        /// 407, with Proxy-Authenticate.
-        case proxy
+        /// 407, with Proxy-Authenticate: to a request, or where a tunnel was asked for.
+        case proxy(forTunnel: Bool)
     }
 }
 
@@ -60,6 +60,11 @@ struct AttemptRules: Sendable {
     ) -> NextStep {
         switch outcome {
         case .failure(let error):
+            if hasRepeatableContent, counts.challenges < Self.maximumChallenges,
+                let answer = error.proxyResponse, Self.isProxyChallenge(answer)
+            {
+                return .authenticate(.proxy(forTunnel: true))
+            }
             guard let failure = error.retryFailure,
                 let wait = wait(
                     after: failure, request, hasRepeatableContent, counts, using: &generator)
@@ -85,9 +90,13 @@ struct AttemptRules: Sendable {
     private static func challenger(_ response: HTTPResponse) -> NextStep.Challenger? {
         switch response.status.code {
         case 401 where response.headerFields.contains(.wwwAuthenticate): .server
-        case 407 where response.headerFields.contains(.proxyAuthenticate): .proxy
+        case 407 where isProxyChallenge(response): .proxy(forTunnel: false)
         default: nil
         }
+    }
+
+    private static func isProxyChallenge(_ response: HTTPResponse) -> Bool {
+        response.status.code == 407 && response.headerFields.contains(.proxyAuthenticate)
     }
 
     private func redirect(

@@ -7,7 +7,7 @@ extension RequestRunner {
     func prepared(
         _ request: HTTPRequest, _ content: RequestContent?
     ) async throws(ClientError) -> HTTPRequest {
-        let prepared = authentication.prepared(request, content, proxy: nil)
+        let prepared = authentication.prepared(request, content)
         return cookies?.prepared(prepared) ?? prepared
     }
 
@@ -15,7 +15,7 @@ extension RequestRunner {
     ///
     /// - Parameter request: As it was sent.
     func received(_ head: ReceivedHead, for request: HTTPRequest) {
-        authentication.received(head.response, proxy: nil)
+        authentication.received(head.response)
         cookies?.received(head.response, for: request, cache: head.metrics.cache)
     }
 
@@ -24,9 +24,12 @@ extension RequestRunner {
         to challenger: NextStep.Challenger, _ response: HTTPResponse, _ content: RequestContent?
     ) async throws(ClientError) -> HTTPRequest? {
         switch challenger {
-        case .server: try await authentication.answer(to: response, content, proxy: nil)
-        // A proxy is told who asks with the first request.
-        case .proxy: nil
+        case .server: return try await authentication.answer(to: response, content, proxy: nil)
+        case .proxy(let isTunnel):
+            guard let asked = authentication.request,
+                let proxy = try session.askingProxy(of: asked, forTunnel: isTunnel, options)
+            else { return nil }
+            return try await authentication.answer(to: response, content, proxy: proxy)
         }
     }
 }

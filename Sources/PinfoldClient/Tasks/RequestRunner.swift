@@ -51,7 +51,8 @@ struct RequestRunner: Sendable {
         request = part ?? handle.request
         isPart = part != nil
         authentication = TaskAuthentication(
-            session.credentials, hook: session.configuration.challenges)
+            session.credentials, hook: session.configuration.challenges,
+            task: handle.identifier)
         cookies = options.handlesCookies ? session.configuration.cookies.map(TaskCookies.init) : nil
     }
 
@@ -145,7 +146,12 @@ struct RequestRunner: Sendable {
         case (.redirect(let target), .success(let arrival)):
             stands = try await !follow(target, arrival, &course)
         case (.authenticate(let challenger), .success(let arrival)):
-            stands = try await !answer(challenger, arrival, &course)
+            stands = try await !answer(challenger, arrival.head, &course)
+            if !stands { leave(arrival, &course) }
+        case (.authenticate(let challenger), .failure(let error)):
+            guard let response = error.proxyResponse,
+                try await answer(challenger, response, &course)
+            else { throw error }
         case (.finish, .success): stands = true
         case (_, .failure(let error)): throw error
         }
@@ -174,7 +180,8 @@ struct RequestRunner: Sendable {
                 "it took longer than \(session.configuration.resourceTimeout.wholeMilliseconds) ms",
                 of: course.request)
         }
-        let channel = try session.transfer(sent, course.content, options, left: left)
+        let channel = try session.transfer(
+            sent, course.content, options, authentication, left: left)
         handle.attach(channel)
         let record = AttemptRecord(
             request: course.request, cause: course.cause, channel: channel, before: course.metrics)
@@ -243,17 +250,16 @@ struct RequestRunner: Sendable {
 
     /// False: the response with the challenge is the task's.
     private func answer(
-        _ challenger: NextStep.Challenger, _ arrival: Arrival, _ course: inout Course
+        _ challenger: NextStep.Challenger, _ response: HTTPResponse, _ course: inout Course
     ) async throws(ClientError) -> Bool {
-        let (head, content) = (arrival.head, course.content)
+        let content = course.content
         let answered = await handle.asking { [self] in
             await Result { () async throws(ClientError) in
-                try await answer(to: challenger, head, content)
+                try await answer(to: challenger, response, content)
             }
         }
         try handle.check()
         guard let next = try answered.get() else { return false }
-        leave(arrival, &course)
         course.counts.challenges += 1
         (course.request, course.cause) = (next, .challenge)
         return true

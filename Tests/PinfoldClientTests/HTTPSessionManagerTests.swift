@@ -206,7 +206,7 @@ struct SessionTaskTests {
     @Test func `do not run on where they are begun and cancelled at once`() async throws {
         let request = try HTTPRequest(.get, "http://127.0.0.1/")
         let (callbacks, missed) = (CallbackLine(.serial), Locked(0))
-        let registry = TaskRegistry(callbacks, nil) {}
+        let registry = TaskRegistry(callbacks, nil, nil) {}
         for _ in 0..<2000 {
             let (gone, whenGone) = AsyncStream.makeStream(of: Void.self)
             let (called, whenCalled) = AsyncStream.makeStream(of: Void.self)

@@ -8,8 +8,9 @@ import Locking
 ///     ActivityIndicator.shared.isEnabled = true
 ///
 /// It is slow to show and slow to hide: a request that is over soon shows nothing, and a short
-/// pause between two hides nothing. The requests of sessions are counted by themselves
-/// (``SessionConfiguration/activityIndicator``); other work by ``increment()`` and ``decrement()``.
+/// pause between two hides nothing. The tasks of sessions that are not suspended are counted by
+/// themselves (``SessionConfiguration/activityIndicator``), whatever requests they make; other work
+/// by ``increment()`` and ``decrement()``.
 ///
 /// With each change ``isVisible`` has the new value first; then ``onChange`` is called, and then
 /// those who follow ``updates()`` are told.

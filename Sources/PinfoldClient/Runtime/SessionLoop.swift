@@ -10,7 +10,6 @@ struct SessionParts: Sendable {
     let shared: SharedEnvironment
     let metrics: WorkerMetrics
     let queue: RequestQueue
-    let activity: ActivityIndicator?
     /// WebSockets at a time.
     let webSockets: Int
     let cache: SessionCache?
@@ -26,7 +25,6 @@ final class SessionLoop {
     let peer: Endpoint
     private unowned let runtime: RuntimeLoop
     private var queue: RequestQueue
-    private let activity: ActivityIndicator?
     /// Kept until the last request has ended.
     private let cache: SessionCache?
     /// Transfers that have not ended, waiting ones included.
@@ -50,7 +48,6 @@ final class SessionLoop {
         self.runtime = runtime
         number = parts.number
         queue = parts.queue
-        activity = parts.activity
         maximumWebSockets = parts.webSockets
         cache = parts.cache
         whenEnded = parts.ended
@@ -75,7 +72,6 @@ final class SessionLoop {
     /// Takes a transfer in; it begins now, or when another one has made room.
     func enqueue(_ transfer: Transfer) {
         transfers[transfer.number] = transfer
-        activity?.increment()
         if transfer.takesProtocols {
             webSockets += 1
             guard webSockets <= maximumWebSockets else {
@@ -94,16 +90,13 @@ final class SessionLoop {
         if started { transfer.begin() } else { transfer.wait() }
     }
 
-    /// A transfer is suspended: it is not shown as under way, and one that has not begun no longer
-    /// waits for its turn.
+    /// A transfer is suspended: one that has not begun no longer waits for its turn.
     func suspended(_ transfer: Transfer) {
-        activity?.decrement()
         if transfer.state == .waiting { leavesQueue(transfer) }
     }
 
     /// A transfer goes on, or waits for its turn again.
     func resumed(_ transfer: Transfer) {
-        activity?.increment()
         if transfer.state == .waiting { joinQueue(transfer) }
     }
 
@@ -111,7 +104,6 @@ final class SessionLoop {
     func ended(_ transfer: Transfer) {
         guard transfers.removeValue(forKey: transfer.number) != nil else { return }
         runtime.transferEnded(transfer.number)
-        if !transfer.isSuspended { activity?.decrement() }
         if transfer.takesProtocols { webSockets -= 1 }
         leavesQueue(transfer)
         if isEnding, transfers.isEmpty { loop.afterTurn { [self] in close() } }

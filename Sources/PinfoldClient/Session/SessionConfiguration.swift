@@ -80,8 +80,8 @@ public struct SessionConfiguration: Sendable {
     public var maximumHeadBytes = 64 << 10
     /// Fields that the head of a response has at most.
     public var maximumFields = 256
-    /// Counts the session's requests from when they are begun to their end, those that are
-    /// suspended left out; nil: none does. Shown is nothing until it is enabled.
+    /// Counts the session's tasks from when they begin to their end, those that are suspended
+    /// left out; nil: none does. Nothing is shown until it is enabled.
     public var activityIndicator: ActivityIndicator? = .shared
     /// Where completion handlers run, one after the other.
     public var callbacks = CallbackExecution.serial

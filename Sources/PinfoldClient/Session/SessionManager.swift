@@ -52,7 +52,9 @@ public final class SessionManager: Sendable {
         let callbacks = CallbackLine(configuration.callbacks)
         self.callbacks = callbacks
         cache = try SessionCache(configuration, runtime)
-        registry = TaskRegistry(callbacks, configuration.observer) { [weak runtime, number] in
+        registry = TaskRegistry(
+            callbacks, configuration.observer, configuration.activityIndicator
+        ) { [weak runtime, number] in
             runtime?.post(.close(session: number, cancelling: false))
         }
         let parts = try Self.parts(number, configuration, runtime, cache, registry)
@@ -109,7 +111,6 @@ public final class SessionManager: Sendable {
             queue: RequestQueue(
                 perOrigin: configuration.maximumRequestsPerOrigin,
                 total: configuration.maximumRequests, order: configuration.queueOrder),
-            activity: configuration.activityIndicator,
             webSockets: configuration.maximumWebSockets, cache: cache,
             ended: { registry.sessionEnded($0) })
     }

@@ -6,6 +6,8 @@ final class TaskRegistry: Sendable {
         var tasks: [TaskIdentifier: TaskHandle] = [:]
         var observers: [Int: AsyncStream<SessionEvent>.Continuation] = [:]
         var lastObserver = 0
+        /// Those of them that are not suspended, which the indicator counts.
+        var running: Set<TaskIdentifier> = []
         /// No further task begins.
         var isInvalidated = false
         /// The session has ended on its loop.
@@ -21,15 +23,18 @@ final class TaskRegistry: Sendable {
     private let line = CallbackLine(.serial)
     private let callbacks: CallbackLine
     private let callback: (@Sendable (SessionEvent) -> Void)?
+    private let activity: ActivityIndicator?
     /// Ends the session on its loop. It does no harm to do so twice.
     private let end: @Sendable () -> Void
 
     init(
         _ callbacks: CallbackLine, _ callback: (@Sendable (SessionEvent) -> Void)?,
+        _ activity: ActivityIndicator?,
         end: @escaping @Sendable () -> Void
     ) {
         self.callbacks = callbacks
         self.callback = callback
+        self.activity = activity
         self.end = end
     }
 
@@ -51,7 +56,7 @@ final class TaskRegistry: Sendable {
     func complete(_ completion: TaskCompletion) {
         let ends = state.withLock { state in
             state.tasks[completion.task] = nil
-            tell(.didComplete(completion), state)
+            tell(.didComplete(completion), &state)
             return state.isInvalidated && state.tasks.isEmpty
         }
         if ends { end() }
@@ -101,10 +106,11 @@ final class TaskRegistry: Sendable {
         return stream
     }
 
-    func post(_ event: SessionEvent) { state.withLock { tell(event, $0) } }
+    func post(_ event: SessionEvent) { state.withLock { tell(event, &$0) } }
 
     /// Under the lock, so that all are told in one order.
-    private func tell(_ event: SessionEvent, _ state: State) {
+    private func tell(_ event: SessionEvent, _ state: inout State) {
+        count(event, &state)
         guard !state.isOver else { return }
         if !state.observers.isEmpty {
             let observers = Array(state.observers.values)
@@ -113,10 +119,24 @@ final class TaskRegistry: Sendable {
         if let callback { callbacks.run { callback(event) } }
     }
 
+    /// Tells the indicator, if there is one, which tasks are under way.
+    private func count(_ event: SessionEvent, _ state: inout State) {
+        guard let activity else { return }
+        switch event {
+        case .didResume(let task, _):
+            if state.running.insert(task).inserted { line.run { activity.increment() } }
+        case .didSuspend(let task, _):
+            if state.running.remove(task) != nil { line.run { activity.decrement() } }
+        case .didComplete(let completion):
+            if state.running.remove(completion.task) != nil { line.run { activity.decrement() } }
+        case .downloadMoved, .downloadFailedToMove, .sessionInvalidated: break
+        }
+    }
+
     private func endIfOver() {
         state.withLock { state in
             guard state.hasEnded, state.tasks.isEmpty, !state.isOver else { return }
-            tell(.sessionInvalidated(state.error), state)
+            tell(.sessionInvalidated(state.error), &state)
             state.isOver = true
             let observers = Array(state.observers.values)
             state.observers = [:]

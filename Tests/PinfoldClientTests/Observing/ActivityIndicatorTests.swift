@@ -172,11 +172,15 @@ struct ActivityIndicatorTests {
         #expect(await indicator.updates().contains(false))
     }
 
-    @Test func `counts the requests of sessions`() async throws {
+    @Test func `counts the tasks of sessions, whatever requests they make`() async throws {
         let mayAnswer = Locked(false)
         let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
         indicator.isEnabled = true
         try await withServer { connection, request in
+            guard request.path != "/first" else {
+                connection.respond("302 Found", ["Location: /"])
+                return true
+            }
             whenAsked.yield()
             while !mayAnswer.withLock({ $0 }) { sched_yield() }
             connection.respond("200 OK", [], request.path)
@@ -185,16 +189,29 @@ struct ActivityIndicatorTests {
             var configuration = SessionConfiguration.patient
             configuration.activityIndicator = indicator
             let session = try SessionManager(configuration: configuration, runtime: runtime)
-            let request = try HTTPRequest(.get, server.url)
-            let task = Task { try await session.data(for: request) }
+            let request = try HTTPRequest(.get, "\(server.url)/first")
+            var options = RequestOptions()
+            options.redirects = .follow { [indicator] proposal in
+                // Between two requests, which have both ended or not begun.
+                while indicator.count != 1 { await Task.yield() }
+                return proposal.next
+            }
+            let task = Task { [options] in
+                try await session.data(for: request, options: options)
+            }
             _ = await asked.first { true }
             #expect(indicator.count == 1)
             timers.fire()
             #expect(await next() == true)
+            let handle = try #require(session.tasks.first)
+            handle.suspend()
+            while indicator.count != 0 { await Task.yield() }
+            handle.resume()
+            while indicator.count != 1 { await Task.yield() }
             mayAnswer.withLock { $0 = true }
             _ = try await task.value
-            _ = await timers.started.first { $0 == 170 }
-            #expect(indicator.count == 0)
+            while indicator.count != 0 { await Task.yield() }
+            #expect(timers.running == [170])
             timers.fire()
             #expect(await next() == false)
         }

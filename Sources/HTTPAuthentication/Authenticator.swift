@@ -160,10 +160,12 @@ public struct Authenticator: Sendable {
     ///     nothing. Credentials count as refused only if it was them that were sent: others may
     ///     have been set while the request was under way.
     ///   - excluded: what is not to be made use of.
+    ///   - sends: false: the answer's value is not sent as it is. What is sent is asked of
+    ///     ``authorization(for:)``, which begins with the nonce's first count.
     ///   - generator: for the client's nonce.
     public mutating func decide(
         _ challenges: [AuthenticationChallenge], for request: Request, sent: Answer?,
-        excluding excluded: Set<Offer> = [],
+        excluding excluded: Set<Offer> = [], sends: Bool = true,
         using generator: inout some RandomNumberGenerator
     ) throws(AuthenticationError) -> Decision {
         let known = Self.known(challenges, from: request.origin).filter {
@@ -175,7 +177,7 @@ public struct Authenticator: Sendable {
             guard let found = credentials[offer.space] else { continue }
             switch Self.standing(of: found, for: known, after: sent) {
             case .untried(let renewals):
-                var answer = try answer(known, found, request, using: &generator)
+                var answer = try answer(known, found, request, sends: sends, using: &generator)
                 answer.renewals = renewals
                 return .answer(answer)
             case .refused:
@@ -257,20 +259,21 @@ extension Authenticator {
     }
 
     private mutating func answer(
-        _ known: KnownChallenge, _ found: UserCredentials, _ request: Request,
+        _ known: KnownChallenge, _ found: UserCredentials, _ request: Request, sends: Bool,
         using generator: inout some RandomNumberGenerator
     ) throws(AuthenticationError) -> Answer {
         let space = known.offer.space
         let answer: Answer
         let method: Answered.Method
         if let challenge = known.digest {
-            var session = DigestSession(challenge, using: &generator)
+            let unused = DigestSession(challenge, using: &generator)
+            var session = unused
             answer = Answer(
                 value: try session.authorization(
                     method: request.method, target: request.target, credentials: found,
                     content: request.content),
                 space: space, credentials: found, nonce: challenge.nonce)
-            method = .digest(session)
+            method = .digest(sends ? session : unused)
         } else {
             answer = Answer(value: try found.basic(), space: space, credentials: found)
             method = .basic(paths(of: request, realm: space.realm))

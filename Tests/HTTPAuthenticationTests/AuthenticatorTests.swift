@@ -158,6 +158,19 @@ struct AuthenticatorTests {
                 == .rejected(Self.offer(.basic), Self.user))
     }
 
+    @Test func `begins with a nonce's first request where its answer is not sent as it is`() throws
+    {
+        var authenticator = filled()
+        let challenges = try AuthenticationChallenge.parse("Digest realm=r, qop=auth, nonce=n")
+        var generator = SystemRandomNumberGenerator()
+        for sends in [false, true] {
+            _ = try authenticator.decide(
+                challenges, for: request(), sent: nil, sends: sends, using: &generator)
+            let next = try #require(try authenticator.authorization(for: request()))
+            #expect(next.value.contains(sends ? "nc=00000002" : "nc=00000001"))
+        }
+    }
+
     @Test func `takes another nonce for one that was taken before`() throws {
         var authenticator = filled()
         _ = try decide(&authenticator, "Digest realm=r, qop=auth, nonce=n")

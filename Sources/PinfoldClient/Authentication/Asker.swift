@@ -28,11 +28,10 @@ struct Asker: Sendable {
         return fields.flatMap { (try? Challenge.parse($0)) ?? [] }
     }
 
-    /// What a server says to an answer that it has accepted (RFC 9110 section 11.6.3).
+    /// What a server says to an answer that it has accepted (RFC 9110 section 11.6.3). Of a proxy
+    /// the engine hands on none: it names its next nonce by another challenge.
     func info(of response: HTTPResponse) -> [String: String]? {
-        let name: HTTPField.Name? =
-            isProxy ? HTTPField.Name("Proxy-Authentication-Info") : .authenticationInfo
-        guard let name, let field = response.headerFields[name] else { return nil }
+        guard !isProxy, let field = response.headerFields[.authenticationInfo] else { return nil }
         return try? HTTPAuthentication.AuthenticationChallenge.parse(info: field)
     }
 

@@ -72,7 +72,8 @@ public final class CredentialStore: Sendable {
     /// Decides about the challenges of a response, and asks the hook where credentials are missing.
     ///
     /// - Parameters:
-    ///   - challenges: As for ``Authenticator``, as are the next three.
+    ///   - challenges: As for ``Authenticator``, as are the next three. What goes to a proxy is
+    ///     made by ``authorization(for:)`` when the engine sends it.
     ///   - ask: Asks the hook; nil: there is none.
     func decide(
         _ challenges: [HTTPAuthentication.AuthenticationChallenge],
@@ -86,7 +87,8 @@ public final class CredentialStore: Sendable {
             (state) throws(AuthenticationError) -> (Authenticator.Decision, Joined?) in
             var generator = SystemRandom()
             let decision = try state.authenticator.decide(
-                challenges, for: request, sent: sent, excluding: excluded, using: &generator)
+                challenges, for: request, sent: sent, excluding: excluded,
+                sends: !request.origin.isProxy, using: &generator)
             guard case .needsCredentials(let offers) = decision, let offer = offers.first,
                 ask != nil
             else { return (decision, nil) }

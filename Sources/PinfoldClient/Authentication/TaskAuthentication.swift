@@ -109,8 +109,9 @@ extension TaskAuthentication {
         guard let request,
             let asker = proxy?.asker ?? request.origin.map({ Asker($0, isProxy: false) })
         else { return nil }
-        // The caller's own was refused: that is for the caller to know.
-        guard !request.headerFields.contains(asker.field) else { return nil }
+        // The caller's own was refused: that is for the caller to know. One for a proxy is not
+        // sent: the engine takes it for a field of the last hop.
+        guard asker.isProxy || !request.headerFields.contains(asker.field) else { return nil }
         let challenges = asker.challenges(of: response)
         if let proxy { useCredentials(of: proxy, asker, challenges) }
         for _ in 0..<Self.maximumDecisions {
@@ -154,7 +155,8 @@ extension TaskAuthentication {
             let own = try state.withLock { (state) throws(AuthenticationError) in
                 var generator = SystemRandom()
                 return try state.own.decide(
-                    challenges, for: question, sent: sent, excluding: rejected, using: &generator)
+                    challenges, for: question, sent: sent, excluding: rejected,
+                    sends: !asker.isProxy, using: &generator)
             }
             if case .answer(let answer) = own { return .answer(answer) }
             outcome = try await store.decide(

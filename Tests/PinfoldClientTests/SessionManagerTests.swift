@@ -1,4 +1,3 @@
-import CLinux
 import HTTPTypes
 import Locking
 import TLS
@@ -301,13 +300,11 @@ struct SessionManagerTests {
     }
 
     @Test func `ends without harm to others of its runtime`() async throws {
-        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
-        let mayAnswer = Locked(false)
+        let gate = try AnswerGate()
         try await withServer { connection, request in
             if request.path == "/slow" {
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
-                whenAsked.yield()
-                while !mayAnswer.withLock({ $0 }) { sched_yield() }
+                connection.wait(at: gate)
                 connection.send("cd")
             } else {
                 connection.respond("200 OK", [], "x")
@@ -317,7 +314,7 @@ struct SessionManagerTests {
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             let slow = try HTTPRequest(.get, "\(server.url)/slow")
             let task = Task { try await session.data(for: slow) }
-            _ = await asked.first { true }
+            await gate.arrival()
             let other = try SessionManager(configuration: .patient, runtime: runtime)
             _ = try await other.data(for: try HTTPRequest(.get, server.url))
             other.invalidate(cancelling: true)
@@ -325,17 +322,15 @@ struct SessionManagerTests {
                 _ = try await other.data(for: try HTTPRequest(.get, server.url))
             }
             #expect(late?.reason == .sessionInvalidated)
-            mayAnswer.withLock { $0 = true }
+            gate.open()
             #expect(try await task.value.text == "abcd")
         }
     }
 
     @Test func `lets a request be cancelled that waits for its turn`() async throws {
-        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
-        let mayAnswer = Locked(false)
+        let gate = try AnswerGate()
         try await withServer { connection, request in
-            whenAsked.yield()
-            while !mayAnswer.withLock({ $0 }) { sched_yield() }
+            connection.wait(at: gate)
             connection.respond("200 OK", [], request.path)
             return true
         } _: { server, runtime in
@@ -346,11 +341,11 @@ struct SessionManagerTests {
                 try HTTPRequest(.get, "\(server.url)/1"), try HTTPRequest(.get, "\(server.url)/2")
             )
             let running = Task { try await session.data(for: first) }
-            _ = await asked.first { true }
+            await gate.arrival()
             let waiting = Task { await failure { _ = try await session.data(for: second) } }
             waiting.cancel()
             #expect(await waiting.value?.reason == .cancelled)
-            mayAnswer.withLock { $0 = true }
+            gate.open()
             #expect(try await running.value.text == "/1")
             #expect(server.requests.map(\.path) == ["/1"])
         }

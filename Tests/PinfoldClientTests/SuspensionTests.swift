@@ -1,4 +1,3 @@
-import CLinux
 import HTTPTypes
 import Locking
 import Testing
@@ -167,11 +166,9 @@ struct SuspensionTests {
     }
 
     @Test func `gives its place in the queue to others`() async throws {
-        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
-        let mayAnswer = Locked(false)
+        let gate = try AnswerGate()
         try await withServer { connection, request in
-            whenAsked.yield()
-            while !mayAnswer.withLock({ $0 }) { sched_yield() }
+            connection.wait(at: gate)
             connection.respond("200 OK", [], request.path)
             return true
         } _: { server, runtime in
@@ -183,13 +180,13 @@ struct SuspensionTests {
                 return Task { try await session.data(for: request).text }
             }
             let first = try begin("/1")
-            _ = await asked.first { true }
+            await gate.arrival()
             let second = try begin("/2")
             while await runtime.transferCount < 2 { await Task.yield() }
             let handle = try #require(session.tasks.last)
             handle.suspend()
             let third = try begin("/3")
-            mayAnswer.withLock { $0 = true }
+            gate.open()
             #expect(try await first.value == "/1")
             #expect(try await third.value == "/3")
             #expect(handle.state == .suspended)

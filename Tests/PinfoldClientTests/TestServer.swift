@@ -97,6 +97,29 @@ final class TestServer: Sendable {
     }
 }
 
+/// What answers of a test's server wait for, until it is opened or the server is closed.
+final class AnswerGate: Sendable {
+    fileprivate let opened: Int32
+    fileprivate let arrivals: AsyncStream<Void>.Continuation
+    private let arrived: AsyncStream<Void>
+
+    init(isOpen: Bool = false) throws {
+        opened = try Descriptors.event()
+        (arrived, arrivals) = AsyncStream.makeStream()
+        if isOpen { open() }
+    }
+
+    deinit { Descriptors.close(opened) }
+
+    /// Lets through what waits, and whatever comes later.
+    func open() { Descriptors.signal(opened) }
+
+    /// Waits until so many more requests have come to it.
+    func arrival(of count: Int = 1) async {
+        for _ in 0..<count { _ = await arrived.first { true } }
+    }
+}
+
 /// Waits for something to read; false: the end has come.
 private func waits(for descriptor: Int32, orUntil end: Int32, toWrite: Bool = false) -> Bool {
     var asked = [
@@ -137,6 +160,11 @@ final class TestConnection {
             case .failed, .wantIdentity: return nil
             }
         }
+    }
+
+    func wait(at gate: AnswerGate) {
+        gate.arrivals.yield()
+        _ = waits(for: gate.opened, orUntil: end)
     }
 
     func send(_ text: String) { send(Array(text.utf8)) }

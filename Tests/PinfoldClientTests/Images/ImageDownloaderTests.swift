@@ -13,9 +13,9 @@ final class ImageFixture: Sendable {
     let downloader: ImageDownloader
     /// The paths of requests as they come.
     let asked: AsyncStream<String>
-    private let isHeld: Locked<Bool>
+    private let gate: AnswerGate
 
-    func release() { isHeld.withLock { $0 = false } }
+    func release() { gate.open() }
 
     func request(_ path: String, fields: HTTPFields = [:]) throws -> HTTPRequest {
         try HTTPRequest(.get, "\(server.url)\(path)", fields: fields)
@@ -46,25 +46,25 @@ final class ImageFixture: Sendable {
 
     fileprivate init(
         _ server: TestServer, _ downloader: ImageDownloader, _ asked: AsyncStream<String>,
-        _ isHeld: Locked<Bool>
+        _ gate: AnswerGate
     ) {
         self.server = server
         self.downloader = downloader
         self.asked = asked
-        self.isHeld = isHeld
+        self.gate = gate
     }
 
-    /// - Parameter isHeld: The server answers nothing before ``release()``.
+    /// - Parameter held: The server answers nothing before ``release()``.
     static func run(
         held: Bool = false, maximumActive: Int = 4, order: QueueOrder = .firstInFirstOut,
         serializer: ImageResponseSerializer = ImageResponseSerializer(),
         _ body: (ImageFixture) async throws -> Void
     ) async throws {
-        let isHeld = Locked(held)
+        let gate = try AnswerGate(isOpen: !held)
         let (asked, whenAsked) = AsyncStream.makeStream(of: String.self)
         try await withServer { connection, request in
             whenAsked.yield(request.path)
-            while isHeld.withLock({ $0 }) { sched_yield() }
+            connection.wait(at: gate)
             if request.path == "/text" {
                 connection.respond("200 OK", ["Content-Type: text/plain"], "no image")
             } else if request.path == "/empty" {
@@ -89,8 +89,8 @@ final class ImageFixture: Sendable {
                 cache: ImageMemoryCache(pressure: [], runtime: runtime), serializer: serializer,
                 maximumActiveDownloads: maximumActive, order: order)
             // Else the server's threads would go on waiting where a test fails.
-            defer { isHeld.withLock { $0 = false } }
-            try await body(ImageFixture(server, downloader, asked, isHeld))
+            defer { gate.open() }
+            try await body(ImageFixture(server, downloader, asked, gate))
         }
     }
 }

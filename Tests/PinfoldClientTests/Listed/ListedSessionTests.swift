@@ -118,19 +118,15 @@ struct ListedSessionTests {
     }
 
     @Test func `serves all requests of all sessions by one resident thread`() async throws {
-        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
-        // Opened once, for all.
-        let gate = DispatchSemaphore(value: 0)
+        let gate = try AnswerGate()
         let server = try TestServer { connection, _ in
-            whenAsked.yield()
-            gate.wait()
-            gate.signal()
+            connection.wait(at: gate)
             connection.respond()
             return true
         }
         let runtime = try ClientRuntime(name: "resident-test")
         defer {
-            gate.signal()
+            gate.open()
             runtime.close()
             server.close()
         }
@@ -142,13 +138,9 @@ struct ListedSessionTests {
                     group.addTask { try await session.data(for: request).head.status.code }
                 }
             }
-            var count = 0
-            for await _ in asked {
-                count += 1
-                if count == 12 { break }
-            }
+            await gate.arrival(of: 12)
             #expect(try threads(named: "resident-test") == 1)
-            gate.signal()
+            gate.open()
             #expect(try await group.reduce(0) { $0 + ($1 == 200 ? 1 : 0) } == 12)
         }
     }

@@ -173,16 +173,14 @@ struct ActivityIndicatorTests {
     }
 
     @Test func `counts the tasks of sessions, whatever requests they make`() async throws {
-        let mayAnswer = Locked(false)
-        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
+        let gate = try AnswerGate()
         indicator.isEnabled = true
         try await withServer { connection, request in
             guard request.path != "/first" else {
                 connection.respond("302 Found", ["Location: /"])
                 return true
             }
-            whenAsked.yield()
-            while !mayAnswer.withLock({ $0 }) { sched_yield() }
+            connection.wait(at: gate)
             connection.respond("200 OK", [], request.path)
             return true
         } _: { server, runtime in
@@ -199,7 +197,7 @@ struct ActivityIndicatorTests {
             let task = Task { [options] in
                 try await session.data(for: request, options: options)
             }
-            _ = await asked.first { true }
+            await gate.arrival()
             #expect(indicator.count == 1)
             timers.fire()
             #expect(await next() == true)
@@ -208,7 +206,7 @@ struct ActivityIndicatorTests {
             while indicator.count != 0 { await Task.yield() }
             handle.resume()
             while indicator.count != 1 { await Task.yield() }
-            mayAnswer.withLock { $0 = true }
+            gate.open()
             _ = try await task.value
             while indicator.count != 0 { await Task.yield() }
             #expect(timers.running == [170])

@@ -67,6 +67,7 @@ http {{
         listen 127.0.0.1:{port}; root files;
         location / {{ add_header Cache-Control no-store; }}
         location /fresh/ {{ alias files/; add_header Cache-Control max-age=600; }}
+        location /paced/ {{ alias files/; limit_rate $arg_rate; }}
         location /validate/ {{ alias files/; add_header Cache-Control no-cache; }}
         location /packed/ {{ alias files/; gzip on; gzip_min_length 1; gzip_types *;
             gzip_proxied any;
@@ -80,7 +81,8 @@ http {{
 
 class Nginx(Server):
     """nginx, serving `files`: as it is, under /fresh/ with max-age, under /validate/ with
-    no-cache, under /packed/ with gzip and Vary; PUT under /store/ writes to `uploads`."""
+    no-cache, under /packed/ with gzip and Vary, under /paced/ with ?rate= bytes a second; PUT
+    under /store/ writes to `uploads`."""
 
     def __init__(self, folder: Path):
         self.files = folder / "files"

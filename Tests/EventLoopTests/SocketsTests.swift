@@ -41,8 +41,32 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     return value
 }
 
+/// The name of a socket's congestion control.
+private func congestionControl(_ fd: Int32) -> String {
+    var name = [CChar](repeating: 0, count: 17)
+    var length = socklen_t(16)
+    guard getsockopt(fd, Int32(IPPROTO_TCP), TCP_CONGESTION, &name, &length) == 0 else { return "" }
+    return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+}
+
 @Suite("Sockets")
 struct SocketsTests {
+    @Test(arguments: loopbacks)
+    func `what stays within the host is not paced`(endpoint: Endpoint) throws {
+        let (listener, address) = try listening(on: endpoint)
+        let client = OwnedDescriptor(try Sockets.connect(to: address))
+        let (server, _) = try accepted(listener.fd)
+        #expect(congestionControl(client.fd) == "reno")
+        #expect(congestionControl(server.fd) == "reno")
+    }
+
+    @Test func `other listeners keep the congestion control of the system`() throws {
+        let plain = OwnedDescriptor(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+        let everywhere = try listening(on: Endpoint(address: .v4(0), port: 0))
+        #expect(!congestionControl(plain.fd).isEmpty)
+        #expect(congestionControl(everywhere.socket.fd) == congestionControl(plain.fd))
+    }
+
     @Test(arguments: loopbacks)
     func `a connection is made and both ends know each other`(endpoint: Endpoint) throws {
         let (listener, address) = try listening(on: endpoint)

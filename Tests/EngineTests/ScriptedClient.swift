@@ -38,6 +38,9 @@ final class ScriptedClient: DownstreamStream {
     private var given = 0
     private var hasEnd = false
     private var writtenBeforeHead: UInt64?
+    /// After a 101 it is given the server's connection itself.
+    private(set) var takesProtocols = false
+    private var hasServer = false
     private var responseBytes: UInt64 = 0
     private var contentBytes: UInt64 = 0
 
@@ -67,6 +70,9 @@ final class ScriptedClient: DownstreamStream {
         received.removeAll(keepingCapacity: true)
         (given, hasEnd, responseBytes, contentBytes) = (0, false, 0, 0)
         writtenBeforeHead = nil
+        // By no chance of its own: the worlds of seeds that are known stay as they were.
+        takesProtocols = request.asksForUpgrade && request.number.isMultiple(of: 2)
+        hasServer = false
         let bytes = request.head.count + request.bytesWithHead
         let buffer = world.environment.loop.buffers.take(bytes: bytes)
         buffer.writable.copyBytes(from: request.head)
@@ -306,6 +312,7 @@ final class ScriptedClient: DownstreamStream {
         world.environment.recycle(exchange)
         headBuffer = nil
         upload = nil
+        if hasServer { return world.ended(.givenServer) }
         if !cut { check(hasEnd && output.isEmpty, "over, and the response is not complete") }
         checkContent()
         check(!cut || head != nil || request?.target == nil, "CONNECT is not answered")
@@ -327,6 +334,25 @@ final class ScriptedClient: DownstreamStream {
         output.removeAll()
         world.ended(.switched)
         return world.openTunnel(for: request, head: head)
+    }
+
+    func switchProtocols(
+        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
+    ) {
+        check(takesProtocols && !hasServer, "given a connection that it does not take")
+        check(self.head == nil && exchange != nil, "given a connection behind a final head")
+        check(leftover == nil, "given what the server has not said")
+        world.note("is given the connection", index, number)
+        hasServer = true
+        head.fields.appendLineEnd()
+        if let head = head.finished() {
+            let text = String(decoding: head.readable, as: UTF8.self).lowercased()
+            check(text.hasPrefix("http/1.1 101 "), "given a connection behind another head")
+            for field in ["connection: upgrade", "upgrade: websocket"] {
+                check(text.ranges(of: "\r\n\(field)\r\n").count == 1, "a head without its fields")
+            }
+        }
+        world.takeServer(server)
     }
 
     private func checkContent() {

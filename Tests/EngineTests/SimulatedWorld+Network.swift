@@ -55,6 +55,21 @@ extension SimulatedWorld {
         return Transport(descriptor: near)
     }
 
+    /// A client has been given the connection to the server of a switched protocol: it is that
+    /// server's, and open.
+    func takeServer(_ server: Transport) {
+        let far = serverEnd
+        serverEnd = -1
+        var byte: UInt8 = 0
+        if far < 0 || send(far, [7], 1, Int32(MSG_NOSIGNAL)) != 1
+            || recv(server.descriptor, &byte, 1, 0) != 1 || byte != 7
+        {
+            fail("a client is given another connection than its server's")
+        }
+        Descriptors.close(server.descriptor)
+        Descriptors.close(far)
+    }
+
     /// A client's connection is handed over, and so is, or was, a server's.
     func openTunnel(for request: SimulatedRequest, head: Buffer) -> DownstreamHandover? {
         var server = serverEnd

@@ -12,7 +12,7 @@ import TestSupport
 
 /// How what a client asked for ended.
 enum SimulatedEnding: Int, CaseIterable {
-    case complete, ownReply, cut, clientWent, switched
+    case complete, ownReply, cut, clientWent, switched, givenServer
 }
 
 /// An environment with scripted clients before it and scripted servers behind it, driven by one

@@ -4,8 +4,12 @@ package enum ASCII {
     /// The byte with `A` to `Z` made lower case, all others as they are.
     @inlinable @inline(__always)
     package static func lowercased(_ byte: UInt8) -> UInt8 {
-        byte &- 0x41 < 26 ? byte | 0x20 : byte
+        isUppercase(byte) ? byte | 0x20 : byte
     }
+
+    /// Whether `byte` is one of `A` to `Z`.
+    @inlinable @inline(__always)
+    package static func isUppercase(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
 
     /// Whether `byte` is a decimal digit.
     @inlinable @inline(__always)
@@ -24,6 +28,7 @@ extension StringProtocol {
     /// The text with `A` to `Z` made lower case. Nothing else becomes one of these letters, as the
     /// Kelvin sign does by Unicode's rules: what is compared with it was written in ASCII.
     package var lowercasedASCII: String {
-        String(decoding: utf8.lazy.map(ASCII.lowercased), as: UTF8.self)
+        guard utf8.contains(where: ASCII.isUppercase) else { return String(self) }
+        return String(decoding: utf8.lazy.map(ASCII.lowercased), as: UTF8.self)
     }
 }

@@ -35,6 +35,20 @@ struct URIReferenceTests {
 
     @Test(
         arguments: [
+            ("http", "a.test", "/b?c#d"), ("https", "a.test:8080", ""), ("HTTP", "A.test", "/b"),
+            ("http", "a.test", "/ü b?\"{}"), ("http", "[::1]", "?#"), ("http", "a.test", "/\u{7F}"),
+            ("ftp", "a.test", "//"), ("h p", "a.test", "/x"), ("http", "a.test", "/\r\n"),
+        ])
+    func `are told of requests as they are read`(
+        scheme: String, authority: String, path: String
+    ) throws {
+        let request = HTTPRequest(
+            method: .get, scheme: scheme, authority: authority, path: path)
+        #expect(request.url == request.reference?.description ?? path)
+    }
+
+    @Test(
+        arguments: [
             ("http://user:secret@a.test/x", "http://***@a.test/x"),
             ("http://a:secret@b:secret@a.test?x@y", "http://***@a.test?x@y"),
             ("user:secret@a.test", "***@a.test"), ("ftp://a.test/@x", "ftp://a.test/@x"),

@@ -1,4 +1,5 @@
 public import HTTPTypes
+import Notation
 
 extension HTTPRequest {
     /// A request for a URL.
@@ -53,12 +54,17 @@ extension HTTPRequest {
     }
 
     /// The URL that it is for; empty where it does not say.
-    package var url: String { reference?.description ?? path ?? "" }
+    package var url: String {
+        guard let scheme, let authority else { return path ?? "" }
+        let text = "\(scheme)://\(authority)\(path ?? "/")"
+        if scheme == "http" || scheme == "https", URIReference.isEncoded(text) { return text }
+        return URIReference(text)?.description ?? path ?? ""
+    }
 
     /// Scheme, host in lower case, and port: what RFC 6454 calls the origin.
     var origin: RequestOrigin? {
-        guard let scheme = scheme?.lowercased(), let authority else { return nil }
-        return RequestOrigin(scheme: scheme, authority: authority.lowercased())
+        guard let scheme = scheme?.lowercasedASCII, let authority else { return nil }
+        return RequestOrigin(scheme: scheme, authority: authority.lowercasedASCII)
     }
 }
 
@@ -73,8 +79,9 @@ struct RequestOrigin: Hashable, Sendable {
     init?(scheme: String, authority: String) {
         self.scheme = scheme
         let isSecure = scheme == "https"
-        let hasPort = authority.lastIndex(of: ":").flatMap { colon in
-            authority[colon...].contains("]") ? nil : colon
+        let text = authority.utf8
+        let hasPort = text.lastIndex(of: UInt8(ascii: ":")).flatMap { colon in
+            text[colon...].contains(UInt8(ascii: "]")) ? nil : colon
         }
         guard let colon = hasPort else {
             host = authority
@@ -82,7 +89,7 @@ struct RequestOrigin: Hashable, Sendable {
             return
         }
         host = String(authority[..<colon])
-        let digits = authority[authority.index(after: colon)...]
+        let digits = authority[text.index(after: colon)...]
         guard let port = digits.isEmpty ? (isSecure ? 443 : 80) : UInt16(digits) else {
             return nil
         }

@@ -15,28 +15,32 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
     /// browsers do.
     init?(_ text: String) {
         guard let text = Self.encoded(text) else { return nil }
-        var rest = text[...]
-        if let hash = rest.firstIndex(of: "#") {
-            fragment = String(rest[rest.index(after: hash)...])
+        // From here on every byte is a character.
+        let slash = UInt8(ascii: "/")
+        var rest = text[...].utf8
+        if let hash = rest.firstIndex(of: UInt8(ascii: "#")) {
+            fragment = Self.text(rest[hash...].dropFirst())
             rest = rest[..<hash]
         }
-        if let mark = rest.firstIndex(of: "?") {
-            query = String(rest[rest.index(after: mark)...])
+        if let mark = rest.firstIndex(of: UInt8(ascii: "?")) {
+            query = Self.text(rest[mark...].dropFirst())
             rest = rest[..<mark]
         }
-        if let colon = rest.firstIndex(of: ":"), !rest[..<colon].contains("/") {
-            guard let scheme = Self.scheme(rest[..<colon]) else { return nil }
+        if let colon = rest.firstIndex(of: UInt8(ascii: ":")), !rest[..<colon].contains(slash) {
+            guard let scheme = Self.scheme(Substring(rest[..<colon])) else { return nil }
             self.scheme = scheme
-            rest = rest[rest.index(after: colon)...]
+            rest = rest[colon...].dropFirst()
         }
-        if rest.hasPrefix("//") {
+        if rest.starts(with: [slash, slash]) {
             rest = rest.dropFirst(2)
-            let end = rest.firstIndex(of: "/") ?? rest.endIndex
-            authority = String(rest[..<end])
+            let end = rest.firstIndex(of: slash) ?? rest.endIndex
+            authority = Self.text(rest[..<end])
             rest = rest[end...]
         }
-        path = String(rest)
+        path = Self.text(rest)
     }
+
+    private static func text(_ bytes: Substring.UTF8View) -> String { String(Substring(bytes)) }
 
     /// A text that may be a URI, for messages: with `***` for what stands before the `@` of its
     /// authority, be it well-formed or not.
@@ -52,14 +56,26 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
         return text[..<start] + "***" + text[sign...]
     }
 
+    /// Whether everything in a text may stand in a URI.
+    static func isEncoded(_ text: String) -> Bool { text.utf8.allSatisfy(mayStand) }
+
+    private static func mayStand(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0...0x20, 0x7F..., UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
+            UInt8(ascii: "\\"), UInt8(ascii: "^"), UInt8(ascii: "`"), UInt8(ascii: "{"),
+            UInt8(ascii: "|"), UInt8(ascii: "}"):
+            false
+        default: true
+        }
+    }
+
     private static func encoded(_ text: String) -> String? {
+        if isEncoded(text) { return text }
         var bytes: [UInt8] = []
         for byte in text.utf8 {
             switch byte {
             case 0..<0x20, 0x7F: return nil
-            case 0x20, 0x80..., UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
-                UInt8(ascii: "\\"), UInt8(ascii: "^"), UInt8(ascii: "`"), UInt8(ascii: "{"),
-                UInt8(ascii: "|"), UInt8(ascii: "}"):
+            case _ where !mayStand(byte):
                 let digits = Array("0123456789ABCDEF".utf8)
                 bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
             default: bytes.append(byte)

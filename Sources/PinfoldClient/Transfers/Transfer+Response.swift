@@ -152,7 +152,7 @@ enum ResponseFields {
     static func read(
         _ bytes: UnsafeRawBufferPointer, areEngines: Bool = true
     ) -> HTTPFields {
-        var fields = HTTPFields()
+        var fields: [HTTPField] = []
         var rest = bytes[...]
         while let end = rest.firstIndex(of: 13) {
             let line = rest[..<end]
@@ -164,14 +164,9 @@ enum ResponseFields {
             }
             rest = rest[min(end + 2, rest.endIndex)...]
         }
-        for name in engines where areEngines { removeLast(name, from: &fields) }
-        return fields
-    }
-
-    private static func removeLast(_ name: HTTPField.Name, from fields: inout HTTPFields) {
-        var all = fields[fields: name]
-        guard !all.isEmpty else { return }
-        all.removeLast()
-        fields[fields: name] = all
+        for name in engines where areEngines {
+            if let last = fields.lastIndex(where: { $0.name == name }) { fields.remove(at: last) }
+        }
+        return HTTPFields(fields)
     }
 }

@@ -71,6 +71,13 @@ struct XMLParserTests {
         #expect(try events(utf16(document), part: part) == expected)
     }
 
+    /// Without a byte order mark, and not beginning with a tag.
+    @Test(arguments: [1, 2, 3, 1000])
+    func `is read in UTF-16 however it is parted`(part: Int) throws {
+        let little = " <a>é</a>".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+        #expect(try events(little, part: part) == ["<a>", "é", "</a>"])
+    }
+
     @Test func `reports comments and instructions where that is asked for`() throws {
         let text = "<a>x<!--c-->y<?pi d?></a>"
         #expect(try events(Array(text.utf8)) == ["<a>", "xy", "</a>"])

@@ -75,9 +75,9 @@ final class Expat {
             throw stop(.tooLarge(maximum: limits.bytes), at: DocumentPlace(offset: limits.bytes))
         }
         count += bytes.count
-        guard held.isEmpty, bytes.count >= unread else {
+        guard held.isEmpty, bytes.count >= fewest else {
             held.append(contentsOf: bytes)
-            guard held.count >= unread else { return }
+            guard held.count >= fewest else { return }
             try giveHeld(isFinal: false)
             return
         }
@@ -100,10 +100,12 @@ final class Expat {
         try giveHeld(isFinal: true)
     }
 
-    /// Bytes of a tag or the like that has not ended. Expat reads it from its beginning each time
-    /// that it is given more: it waits for as much again, so that the work stays in proportion.
-    private var unread: Int {
-        guard given > 0, let expat else { return 0 }
+    /// Bytes that expat is given at least, unless there are no more. Of a tag or the like that has
+    /// not ended it reads what came from its beginning each time that it is given more: it waits
+    /// for as much again, so that the work stays in proportion. And it takes a first byte that
+    /// comes alone for UTF-8, also where the second one says that it is UTF-16.
+    private var fewest: Int {
+        guard given > 0, let expat else { return 2 }
         return given - Int(XML_GetCurrentByteIndex(expat))
     }
 
@@ -116,7 +118,7 @@ final class Expat {
     private func give(_ bytes: UnsafeRawBufferPointer, isFinal: Bool) throws(DocumentError) {
         var rest = bytes[...]
         repeat {
-            let part = rest.prefix(max(Self.part, unread))
+            let part = rest.prefix(max(Self.part, fewest))
             rest = rest.dropFirst(part.count)
             try give(part: UnsafeRawBufferPointer(rebasing: part), isFinal && rest.isEmpty)
         } while !rest.isEmpty

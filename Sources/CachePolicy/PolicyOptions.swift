@@ -25,7 +25,8 @@ package struct PolicyOptions: Sendable, Equatable {
     package var honoursCDNCacheControl = false
     /// Whether Last-Modified tells two contents apart. Not where rules of the gateway change them:
     /// with the rules changes what clients are sent, and the date does not. Ranges by a date
-    /// (If-Range) are then answered with the whole.
+    /// (If-Range) are then answered with the whole, and If-Modified-Since is ignored, as where no
+    /// modification date is known (RFC 9110 §13.1.3).
     package var trustsLastModified = true
     /// Bodies known to be longer than this are not stored, in bytes.
     package var maximumObjectBytes: UInt64 = 256 << 20

@@ -35,7 +35,8 @@ class Resource:
 
     def handler(self, asked: Request) -> bytes:
         fields = [f"Cache-Control: max-age={self.lifetime}", *self.fields]
-        if '"v1"' in asked.get("if-none-match", ""):
+        if ('"v1"' in asked.get("if-none-match", "")
+                or asked.get("if-modified-since") == MODIFIED):
             return reply(b"", "304 Not Modified", *fields, *self.confirming, length=False)
         content = self.content
         if "gzip" in asked.get("accept-encoding", "") and "Vary: Origin" in self.fields:
@@ -89,6 +90,22 @@ def test_a_date_does_not_join_parts_of_what_rules_make(gateway, origin, form: st
     told = it.ask(Range="bytes=10-", If_Range=MODIFIED)
     assert (told.status, told.body) == (200, whole.body) and is_hit(told)
     assert it.ask(Range="bytes=10-").status == 206
+
+
+@pytest.mark.parametrize("form", ["translated", "origin"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_date_alone_does_not_confirm_what_rules_make(
+        gateway, origin, form: str, stored: bool) -> None:
+    it = Resource(gateway, origin, TO_PLIST, form, f"Last-Modified: {MODIFIED}",
+                  lifetime=600 if stored else 0)
+    whole = it.ask()
+    told = it.ask(If_Modified_Since=MODIFIED)
+    assert (told.status, told.body) == (200, whole.body) and is_hit(told) == stored
+    if not stored:
+        # What the gateway has stored is confirmed by it.
+        assert it.there.requests[1].get("if-modified-since") == MODIFIED
+    told = it.ask(If_Modified_Since=MODIFIED, Cache_Control="no-store")
+    assert (told.status, told.body) == (200, whole.body)
 
 
 def test_where_nothing_is_changed_a_date_does(gateway, origin) -> None:

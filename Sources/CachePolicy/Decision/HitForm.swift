@@ -16,7 +16,8 @@ extension HitForm {
             return
         }
         switch ClientCondition(
-            of: request.fields, in: requestBytes, against: stored, storedHead: storedHead)
+            of: request.fields, in: requestBytes, against: stored, storedHead: storedHead,
+            options: options)
         {
         case .notModified:
             self = .notModified
@@ -71,14 +72,14 @@ enum ClientCondition: Equatable {
     case modified
 
     /// If-None-Match wins over If-Modified-Since, by weak comparison; an If-Modified-Since that is
-    /// not exactly one date is ignored.
+    /// not exactly one date is ignored, and so is each where dates do not tell contents apart.
     init(
         of fields: FieldSection, in bytes: Span<UInt8>, against stored: StoredMetadata,
-        storedHead: Span<UInt8>
+        storedHead: Span<UInt8>, options: PolicyOptions
     ) {
         if fields.contains(.ifNoneMatch) {
             self = Self.matches(fields, in: bytes, stored, storedHead) ? .notModified : .modified
-        } else if let since = fields.only(.ifModifiedSince),
+        } else if options.trustsLastModified, let since = fields.only(.ifModifiedSince),
             let time = HTTPDate.parse(
                 bytes.extracting(since.value.indices), now: stored.times.responseTime)
         {

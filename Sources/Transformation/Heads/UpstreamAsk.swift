@@ -30,8 +30,11 @@ package struct UpstreamAsk: Sendable, Equatable {
     ///     empty line.
     ///   - unchanged: the tag of what is stored as the origin sent it; it stays in conditions. nil:
     ///     there is none.
+    ///   - keepsDate: If-Modified-Since is the gateway's own, about what it has stored. A client's
+    ///     says nothing of the rules that have made what the client has: an origin must not
+    ///     confirm it by that alone.
     package func upstreamLines(
-        _ lines: Span<UInt8>, keeping unchanged: [UInt8]? = nil
+        _ lines: Span<UInt8>, keeping unchanged: [UInt8]? = nil, keepsDate: Bool = false
     ) -> [UInt8]? {
         guard !isEmpty else { return nil }
         var fieldsStart = 0
@@ -46,6 +49,9 @@ package struct UpstreamAsk: Sendable, Equatable {
             askForCodings(&fields, in: lines)
         }
         if let entityTags {
+            if !keepsDate, !fields.contains(.ifNoneMatch, in: lines) {
+                fields.remove(.ifModifiedSince, in: lines)
+            }
             Self.mapTags(&fields, by: entityTags, keeping: unchanged, in: lines)
         }
         if let accept = accept.flatMap(FieldRule.value) {

@@ -322,6 +322,9 @@ def untranslatable(table: Table) -> None:
     told = table.get()
     assert told.status == 502 and b"response-body-untranslatable" in told.body
     assert len(table.asked) == 1
+    # What is refused was not answered from the cache.
+    caches = [line["cache"] for line in table.running.wait_access(3)]
+    assert sorted(caches) == ["hit", "miss", "none"]
     table.value = {"a": 1}
     told = table.get()
     assert (told.status, is_hit(told)) == (200, False)

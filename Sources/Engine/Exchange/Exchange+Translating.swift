@@ -29,6 +29,7 @@ extension Exchange {
             switch error {
             case .unreadable:
                 environment.shared.store?.remove(stored)
+                cacheResult = .none
                 fail(.storedBodyUnreadable, .storedBodyUnreadable)
             case .refused(let failure): refuse(stored, failure)
             }
@@ -89,7 +90,7 @@ extension Exchange {
     /// Takes content in. False: too much is held already, and the client is told.
     func gather(_ part: UnsafeRawBufferPointer, for translation: StoredTranslation) -> Bool {
         if translation.held.content.append(part) { return true }
-        fail(.transformation(.overloaded))
+        refuse(translation.stored, .overloaded)
         return false
     }
 
@@ -102,7 +103,7 @@ extension Exchange {
         if let result = job.runAtOnce() { return translatedStored(result) }
         guard register() else { return fail(.descriptorsExhausted) }
         if !environment.start(job, for: token, claim: translation.held.content.claim) {
-            fail(.transformation(.overloaded))
+            refuse(translation.stored, .overloaded)
         }
     }
 
@@ -119,9 +120,10 @@ extension Exchange {
     }
 
     /// The rules refuse what is stored. The next request for it asks the server: it may have
-    /// something else by then.
+    /// something else by then. No cache has answered this one.
     private func refuse(_ stored: CachedResponse, _ failure: TransformationFailure) {
         if failure.problem != .overloaded { environment.shared.store?.remove(stored) }
+        cacheResult = .none
         fail(.transformation(failure))
     }
 

@@ -3,10 +3,14 @@ struct BoundedOutput {
     private(set) var bytes: [UInt8] = []
     /// Bytes at most.
     let maximum: Int
+    private let interlude: (() -> Void)?
 
     /// Room for `expected` bytes is made at once, as far as they are allowed.
-    init(maximum: Int, expected: Int) {
+    ///
+    /// - Parameter interlude: what is done behind each block.
+    init(maximum: Int, expected: Int, interlude: (() -> Void)? = nil) {
         self.maximum = maximum
+        self.interlude = interlude
         bytes.reserveCapacity(min(max(expected, 0), maximum))
     }
 
@@ -19,6 +23,7 @@ struct BoundedOutput {
             bytes.reserveCapacity(min(maximum, max(needed, 2 * bytes.capacity)))
         }
         bytes.append(contentsOf: block)
+        interlude?()
     }
 }
 

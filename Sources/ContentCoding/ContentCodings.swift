@@ -13,8 +13,10 @@ package enum ContentCodings {
     ///   - maximum: bytes that may come out. Not more than this and a block of 64 KiB is ever held
     ///     of what comes out of a coding, and 16 MiB beside for brotli's window; between two
     ///     codings a little more is allowed, for what cannot be compressed grows.
+    ///   - interlude: what is done now and then meanwhile.
     package static func decode(
-        _ content: UnsafeRawBufferPointer, codings: [ContentCoding], maximum: Int
+        _ content: UnsafeRawBufferPointer, codings: [ContentCoding], maximum: Int,
+        interlude: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         let applied = codings.filter { $0 != .identity }
         guard applied.count <= maximumCodings else {
@@ -25,13 +27,14 @@ package enum ContentCodings {
             return Array(content)
         }
         guard let inner = applied.dropLast().first else {
-            return try undo(outermost, of: content, maximum: maximum)
+            return try undo(outermost, of: content, maximum: maximum, interlude)
         }
         do throws(ContentCodingError) {
             let between = try undo(
-                outermost, of: content, maximum: maximum + maximum >> 8 + 4096)
+                outermost, of: content, maximum: maximum + maximum >> 8 + 4096, interlude)
             do throws(ContentCodingError) {
-                return try decode(between, codings: [inner], maximum: maximum)
+                return try decode(
+                    between, codings: [inner], maximum: maximum, interlude: interlude)
             } catch {
                 throw error.withoutOffset
             }
@@ -42,17 +45,20 @@ package enum ContentCodings {
 
     /// As above.
     package static func decode(
-        _ content: [UInt8], codings: [ContentCoding], maximum: Int
+        _ content: [UInt8], codings: [ContentCoding], maximum: Int,
+        interlude: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         try content.span.withUnsafeBytes { (bytes) throws(ContentCodingError) -> [UInt8] in
-            try decode(bytes, codings: codings, maximum: maximum)
+            try decode(bytes, codings: codings, maximum: maximum, interlude: interlude)
         }
     }
 
     private static func undo(
-        _ coding: ContentCoding, of content: UnsafeRawBufferPointer, maximum: Int
+        _ coding: ContentCoding, of content: UnsafeRawBufferPointer, maximum: Int,
+        _ interlude: (() -> Void)?
     ) throws(ContentCodingError) -> [UInt8] {
-        var output = BoundedOutput(maximum: maximum, expected: expected(coding, content))
+        var output = BoundedOutput(
+            maximum: maximum, expected: expected(coding, content), interlude: interlude)
         switch coding {
         case .identity: try output.append(content)
         case .gzip:
@@ -78,23 +84,26 @@ package enum ContentCodings {
 
     /// The content under a coding. The same content always gives the same bytes, as long as the
     /// library is the same.
+    ///
+    /// - Parameter interlude: what is done now and then meanwhile, where that is gzip or deflate.
     package static func encode(
-        _ content: UnsafeRawBufferPointer, as coding: ContentCoding
+        _ content: UnsafeRawBufferPointer, as coding: ContentCoding,
+        interlude: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         switch coding {
         case .identity: Array(content)
-        case .gzip: try Deflater.encode(content, .gzip)
-        case .deflate: try Deflater.encode(content, .zlib)
+        case .gzip: try Deflater.encode(content, .gzip, interlude)
+        case .deflate: try Deflater.encode(content, .zlib, interlude)
         case .brotli: try Brotli.encode(content)
         }
     }
 
     /// As above.
     package static func encode(
-        _ content: [UInt8], as coding: ContentCoding
+        _ content: [UInt8], as coding: ContentCoding, interlude: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         try content.span.withUnsafeBytes { (bytes) throws(ContentCodingError) -> [UInt8] in
-            try encode(bytes, as: coding)
+            try encode(bytes, as: coding, interlude: interlude)
         }
     }
 }

@@ -106,11 +106,14 @@ enum Deflater {
     static let maximumBytes = 1 << 30
     /// zlib's own default, between speed and size.
     private static let level: Int32 = 6
+    /// Bytes that come out at a time.
+    private static let part = 4096
 
     /// The content in one member, or stream. The header of gzip has neither time nor name, so that
     /// the same content always gives the same bytes.
     static func encode(
-        _ content: UnsafeRawBufferPointer, _ wrapper: ZlibWrapper
+        _ content: UnsafeRawBufferPointer, _ wrapper: ZlibWrapper,
+        _ interlude: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         guard content.count <= maximumBytes else { throw .tooLarge(maximum: maximumBytes) }
         var stream = z_stream()
@@ -121,12 +124,13 @@ enum Deflater {
                 Int32(MemoryLayout<z_stream>.size))
             guard status == Z_OK else { throw .outOfMemory }
             defer { deflateEnd(stream) }
-            return try finish(content, stream)
+            return try finish(content, stream, interlude)
         }
     }
 
     private static func finish(
-        _ content: UnsafeRawBufferPointer, _ stream: UnsafeMutablePointer<z_stream>
+        _ content: UnsafeRawBufferPointer, _ stream: UnsafeMutablePointer<z_stream>,
+        _ interlude: (() -> Void)?
     ) throws(ContentCodingError) -> [UInt8] {
         let bound = Int(deflateBound(stream, UInt(content.count)))
         var status = Z_OK
@@ -135,9 +139,13 @@ enum Deflater {
                 mutating: content.baseAddress?.assumingMemoryBound(to: UInt8.self))
             stream.pointee.avail_in = UInt32(content.count)
             stream.pointee.next_out = memory.baseAddress
-            stream.pointee.avail_out = UInt32(bound)
-            status = deflate(stream, Z_FINISH)
-            count = bound - Int(stream.pointee.avail_out)
+            while status == Z_OK, count < bound {
+                let room = min(part, bound - count)
+                stream.pointee.avail_out = UInt32(room)
+                status = deflate(stream, Z_FINISH)
+                count += room - Int(stream.pointee.avail_out)
+                interlude?()
+            }
         }
         guard status == Z_STREAM_END else { throw .outOfMemory }
         return output

@@ -12,6 +12,8 @@ public struct DocumentLimits: Sendable, Equatable {
     public var digits: Int
     /// Bytes of what is written.
     public var output: Int
+    /// What is done now and then; nil: nothing.
+    package var interlude: Interlude?
 
     /// The standard limits, but for those that are given.
     public init(

@@ -119,7 +119,7 @@ private let allowedImports: [(target: String, imports: Set<String>)] = [
         "Engine",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
-            "Pinning", "ContentCoding", "Transformation", "JSONSchema", "Activity",
+            "Pinning", "ContentCoding", "Documents", "Transformation", "JSONSchema", "Activity",
             "PinfoldMetrics",
             "Clocks",
             "Locking", "EventLoop", "TLS", "TLSWire", "CertificateAuthority", "CacheStore",

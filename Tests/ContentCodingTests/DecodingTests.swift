@@ -26,6 +26,21 @@ struct DecodingTests {
         Array(try encoded(content, .deflate).dropFirst(2).dropLast(4))
     }
 
+    @Test(arguments: [ContentCoding.gzip, .deflate])
+    func `interludes change nothing of what is encoded and decoded`(coding: ContentCoding) throws {
+        let content = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 * $0 >> 7) }
+        var runs = 0
+        let encoded = try ContentCodings.encode(content, as: coding) { runs += 1 }
+        #expect(try encoded == self.encoded(content, coding))
+        #expect(runs > 1)
+        runs = 0
+        let decoded = try ContentCodings.decode(
+            encoded, codings: [coding], maximum: 300_000
+        ) { runs += 1 }
+        #expect(decoded == content)
+        #expect(runs > 3)
+    }
+
     @Test(arguments: ContentCoding.allCases, [0, 1, 960, 65_535, 65_536, 65_537, 200_000])
     func `what was encoded is decoded`(coding: ContentCoding, count: Int) throws {
         let content = (0..<count).map { UInt8(truncatingIfNeeded: $0 * $0 >> 7) }

@@ -45,6 +45,10 @@ struct json_limits {
     uint32_t digits;
     /// Bytes of memory that are taken for the reading, the events and the strings.
     size_t memory;
+    /// Called with `context` behind every so many values; NULL: nothing is called.
+    void (*_Nullable interlude)(void *_Nullable context);
+    void *_Nullable context;
+    uint32_t values_between;
 };
 
 enum {

@@ -5,10 +5,14 @@ import CRapidJSON
 struct JSONTape: ~Copyable {
     private let document: OpaquePointer
     private let bytes: UnsafeRawBufferPointer
+    private let interlude: Interlude?
 
-    private init(_ document: OpaquePointer, _ bytes: UnsafeRawBufferPointer) {
+    private init(
+        _ document: OpaquePointer, _ bytes: UnsafeRawBufferPointer, _ interlude: Interlude?
+    ) {
         self.document = document
         self.bytes = bytes
+        self.interlude = interlude
     }
 
     /// Reads the text whole. With `builds`, there are events; without, the text is only checked.
@@ -21,10 +25,20 @@ struct JSONTape: ~Copyable {
             throw DocumentError(.json, .tooLarge(maximum: limits.bytes))
         }
         guard let document = json_document_create() else { throw DocumentError(.json, .memory) }
-        let tape = JSONTape(document, bytes)
-        let bounds = json_limits(
-            depth: UInt32(clamping: limits.depth), values: UInt32(clamping: limits.values),
-            digits: UInt32(clamping: limits.digits), memory: Int(clamping: memory))
+        let tape = JSONTape(document, bytes, limits.interlude)
+        var bounds = json_limits()
+        bounds.depth = UInt32(clamping: limits.depth)
+        bounds.values = UInt32(clamping: limits.values)
+        bounds.digits = UInt32(clamping: limits.digits)
+        bounds.memory = Int(clamping: memory)
+        if let interlude = limits.interlude {
+            bounds.context = Unmanaged.passUnretained(interlude).toOpaque()
+            bounds.values_between = UInt32(Interlude.values)
+            bounds.interlude = { context in
+                guard let context else { return }
+                Unmanaged<Interlude>.fromOpaque(context).takeUnretainedValue().run()
+            }
+        }
         let outcome = json_document_read(document, bytes.baseAddress, bytes.count, bounds, builds)
         if Int(outcome.status) != JSON_READ { throw tape.error(outcome, limits) }
         return tape
@@ -38,7 +52,13 @@ struct JSONTape: ~Copyable {
         let start = json_document_events(document, &count)
         let events = UnsafeBufferPointer(start: start, count: count)
         let arena = json_document_arena(document)
+        var untilInterlude = Interlude.values
         for event in events {
+            untilInterlude -= 1
+            if untilInterlude == 0 {
+                untilInterlude = Interlude.values
+                interlude?.run()
+            }
             switch Int(event.kind) {
             case JSON_STRING: try sink.string(Self.slice(bytes.baseAddress, event))
             case JSON_NAME: try sink.key(Self.slice(bytes.baseAddress, event))

@@ -103,6 +103,7 @@ struct BinaryPropertyListReader {
             throw DocumentError(
                 .plist, .tooManyValues(maximum: limits.values), at: DocumentPlace(offset: offset))
         }
+        if values % Interlude.values == 0 { limits.interlude?.run() }
         let marker = bytes[offset]
         switch marker >> 4 {
         case 0x0: try readSingle(marker, at: offset, into: &sink)

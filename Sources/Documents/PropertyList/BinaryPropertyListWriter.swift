@@ -269,7 +269,8 @@ public struct BinaryPropertyListWriter: DocumentSink {
     private func writeObjects(to output: inout ByteCursor, referenceBytes width: Int) {
         output.put("bplist00")
         body.withBytes { body in
-            for object in objects {
+            for (number, object) in objects.enumerated() {
+                if number % Interlude.values == 0 { limits.interlude?.run() }
                 let range = object.start..<object.start + object.count
                 guard object.kind != .single else {
                     output.put(UnsafeRawBufferPointer(rebasing: body[range]))

@@ -208,9 +208,13 @@ final class Expat {
         deliverText()
         guard !hasStopped, let expat else { return }
         let tag = XMLTag(name, attributes, expat)
+        let before = values
         values += 1 + tag.attributeCount
         guard values <= limits.values else {
             return stop(.tooManyValues(maximum: limits.values))
+        }
+        if values / Interlude.values != before / Interlude.values {
+            options.limits.interlude?.run()
         }
         guard nameStarts.count < limits.depth else { return stop(.tooDeep(maximum: limits.depth)) }
         nameStarts.append(names.count)

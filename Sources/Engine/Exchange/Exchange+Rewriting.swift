@@ -165,7 +165,7 @@ extension Exchange {
         let claim = rewritten.gathered.claim
         let isTaken = environment.shared.transformationWork.run {
             guard claim.isWanted else { return }
-            mailbox.post(.transformed(token, .request(job.run())))
+            mailbox.post(.transformed(token, .request(job.run(interlude: .yielding()))))
         }
         if !isTaken { fail(.transformation(.overloaded)) }
     }

@@ -1,5 +1,6 @@
 import Clocks
 import ContentCoding
+import Documents
 import EventLoop
 import HTTPCore
 import Transformation
@@ -64,10 +65,13 @@ struct ResponseJob: Sendable {
         return result
     }
 
-    func run(_ extent: WorkExtent = .full) -> Result<ResponseContent, TransformationFailure> {
+    /// - Parameter interlude: what is done now and then meanwhile.
+    func run(
+        _ extent: WorkExtent = .full, interlude: Interlude? = nil
+    ) -> Result<ResponseContent, TransformationFailure> {
         let began = Clock.monotonicMicroseconds()
         do throws(TransformationFailure) {
-            var result = try transform(extent)
+            var result = try transform(extent, interlude)
             result.origin = content
             result.microseconds = UInt64(max(0, Clock.monotonicMicroseconds() - began))
             return .success(result)
@@ -77,11 +81,11 @@ struct ResponseJob: Sendable {
     }
 
     private func transform(
-        _ extent: WorkExtent
+        _ extent: WorkExtent, _ interlude: Interlude?
     ) throws(TransformationFailure) -> ResponseContent {
         let planned: PlannedContent
         do throws(TransformationFailure) {
-            planned = try plan.run(decode(), extent)
+            planned = try plan.run(decode(interlude), extent, interlude: interlude)
         } catch {
             guard error.problem == .responseBodyTooLarge, plan.larger == .pass, extent == .full
             else { throw error }
@@ -91,7 +95,9 @@ struct ResponseJob: Sendable {
             return ResponseContent(content: content, change: nil, steps: planned.steps)
         }
         let encoded =
-            coding == .gzip ? try? ContentCodings.encode(changed.bytes, as: .gzip) : nil
+            coding == .gzip
+            ? try? ContentCodings.encode(changed.bytes, as: .gzip, interlude: interlude?.run)
+            : nil
         return ResponseContent(
             content: encoded ?? changed.bytes,
             change: .init(
@@ -100,10 +106,11 @@ struct ResponseJob: Sendable {
             steps: planned.steps)
     }
 
-    private func decode() throws(TransformationFailure) -> [UInt8] {
+    private func decode(_ interlude: Interlude?) throws(TransformationFailure) -> [UInt8] {
         guard !codings.isEmpty else { return content }
         do throws(ContentCodingError) {
-            return try ContentCodings.decode(content, codings: codings, maximum: plan.maximumBytes)
+            return try ContentCodings.decode(
+                content, codings: codings, maximum: plan.maximumBytes, interlude: interlude?.run)
         } catch {
             throw TransformationFailure(decoding: error, ofRequest: false)
         }
@@ -137,7 +144,7 @@ extension Environment {
         let mailbox = mailbox
         return shared.transformationWork.run {
             guard claim.isWanted else { return }
-            let result = job.run().map { $0.detaching() }
+            let result = job.run(interlude: .yielding()).map { $0.detaching() }
             if case .success(let content) = result { claim.add(content.count) }
             mailbox.post(.transformed(token, .response(result)))
         }

@@ -1,5 +1,6 @@
 import Clocks
 import ContentCoding
+import Documents
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
@@ -59,10 +60,13 @@ struct RequestJob: Sendable {
         return result
     }
 
-    func run(_ extent: WorkExtent = .full) -> Result<TranslatedRequest, TransformationFailure> {
+    /// - Parameter interlude: what is done now and then meanwhile.
+    func run(
+        _ extent: WorkExtent = .full, interlude: Interlude? = nil
+    ) -> Result<TranslatedRequest, TransformationFailure> {
         let began = Clock.monotonicMicroseconds()
         do throws(TransformationFailure) {
-            let content = try translate(extent)
+            let content = try translate(extent, interlude)
             let elapsed = UInt64(max(0, Clock.monotonicMicroseconds() - began))
             return .success(TranslatedRequest(content: content, microseconds: elapsed))
         } catch {
@@ -71,27 +75,30 @@ struct RequestJob: Sendable {
     }
 
     private func translate(
-        _ extent: WorkExtent
+        _ extent: WorkExtent, _ interlude: Interlude?
     ) throws(TransformationFailure) -> RequestContent {
-        let decoded = try decode()
+        let decoded = try decode(interlude)
         switch kind {
         case .translate:
             return .content(
-                try translation.translate(decoded, contentType: contentType, extent),
+                try translation.translate(
+                    decoded, contentType: contentType, extent, interlude: interlude),
                 removesQuery: false)
         case .moveToQuery:
             return .query(
-                try translation.query(from: decoded, contentType: contentType, extent))
+                try translation.query(
+                    from: decoded, contentType: contentType, extent, interlude: interlude))
         case .moveToContent(let query):
             return .content(try translation.content(fromQuery: query), removesQuery: true)
         }
     }
 
-    private func decode() throws(TransformationFailure) -> [UInt8] {
+    private func decode(_ interlude: Interlude?) throws(TransformationFailure) -> [UInt8] {
         guard !codings.isEmpty else { return content }
         do throws(ContentCodingError) {
             return try ContentCodings.decode(
-                content, codings: codings, maximum: translation.maximumBytes)
+                content, codings: codings, maximum: translation.maximumBytes,
+                interlude: interlude?.run)
         } catch {
             throw TransformationFailure(decoding: error, ofRequest: true)
         }

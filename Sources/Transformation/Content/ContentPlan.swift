@@ -29,11 +29,13 @@ package struct ContentPlan: Sendable {
     /// - Parameters:
     ///   - content: whole, without content coding.
     ///   - extent: beyond which it ends with ``TransformationProblem/responseBodyTooLarge``.
+    ///   - interlude: what is done now and then meanwhile.
     package func run(
-        _ content: [UInt8], _ extent: WorkExtent = .full
+        _ content: [UInt8], _ extent: WorkExtent = .full, interlude: Interlude? = nil
     ) throws(TransformationFailure) -> PlannedContent {
         try steps.run(
-            content, contentType: contentType, limits: extent.limits(bytes: maximumBytes))
+            content, contentType: contentType,
+            limits: extent.limits(bytes: maximumBytes, interlude))
     }
 }
 

@@ -41,26 +41,31 @@ package struct RequestTranslation: Sendable {
     /// - Parameters:
     ///   - content: without content coding.
     ///   - extent: beyond which it ends with ``TransformationProblem/requestBodyTooLarge``.
+    ///   - interlude: what is done now and then meanwhile.
     /// - Throws: a failure of a request's; ``TransformationProblem/requestFileRefused`` where a
     ///   part of multipart content is a file.
     package func translate(
-        _ content: [UInt8], contentType: String?, _ extent: WorkExtent = .full
+        _ content: [UInt8], contentType: String?, _ extent: WorkExtent = .full,
+        interlude: Interlude? = nil
     ) throws(TransformationFailure) -> TranslatedContent {
         guard source != target else {
             return TranslatedContent(
                 bytes: content, contentType: contentType ?? source.mediaTypes[0])
         }
         return try made(
-            by: DocumentTranslation(from: source, to: target), of: content, contentType, extent)
+            by: DocumentTranslation(from: source, to: target), of: content, contentType, extent,
+            interlude)
     }
 
     /// The query pairs, as in `a=1&b=2`, that take the place of a request's content: for methods
     /// whose parameters stand in the query.
     package func query(
-        from content: [UInt8], contentType: String?, _ extent: WorkExtent = .full
+        from content: [UInt8], contentType: String?, _ extent: WorkExtent = .full,
+        interlude: Interlude? = nil
     ) throws(TransformationFailure) -> String {
         let made = try made(
-            by: DocumentTranslation(from: source, to: .form), of: content, contentType, extent)
+            by: DocumentTranslation(from: source, to: .form), of: content, contentType, extent,
+            interlude)
         return String(decoding: made.bytes, as: UTF8.self)
     }
 
@@ -71,12 +76,12 @@ package struct RequestTranslation: Sendable {
     ) throws(TransformationFailure) -> TranslatedContent {
         try made(
             by: DocumentTranslation(from: .form, to: target),
-            of: Array(query.utf8), nil, .full)
+            of: Array(query.utf8), nil, .full, nil)
     }
 
     private func made(
         by translation: DocumentTranslation, of content: [UInt8], _ contentType: String?,
-        _ extent: WorkExtent
+        _ extent: WorkExtent, _ interlude: Interlude?
     ) throws(TransformationFailure) -> TranslatedContent {
         var bytes = content
         do throws(DocumentError) {
@@ -86,7 +91,7 @@ package struct RequestTranslation: Sendable {
                     content, translation.from, contentType: contentType)
                 bytes = source.bytes
                 bytes = try translation.translate(
-                    source, limits: extent.limits(bytes: maximumBytes)
+                    source, limits: extent.limits(bytes: maximumBytes, interlude)
                 ).bytes
             }
             return TranslatedContent(

@@ -15,12 +15,15 @@ package enum WorkExtent: Sendable, Equatable {
     private static let briefOutput = 256 << 10
 
     /// The limits of a document of so many bytes that may be read, and written.
-    func limits(bytes: Int) -> DocumentLimits {
-        switch self {
-        case .full: DocumentLimits(bytes: bytes, output: bytes)
-        case .brief:
-            DocumentLimits(
-                bytes: bytes, values: Self.briefValues, output: min(bytes, Self.briefOutput))
-        }
+    func limits(bytes: Int, _ interlude: Interlude? = nil) -> DocumentLimits {
+        var limits =
+            switch self {
+            case .full: DocumentLimits(bytes: bytes, output: bytes)
+            case .brief:
+                DocumentLimits(
+                    bytes: bytes, values: Self.briefValues, output: min(bytes, Self.briefOutput))
+            }
+        limits.interlude = interlude
+        return limits
     }
 }

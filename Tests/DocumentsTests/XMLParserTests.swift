@@ -143,6 +143,22 @@ struct XMLParserTests {
         }
     }
 
+    /// Expat takes three characters for letters of a name, but not in UTF-8.
+    @Test(arguments: ["ª", "µ", "º"])
+    func `is refused for a name that is none, whatever its encoding`(letter: Character) {
+        let latin = Array("<?xml version='1.0' encoding='ISO-8859-1'?>".utf8)
+        for text in ["<\(letter)/>", "<a\(letter)/>", "<a b\(letter)='1'/>", "<a \(letter)='1'/>"] {
+            let encodings = [
+                Array(text.utf8), utf16(text),
+                latin + text.unicodeScalars.map { UInt8($0.value) },
+            ]
+            for bytes in encodings {
+                let error = #expect(throws: DocumentError.self) { try events(bytes) }
+                #expect(error?.reason == .malformed("not well-formed (invalid token)"))
+            }
+        }
+    }
+
     @Test func `is bounded in bytes, depth and values`() throws {
         let text = Array("<a><b c='1' d='2'/></a>".utf8)
         #expect(throws: Never.self) {

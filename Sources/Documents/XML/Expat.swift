@@ -208,6 +208,7 @@ final class Expat {
         deliverText()
         guard !hasStopped, let expat else { return }
         let tag = XMLTag(name, attributes, expat)
+        guard hasNames(tag) else { return stop(.malformed("not well-formed (invalid token)")) }
         let before = values
         values += 1 + tag.attributeCount
         guard values <= limits.values else {
@@ -222,6 +223,16 @@ final class Expat {
         if hasExternalSubset, tag.attributeCount > 0 { checkReferences(expat) }
         guard !hasStopped else { return }
         deliver { () throws(DocumentError) in try events.start(tag) }
+    }
+
+    /// Whether the names of a tag are some. Expat takes U+00AA, U+00B5 and U+00BA for letters of a
+    /// name, though only in UTF-16 and ISO-8859-1: XML has them in none (XML 1.0 section 2.3).
+    private func hasNames(_ tag: XMLTag) -> Bool {
+        let isName = { (name: UnsafeRawBufferPointer) in
+            !name.contains(0xC2) || XMLCharacters.isName(name)
+        }
+        return isName(tag.name)
+            && (0..<tag.attributeCount).allSatisfy { isName(tag.attribute($0).name) }
     }
 
     fileprivate func ended() {

@@ -86,6 +86,9 @@ package final class TLSClientContext: @unchecked Sendable {
         }
     }
 
+    /// Reads the system's trust anchors, where that is still to be done.
+    package func readSystemRoots() { judge.roots.readSystem() }
+
     deinit {
         sessions?.removeSessions(ofContext: identity)
         SSL_CTX_free(context)

@@ -1,4 +1,5 @@
 import COpenSSL
+import Locking
 import Pinning
 
 /// Where trust anchors come from.
@@ -12,37 +13,62 @@ package enum RootSource: Hashable, Sendable {
 /// A set of trust anchors, loaded once and shared by the contexts that use it. Any certificate in
 /// it may end a chain, also an intermediate or a leaf.
 package final class TrustRoots: @unchecked Sendable {
-    // The store is complete when init ends; the library locks its lookups in the system's folder.
-    let store: OpaquePointer
+    // Complete before `store` hands it out; the library locks its lookups in the system's folder.
+    private let anchors: OpaquePointer
+    /// The system's anchors are among them, and not read yet.
+    private let awaitsSystem: Locked<Bool>
     /// The subjects of those that come from files: what clients are told whose certificates do.
     private let names: OpaquePointer
     /// The fingerprints of those that come from files.
     private var own: Set<SHA256Digest> = []
 
     /// Loads the sources together. An empty list trusts nobody.
-    package init(_ sources: [RootSource]) throws(TLSContextError) {
-        guard let store = X509_STORE_new(), let names = pinfold_sk_X509_NAME_new() else {
+    ///
+    /// - Parameter readsSystem: The system's anchors are read now, and not when they are first
+    ///   needed: that takes as long as dozens of handshakes, and most of a megabyte. Where it fails
+    ///   later, which it does for want of memory alone, none of them is trusted.
+    package init(
+        _ sources: [RootSource], readsSystem: Bool = true
+    ) throws(TLSContextError) {
+        guard let anchors = X509_STORE_new(), let names = pinfold_sk_X509_NAME_new() else {
             throw .library(ErrorQueue.drain())
         }
-        self.store = store
+        self.anchors = anchors
         self.names = names
-        for source in sources {
-            switch source {
-            case .system:
-                guard X509_STORE_set_default_paths(store) == 1 else {
-                    throw .library(ErrorQueue.drain())
-                }
-                // A default file that does not exist leaves an error behind, and no other trace.
-                ERR_clear_error()
-            case .file(let name, let contents):
-                try add(name: name, contents: contents)
-            }
+        awaitsSystem = Locked(sources.contains(.system))
+        for case .file(let name, let contents) in sources {
+            try add(name: name, contents: contents)
         }
+        if readsSystem, let error = readSystem() { throw error }
     }
 
     deinit {
-        X509_STORE_free(store)
+        X509_STORE_free(anchors)
         pinfold_sk_X509_NAME_free(names)
+    }
+
+    /// None of the system's anchors is still to be read.
+    var hasReadSystem: Bool { awaitsSystem.withLock { !$0 } }
+
+    /// Where chains end.
+    var store: OpaquePointer {
+        readSystem()
+        return anchors
+    }
+
+    /// Reads the system's anchors, if that is still to be done. Whoever needs them meanwhile waits.
+    @discardableResult
+    package func readSystem() -> TLSContextError? {
+        awaitsSystem.withLock { awaitsSystem in
+            guard awaitsSystem else { return nil }
+            guard X509_STORE_set_default_paths(anchors) == 1 else {
+                return .library(ErrorQueue.drain())
+            }
+            awaitsSystem = false
+            // A default file that does not exist leaves an error behind, and no other trace.
+            ERR_clear_error()
+            return nil
+        }
     }
 
     /// A copy of the subjects of the anchors that come from files; nil only if the library is out
@@ -78,7 +104,7 @@ package final class TrustRoots: @unchecked Sendable {
             } catch {
                 throw .root(name: name, index: index, error)
             }
-            guard X509_STORE_add_cert(store, certificate.pointer) == 1 else {
+            guard X509_STORE_add_cert(anchors, certificate.pointer) == 1 else {
                 throw .library(ErrorQueue.drain())
             }
             guard let name = X509_NAME_dup(X509_get_subject_name(certificate.pointer)),

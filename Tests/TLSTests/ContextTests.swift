@@ -82,6 +82,33 @@ struct ContextTests {
         #expect(server.records().count == 1)
     }
 
+    @Test func `the system's roots are read when they are first needed`() throws {
+        let roots = try TrustRoots(
+            [.system, .file(name: "a", contents: PKI.root.pem)], readsSystem: false)
+        #expect(!roots.hasReadSystem)
+        let server = TestServer([PKI.direct])
+        do {
+            let client = try TestClient(.make(roots: roots), port: server.port)
+            #expect(!roots.hasReadSystem)
+            #expect(client.handshake() == nil)
+        }
+        #expect(roots.hasReadSystem)
+        #expect(roots.readSystem() == nil)
+        #expect(try TrustRoots([]).hasReadSystem)
+        // What the system has in its file is there then.
+        let (variable, standard) = TrustRoots.systemLocations[0]
+        let path = getenv(variable).map { String(cString: $0) } ?? standard
+        let (late, early) = try (TrustRoots([.system], readsSystem: false), TrustRoots([.system]))
+        #expect(early.hasReadSystem && !late.hasReadSystem)
+        guard let file = BIO_new_file(path, "r") else { return }
+        defer { BIO_free(file) }
+        let certificate = try #require(PEM_read_bio_X509(file, nil, nil, nil))
+        defer { X509_free(certificate) }
+        let name = X509_get_subject_name(certificate)
+        #expect(early.anchors(named: name) != nil && late.anchors(named: name) != nil)
+        #expect(late.hasReadSystem)
+    }
+
     @Test func `the system's roots trust no stranger`() throws {
         let server = TestServer([PKI.direct, PKI.root])
         do {

@@ -54,6 +54,8 @@ package final class PolicySnapshot: Sendable {
     ///   - images: what decodes images for the rules of host entries; nil: nothing can.
     ///   - showsChains: connections keep the chain that was verified, for a reviewer, and resume no
     ///     session.
+    ///   - readsSystemRoots: the system's trust anchors are read now; else by
+    ///     ``readSystemRoots()``, or when the first server's chain is verified.
     ///   - labels: where routes get their label's index.
     ///   - reachability: finds or makes the state of a configured host.
     /// - Throws: what makes a TLS policy impossible.
@@ -61,7 +63,8 @@ package final class PolicySnapshot: Sendable {
         _ configuration: ConfigurationSnapshot, generation: UInt64,
         following previous: PolicySnapshot? = nil, sessions: TLSSessionCache,
         ticketKeys: TLSTicketKeys? = nil, issuer: CertificateIssuer? = nil,
-        images: (any ImageTransforming)? = nil, showsChains: Bool = false, labels: RouteLabels,
+        images: (any ImageTransforming)? = nil, showsChains: Bool = false,
+        readsSystemRoots: Bool = true, labels: RouteLabels,
         reachability: (String) -> HostReachability
     ) throws(TLSContextError) {
         self.generation = generation
@@ -85,7 +88,9 @@ package final class PolicySnapshot: Sendable {
             inspections = previous.inspections
         } else {
             trustGeneration = generation
-            var contexts = ContextFactory(sessions: sessions, showsChains: showsChains)
+            var contexts = ContextFactory(
+                sessions: sessions, showsChains: showsChains, systemRoots: systemRoots)
+            contexts.readsSystemRoots = readsSystemRoots
             defaultTLS = try contexts.make(configuration.tls, pinsets: [])
             entryTLS = try contexts.make(configuration.hosts.entries, configuration.pinsets)
             entryProbeTLS = try contexts.makeForProbes(
@@ -176,6 +181,12 @@ package final class PolicySnapshot: Sendable {
 
     func tls(entryIndex: Int?) -> TLSClientContext {
         entryIndex.map { entryTLS[$0] } ?? defaultTLS
+    }
+
+    /// Reads the system's trust anchors for all contexts, where that is still to be done.
+    package func readSystemRoots() {
+        defaultTLS.readSystemRoots()
+        for context in entryTLS { context.readSystemRoots() }
     }
 
     /// What the server of a tunnel is probed with.
@@ -301,114 +312,5 @@ package final class PolicySnapshot: Sendable {
             case .refused(let reason) = destinationRules.decide(address, host: match)
         else { return nil }
         return .destinationRefused(reason)
-    }
-}
-
-/// Makes TLS contexts, each set of roots loaded once.
-private struct ContextFactory {
-    let sessions: TLSSessionCache
-    let showsChains: Bool
-    private var loadedLists: [(files: [CRLFile], lists: RevocationLists)] = []
-    private var loaded: [(sources: [RootSource], roots: LoadedRoots)] = []
-
-    init(sessions: TLSSessionCache, showsChains: Bool) {
-        self.sessions = sessions
-        self.showsChains = showsChains
-    }
-
-    mutating func make(
-        _ tls: UpstreamTLS, pinsets: [Pinset]
-    ) throws(TLSContextError) -> TLSClientContext {
-        var settings = Self.settings(tls, pinsets)
-        settings.keepsVerified = showsChains
-        return try TLSClientContext(
-            settings, roots: try roots(tls.roots), clientIdentity: try Self.identity(tls),
-            revocation: try lists(tls.crls),
-            // A session that is resumed shows no chain.
-            sessions: showsChains ? nil : sessions)
-    }
-
-    private static func settings(_ tls: UpstreamTLS, _ pinsets: [Pinset]) -> TLSClientSettings {
-        var settings = TLSClientSettings()
-        settings.minimumVersion = tls.minimum == .tls13 ? .tls13 : .tls12
-        settings.ciphers = tls.ciphers
-        settings.cipherSuites = tls.cipherSuites
-        settings.requiresStaple = tls.ocspStapling == .required
-        settings.policy = SecurityPolicy(pinsets: pinsets)
-        settings.profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
-        settings.transparency = tls.transparency.policy
-        return settings
-    }
-
-    private static func identity(
-        _ tls: UpstreamTLS
-    ) throws(TLSContextError) -> TLSClientIdentity? {
-        guard let files = tls.clientIdentity else { return nil }
-        do throws(TLSIdentityError) {
-            return try TLSClientIdentity(chainPEM: files.chain, keyPEM: files.key)
-        } catch {
-            throw .identity(error)
-        }
-    }
-
-    mutating func make(
-        _ entries: [HostEntry], _ pinsets: [PinsetEntry]
-    ) throws(TLSContextError) -> [TLSClientContext] {
-        var contexts: [TLSClientContext] = []
-        for entry in entries {
-            contexts.append(
-                try make(entry.tls, pinsets: entry.pinsets.map { pinsets[$0].pinset }))
-        }
-        return contexts
-    }
-
-    /// For the entries whose tunnels are probed: no session is resumed, so that the server shows
-    /// its certificate each time, and it is found out whether it reads encrypted ClientHellos.
-    mutating func makeForProbes(
-        _ entries: [HostEntry], _ pinsets: [PinsetEntry]
-    ) throws(TLSContextError) -> [TLSClientContext?] {
-        var contexts: [TLSClientContext?] = []
-        for entry in entries {
-            guard entry.tunnel == .inspect, entry.tls13Tunnel == .probe else {
-                contexts.append(nil)
-                continue
-            }
-            var settings = Self.settings(entry.tls, entry.pinsets.map { pinsets[$0].pinset })
-            settings.minimumVersion = .tls13
-            settings.applicationProtocols = []
-            settings.looksForEncryptedHello = true
-            contexts.append(
-                try TLSClientContext(
-                    settings, roots: try roots(entry.tls.roots),
-                    clientIdentity: try Self.identity(entry.tls),
-                    revocation: try lists(entry.tls.crls)))
-        }
-        return contexts
-    }
-
-    private mutating func lists(
-        _ files: [CRLFile]
-    ) throws(TLSContextError) -> RevocationLists? {
-        if files.isEmpty { return nil }
-        if let known = loadedLists.first(where: { $0.files == files }) { return known.lists }
-        let made = try RevocationLists(der: files.flatMap(\.lists))
-        loadedLists.append((files, made))
-        return made
-    }
-
-    private mutating func roots(_ sources: [ConfiguredRoots]) throws(TLSContextError)
-        -> LoadedRoots
-    {
-        let wanted = sources.flatMap { source -> [RootSource] in
-            switch source {
-            case .system: [.system]
-            case .file(let path, let certificates):
-                certificates.map { .file(name: path, contents: $0) }
-            }
-        }
-        if let known = loaded.first(where: { $0.sources == wanted }) { return known.roots }
-        let roots = try LoadedRoots(wanted)
-        loaded.append((wanted, roots))
-        return roots
     }
 }

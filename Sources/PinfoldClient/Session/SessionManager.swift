@@ -30,6 +30,8 @@ public final class SessionManager: Sendable {
     public let cache: SessionCache?
     /// Runs completion handlers.
     let callbacks: CallbackLine
+    /// What servers' certificates are held to, among others.
+    private let policy: PolicySnapshot
     /// The tasks under way.
     let registry: TaskRegistry
 
@@ -58,6 +60,7 @@ public final class SessionManager: Sendable {
             runtime?.post(.close(session: number, cancelling: false))
         }
         let parts = try Self.parts(number, configuration, runtime, cache, registry)
+        policy = parts.policy
         guard runtime.post(.open(parts)) else { throw ClientError.sessionInvalidated() }
     }
 
@@ -84,7 +87,8 @@ public final class SessionManager: Sendable {
         do throws(TLSContextError) {
             policy = try PolicySnapshot(
                 snapshot, generation: 1, sessions: TLSSessionCache(),
-                showsChains: configuration.challenges != nil, labels: labels
+                showsChains: configuration.challenges != nil, readsSystemRoots: false,
+                labels: labels
             ) { HostReachability(host: $0) }
         } catch {
             throw ClientError(.invalidSecurityPolicy, "\(error)", underlying: error)
@@ -149,6 +153,8 @@ public final class SessionManager: Sendable {
                 of: request)
         }
         let proxy = try proxyRoute(of: request, to: origin, options, authentication)
+        // Here, and not on the loop, which others wait for.
+        if origin.scheme == "https" || proxy != nil { policy.readSystemRoots() }
         let channel = TransferChannel(
             runtime.nextNumber(), on: runtime,
             progress: options.progress?.begins(sending: content.map(\.length) ?? 0))

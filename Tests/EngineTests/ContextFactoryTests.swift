@@ -1,0 +1,39 @@
+import EngineTestSupport
+import PinfoldConfiguration
+import Testing
+
+@testable import Engine
+@testable import TLS
+
+@Suite("The making of TLS contexts")
+struct ContextFactoryTests {
+    private func roots(
+        _ sources: [ConfiguredRoots] = [.system],
+        _ version: SystemRootsVersion = SystemRootsVersion(), readsSystem: Bool = false
+    ) throws -> LoadedRoots {
+        var factory = ContextFactory(
+            sessions: TLSSessionCache(), showsChains: false, systemRoots: version)
+        factory.readsSystemRoots = readsSystem
+        return try factory.make(UpstreamTLS(roots: sources), pinsets: []).judge.roots
+    }
+
+    @Test func `shares the system's trust anchors with all others of the process`() throws {
+        let first = try roots()
+        #expect(try roots() === first)
+        #expect(try roots(readsSystem: true) === first)
+        #expect(first.hasReadSystem)
+    }
+
+    @Test func `shares anchors with nobody who trusts others besides`() throws {
+        let system = try roots()
+        let nobody = try roots([])
+        #expect(nobody !== system && nobody.hasReadSystem)
+        let other = try roots([.file(path: "one", certificates: [TestRoots.one])])
+        #expect(other !== system && other.hasReadSystem)
+        let both = try roots([.system, .file(path: "one", certificates: [TestRoots.one])])
+        #expect(both !== system && !both.hasReadSystem)
+        let read = try roots(
+            [.system, .file(path: "one", certificates: [TestRoots.one])], readsSystem: true)
+        #expect(read.hasReadSystem)
+    }
+}

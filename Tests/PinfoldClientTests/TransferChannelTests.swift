@@ -45,6 +45,42 @@ struct TransferChannelTests {
         }
     }
 
+    @Test func `hands out what comes with the end before the end`() async throws {
+        let progress = TransferProgress()
+        try await withChannel(progress) { channel in
+            channel.finish(TransferTimes(total: 7), Self.head, [[1], [2, 3]])
+            #expect(progress.value.received == 3)
+            let head = try await channel.head()
+            #expect(head.response.status == .ok)
+            #expect(channel.times?.total == 7)
+            #expect(!channel.isExhausted)
+            var parts: [[UInt8]] = []
+            while let part = try await channel.part() { parts.append(part) }
+            #expect(parts == [[1], [2, 3]])
+            #expect(channel.isExhausted)
+        }
+        try await withChannel { channel in
+            channel.fail(ClientError(.connectionLost, "x"), TransferTimes(), Self.head, [[1]])
+            let head = try await channel.head()
+            #expect(head.response.status == .ok)
+            let part = try await channel.part()
+            #expect(part == [1])
+            let error = await failure { _ = try await channel.part() }
+            #expect(error?.reason == .connectionLost)
+        }
+    }
+
+    @Test func `takes nothing in once it has ended`() async throws {
+        let progress = TransferProgress()
+        try await withChannel(progress) { channel in
+            channel.cancel()
+            channel.finish(TransferTimes(), Self.head, [[1]])
+            #expect(progress.value.received == 0)
+            #expect(await failure { _ = try await channel.head() }?.reason == .cancelled)
+            #expect(await failure { _ = try await channel.part() }?.reason == .cancelled)
+        }
+    }
+
     @Test func `is not asked for by a task that is cancelled`() async throws {
         try await withServer { connection, _ in
             connection.respond()

@@ -4,6 +4,7 @@ import Locking
 /// The loop of a runtime with the sessions on it. Nothing of it is touched by another thread.
 final class RuntimeLoop {
     let loop: EventLoop
+    let fieldLines = FieldLines()
     private var sessions: [UInt64: SessionLoop] = [:]
     /// Transfers that have not ended, whose session knows them, too.
     private var transfers: [UInt64: Transfer] = [:]

@@ -34,11 +34,14 @@ final class SessionLoop {
     private let maximumWebSockets: Int
     private(set) var isEnding = false
     private var hasEnded = false
+    private var lastServer: (endpoint: Endpoint, text: String)?
     /// Why it ends, if nobody asked for it.
     private var error: ClientError?
     private let whenEnded: @Sendable (ClientError?) -> Void
 
     var loop: EventLoop { runtime.loop }
+    /// Reads the fields of responses.
+    var fieldLines: FieldLines { runtime.fieldLines }
     /// Tells the loop something from another thread.
     var post: @Sendable (RuntimeMessage) -> Void { runtime.post }
 
@@ -67,6 +70,14 @@ final class SessionLoop {
         return Ingress(
             name: ingress.name, label: ingress.label, endpoint: ingress.endpoint,
             role: .proxied(proxy), isIntermediary: false)
+    }
+
+    /// A server's address as text: many requests in a row are for the same.
+    func text(of server: Endpoint) -> String {
+        if let last = lastServer, last.endpoint == server { return last.text }
+        let text = "\(server)"
+        lastServer = (server, text)
+        return text
     }
 
     /// Takes a transfer in; it begins now, or when another one has made room.

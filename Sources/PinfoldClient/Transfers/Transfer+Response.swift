@@ -55,7 +55,7 @@ extension Transfer: DownstreamStream {
             response.failure = ClientError(.response(.headTooLarge))
             return
         }
-        setHead(ResponseFields.read(fields.readable))
+        setHead(session.fieldLines.fields(of: fields.readable))
         if let stream = order.stream { lasts(stream) }
     }
 
@@ -97,8 +97,9 @@ extension Transfer: DownstreamStream {
     }
 
     package func finish(trailers: TrailerSection?) -> Bool {
-        // What the reader has not taken stays with the channel; the exchange need not wait.
-        deliver()
+        // What the reader has not taken stays with the channel; the exchange need not wait. It ends
+        // now, and with it goes what is pending, unless content is still to be sent.
+        if upload != nil { deliver() }
         return true
     }
 
@@ -110,14 +111,18 @@ extension Transfer: DownstreamStream {
 
     /// Hands what there is to the reader.
     func deliver() {
-        guard response.failure == nil, response.head != nil || !response.parts.isEmpty else {
-            return
-        }
-        let (head, parts) = (response.head, response.parts)
-        response.head = nil
-        response.parts = []
-        response.bytes = 0
+        let (head, parts) = takeResponse()
+        guard head != nil || !parts.isEmpty else { return }
         if !channel.push(head, parts) { readerIsBehind = true }
+    }
+
+    /// What there is for the reader; nothing where there is a failure in its place.
+    func takeResponse() -> (head: ReceivedHead?, parts: [[UInt8]]) {
+        guard response.failure == nil else { return (nil, []) }
+        response.bytes = 0
+        var parts: [[UInt8]] = []
+        swap(&parts, &response.parts)
+        return (response.head.take(), parts)
     }
 
     package func resumeContent() {
@@ -135,38 +140,5 @@ extension Transfer: DownstreamStream {
     package func handOver(after head: consuming HeadDraft) -> DownstreamHandover? {
         _ = head.finished()
         return nil
-    }
-}
-
-/// Field lines into the fields of HTTP types.
-enum ResponseFields {
-    /// What the engine says of itself behind the server's own fields, each once: it is no gateway
-    /// here.
-    private static let engines: [HTTPField.Name] = ["Via", "Cache-Status"].compactMap {
-        HTTPField.Name($0)
-    }
-
-    /// - Parameters:
-    ///   - bytes: lines of a name, a colon, a value and CRLF, already found to be well formed.
-    ///   - areEngines: the engine's own are among them.
-    static func read(
-        _ bytes: UnsafeRawBufferPointer, areEngines: Bool = true
-    ) -> HTTPFields {
-        var fields: [HTTPField] = []
-        var rest = bytes[...]
-        while let end = rest.firstIndex(of: 13) {
-            let line = rest[..<end]
-            if let colon = line.firstIndex(of: UInt8(ascii: ":")),
-                let name = HTTPField.Name(String(decoding: line[..<colon], as: UTF8.self))
-            {
-                let value = line[line.index(after: colon)...].drop { $0 == 32 || $0 == 9 }
-                fields.append(HTTPField(name: name, value: Array(value)))
-            }
-            rest = rest[min(end + 2, rest.endIndex)...]
-        }
-        for name in engines where areEngines {
-            if let last = fields.lastIndex(where: { $0.name == name }) { fields.remove(at: last) }
-        }
-        return HTTPFields(fields)
     }
 }

@@ -164,15 +164,19 @@ final class Transfer: EventHandler {
         order.content.close()
         if token != .none { environment.loop.remove(self) }
         times.total = Clock.monotonicMicroseconds() - ordered
-        deliver()
-        if let error { channel.fail(error, times) } else { channel.finish(times) }
+        let (head, parts) = takeResponse()
+        if let error {
+            channel.fail(error, times, head, parts)
+        } else {
+            channel.finish(times, head, parts)
+        }
         endUpgrade()
         session.ended(self)
     }
 
     /// What the exchange knows of how it went.
     func note(_ exchange: Exchange) {
-        times.server = exchange.upstreamEndpoint.map { "\($0)" } ?? times.server
+        times.server = exchange.upstreamEndpoint.map(session.text) ?? times.server
         times.cache = CacheUse(exchange.cacheResult)
     }
 

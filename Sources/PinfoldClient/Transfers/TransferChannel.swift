@@ -45,6 +45,15 @@ final class TransferChannel: Sendable {
             case .failure: false
             }
         }
+        mutating func add(_ head: ReceivedHead?, _ parts: [[UInt8]]) {
+            if let head { self.head = head }
+            for part in parts {
+                self.parts.append(part)
+                bytes += part.count
+            }
+            isPaused = bytes >= TransferChannel.fullBytes
+        }
+
         mutating func takeWaiter() -> CheckedContinuation<Void, Never>? { waiter.take() }
     }
 
@@ -65,30 +74,38 @@ final class TransferChannel: Sendable {
     /// What a turn has brought. False: the reader is behind; ``RuntimeMessage/taken(transfer:)``
     /// follows.
     func push(_ head: ReceivedHead?, _ parts: [[UInt8]]) -> Bool {
-        let count = parts.reduce(0) { $0 + $1.count }
-        guard state.withLock({ $0.end == nil }) else { return true }
-        // Before anybody can read it.
-        if let head { progress?.expectsReceived(head.response) }
-        if count > 0 { progress?.received(count) }
+        show(head, parts)
         let (waiter, hasRoom) = state.withLock { state in
             // Nothing comes behind a gap.
             guard state.end == nil else { return (nil as CheckedContinuation<Void, Never>?, true) }
-            if let head { state.head = head }
-            state.parts += parts
-            state.bytes += count
-            state.isPaused = state.bytes >= Self.fullBytes
+            state.add(head, parts)
             return (state.isSuspended ? nil : state.takeWaiter(), !state.isPaused)
         }
         waiter?.resume()
         return hasRoom
     }
 
-    /// The response is complete.
-    func finish(_ times: TransferTimes) { end(.success(()), times) }
+    /// The response is complete with what a turn has brought: whoever reads is woken once.
+    func finish(_ times: TransferTimes, _ head: ReceivedHead? = nil, _ parts: [[UInt8]] = []) {
+        end(.success(()), times, head, parts)
+    }
 
-    /// The transfer has failed.
-    func fail(_ error: ClientError, _ times: TransferTimes = TransferTimes()) {
-        end(.failure(error), times)
+    /// The transfer has failed, behind what a turn has brought.
+    func fail(
+        _ error: ClientError, _ times: TransferTimes = TransferTimes(),
+        _ head: ReceivedHead? = nil, _ parts: [[UInt8]] = []
+    ) {
+        end(.failure(error), times, head, parts)
+    }
+
+    /// Moves the progress, before anybody can read what it tells of.
+    private func show(_ head: ReceivedHead?, _ parts: [[UInt8]]) {
+        guard let progress, head != nil || !parts.isEmpty, state.withLock({ $0.end == nil }) else {
+            return
+        }
+        if let head { progress.expectsReceived(head.response) }
+        let count = parts.reduce(0) { $0 + $1.count }
+        if count > 0 { progress.received(count) }
     }
 
     /// So many bytes of the request's content are on their way.
@@ -99,10 +116,17 @@ final class TransferChannel: Sendable {
     /// Whoever reads has as much as may wait.
     var isFull: Bool { state.withLock { $0.isPaused } }
 
-    private func end(_ result: Result<Void, ClientError>, _ times: TransferTimes) {
+    private func end(
+        _ result: Result<Void, ClientError>, _ times: TransferTimes, _ head: ReceivedHead?,
+        _ parts: [[UInt8]]
+    ) {
+        show(head, parts)
         let waiter = state.withLock { state in
             // What has ended stays as it ended.
-            if state.end == nil { state.end = result }
+            if state.end == nil {
+                state.add(head, parts)
+                state.end = result
+            }
             state.times = times
             // There is nothing to go on with.
             if case .failure(let error) = result, error.endsAtOnce { state.isSuspended = false }
@@ -227,17 +251,19 @@ final class TransferChannel: Sendable {
     }
 
     /// Nobody waits for the response any more.
-    func cancel(_ error: ClientError = .cancelled()) { end(with: error)?.resume() }
+    func cancel(_ error: @autoclosure () -> ClientError = .cancelled()) {
+        end(with: error())?.resume()
+    }
 
     /// What was not read yet is let go of, too.
     ///
     /// - Returns: Who waits for news, to be resumed when no lock is held.
-    func end(with error: ClientError) -> CheckedContinuation<Void, Never>? {
+    func end(with error: @autoclosure () -> ClientError) -> CheckedContinuation<Void, Never>? {
         let (waiter, isOver) = state.withLock { state in
             let isOver = state.end != nil
             state.isSuspended = false
             if state.isWholeOrOpen {
-                state.end = .failure(error)
+                state.end = .failure(error())
                 state.parts = []
                 state.taken = 0
                 state.bytes = 0

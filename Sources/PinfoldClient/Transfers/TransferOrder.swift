@@ -1,8 +1,9 @@
 import Engine
 import Locking
 
-/// Everything that the loop has to know of a request.
-struct TransferOrder: Sendable {
+/// Everything that the loop has to know of a request. It is passed on from one to the other: a
+/// reference, not a copy of all that.
+final class TransferOrder: Sendable {
     let session: UInt64
     let number: UInt64
     let origin: RequestOrigin
@@ -18,9 +19,23 @@ struct TransferOrder: Sendable {
     let totalMilliseconds: Int64
     let channel: TransferChannel
     /// Nil: it goes to the server itself.
-    var proxy: ProxyRoute?
+    let proxy: ProxyRoute?
     /// What the response is for, where that lasts; nil: it ends by itself.
-    var stream: StreamKind?
+    let stream: StreamKind?
+
+    init(
+        session: UInt64, number: UInt64, origin: RequestOrigin, head: [UInt8],
+        content: OutgoingContent, priority: TaskPriorityLevel, idleMilliseconds: Int64,
+        leftMilliseconds: Int64, totalMilliseconds: Int64, channel: TransferChannel,
+        proxy: ProxyRoute? = nil, stream: StreamKind? = nil
+    ) {
+        (self.session, self.number, self.origin) = (session, number, origin)
+        (self.head, self.content, self.priority) = (head, content, priority)
+        self.idleMilliseconds = idleMilliseconds
+        self.leftMilliseconds = leftMilliseconds
+        self.totalMilliseconds = totalMilliseconds
+        (self.channel, self.proxy, self.stream) = (channel, proxy, stream)
+    }
 }
 
 /// What is sent behind the head.

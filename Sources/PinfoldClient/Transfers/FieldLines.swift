@@ -1,0 +1,138 @@
+import HTTPTypes
+import Notation
+
+/// Reads field lines into the fields of HTTP types.
+///
+/// Responses of one server say most things again and again: short lines of fields that are no
+/// secrets are kept as they were read, so many of them at most, for one loop. Any other line is
+/// read each time, and forgotten.
+final class FieldLines {
+    /// Lines that are kept: of each two places with the same number, the one used less lately is
+    /// taken for another line.
+    private static let sets = 128
+    /// In bytes, without CRLF; longer ones are not kept.
+    static let longestKept = 96
+
+    /// Fields whose lines are kept. What a field may say about a user, such as a cookie, a
+    /// credential or an address to go to, is not among them.
+    private static let kept: Set<String> = [
+        "accept-ranges", "access-control-allow-origin", "age", "allow", "alt-svc", "cache-control",
+        "cache-status", "connection", "content-encoding", "content-language", "content-length",
+        "content-type", "date", "etag", "expires", "keep-alive", "last-modified", "pragma",
+        "server", "strict-transport-security", "vary", "via", "x-content-type-options",
+        "x-frame-options",
+    ]
+
+    /// What the engine says of itself behind the server's own fields, each once: it is no gateway
+    /// here.
+    private enum Owner {
+        case server, via, cacheStatus
+
+        init(_ name: HTTPField.Name) {
+            switch name.canonicalName {
+            case "via": self = .via
+            case "cache-status": self = .cacheStatus
+            default: self = .server
+            }
+        }
+    }
+
+    /// A line as it was read.
+    private struct Line {
+        let bytes: [UInt8]
+        let field: HTTPField
+        let owner: Owner
+    }
+
+    private struct Pair {
+        var latest: Line?
+        var other: Line?
+
+        mutating func exchange() { swap(&latest, &other) }
+    }
+
+    private var pairs = Array(repeating: Pair(), count: sets)
+
+    /// Lines that were read anew; for tests.
+    private(set) var readCount = 0
+
+    /// - Parameters:
+    ///   - bytes: lines of a name, a colon, a value and CRLF, already found to be well formed.
+    ///   - areEngines: the engine's own are among them.
+    func fields(of bytes: UnsafeRawBufferPointer, areEngines: Bool = true) -> HTTPFields {
+        var found: [HTTPField] = []
+        found.reserveCapacity(16)
+        var (via, cacheStatus): (Int?, Int?)
+        var start = 0
+        while start < bytes.count {
+            let end = bytes.octets.firstIndex(of: 13, from: start)
+            guard end < bytes.count else { break }
+            if let line = line(UnsafeRawBufferPointer(rebasing: bytes[start..<end])) {
+                switch line.owner {
+                case .server: break
+                case .via: via = found.count
+                case .cacheStatus: cacheStatus = found.count
+                }
+                found.append(line.field)
+            }
+            start = end + 2
+        }
+        if areEngines {
+            for index in [via, cacheStatus].compactMap(\.self).sorted(by: >) {
+                found.remove(at: index)
+            }
+        }
+        var fields = HTTPFields()
+        // All at once, which costs a call of a generic function for each of them less.
+        fields.replaceSubrange(0..<0, with: found)
+        return fields
+    }
+
+    /// Nil: it has no name.
+    private func line(_ bytes: UnsafeRawBufferPointer) -> Line? {
+        guard bytes.count <= Self.longestKept else { return Self.read(bytes) }
+        let index = Self.place(of: bytes)
+        if let line = pairs[index].latest, Self.holds(line, bytes) { return line }
+        if let line = pairs[index].other, Self.holds(line, bytes) {
+            pairs[index].exchange()
+            return line
+        }
+        readCount += 1
+        guard let line = Self.read(bytes) else { return nil }
+        if Self.kept.contains(line.field.name.canonicalName) {
+            pairs[index].other = pairs[index].latest
+            pairs[index].latest = line
+        }
+        return line
+    }
+
+    private static func holds(_ line: Line, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        line.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
+    }
+
+    private static func place(of bytes: UnsafeRawBufferPointer) -> Int {
+        var hash = UInt64(bytes.count)
+        var offset = 0
+        while offset &+ 8 <= bytes.count {
+            hash ^= bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            hash = (hash &* 0x9E37_79B9_7F4A_7C15) ^ (hash >> 29)
+            offset &+= 8
+        }
+        while offset < bytes.count {
+            hash = (hash ^ UInt64(bytes[offset])) &* 0x9E37_79B9_7F4A_7C15
+            offset &+= 1
+        }
+        return Int(truncatingIfNeeded: hash >> 32) & (sets - 1)
+    }
+
+    private static func read(_ bytes: UnsafeRawBufferPointer) -> Line? {
+        let colon = bytes.octets.firstIndex(of: UInt8(ascii: ":"), from: 0)
+        guard colon < bytes.count,
+            let name = HTTPField.Name(String(decoding: bytes[..<colon], as: UTF8.self))
+        else { return nil }
+        let value = bytes[(colon + 1)...].drop(while: ASCII.isWhitespace)
+        return Line(
+            bytes: Array(bytes), field: HTTPField(name: name, value: Array(value)),
+            owner: Owner(name))
+    }
+}

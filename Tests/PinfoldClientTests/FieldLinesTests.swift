@@ -1,0 +1,106 @@
+import HTTPTypes
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("Field lines of responses")
+struct FieldLinesTests {
+    private let lines = FieldLines()
+
+    private func read(_ text: [String], areEngines: Bool = false) -> HTTPFields {
+        let bytes = Array(text.map { $0 + "\r\n" }.joined().utf8)
+        return bytes.withUnsafeBytes { lines.fields(of: $0, areEngines: areEngines) }
+    }
+
+    @Test(arguments: [
+        ("Server: nginx", "Server", "nginx"),
+        ("server:nginx", "server", "nginx"),
+        ("ETag: \t W/\"a\"", "ETag", "W/\"a\""),
+        ("Age:", "Age", ""),
+        ("X-Long: \(String(repeating: "v", count: 4096))", "X-Long",
+         String(repeating: "v", count: 4096)),
+        ("Date: a:b, c:d", "Date", "a:b, c:d"),
+    ])
+    func `are a name and a value, the first time and later`(
+        line: String, name: String, value: String
+    ) {
+        for _ in 0..<3 {
+            let fields = read([line])
+            #expect(fields.map(\.name.rawName) == [name])
+            #expect(fields.map(\.value) == [value])
+        }
+    }
+
+    @Test func `keep their order and their repetitions`() {
+        let text = ["Vary: a", "X: 1", "Vary: b", "X: 1", "Vary: a"]
+        for _ in 0..<3 {
+            let fields = read(text)
+            #expect(fields.map { "\($0.name.rawName): \($0.value)" } == text)
+        }
+    }
+
+    @Test func `tell lines apart that differ in any byte`() {
+        // Of every length up to one that is kept no more.
+        for count in 1..<(FieldLines.longestKept + 8) {
+            let value = String(repeating: "a", count: count)
+            for index in [0, count / 2, count - 1] {
+                var bytes = Array(value.utf8)
+                bytes[index] = UInt8(ascii: "b")
+                let other = String(decoding: bytes, as: UTF8.self)
+                #expect(read(["Etag: \(value)", "Etag: \(other)"]).map(\.value) == [value, other])
+                #expect(read(["Etag: \(other)", "Etag: \(value)"]).map(\.value) == [other, value])
+            }
+        }
+    }
+
+    @Test func `are read once while they come again`() {
+        for _ in 0..<100 { _ = read(["Server: nginx", "Content-Type: text/plain"]) }
+        #expect(lines.readCount == 2)
+    }
+
+    @Test func `stay right when there are more of them than are kept`() {
+        for round in 0..<3 {
+            for number in 0..<5000 {
+                #expect(read(["Content-Length: \(number)"]).first?.value == "\(number)", "\(round)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "Set-Cookie: session=1", "Location: /?token=1", "WWW-Authenticate: Basic realm=r",
+        "Authentication-Info: nextnonce=1", "Authorization: Basic eA==", "X-Token: 1",
+        "Link: </a>", "Content-Location: /a",
+    ])
+    func `that may say a secret are not kept`(line: String) {
+        for _ in 0..<3 { #expect(read([line]).count == 1) }
+        #expect(lines.readCount == 3)
+    }
+
+    @Test func `of the engine's own are left out, each once`() {
+        let text = [
+            "Via: 1.1 far", "Cache-Status: far; hit", "Server: x", "Via: 1.1 own",
+            "Cache-Status: own; fwd=miss",
+        ]
+        for _ in 0..<3 {
+            #expect(read(text, areEngines: true).map(\.value) == ["1.1 far", "far; hit", "x"])
+            #expect(read(text).count == 5)
+            #expect(read(["Server: x"], areEngines: true).count == 1)
+            #expect(read(["Cache-Status: own", "Via: own"], areEngines: true).isEmpty)
+        }
+    }
+
+    @Test func `keep bytes that are not of UTF-8 as they are`() throws {
+        let bytes = Array("Server: ".utf8) + [0xE9, 0xFF, 13, 10]
+        for _ in 0..<3 {
+            let fields = bytes.withUnsafeBytes { lines.fields(of: $0, areEngines: false) }
+            let field = try #require(fields.first)
+            #expect(field.withUnsafeBytesOfValue { Array($0) } == [0xE9, 0xFF])
+        }
+    }
+
+    @Test(arguments: ["", "no colon\r\n", "Server: no end", ": no name\r\n", "a b: c\r\n"])
+    func `that are none are left out`(text: String) {
+        let fields = Array(text.utf8).withUnsafeBytes { lines.fields(of: $0, areEngines: false) }
+        #expect(fields.isEmpty)
+    }
+}

@@ -97,6 +97,9 @@ public struct Authenticator: Sendable {
     /// one; a server that calls every nonce stale would otherwise be asked for ever.
     public static let maximumRenewals = 2
 
+    /// All that are known here.
+    public static let everyScheme = Set(Scheme.allCases)
+
     /// Without Basic, no password goes over a connection in a form that can be read.
     public var allowedSchemes: Set<Scheme>
     private var credentials: [ProtectionSpace: UserCredentials] = [:]
@@ -104,7 +107,7 @@ public struct Authenticator: Sendable {
     private var nextOrder: UInt64 = 0
 
     /// Without any credentials.
-    public init(allowedSchemes: Set<Scheme> = Set(Scheme.allCases)) {
+    public init(allowedSchemes: Set<Scheme> = everyScheme) {
         self.allowedSchemes = allowedSchemes
     }
 
@@ -123,6 +126,10 @@ public struct Authenticator: Sendable {
 
     /// Whether no credentials are set.
     public var isEmpty: Bool { credentials.isEmpty }
+
+    /// Whether some request takes credentials along unasked: without that,
+    /// ``authorization(for:)`` is nil for each.
+    public var answersUnasked: Bool { !answered.isEmpty }
 
     /// What a request takes along unasked: to what the last answer was for (RFC 7617, section 2.2;
     /// RFC 7616, section 3.3). Nil: it waits for a challenge.

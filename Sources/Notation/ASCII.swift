@@ -28,7 +28,10 @@ extension StringProtocol {
     /// The text with `A` to `Z` made lower case. Nothing else becomes one of these letters, as the
     /// Kelvin sign does by Unicode's rules: what is compared with it was written in ASCII.
     package var lowercasedASCII: String {
-        guard utf8.contains(where: ASCII.isUppercase) else { return String(self) }
+        let hasUppercase =
+            utf8.withContiguousStorageIfAvailable { $0.contains(where: ASCII.isUppercase) }
+            ?? utf8.contains(where: ASCII.isUppercase)
+        guard hasUppercase else { return String(self) }
         return String(decoding: utf8.lazy.map(ASCII.lowercased), as: UTF8.self)
     }
 }

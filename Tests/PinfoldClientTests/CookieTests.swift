@@ -100,7 +100,7 @@ struct CookieTests {
         policy: CookieStore.Policy, names: [String]
     ) throws {
         let store = CookieStore(policy: policy)
-        let cookies = TaskCookies(store)
+        let cookies = TaskCookies(store, first: try HTTPRequest(.get, "https://www.example.com/"))
         func receive(_ url: String, _ field: String, _ cache: CacheUse = .none) throws {
             let request = try HTTPRequest(.get, url)
             _ = cookies.prepared(request)

@@ -68,12 +68,21 @@ struct URIReferenceTests {
         arguments: [
             ("http://A.test", "a.test", 80), ("https://a.test", "a.test", 443),
             ("http://a.test:8080/x", "a.test", 8080), ("https://[::1]", "[::1]", 443),
-            ("http://[::1]:90", "[::1]", 90),
+            ("http://[::1]:90", "[::1]", 90), ("http://a.test:", "a.test", 80),
+            ("http://a.test:00065535", "a.test", 65_535), ("http://[::1]:", "[::1]", 80),
         ] as [(String, String, UInt16)])
     func `name an origin`(text: String, host: String, port: UInt16) throws {
         let origin = try #require(try HTTPRequest(.get, text).origin)
         #expect(origin.host == host)
         #expect(origin.port == port)
+    }
+
+    @Test(arguments: [
+        "a:65536", "a:99999999999999999999", "a:+80", "a:-1", "a:8 0", "a:x", "[::1]:x",
+        "a:\u{664}",
+    ])
+    func `name no origin with a port that is none`(authority: String) {
+        #expect(RequestOrigin(scheme: "http", authority: authority) == nil)
     }
 }
 
@@ -168,6 +177,42 @@ struct RequestQueueTests {
         #expect(queue.remove(1, of: a).isEmpty)
         #expect(queue.isEmpty)
         #expect(queue.remove(1, of: a).isEmpty)
+    }
+
+    @Test(arguments: QueueOrder.allCases)
+    func `keeps its limits whatever comes and goes`(order: QueueOrder) throws {
+        let queue = Queue(perOrigin: 2, total: 3, order: order)
+        let origins = try ["a", "b", "c"].map(origin)
+        var (waiting, active): ([UInt64: Int], [UInt64: Int]) = ([:], [:])
+        var generator = SystemRandomNumberGenerator()
+        func begin(_ numbers: [UInt64]) {
+            for number in numbers { active[number] = waiting.removeValue(forKey: number) }
+        }
+        func end(_ number: UInt64, at place: Int) {
+            (waiting[number], active[number]) = (nil, nil)
+            begin(queue.remove(number, of: origins[place]))
+        }
+        for number in 1...3000 as ClosedRange<UInt64> {
+            let place = Int.random(in: 0..<3, using: &generator)
+            waiting[number] = place
+            let priority = TaskPriorityLevel.allCases.randomElement(using: &generator) ?? .normal
+            if queue.add(number, to: origins[place], priority: priority) { begin([number]) }
+            if Bool.random(using: &generator), let one = waiting.randomElement(using: &generator) {
+                end(one.key, at: one.value)
+            }
+            if Bool.random(using: &generator), let one = active.randomElement(using: &generator) {
+                end(one.key, at: one.value)
+            }
+            for place in 0..<3 {
+                let count = active.values.count { $0 == place }
+                #expect(count <= 2)
+                // None waits that may begin.
+                #expect(active.count == 3 || count == 2 || !waiting.values.contains(place))
+            }
+            #expect(active.count <= 3 && active.keys.allSatisfy { queue.isActive($0) })
+        }
+        while let one = active.first { end(one.key, at: one.value) }
+        #expect(waiting.isEmpty && queue.isEmpty)
     }
 
     @Test func `gives one that comes back the place of its age`() throws {

@@ -55,6 +55,9 @@ public final class CredentialStore: Sendable {
         case cancelled
     }
 
+    /// Whether some request takes credentials along unasked.
+    var answersUnasked: Bool { state.withLock { $0.authenticator.answersUnasked } }
+
     /// What a request takes along unasked; nil: nothing.
     func authorization(
         for request: Authenticator.Request

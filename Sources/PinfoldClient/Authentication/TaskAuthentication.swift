@@ -44,19 +44,27 @@ final class TaskAuthentication: Sendable {
     /// the engine adds: it knows whether a tunnel has to be asked for.
     func prepared(_ request: HTTPRequest, _ content: RequestContent?) -> HTTPRequest {
         var prepared = request
-        let next = state.withLock { state in
+        let (next, ownAnswers) = state.withLock { state in
             state.request = request
-            state.sent = state.next.filter { $0.key }
-            defer { state.next = [:] }
-            return state.next[false]
+            if !state.sent.isEmpty || !state.next.isEmpty {
+                state.sent = state.next.filter { $0.key }
+            }
+            return (state.next.isEmpty ? nil : takeNext(&state), state.own.answersUnasked)
         }
-        guard let asker = request.origin.map({ Asker($0, isProxy: false) }),
+        // Most requests have nobody to tell anything.
+        guard next != nil || ownAnswers || store.answersUnasked,
+            let asker = request.origin.map({ Asker($0, isProxy: false) }),
             !request.headerFields.contains(asker.field),
             let answer = next ?? unasked(asker.question(request, content))
         else { return prepared }
         prepared.headerFields[asker.field] = answer.value
         state.withLock { $0.sent[false] = answer }
         return prepared
+    }
+
+    private func takeNext(_ state: inout State) -> Authenticator.Answer? {
+        defer { state.next = [:] }
+        return state.next[false]
     }
 
     /// Whether a proxy has asked this task for other credentials than all tasks send.
@@ -72,7 +80,8 @@ final class TaskAuthentication: Sendable {
 
     /// A response, which may say what the next answer is made of.
     func received(_ response: HTTPResponse) {
-        guard let asker = request?.origin.map({ Asker($0, isProxy: false) }),
+        guard response.headerFields.contains(.authenticationInfo),
+            let asker = request?.origin.map({ Asker($0, isProxy: false) }),
             let info = asker.info(of: response)
         else { return }
         let isOwn = state.withLock { state in

@@ -121,19 +121,22 @@ public final class CookieStore: Sendable {
 
     /// The Cookie field of a request; nil: it has none.
     func field(for request: HTTPRequest) -> String? {
-        guard let request = CookieRequest(request) else { return nil }
+        guard state.withLock({ $0.jar.count > 0 }), let request = CookieRequest(request) else {
+            return nil
+        }
         return state.withLock { $0.jar.field(for: request, at: Clock.coarseWallSeconds()) }
     }
 
     /// Takes what a response sets.
     ///
-    /// - Parameter site: Of the task's first request.
-    func take(_ fields: [String], from request: HTTPRequest, site: String?) {
+    /// - Parameter first: What the task asked for first.
+    func take(_ fields: [String], from request: HTTPRequest, ofTaskFor first: HTTPRequest) {
         guard !fields.isEmpty, let request = CookieRequest(request) else { return }
         state.withLock { state in
             switch state.policy {
             case .never: return
-            case .onlyFromMainDocumentDomain where request.site != site: return
+            case .onlyFromMainDocumentDomain
+            where request.site != CookieRequest(first)?.site: return
             case .always, .onlyFromMainDocumentDomain: break
             }
             for field in fields {

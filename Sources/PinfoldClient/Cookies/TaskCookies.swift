@@ -1,20 +1,19 @@
 import Cookies
 import HTTPTypes
-import Locking
 
 /// The cookies of one task.
-final class TaskCookies: Sendable {
+struct TaskCookies: Sendable {
     private let store: CookieStore
-    /// Of the task's first request.
-    private let site = Locked<String?>(nil)
+    /// The task's first request.
+    private let first: HTTPRequest
 
-    init(_ store: CookieStore) { self.store = store }
+    init(_ store: CookieStore, first: HTTPRequest) {
+        self.store = store
+        self.first = first
+    }
 
     /// A request as it is sent. A Cookie field of the caller's own is left as it is.
     func prepared(_ request: HTTPRequest) -> HTTPRequest {
-        site.withLock { site in
-            if site == nil { site = CookieRequest(request)?.site }
-        }
         guard !request.headerFields.contains(.cookie), let field = store.field(for: request) else {
             return request
         }
@@ -26,7 +25,7 @@ final class TaskCookies: Sendable {
     /// A response to a request. One that the session's cache has answered sets nothing again.
     func received(_ response: HTTPResponse, for request: HTTPRequest, cache: CacheUse) {
         guard cache == .none || cache == .miss else { return }
-        let site = site.withLock { $0 }
-        store.take(response.headerFields[values: .setCookie], from: request, site: site)
+        guard response.headerFields.contains(.setCookie) else { return }
+        store.take(response.headerFields[values: .setCookie], from: request, ofTaskFor: first)
     }
 }

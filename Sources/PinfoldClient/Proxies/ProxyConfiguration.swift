@@ -131,8 +131,10 @@ struct ProxyRules: Sendable {
     }
 
     func proxy(for origin: RequestOrigin) throws(ClientError) -> Proxy? {
+        let proxy = origin.scheme == "https" ? https : http
+        if case .success(nil) = proxy { return nil }
         if bypass.contains(host: origin.host, port: origin.port) { return nil }
-        return try (origin.scheme == "https" ? https : http).get()
+        return try proxy.get()
     }
 }
 

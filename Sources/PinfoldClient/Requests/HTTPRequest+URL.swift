@@ -56,7 +56,10 @@ extension HTTPRequest {
     /// The URL that it is for; empty where it does not say.
     package var url: String {
         guard let scheme, let authority else { return path ?? "" }
-        let text = "\(scheme)://\(authority)\(path ?? "/")"
+        var text = scheme
+        text += "://"
+        text += authority
+        text += path ?? "/"
         if scheme == "http" || scheme == "https", URIReference.isEncoded(text) { return text }
         return URIReference(text)?.description ?? path ?? ""
     }
@@ -78,21 +81,29 @@ struct RequestOrigin: Hashable, Sendable {
     /// Nil for an authority with a port that is none.
     init?(scheme: String, authority: String) {
         self.scheme = scheme
-        let isSecure = scheme == "https"
-        let text = authority.utf8
-        let hasPort = text.lastIndex(of: UInt8(ascii: ":")).flatMap { colon in
-            text[colon...].contains(UInt8(ascii: "]")) ? nil : colon
-        }
-        guard let colon = hasPort else {
-            host = authority
-            port = isSecure ? 443 : 80
-            return
-        }
-        host = String(authority[..<colon])
-        let digits = authority[text.index(after: colon)...]
-        guard let port = digits.isEmpty ? (isSecure ? 443 : 80) : UInt16(digits) else {
-            return nil
-        }
+        let usual: UInt16 = scheme == "https" ? 443 : 80
+        var text = authority
+        let (colon, port) = text.withUTF8 { Self.port(in: $0, usual) }
+        guard let port else { return nil }
         self.port = port
+        host = colon.map { String(decoding: authority.utf8.prefix($0), as: UTF8.self) } ?? authority
+    }
+
+    /// Where the colon before a port is, nil without one; and the port, nil if it is none.
+    private static func port(
+        in authority: UnsafeBufferPointer<UInt8>, _ usual: UInt16
+    ) -> (colon: Int?, port: UInt16?) {
+        guard let colon = authority.lastIndex(of: UInt8(ascii: ":")),
+            !authority[colon...].contains(UInt8(ascii: "]"))
+        else { return (nil, usual) }
+        if colon + 1 == authority.count { return (colon, usual) }
+        var port: UInt16? = 0
+        for byte in authority[(colon + 1)...] {
+            guard ASCII.isDigit(byte), let before = port else { return (colon, nil) }
+            let (tens, isTooLarge) = before.multipliedReportingOverflow(by: 10)
+            let (sum, isStillTooLarge) = tens.addingReportingOverflow(UInt16(byte - 0x30))
+            port = isTooLarge || isStillTooLarge ? nil : sum
+        }
+        return (colon, port)
     }
 }

@@ -3,11 +3,6 @@ import HTTPTypes
 /// A request's head in the form in which the engine takes it in: HTTP/1.1, absolute-form
 /// (RFC 9112 section 3.2.2).
 enum RequestHeadText {
-    /// Fields that belong to the connection or to the content's framing, and are written anew.
-    private static let written: Set<HTTPField.Name> = [
-        .contentLength, .transferEncoding, .connection, .cookie,
-    ]
-
     /// How the end of a request's content is told.
     enum Framing: Equatable {
         case none
@@ -31,28 +26,47 @@ enum RequestHeadText {
                 .invalidRequest, "\(request.method) \(path) cannot be asked for by a URL",
                 of: request)
         }
-        var text = "\(request.method.rawValue) \(scheme)://\(authority)\(path) HTTP/1.1\r\n"
-        text += "Host: \(authority)\r\n"
+        var text: [UInt8] = []
+        text.reserveCapacity(
+            512 + path.utf8.count + request.headerFields.count * bytesOfUsualField)
+        for part in [request.method.rawValue, " ", scheme, "://", authority, path] {
+            text += part.utf8
+        }
+        text += " HTTP/1.1\r\nHost: ".utf8
+        text += authority.utf8
+        text += "\r\n".utf8
         append(request.headerFields, to: &text)
-        if asksForUpgrade { text += "Connection: Upgrade\r\n" }
+        if asksForUpgrade { text += "Connection: Upgrade\r\n".utf8 }
         switch framing {
         case .none: break
-        case .length(let count): text += "Content-Length: \(count)\r\n"
-        case .chunked: text += "Transfer-Encoding: chunked\r\n"
+        case .length(let count): text += "Content-Length: \(count)\r\n".utf8
+        case .chunked: text += "Transfer-Encoding: chunked\r\n".utf8
         }
-        text += "\r\n"
-        return Array(text.utf8)
+        text += "\r\n".utf8
+        return text
     }
 
-    private static func append(_ fields: HTTPFields, to text: inout String) {
+    private static let bytesOfUsualField = 48
+
+    private static func append(_ fields: HTTPFields, to text: inout [UInt8]) {
         // HTTP types have one field for each cookie; a request has one for all (RFC 6265 section
         // 5.4).
-        if let cookies = fields[.cookie] { text += "Cookie: \(cookies)\r\n" }
-        for field in fields {
-            guard !written.contains(field.name), field.name.canonicalName != "host" else {
-                continue
-            }
-            text += "\(field.name.rawName): \(field.value)\r\n"
+        if fields.contains(.cookie), let cookies = fields[.cookie] {
+            text += "Cookie: \(cookies)\r\n".utf8
+        }
+        for field in fields where !isWritten(field.name.canonicalName) {
+            text += field.name.rawName.utf8
+            text += ": ".utf8
+            text += field.value.utf8
+            text += "\r\n".utf8
+        }
+    }
+
+    /// Fields that belong to the connection or to the content's framing, and are written anew.
+    private static func isWritten(_ name: String) -> Bool {
+        switch name {
+        case "content-length", "transfer-encoding", "connection", "cookie", "host": true
+        default: false
         }
     }
 }

@@ -57,7 +57,10 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
     }
 
     /// Whether everything in a text may stand in a URI.
-    static func isEncoded(_ text: String) -> Bool { text.utf8.allSatisfy(mayStand) }
+    static func isEncoded(_ text: String) -> Bool {
+        text.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(mayStand) }
+            ?? text.utf8.allSatisfy(mayStand)
+    }
 
     private static func mayStand(_ byte: UInt8) -> Bool {
         switch byte {

@@ -20,7 +20,11 @@ struct RequestQueue: Sendable {
     let perOrigin: Int
     let total: Int
     let order: QueueOrder
+    /// All lines but the latest one.
     private var lines: [RequestOrigin: Line] = [:]
+    /// The line that was asked for last: many requests in a row are for one origin.
+    private var latestOrigin: RequestOrigin?
+    private var latestLine = Line()
     /// Origins with somebody who waits.
     private var crowded: Set<RequestOrigin> = []
     private var active: Set<UInt64> = []
@@ -35,7 +39,9 @@ struct RequestQueue: Sendable {
     }
 
     /// Nothing is active and nothing waits.
-    var isEmpty: Bool { lines.isEmpty && crowded.isEmpty && active.isEmpty }
+    var isEmpty: Bool {
+        lines.isEmpty && latestLine.isEmpty && crowded.isEmpty && active.isEmpty
+    }
 
     /// Whether a request has been given its turn, and has not ended.
     func isActive(_ number: UInt64) -> Bool { active.contains(number) }
@@ -46,16 +52,35 @@ struct RequestQueue: Sendable {
     mutating func add(
         _ number: UInt64, to origin: RequestOrigin, priority: TaskPriorityLevel
     ) -> Bool {
-        var line = lines[origin] ?? Line()
-        defer { lines[origin] = line }
-        guard active.count >= total || line.active >= most(at: origin) else {
+        let most = most(at: origin)
+        let total = total
+        let begins = active.count < total
+        let isActive = change(origin) { line in
+            guard begins, line.active < most else {
+                line.waiting[priority.index].insert(number)
+                return false
+            }
             line.active += 1
-            active.insert(number)
             return true
         }
-        line.waiting[priority.index].insert(number)
-        crowded.insert(origin)
-        return false
+        if isActive { active.insert(number) } else { crowded.insert(origin) }
+        return isActive
+    }
+
+    /// Changes the line of an origin, which is the latest one from then on.
+    private mutating func change<Answer>(
+        _ origin: RequestOrigin, _ body: (inout Line) -> Answer
+    ) -> Answer {
+        if latestOrigin != origin {
+            if let latestOrigin, !latestLine.isEmpty { lines[latestOrigin] = latestLine }
+            latestOrigin = origin
+            latestLine = lines.removeValue(forKey: origin) ?? Line()
+        }
+        return body(&latestLine)
+    }
+
+    private func line(of origin: RequestOrigin) -> Line? {
+        latestOrigin == origin ? latestLine : lines[origin]
     }
 
     /// A request has ended, or is given up while it waits: those that may begin instead. Nothing
@@ -65,36 +90,35 @@ struct RequestQueue: Sendable {
             giveUp(number, of: origin)
             return []
         }
-        lines[origin]?.active -= 1
+        change(origin) { $0.active -= 1 }
         var next: [UInt64] = []
         while active.count < total, let number = takeNext() {
             active.insert(number)
             next.append(number)
         }
-        if lines[origin]?.isEmpty ?? false { lines[origin] = nil }
         return next
     }
 
     private mutating func giveUp(_ number: UInt64, of origin: RequestOrigin) {
-        guard var line = lines[origin] else { return }
-        for level in line.waiting.indices where line.waiting[level].remove(number) { break }
-        keep(line, of: origin)
-    }
-
-    private mutating func keep(_ line: Line, of origin: RequestOrigin) {
-        if line.level == nil { crowded.remove(origin) }
-        lines[origin] = line.isEmpty ? nil : line
+        let isCrowded = change(origin) { line in
+            for level in line.waiting.indices where line.waiting[level].remove(number) { break }
+            return line.level != nil
+        }
+        if !isCrowded { crowded.remove(origin) }
     }
 
     private mutating func takeNext() -> UInt64? {
-        guard let origin = nextOrigin(), var line = lines[origin], let level = line.level else {
-            return nil
+        guard !crowded.isEmpty, let origin = nextOrigin() else { return nil }
+        let order = order
+        let (number, isCrowded) = change(origin) { line -> (UInt64?, Bool) in
+            guard let level = line.level else { return (nil, false) }
+            line.active += 1
+            let number =
+                order == .lastInFirstOut
+                ? line.waiting[level].removeLast() : line.waiting[level].removeFirst()
+            return (number, line.level != nil)
         }
-        let number =
-            order == .lastInFirstOut
-            ? line.waiting[level].removeLast() : line.waiting[level].removeFirst()
-        line.active += 1
-        keep(line, of: origin)
+        if !isCrowded { crowded.remove(origin) }
         return number
     }
 
@@ -103,7 +127,8 @@ struct RequestQueue: Sendable {
     private func nextOrigin() -> RequestOrigin? {
         var best: (origin: RequestOrigin, level: Int, number: UInt64)?
         for origin in crowded {
-            guard let line = lines[origin], line.active < most(at: origin), let level = line.level,
+            guard let line = line(of: origin), line.active < most(at: origin),
+                let level = line.level,
                 let number = order == .lastInFirstOut
                     ? line.waiting[level].last : line.waiting[level].first
             else { continue }

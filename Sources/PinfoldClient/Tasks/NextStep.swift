@@ -70,6 +70,7 @@ struct AttemptRules: Sendable {
                     after: failure, request, hasRepeatableContent, counts, using: &generator)
             else { return .fail(error) }
             return .retry(after: wait)
+        case .success(let response) where isPlain(response.status): return .finish
         case .success(let response):
             if hasRepeatableContent, counts.challenges < Self.maximumChallenges,
                 let challenger = Self.challenger(response)
@@ -85,6 +86,11 @@ struct AttemptRules: Sendable {
                 after: failure, request, hasRepeatableContent, counts, using: &generator)
             return wait.map { .retry(after: $0) } ?? .finish
         }
+    }
+
+    /// Whether a status asks for nothing: neither credentials nor another place nor a retry.
+    func isPlain(_ status: HTTPResponse.Status) -> Bool {
+        200..<300 ~= status.code && !retries.statuses.contains(status.code)
     }
 
     private static func challenger(_ response: HTTPResponse) -> NextStep.Challenger? {

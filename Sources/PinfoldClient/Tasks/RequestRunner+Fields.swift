@@ -4,9 +4,7 @@ import HTTPTypes
 extension RequestRunner {
     /// A request as it is sent, with what the session adds for its URL. Called before each attempt;
     /// redirects and retries begin with the request that was given.
-    func prepared(
-        _ request: HTTPRequest, _ content: RequestContent?
-    ) async throws(ClientError) -> HTTPRequest {
+    func prepared(_ request: HTTPRequest, _ content: RequestContent?) -> HTTPRequest {
         let prepared = authentication.prepared(request, content)
         return cookies?.prepared(prepared) ?? prepared
     }

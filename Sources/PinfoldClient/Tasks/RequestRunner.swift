@@ -10,7 +10,7 @@ import Retries
 ///      └──── redirect (hook) · authenticate · retry (wait) ◄────┘
 ///
 /// What follows on an attempt is decided by ``AttemptRules``, a value; this carries it out.
-struct RequestRunner: Sendable {
+final class RequestRunner: Sendable {
     let session: SessionManager
     let options: RequestOptions
     let handle: TaskHandle
@@ -48,12 +48,15 @@ struct RequestRunner: Sendable {
         self.session = session
         self.options = options
         self.handle = handle
-        request = part ?? handle.request
+        let request = part ?? handle.request
+        self.request = request
         isPart = part != nil
         authentication = TaskAuthentication(
             session.credentials, hook: session.configuration.challenges,
             task: handle.identifier)
-        cookies = options.handlesCookies ? session.configuration.cookies.map(TaskCookies.init) : nil
+        cookies = 
+            options.handlesCookies
+            ? session.configuration.cookies.map { TaskCookies($0, first: request) } : nil
     }
 
     // MARK: Tasks
@@ -172,7 +175,7 @@ struct RequestRunner: Sendable {
         _ course: inout Course
     ) async throws(ClientError) -> Result<Arrival, ClientError> {
         try await handle.turn()
-        let sent = try await prepared(course.request, course.content)
+        let sent = prepared(course.request, course.content)
         let left = left
         guard left > .zero else {
             throw ClientError(
@@ -198,10 +201,12 @@ struct RequestRunner: Sendable {
     private func step(
         after outcome: Result<HTTPResponse, ClientError>, _ course: Course
     ) -> NextStep {
+        let elapsed = handle.elapsed
         let rules = AttemptRules(
             redirects: options.redirects ?? session.configuration.redirects,
-            retries: options.retries ?? session.configuration.retries, left: left,
-            elapsed: handle.elapsed, now: Clock.coarseWallSeconds())
+            retries: options.retries ?? session.configuration.retries,
+            left: session.configuration.resourceTimeout - elapsed,
+            elapsed: elapsed, now: Clock.coarseWallSeconds())
         var generator = SystemRandom()
         return rules.step(
             after: outcome, of: course.request,

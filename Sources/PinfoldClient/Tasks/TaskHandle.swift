@@ -160,11 +160,11 @@ public final class TaskHandle: Sendable {
                 guard inner.isRunning else {
                     inner.clock.suspend(at: now)
                     inner.channel?.suspend()
-                    registry.post(.didSuspend(identifier, request: request))
+                    registry.changed(self, isRunning: false)
                     return []
                 }
                 inner.clock.resume(at: now)
-                registry.post(.didResume(identifier, request: request))
+                registry.changed(self, isRunning: true)
                 return [inner.channel?.resume(), inner.mayGoOn ? inner.waiter.take() : nil]
             case .complete: return []
             }
@@ -174,11 +174,9 @@ public final class TaskHandle: Sendable {
 
     private func begin(_ inner: inout Inner, _ work: Work?) {
         inner.clock.begin(at: Clock.monotonicMilliseconds())
-        if !registry.add(self) {
+        if !registry.add(self, isRunning: inner.isRunning) {
             inner.ending = inner.ending ?? ClientError.sessionInvalidated().about(request)
-        } else if inner.isRunning {
-            registry.post(.didResume(identifier, request: request))
-        } else {
+        } else if !inner.isRunning {
             inner.clock.suspend(at: Clock.monotonicMilliseconds())
         }
         inner.stage = .begun(work.map { work in Task { await work.run(self) } })

@@ -2,12 +2,16 @@ import Locking
 
 /// The tasks of a session that are under way, and those who are told of its events.
 final class TaskRegistry: Sendable {
+    private struct Entry {
+        let task: TaskHandle
+        /// It is not suspended: the indicator counts it.
+        var isRunning: Bool
+    }
+
     private struct State {
-        var tasks: [TaskIdentifier: TaskHandle] = [:]
+        var entries: [TaskIdentifier: Entry] = [:]
         var observers: [Int: AsyncStream<SessionEvent>.Continuation] = [:]
         var lastObserver = 0
-        /// Those of them that are not suspended, which the indicator counts.
-        var running: Set<TaskIdentifier> = []
         /// No further task begins.
         var isInvalidated = false
         /// The session has ended on its loop.
@@ -41,33 +45,54 @@ final class TaskRegistry: Sendable {
     // MARK: Tasks
 
     var handles: [TaskHandle] {
-        state.withLock { Array($0.tasks.values) }.sorted { $0.identifier < $1.identifier }
+        state.withLock { $0.entries.values.map(\.task) }.sorted { $0.identifier < $1.identifier }
     }
 
-    /// A task begins. False: the session takes no more.
-    func add(_ task: TaskHandle) -> Bool {
+    /// A task begins, suspended or not. False: the session takes no more.
+    func add(_ task: TaskHandle, isRunning: Bool) -> Bool {
         state.withLock { state in
             guard !state.isInvalidated, !state.hasEnded else { return false }
-            state.tasks[task.identifier] = task
+            state.entries[task.identifier] = Entry(task: task, isRunning: isRunning)
+            if isRunning {
+                activity?.increment()
+                tell(.didResume(task.identifier, request: task.request), &state)
+            }
             return true
         }
     }
 
+    /// A task goes on, or is suspended.
+    func changed(_ task: TaskHandle, isRunning: Bool) {
+        state.withLock { state in
+            if let was = state.entries[task.identifier]?.isRunning, was != isRunning {
+                state.entries[task.identifier]?.isRunning = isRunning
+                if isRunning { activity?.increment() } else { activity?.decrement() }
+            }
+            tell(
+                isRunning
+                    ? .didResume(task.identifier, request: task.request)
+                    : .didSuspend(task.identifier, request: task.request), &state)
+        }
+    }
+
     func complete(_ completion: TaskCompletion) {
-        let ends = state.withLock { state in
-            state.tasks[completion.task] = nil
+        let (ends, isOver) = state.withLock { state in
+            if state.entries.removeValue(forKey: completion.task)?.isRunning ?? false {
+                activity?.decrement()
+            }
             tell(.didComplete(completion), &state)
-            return state.isInvalidated && state.tasks.isEmpty
+            let isEmpty = state.entries.isEmpty
+            return (state.isInvalidated && isEmpty, state.hasEnded && isEmpty)
         }
         if ends { end() }
-        endIfOver()
+        if isOver { endIfOver() }
     }
 
     /// No further task begins; the session ends with the last one.
     func invalidate() {
         let ends = state.withLock { state in
             state.isInvalidated = true
-            return state.tasks.isEmpty
+            return state.entries.isEmpty
         }
         if ends { end() }
     }
@@ -108,10 +133,11 @@ final class TaskRegistry: Sendable {
 
     func post(_ event: SessionEvent) { state.withLock { tell(event, &$0) } }
 
-    /// Under the lock, so that all are told in one order.
-    private func tell(_ event: SessionEvent, _ state: inout State) {
-        count(event, &state)
-        guard !state.isOver else { return }
+    /// Under the lock, so that all are told in one order. The event is made only where somebody is
+    /// to be told.
+    private func tell(_ event: @autoclosure () -> SessionEvent, _ state: inout State) {
+        guard !state.isOver, callback != nil || !state.observers.isEmpty else { return }
+        let event = event()
         if !state.observers.isEmpty {
             let observers = Array(state.observers.values)
             line.run { for observer in observers { observer.yield(event) } }
@@ -119,24 +145,11 @@ final class TaskRegistry: Sendable {
         if let callback { callbacks.run { callback(event) } }
     }
 
-    /// Tells the indicator, if there is one, which tasks are under way.
-    private func count(_ event: SessionEvent, _ state: inout State) {
-        guard let activity else { return }
-        switch event {
-        case .didResume(let task, _):
-            if state.running.insert(task).inserted { line.run { activity.increment() } }
-        case .didSuspend(let task, _):
-            if state.running.remove(task) != nil { line.run { activity.decrement() } }
-        case .didComplete(let completion):
-            if state.running.remove(completion.task) != nil { line.run { activity.decrement() } }
-        case .downloadMoved, .downloadFailedToMove, .sessionInvalidated: break
-        }
-    }
-
     private func endIfOver() {
         state.withLock { state in
-            guard state.hasEnded, state.tasks.isEmpty, !state.isOver else { return }
-            tell(.sessionInvalidated(state.error), &state)
+            guard state.hasEnded, state.entries.isEmpty, !state.isOver else { return }
+            let error = state.error
+            tell(.sessionInvalidated(error), &state)
             state.isOver = true
             let observers = Array(state.observers.values)
             state.observers = [:]

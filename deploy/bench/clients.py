@@ -1,0 +1,149 @@
+"""Measures HTTP clients side by side, in one run and on loopback alone: CPU, time and memory.
+
+  kept  so many GETs of 1 KiB, 64 at a time, on connections that are kept
+  new   the same, each on a connection of its own
+
+The server is nginx with one worker, in clear text. CPU is that of the whole process, user and
+system, its start included, for each request; RSS its greatest. The rounds go from client to client;
+the table holds the medians. deploy/bench/clients builds what is measured and calls this.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+
+HTTPX = """
+import asyncio, sys, httpx
+async def main(url, count, width):
+    limits = httpx.Limits(max_connections=width, max_keepalive_connections=width)
+    async with httpx.AsyncClient(limits=limits, timeout=60, trust_env=False) as client:
+        numbers = iter(range(count))
+        async def work():
+            for _ in numbers:
+                response = await client.get(url)
+                assert response.status_code == 200 and len(response.content) == 1024
+        await asyncio.gather(*[work() for _ in range(width)])
+asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+"""
+
+NGINX = """
+worker_processes 1; daemon off; pid {folder}/pid; error_log {folder}/error.log;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2;
+  fastcgi_temp_path {folder}/t3; uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
+  server {{ listen 127.0.0.1:{kept}; root {folder}/files; keepalive_requests 1000000; }}
+  server {{ listen 127.0.0.1:{new}; root {folder}/files; keepalive_timeout 0; }}
+}}
+"""
+
+
+@dataclass
+class Cost:
+    """What one run took: microseconds of CPU for each request, seconds, MiB."""
+
+    cpu: float
+    seconds: float
+    rss: float
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def serve(folder: pathlib.Path, ports: dict[str, int]) -> subprocess.Popen:
+    (folder / "files").mkdir()
+    (folder / "files" / "1k").write_bytes(b"x" * 1024)
+    folder.chmod(0o755)
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, **ports))
+    nginx = shutil.which("nginx") or "/usr/sbin/nginx"
+    server = subprocess.Popen([nginx, "-p", folder, "-c", folder / "nginx.conf"])
+    for _ in range(200):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", ports["kept"])) == 0:
+                return server
+        time.sleep(0.05)
+    raise SystemExit("error: nginx did not start")
+
+
+def commands(built: str, python: str, count: int, width: int) -> dict[str, list[str]]:
+    """By client; URL stands for the server's."""
+    numbers = [str(count), str(width)]
+    return {
+        "ours": [f"{built}/pinfold-requests", "URL", *numbers],
+        "curl": ["curl", "-sf", "--noproxy", "*", "-Z", "--parallel-max", str(width),
+                 "-o", "/dev/null", f"URL?[1-{count}]"],
+        "ahc": [f"{built}/ahc-requests", "URL", *numbers],
+        "httpx": [python, "-c", HTTPX, "URL", *numbers],
+    }
+
+
+def run(name: str, command: list[str], url: str, count: int) -> Cost:
+    with tempfile.TemporaryFile() as said:
+        started = time.monotonic()
+        words = [word.replace("URL", url) for word in command]
+        process = subprocess.Popen(words, stdout=said, stderr=said)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            said.seek(0)
+            text = said.read()[-1000:].decode(errors="replace")
+            raise SystemExit(f"error: {name} ended with {process.returncode}: {text}")
+    cpu = (used.ru_utime + used.ru_stime) / count * 1e6
+    return Cost(cpu, seconds, used.ru_maxrss / 1024)
+
+
+def median(costs: list[Cost]) -> Cost:
+    return Cost(*(
+        statistics.median(getattr(cost, field) for cost in costs)
+        for field in ("cpu", "seconds", "rss")))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("built", help="the folder with pinfold-requests and ahc-requests")
+    parser.add_argument("--clients", default="ours,curl,ahc", help="of ours, curl, ahc and httpx")
+    parser.add_argument("--loads", default="kept,new")
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--width", type=int, default=64, help="requests at a time")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--python", default=sys.executable, help="one that has httpx")
+    arguments = parser.parse_args()
+    every = commands(arguments.built, arguments.python, arguments.requests, arguments.width)
+    chosen = arguments.clients.split(",")
+    ports = {"kept": free_port(), "new": free_port()}
+    with tempfile.TemporaryDirectory() as folder:
+        server = serve(pathlib.Path(folder), ports)
+        try:
+            for load in arguments.loads.split(","):
+                url = f"http://127.0.0.1:{ports[load]}/1k"
+                costs = {name: [] for name in chosen}
+                for _ in range(arguments.rounds):
+                    for name in chosen:
+                        costs[name].append(run(name, every[name], url, arguments.requests))
+                print(f"== {load}", flush=True)
+                ours = median(costs["ours"]).cpu if "ours" in costs else None
+                for name in chosen:
+                    cost = median(costs[name])
+                    ratio = f"{ours / cost.cpu:6.2f} x" if ours else ""
+                    print(f"{name:6} {cost.cpu:8.1f} us CPU {cost.seconds:7.2f} s "
+                          f"{cost.rss:6.1f} MiB  {ratio}", flush=True)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+if __name__ == "__main__":
+    main()

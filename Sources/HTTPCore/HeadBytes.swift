@@ -145,20 +145,23 @@ struct HeadBytes {
     @inline(__always)
     func equal(_ left: ByteRange, _ right: ByteRange) -> Bool {
         guard left.count == right.count else { return false }
-        var offset = 0
         let count = Int(left.count)
         let (leftStart, rightStart) = (Int(left.start), Int(right.start))
-        while offset &+ 8 <= count {
+        guard count >= 8 else {
+            return count == 0
+                || shortWord(from: leftStart, to: leftStart &+ count)
+                    == shortWord(from: rightStart, to: rightStart &+ count)
+        }
+        // The last word may share bytes with the one before.
+        let last = count &- 8
+        var offset = 0
+        while offset < last {
             guard word(at: leftStart &+ offset) == word(at: rightStart &+ offset) else {
                 return false
             }
             offset &+= 8
         }
-        while offset < count {
-            guard self[leftStart &+ offset] == self[rightStart &+ offset] else { return false }
-            offset &+= 1
-        }
-        return true
+        return word(at: leftStart &+ last) == word(at: rightStart &+ last)
     }
 
     /// Whether two ranges hold the same bytes, ASCII letter case not counting.

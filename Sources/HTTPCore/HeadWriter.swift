@@ -79,16 +79,21 @@ package struct HeadWriter {
     /// Appends a number in decimal.
     package mutating func append(decimal: UInt64) {
         if decimal < 10 { return append(byte: 0x30 &+ UInt8(truncatingIfNeeded: decimal)) }
-        var digits = InlineArray<20, UInt8>(repeating: 0)
-        var first = 20
+        var count = 2
+        var bound: UInt64 = 100
+        while decimal >= bound, count < 20 {
+            bound &*= 10
+            count &+= 1
+        }
+        guard let place = reserve(count) else { return }
         var rest = decimal
         repeat {
-            first &-= 1
+            count &-= 1
             let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
-            digits[first] = 0x30 &+ UInt8(truncatingIfNeeded: digit)
+            place.storeBytes(
+                of: 0x30 &+ UInt8(truncatingIfNeeded: digit), toByteOffset: count, as: UInt8.self)
             rest = quotient
         } while rest != 0
-        append(digits.span.extracting(first..<20))
     }
 
     /// Appends a number in lower-case hexadecimal without leading zeros: a chunk's size.

@@ -24,6 +24,7 @@ package struct RequestHeadParser: Sendable {
     /// Where the part that `state` names began.
     private var mark = 0
     private var scanner = FieldScanner(from: 0)
+    private var formerAuthority = FormerAuthority()
 
     /// A parser before the first byte of a head.
     package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
@@ -87,7 +88,7 @@ package struct RequestHeadParser: Sendable {
                 state = .version
             case .version:
                 guard try scanVersion(bytes, &head) else { return false }
-                try head.resolveTarget(bytes)
+                try head.resolveTarget(bytes, &formerAuthority)
                 scanner = FieldScanner(from: position)
                 state = .fields
             case .fields:

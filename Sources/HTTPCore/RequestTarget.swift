@@ -10,19 +10,24 @@ extension RequestHead {
     /// more than RFC 3986 allows, because what browsers leave unencoded there is not ambiguous
     /// here.
     @inline(__always)
-    mutating func resolveTarget(_ bytes: HeadBytes) throws(WireError) {
+    mutating func resolveTarget(
+        _ bytes: HeadBytes, _ former: inout FormerAuthority
+    ) throws(WireError) {
         scheme = .http
         hostConflicts = false
-        if bytes[Int(target.start)] == Byte.slash, method != .connect {
+        if method == .connect { return try resolveRareTarget(bytes, &former) }
+        if bytes[Int(target.start)] == Byte.slash {
             form = .origin
             path = target
-        } else {
-            try resolveRareTarget(bytes)
+        } else if !former.resolve(&self, bytes) {
+            try resolveRareTarget(bytes, &former)
         }
     }
 
     @inline(never)
-    private mutating func resolveRareTarget(_ bytes: HeadBytes) throws(WireError) {
+    private mutating func resolveRareTarget(
+        _ bytes: HeadBytes, _ former: inout FormerAuthority
+    ) throws(WireError) {
         if method == .connect {
             try resolveAuthorityForm(bytes)
         } else if bytes[Int(target.start)] == Byte.asterisk {
@@ -32,6 +37,7 @@ extension RequestHead {
             path = target
         } else {
             try resolveAbsoluteForm(bytes)
+            former.note(self, bytes)
         }
     }
 

@@ -48,11 +48,29 @@ enum Splitting {
     }
 }
 
+/// The outcome of a request head behind another one on the same connection.
+func parseRequest(
+    _ bytes: [UInt8], _ splitting: Splitting = .whole, after before: [UInt8]
+) -> Outcome {
+    var parser = RequestHeadParser()
+    var head = RequestHead()
+    _ = feed(before, .whole, to: &parser, reusing: &head)
+    parser.reset()
+    return feed(bytes, splitting, to: &parser, reusing: &head)
+}
+
 func parseRequest(
     _ bytes: [UInt8], _ splitting: Splitting = .whole, limits: HeadLimits = HeadLimits(),
     reusing head: inout RequestHead
 ) -> Outcome {
     var parser = RequestHeadParser(limits: limits)
+    return feed(bytes, splitting, to: &parser, reusing: &head)
+}
+
+private func feed(
+    _ bytes: [UInt8], _ splitting: Splitting, to parser: inout RequestHeadParser,
+    reusing head: inout RequestHead
+) -> Outcome {
     for count in splitting.prefixes(of: bytes.count) {
         // A copy of exactly the prefix: a read beyond it is a read beyond the array.
         let prefix = Array(bytes[..<count])

@@ -5,6 +5,11 @@ import Testing
 struct HeadWriterTests {
     @Test func `numbers are written in decimal and hexadecimal`() {
         var values: [UInt64] = [0, 1, 9, 10, 15, 16, 99, 100, 255, 256, .max, .max - 1]
+        var power: UInt64 = 10
+        for _ in 1..<19 {
+            power *= 10
+            values += [power - 1, power, power + 1]
+        }
         for bit in 0..<64 { values += [1 << UInt64(bit), (1 << UInt64(bit)) &- 1] }
         for value in values {
             #expect(written { $0.append(decimal: value) } == String(value))

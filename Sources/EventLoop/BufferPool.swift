@@ -10,8 +10,8 @@ package final class Buffer {
     private let pool: BufferPool
     /// It is in the pool, or no longer of it.
     fileprivate final var isFree = false
-    /// The next one that is free.
-    fileprivate final var next: Buffer?
+    /// The next one that is free, to which the list keeps a reference.
+    fileprivate final var next: Unmanaged<Buffer>?
     /// Offset of the first byte not yet taken out.
     package final var start = 0
     /// Offset behind the last byte put in.
@@ -26,12 +26,22 @@ package final class Buffer {
 
     /// Gives up a reference. If it was the last one, the pool keeps the object as it is, which
     /// costs a fraction of making another one around the same memory.
+    @inline(__always)
     package static func release(_ reference: inout Buffer?) {
+        guard reference != nil else { return }
         if isKnownUniquelyReferenced(&reference), let buffer = reference.take() {
-            buffer.pool.keep(buffer)
+            giveBack(Unmanaged.passRetained(buffer))
         } else {
             reference = nil
         }
+    }
+
+    /// Offers a buffer's last reference to its pool. What is not kept is freed here, outside of the
+    /// pool, which may go with it.
+    @inline(__always)
+    fileprivate static func giveBack(_ buffer: Unmanaged<Buffer>) {
+        let isKept = buffer._withUnsafeGuaranteedRef { $0.pool.keep($0, buffer) }
+        if !isKept { buffer.release() }
     }
 
     package var capacity: Int { memory.count }
@@ -131,27 +141,30 @@ package final class BufferPool {
         return buffer
     }
 
-    /// A buffer to read into: the one that is there, what is unread at its front, or one of twice
-    /// its size if that has filled it; a small one if there is none.
-    package func makeRoom(in buffer: inout Buffer?) -> Buffer {
+    /// Sees to it that there is a buffer to read into: the one that is there, what is unread at its
+    /// front, or one of twice its size if that has filled it; a small one if there is none.
+    /// - Returns: the room behind what is unread.
+    package func makeRoom(in buffer: inout Buffer?) -> UnsafeMutableRawBufferPointer {
         guard let current = buffer else {
             let first = takeSmall()
-            buffer = first
-            return first
+            let room = first.memory
+            buffer = consume first
+            return room
         }
         if current.isEmpty {
             current.clear()
-            return current
+            return current.writable
         }
         current.compact()
-        if current.end < current.capacity { return current }
+        if current.end < current.capacity { return current.writable }
         let larger = take(bytes: current.capacity * 2)
         larger.copyUnread(of: current)
         buffer = larger
-        return larger
+        return larger.writable
     }
 
-    private func handOut(_ buffer: Buffer) -> Buffer {
+    @inline(__always)
+    private func handOut(_ buffer: consuming Buffer) -> Buffer {
         outstanding += 1
         buffer.isFree = false
         return buffer
@@ -165,21 +178,22 @@ package final class BufferPool {
         .allocate(byteCount: bytes, alignment: 64)
     }
 
-    /// Takes back a buffer that nobody refers to any more.
-    fileprivate func keep(_ buffer: Buffer) {
+    /// Takes back a buffer that nobody refers to any more but by `reference`.
+    /// - Returns: whether it took the reference, too.
+    fileprivate func keep(_ buffer: Buffer, _ reference: Unmanaged<Buffer>) -> Bool {
         outstanding -= 1
         buffer.isFree = true
         buffer.clear()
         switch buffer.capacity {
-        case Self.smallBytes: small.add(buffer)
-        case Self.largeBytes: large.add(buffer)
-        default: break
+        case Self.smallBytes: return small.add(buffer, reference)
+        case Self.largeBytes: return large.add(buffer, reference)
+        default: return false
         }
     }
 
     /// Takes back the memory of a buffer whose object is gone.
     fileprivate func put(_ memory: UnsafeMutableRawBufferPointer) {
-        keep(Buffer(memory: memory, pool: self))
+        Buffer.giveBack(Unmanaged.passRetained(Buffer(memory: memory, pool: self)))
     }
 }
 
@@ -204,11 +218,12 @@ package final class DetachedBytes: Sendable {
 }
 
 /// Free buffers of one size, linked through themselves: the last one that came back goes out first,
-/// while its memory is still in the processor's cache.
+/// while its memory is still in the processor's cache. The one reference to a buffer comes and goes
+/// with it, so that none is counted.
 private struct FreeList {
     private var limit: Int
     private(set) var count = 0
-    private var first: Buffer?
+    private var first: Unmanaged<Buffer>?
 
     init(limit: Int) { self.limit = limit }
 
@@ -217,18 +232,21 @@ private struct FreeList {
         while count > 0 { _ = take() }
     }
 
+    @inline(__always)
     mutating func take() -> Buffer? {
-        guard let buffer = first.take() else { return nil }
-        first = buffer.next.take()
+        guard let buffer = first?.takeRetainedValue() else { return nil }
+        first = buffer.next
         count &-= 1
         return buffer
     }
 
-    /// Keeps a buffer if there is room.
-    mutating func add(_ buffer: Buffer) {
-        guard count < limit else { return }
-        buffer.next = first.take()
-        first = buffer
+    /// Keeps a buffer, and the reference to it, if there is room.
+    @inline(__always)
+    mutating func add(_ buffer: Buffer, _ reference: Unmanaged<Buffer>) -> Bool {
+        guard count < limit else { return false }
+        buffer.next = first
+        first = reference
         count &+= 1
+        return true
     }
 }

@@ -25,7 +25,7 @@ package struct OutputQueue {
         var memory: UnsafeRawPointer?
         var file: Int32 = -1
         var offset = 0
-        var count: Int
+        var count = 0
 
         @inline(__always)
         mutating func copy(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -40,8 +40,16 @@ package struct OutputQueue {
             return true
         }
 
+        /// Takes bytes off its front.
+        mutating func advance(_ bytes: Int) {
+            count -= bytes
+            offset += bytes
+            if let memory { self.memory = memory + bytes }
+        }
+
+        @inline(__always)
         mutating func release() {
-            owner = nil
+            if owner != nil { owner = nil }
             Buffer.release(&buffer)
         }
     }
@@ -59,18 +67,21 @@ package struct OutputQueue {
 
     /// So many bytes are copied sooner than gathered: that costs less than a run of their own does.
     private static let copiedBytes = 2048
-    /// Places that stay for the next runs: most responses are a head and a body.
+    /// Places that stay for the next runs: a long response is a head and a body.
     private static let keptPlaces = 8
-    /// The runs are those of `first..<end`; the other places are empty.
-    private var segments = ContiguousArray<Segment>()
-    private var first = 0
+    /// The run that goes out next, if any waits: a short response is one run.
+    private var first = Segment()
+    /// The runs behind it are those of `next..<end`; the other places are empty.
+    private var places = ContiguousArray<Segment>()
+    private var next = 0
     private var end = 0
     /// Bytes not yet handed to the kernel.
     package private(set) var pendingBytes = 0
 
     package init() {}
 
-    package var isEmpty: Bool { first == end }
+    package var isEmpty: Bool { pendingBytes == 0 }
+    private var isSingle: Bool { next == end }
 
     /// Adds bytes that `owner` keeps alive and unchanged; nil for static bytes.
     package mutating func append(_ bytes: UnsafeRawBufferPointer, owner: AnyObject?) {
@@ -96,22 +107,24 @@ package struct OutputQueue {
     /// begins: one run less to gather, and nobody has to keep the bytes alive.
     /// - Returns: whether they were copied; else `append` takes them.
     package mutating func appendCopy(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard bytes.count <= Self.copiedBytes, first < end else { return false }
-        let (count, pending) = (bytes.count, pendingBytes)
-        let isCopied = segments.withUnsafeMutableBufferPointer { places in
-            places[end - 1].copy(bytes)
-        }
-        if isCopied { pendingBytes = pending + count }
+        guard bytes.count <= Self.copiedBytes, !isEmpty else { return false }
+        let isCopied = isSingle ? first.copy(bytes) : places[end - 1].copy(bytes)
+        if isCopied { pendingBytes += bytes.count }
         return isCopied
     }
 
     @inline(__always)
     private mutating func append(_ segment: consuming Segment) {
+        let wasEmpty = isEmpty
         pendingBytes += segment.count
-        if end < segments.count {
-            segments[end] = segment
+        if wasEmpty { first = segment } else { appendBehind(segment) }
+    }
+
+    private mutating func appendBehind(_ segment: consuming Segment) {
+        if end < places.count {
+            places[end] = segment
         } else {
-            segments.append(segment)
+            places.append(segment)
         }
         end += 1
     }
@@ -125,27 +138,33 @@ package struct OutputQueue {
 
     /// The first run that waits, for sinks that are not sockets.
     package var front: Run? {
-        guard first < end else { return nil }
-        return segments.withUnsafeBufferPointer { places in
-            Run(
-                memory: places[first].memory, file: places[first].file,
-                offset: places[first].offset, count: places[first].count,
-                isLast: first + 1 == end)
-        }
+        guard !isEmpty else { return nil }
+        return Run(
+            memory: first.memory, file: first.file, offset: first.offset, count: first.count,
+            isLast: isSingle)
     }
 
     /// Copies the memory runs at the front, up to the first run of a file, as far as there is room.
     /// - Returns: how many bytes were copied.
     package func copyFront(into room: UnsafeMutableRawBufferPointer) -> Int {
-        guard let start = room.baseAddress else { return 0 }
         var copied = 0
-        for index in first..<end {
-            guard copied < room.count, let memory = segments[index].memory else { break }
-            let count = min(room.count - copied, segments[index].count)
-            (start + copied).copyMemory(from: memory, byteCount: count)
-            copied += count
+        guard !isEmpty, Self.copy(first, into: room, &copied) else { return copied }
+        for index in next..<end {
+            guard Self.copy(places[index], into: room, &copied) else { break }
         }
         return copied
+    }
+
+    /// Copies a run behind what was copied, as far as there is room; false: the next one is not to
+    /// be copied.
+    private static func copy(
+        _ segment: borrowing Segment, into room: UnsafeMutableRawBufferPointer, _ copied: inout Int
+    ) -> Bool {
+        guard let memory = segment.memory, let start = room.baseAddress else { return false }
+        let count = min(room.count - copied, segment.count)
+        (start + copied).copyMemory(from: memory, byteCount: count)
+        copied += count
+        return copied < room.count
     }
 
     /// Takes `count` bytes off the front run.
@@ -154,33 +173,41 @@ package struct OutputQueue {
         guard pendingBytes > 0 else { return clear() }
         var left = count
         while left > 0 {
-            let step = min(left, segments[first].count)
+            let step = min(left, first.count)
             left -= step
-            segments[first].count -= step
-            segments[first].offset += step
-            if let memory = segments[first].memory { segments[first].memory = memory + step }
-            if segments[first].count == 0 {
-                segments[first].release()
-                first += 1
-            }
+            first.advance(step)
+            if first.count == 0 { takeNext() }
         }
+    }
+
+    /// Makes the next run the first one, which has been written.
+    private mutating func takeNext() {
+        first.release()
+        swap(&first, &places[next])
+        next += 1
+        if next == end { (next, end) = (0, 0) }
     }
 
     /// Forgets everything and what it kept alive.
     package mutating func discard() {
+        guard !isEmpty else { return }
         pendingBytes = 0
         clear()
     }
 
+    @inline(__always)
     private mutating func clear() {
-        if segments.count > Self.keptPlaces {
-            segments = []
+        first.release()
+        if !places.isEmpty { clearPlaces() }
+    }
+
+    private mutating func clearPlaces() {
+        if places.count > Self.keptPlaces {
+            places = []
         } else {
-            segments.withUnsafeMutableBufferPointer { places in
-                for index in first..<end { places[index].release() }
-            }
+            for index in next..<end { places[index].release() }
         }
-        (first, end) = (0, 0)
+        (next, end) = (0, 0)
     }
 
     /// What one call writes at most: a peer that reads as fast as this is written would keep the
@@ -194,15 +221,15 @@ package struct OutputQueue {
     package mutating func flush(to fd: Int32) -> Flush {
         var left = Self.bytesPerFlush
         var calls = 0
-        while first < end {
+        while !isEmpty {
             guard left > 0, calls < Self.callsPerFlush else { return .turnIsOver }
             calls += 1
             let result: IOResult
             let wanted: Int
-            if segments[first].memory == nil {
-                wanted = min(left, segments[first].count)
+            if first.memory == nil {
+                wanted = min(left, first.count)
                 result = Transfers.sendFile(
-                    fd, file: segments[first].file, offset: segments[first].offset, count: wanted)
+                    fd, file: first.file, offset: first.offset, count: wanted)
             } else {
                 (result, wanted) = writeGathered(to: fd, atMost: left)
             }
@@ -210,7 +237,7 @@ package struct OutputQueue {
             case .bytes(let count):
                 consume(count)
                 left -= count
-                if count < wanted, isEmpty || segments[first].memory != nil {
+                if count < wanted, isEmpty || first.memory != nil {
                     return .blocked  // a short write: the socket is full
                 }
             case .wouldBlock: return .blocked
@@ -223,20 +250,26 @@ package struct OutputQueue {
 
     /// One call for the memory runs up to the first file run, or for the first `limit` bytes.
     private func writeGathered(to fd: Int32, atMost limit: Int) -> (IOResult, Int) {
-        if first + 1 == end {
+        if isSingle {
             let bytes = UnsafeRawBufferPointer(
-                start: segments[first].memory, count: min(limit, segments[first].count))
+                start: first.memory, count: min(limit, first.count))
             return (Transfers.write(fd, bytes), bytes.count)
         }
-        return withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) {
+        return writeSeveral(to: fd, atMost: limit)
+    }
+
+    private func writeSeveral(to fd: Int32, atMost limit: Int) -> (IOResult, Int) {
+        withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) {
             vectors in
-            var used = 0
-            var bytes = 0
-            var index = first
+            var bytes = min(limit, first.count)
+            vectors[0] = iovec(
+                iov_base: UnsafeMutableRawPointer(mutating: first.memory), iov_len: bytes)
+            var used = 1
+            var index = next
             while index < end, used < Self.vectorCount, bytes < limit,
-                let memory = segments[index].memory
+                let memory = places[index].memory
             {
-                let count = min(limit - bytes, segments[index].count)
+                let count = min(limit - bytes, places[index].count)
                 vectors[used] = iovec(
                     iov_base: UnsafeMutableRawPointer(mutating: memory), iov_len: count)
                 bytes += count

@@ -66,26 +66,31 @@ struct BufferTests {
         #expect(buffer.isEmpty && buffer.end == 0)
     }
 
-    @Test func `room is made in the buffer that is there before a larger one is taken`() {
+    @Test func `room is made in the buffer that is there before a larger one is taken`() throws {
         let pool = BufferPool()
         defer { pool.close() }
         var buffer: Buffer?
-        let first = pool.makeRoom(in: &buffer)
-        #expect(buffer === first && first.capacity == BufferPool.smallBytes)
+        #expect(pool.makeRoom(in: &buffer).count == BufferPool.smallBytes)
+        let first = try #require(buffer)
+        #expect(first.capacity == BufferPool.smallBytes && first.isEmpty)
         // All was taken out: all of it is room.
         fill(first, with: Array(0..<8))
         first.start = 8
-        #expect(pool.makeRoom(in: &buffer) === first)
+        #expect(pool.makeRoom(in: &buffer).count == first.capacity)
+        #expect(buffer === first)
         #expect(first.isEmpty && first.writable.count == first.capacity)
         // What is unread moves to the front.
         fill(first, with: Array(repeating: 1, count: first.capacity))
         first.start = 5
-        #expect(pool.makeRoom(in: &buffer) === first)
+        #expect(pool.makeRoom(in: &buffer).baseAddress == first.writable.baseAddress)
+        #expect(buffer === first)
         #expect(first.start == 0 && first.writable.count == 5)
         // What fills it goes to one of twice the size.
         fill(first, with: [2, 2, 2, 2, 2])
-        let larger = pool.makeRoom(in: &buffer)
-        #expect(buffer === larger && larger.capacity == 2 * first.capacity)
+        let room = pool.makeRoom(in: &buffer)
+        let larger = try #require(buffer)
+        #expect(larger !== first && larger.capacity == 2 * first.capacity)
+        #expect(room.baseAddress == larger.writable.baseAddress)
         #expect(larger.readable.elementsEqual(first.readable))
         #expect(larger.writable.count == first.capacity)
     }
@@ -203,6 +208,23 @@ struct BufferTests {
         #expect(weakPool != nil)
         #expect(buffer?.writable.count == BufferPool.smallBytes)
         buffer = nil
+        #expect(weakPool == nil)
+    }
+
+    @Test func `a buffer that is released goes with its pool where nobody else refers to it`() {
+        weak var weakPool: BufferPool?
+        weak var weakBuffer: Buffer?
+        var buffer: Buffer?
+        do {
+            let pool = BufferPool()
+            defer { pool.close() }
+            weakPool = pool
+            buffer = pool.takeSmall()
+            weakBuffer = buffer
+        }
+        #expect(weakPool != nil)
+        Buffer.release(&buffer)
+        #expect(weakBuffer == nil)
         #expect(weakPool == nil)
     }
 }

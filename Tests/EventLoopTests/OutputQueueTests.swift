@@ -305,6 +305,42 @@ struct OutputQueueTests {
         }
     }
 
+    @Test func `what is discarded is let go of, written in part or not`() throws {
+        for (count, consumed) in [(1, 0), (1, 4), (3, 0), (3, 14), (20, 35)] {
+            let (pair, counter) = (try SocketPair(), OwnedBytes.Counter())
+            var queue = OutputQueue()
+            for _ in 0..<count { queue.append(owned: pattern(10), counter) }
+            queue.consume(consumed)
+            queue.discard()
+            #expect(counter.alive == 0)
+            #expect(queue.isEmpty && queue.front == nil)
+            // It is used on.
+            queue.append(owned: pattern(5), counter)
+            queue.append(owned: pattern(6, seed: 3), counter)
+            #expect(counter.alive == 2)
+            #expect(drain(&queue, through: pair) == pattern(5) + pattern(6, seed: 3))
+            #expect(counter.alive == 0)
+        }
+    }
+
+    @Test func `runs that come while others wait go out behind them`() throws {
+        let pair = try SocketPair()
+        var queue = OutputQueue()
+        var expected: [UInt8] = []
+        for round in 0..<50 {
+            for index in 0..<(round % 4) {
+                let run = pattern(7 + index, seed: round)
+                queue.append(owned: run)
+                expected += run
+            }
+            let count = min(queue.pendingBytes, round % 11)
+            queue.consume(count)
+            expected.removeFirst(count)
+            #expect(queue.pendingBytes == expected.count)
+        }
+        #expect(drain(&queue, through: pair) == expected)
+    }
+
     @Test func `the front is the first run that waits`() throws {
         let file = try memoryFile([1, 2, 3])
         var queue = OutputQueue()

@@ -22,6 +22,7 @@ package final class Environment {
     package let mailbox: Mailbox<EngineMessage>
     package let metrics: WorkerMetrics
     package let shared: SharedEnvironment
+    private let activity: ActivityMonitor
     package private(set) var policy: PolicySnapshot
     package let origins = OriginTable()
     /// Where exchanges get their streams to servers.
@@ -42,6 +43,9 @@ package final class Environment {
     package private(set) var debugs = false
     package private(set) var traces = false
     let pipes = PipePool()
+    /// Where the key of the request that is looked up lies, until the next one is.
+    let keyMemory = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: CacheKey.maximumBytes, alignment: 8)
     /// Nothing new is begun, and connections are not kept.
     package var isDraining = false
     private var freeExchanges: [Exchange] = []
@@ -69,6 +73,7 @@ package final class Environment {
         self.loop = loop
         self.policy = policy
         self.shared = shared
+        activity = shared.activity
         self.metrics = metrics
         self.sockets = sockets ?? SystemSockets()
         mailbox = shared.mailboxes[index]
@@ -78,6 +83,8 @@ package final class Environment {
         self.upstreams = upstreams ?? NoUpstreams()
         if upstreams == nil { self.upstreams = UpstreamPool(environment: self) }
     }
+
+    deinit { keyMemory.deallocate() }
 
     /// Begins to receive what other threads write to the mailbox.
     package func start() throws(Errno) {
@@ -165,7 +172,7 @@ package final class Environment {
     /// An exchange of a client began.
     func exchangeBegan() {
         metrics.adjust(.exchangesInFlight, by: 1)
-        shared.activity.begin()
+        activity.begin()
         hadActivity = true
     }
 
@@ -175,7 +182,7 @@ package final class Environment {
             host?.exchangeEnded(exchange, durationMicroseconds: durationMicroseconds)
         }
         metrics.adjust(.exchangesInFlight, by: -1)
-        shared.activity.end()
+        activity.end()
         hadActivity = true
     }
 

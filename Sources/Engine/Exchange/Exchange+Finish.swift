@@ -30,9 +30,9 @@ extension Exchange {
         guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
         let sent = stream?.sentBytes ?? (total: 0, content: 0)
         let record = record(at: label, duration, contentBytes: sent.content)
-        environment.metrics.recordExchange(record)
+        metrics.recordExchange(record)
         if transformed != nil { countTransformations(route: record.route) }
-        environment.metrics.add(.clientBytesSent, sent.total + relayedBytes.toClient)
+        metrics.add(.clientBytesSent, sent.total + relayedBytes.toClient)
         environment.exchangeEnded(self, durationMicroseconds: duration)
     }
 

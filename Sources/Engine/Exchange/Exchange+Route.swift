@@ -107,7 +107,7 @@ extension Exchange {
     /// The origin that the target names, known or new.
     private func findOrigin() -> Origin? {
         withRequestHead { bytes in
-            environment.origins.origin(
+            origins.origin(
                 host: bytes.extracting(request.host.indices), port: request.port,
                 scheme: request.scheme, policy: environment.policy)
         }

@@ -27,6 +27,11 @@ import PinfoldMetrics
 /// both sides only. Objects are used again for other exchanges.
 package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     let environment: Environment
+    /// Parts of the environment that every request meets: the compiler counts no references on the
+    /// way to them, as it does where one object lies behind another.
+    let metrics: WorkerMetrics
+    let origins: OriginTable
+    let store: CacheStore?
     /// Where it is; `handle` changes it.
     var state = ExchangeState<any UpstreamStream>()
     /// The client's stream; nil once it is gone, and in the background.
@@ -149,7 +154,12 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         }
     }
 
-    init(environment: Environment) { self.environment = environment }
+    init(environment: Environment) {
+        self.environment = environment
+        metrics = environment.metrics
+        origins = environment.origins
+        store = environment.shared.store
+    }
 
     /// How long the connection took that the request is on, where it was made for it; nil: there is
     /// none, or it carried requests before.
@@ -187,17 +197,18 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// - Parameters:
     ///   - headStart: where the head begins in the buffer.
     ///   - isServed: the client may be served; else it is told that it may not.
+    @inline(__always)
     package func begin(
-        client: any DownstreamStream, ingress: Ingress, peer: Endpoint, buffer: Buffer,
-        headStart: Int, hasBody: Bool, isServed: Bool
+        client: any DownstreamStream, ingress: consuming Ingress, peer: Endpoint,
+        buffer: consuming Buffer?, headStart: Int, hasBody: Bool, isServed: Bool
     ) {
         self.isServed = isServed
         hasRequestBody = hasBody
         contentHasEnded = !hasBody
         prepare(client: client, ingress: ingress, peer: peer)
-        requestBuffer = buffer
+        requestBuffer = consume buffer
         requestHeadStart = headStart
-        if hasBody { rememberReplayableBody(buffer) }
+        if hasBody, let requestBuffer { rememberReplayableBody(requestBuffer) }
     }
 
     /// Answers a request whose head could not be read.
@@ -225,24 +236,33 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         refusedWantsJSON = AcceptedMediaTypes(unreadHead: seen).prefersJSON
     }
 
-    private func prepare(client: any DownstreamStream, ingress: Ingress, peer: Endpoint) {
+    @inline(__always)
+    private func prepare(
+        client: any DownstreamStream, ingress: consuming Ingress, peer: Endpoint
+    ) {
         id = environment.nextExchangeID()
         started = Clock.monotonicMicroseconds()
         self.client = client
-        self.ingress = ingress
+        let isCounted = ingress.isCounted
+        self.ingress = consume ingress
         self.peer = peer
         handle(
             .begin(
                 .init(
                     hasContent: hasRequestBody, isIdempotent: request.method.isIdempotent,
                     hasClient: true)))
-        if ingress.isCounted { environment.exchangeBegan() }
+        if isCounted { environment.exchangeBegan() }
     }
+
+    /// Lets go of something, if there is anything: mostly there is not, and to see that costs less
+    /// than to let go of nothing.
+    @inline(__always)
+    private func clear<Part>(_ part: inout Part?) { if part != nil { part = nil } }
 
     /// Back to the state of a new object, its storage kept.
     func reset() {
         if token != .none { environment.loop.remove(self) }
-        client = nil
+        clear(&client)
         requestBuffer = nil
         onBehalfOf = nil
         replayableBody = nil
@@ -253,37 +273,37 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         firstByteMicroseconds = nil
         isEventStream = false
         interimCount = 0
-        gathered = nil
+        clear(&gathered)
         uploadWaitEnds = 0
-        opening = nil
+        clear(&opening)
         isIntercepted = false
         interceptionPass = nil
         inspection = nil
-        key = nil
+        clear(&key)
         forwardReason = nil
-        stored = nil
-        validation = nil
-        revalidated = nil
-        outdated = nil
-        collapsing = .none
+        clear(&stored)
+        clear(&validation)
+        clear(&revalidated)
+        clear(&outdated)
+        if case .none = collapsing {} else { collapsing = .none }
         waitEnds = 0
-        ticket = nil
+        clear(&ticket)
         storeGeneration = nil
         storeWaitBegan = nil
         storeWaited = 0
-        serving = nil
-        translating = nil
-        rewritten = nil
-        transformed = nil
+        clear(&serving)
+        clear(&translating)
+        clear(&rewritten)
+        clear(&transformed)
         status = 0
         cacheResult = .none
-        fault = nil
+        clear(&fault)
         refusedWantsJSON = false
         relayedBytes = (0, 0)
         upstreamEndpoint = nil
         upstreamVersion = .none
         notStoredReason = nil
-        confirmed = nil
+        clear(&confirmed)
     }
 
     /// Registers the exchange for answers from other threads and deadlines of its own.

@@ -220,11 +220,11 @@ final class InspectedTunnel: EventHandler {
     /// Reads once from the client; nil when nothing was read.
     func readClient() -> UnsafeRawBufferPointer? {
         guard mayRead else { return nil }
-        let buffer = environment.loop.buffers.makeRoom(in: &input)
-        switch transport.read(into: buffer.writable, spending: &budget) {
+        let room = environment.loop.buffers.makeRoom(in: &input)
+        switch transport.read(into: room, spending: &budget) {
         case .bytes(let count, _):
-            let fresh = UnsafeRawBufferPointer(rebasing: buffer.writable.prefix(count))
-            buffer.end += count
+            let fresh = UnsafeRawBufferPointer(rebasing: room.prefix(count))
+            input?.end += count
             environment.metrics.add(.clientBytesReceived, UInt64(count))
             return fresh
         case .wouldBlock(let wantsWrite):

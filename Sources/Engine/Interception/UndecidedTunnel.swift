@@ -164,10 +164,10 @@ final class UndecidedTunnel: EventHandler {
     /// Reads once; false when nothing was read.
     private func read() -> Bool {
         guard mayRead else { return false }
-        let buffer = environment.loop.buffers.makeRoom(in: &input)
-        switch handover.transport.read(into: buffer.writable, spending: &budget) {
+        let room = environment.loop.buffers.makeRoom(in: &input)
+        switch handover.transport.read(into: room, spending: &budget) {
         case .bytes(let count, _):
-            buffer.end += count
+            input?.end += count
             environment.metrics.add(.clientBytesReceived, UInt64(count))
             return true
         case .wouldBlock(let wantsWrite):

@@ -143,12 +143,12 @@ final class ProxyTunnel: EventHandler {
             environment.loop.requeue(self)
             return false
         }
-        let buffer = environment.loop.buffers.makeRoom(in: &input)
-        switch transport.read(into: buffer.writable, spending: &budget) {
+        let room = environment.loop.buffers.makeRoom(in: &input)
+        switch transport.read(into: room, spending: &budget) {
         case .bytes(let count, _):
-            buffer.end += count
+            input?.end += count
             environment.metrics.add(.upstreamBytesReceived, UInt64(count))
-            return readHeads(buffer)
+            return input.map { readHeads($0) } ?? false
         case .wouldBlock: return false
         case .turnIsOver:
             environment.loop.requeue(self)

@@ -180,14 +180,12 @@ extension UpstreamConnection {
 
     /// Reads once; false when nothing more can be read now.
     private func read() -> Bool {
-        let buffer = roomForReading()
-        switch transport.read(
-            into: buffer.writable, trustsShortRead: !peerFinished, spending: &budget)
-        {
+        let room = roomForReading()
+        switch transport.read(into: room, trustsShortRead: !peerFinished, spending: &budget) {
         case .bytes(let count, let drained):
-            buffer.end += count
+            input?.end += count
             mayHaveInput = !drained || peerFinished
-            wantsLargeBuffer = buffer.end == buffer.capacity
+            wantsLargeBuffer = count == room.count
             if !responseStarted { responseStarted = true }
             environment.metrics.add(.upstreamBytesReceived, UInt64(count))
             if part == .body {
@@ -213,7 +211,7 @@ extension UpstreamConnection {
         }
     }
 
-    private func roomForReading() -> Buffer {
+    private func roomForReading() -> UnsafeMutableRawBufferPointer {
         let buffers = environment.loop.buffers
         // With nothing unread, no consumer's queue refers to it: it was not paused.
         if wantsLargeBuffer, let current = input, current.isEmpty,

@@ -25,7 +25,7 @@ extension ClientConnection {
     private func handshakeEnded() {
         state = .head
         worker.releasesHead(self)
-        worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
+        loop.setDeadline(self, after: timeouts.headMilliseconds)
         // Others have their turn first: a handshake costs as much as many exchanges.
         budget.exhaust()
         guard let tls = transport.tls as? TLSServerConnection else { return }

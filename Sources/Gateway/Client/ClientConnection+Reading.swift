@@ -9,7 +9,7 @@ extension ClientConnection {
         guard !isDriving else { return }
         isDriving = true
         defer { isDriving = false }
-        budget.renew(worker.loop)
+        budget.renew(loop)
         while !budget.isSpent {
             switch state {
             case .closed: return
@@ -20,16 +20,14 @@ extension ClientConnection {
             case .lingering: return linger()
             }
         }
-        if state != .closed { worker.loop.requeue(self) }
+        if state != .closed { loop.requeue(self) }
     }
 
     /// Makes one step towards the next request; false when that needs an event.
     private func readHead() -> Bool {
         do throws(WireError) {
             switch try parseHead() {
-            case .complete(let count):
-                begin(headBytes: count)
-                return true
+            case .complete: return true
             case .needMore, .bareLines:
                 headIsIncomplete()
                 guard state == .head else { return true }
@@ -44,18 +42,26 @@ extension ClientConnection {
         return false
     }
 
-    /// Parses what has been read into the exchange's request; nil when there is nothing.
+    /// Parses what has been read, and begins the exchange when its head is whole; nil when there is
+    /// nothing.
     private func parseHead() throws(WireError) -> ParseProgress? {
         guard let bytes = input?.readable, bytes.count > 0 else { return nil }
-        if exchange == nil { exchange = environment.takeExchange() }
-        guard let exchange else { return nil }
-        return try parser.parse(bytes.octets, into: &exchange.request)
+        let exchange = self.exchange ?? takeExchange()
+        let progress = try parser.parse(bytes.octets, into: &exchange.request)
+        if case .complete(let count) = progress { begin(exchange, headBytes: count) }
+        return progress
+    }
+
+    private func takeExchange() -> Exchange {
+        let taken = environment.takeExchange()
+        exchange = taken
+        return taken
     }
 
     private func headIsIncomplete() {
         if !headIsTimed {
             headIsTimed = true
-            worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
+            loop.setDeadline(self, after: timeouts.headMilliseconds)
         }
         worker.holdsHead(self, bytes: input?.capacity ?? 0)
     }
@@ -69,13 +75,11 @@ extension ClientConnection {
     /// Reads once. False when nothing was read: nothing there, or the connection has changed state.
     func readInput() -> Bool {
         guard mayHaveInput else { return false }
-        let buffer = roomForReading()
-        switch transport.read(
-            into: buffer.writable, trustsShortRead: !peerFinished, spending: &budget)
-        {
+        let room = roomForReading()
+        switch transport.read(into: room, trustsShortRead: !peerFinished, spending: &budget) {
         case .bytes(let count, let drained):
             mayHaveInput = !drained
-            buffer.end += count
+            input?.end += count
             if ingress.isCounted { worker.metrics.add(.clientBytesReceived, UInt64(count)) }
             return true
         case .wouldBlock(let wantsWrite):
@@ -99,8 +103,7 @@ extension ClientConnection {
 
     /// A buffer with room. The one that holds the exchange's head stays as it is; a body's bytes
     /// go to another.
-    private func roomForReading() -> Buffer {
-        let buffers = worker.loop.buffers
+    private func roomForReading() -> UnsafeMutableRawBufferPointer {
         if state == .exchange, let current = input, exchange?.holds(current) ?? false {
             let next = buffers.takeLarge()
             next.copyUnread(of: current)
@@ -128,26 +131,28 @@ extension ClientConnection {
     }
 
     /// Begins the exchange whose head has been parsed.
-    private func begin(headBytes: Int) {
-        handOver(headBytes: headBytes)
+    @inline(__always)
+    private func begin(_ exchange: Exchange, headBytes: Int) {
+        handOver(to: exchange, headBytes: headBytes)
         // Nothing on the stack refers to the input here: when the response is sent at once, its
         // buffer goes back to the pool as it is.
-        exchange?.route(at: ingress)
+        exchange.route(at: ingress)
     }
 
-    private func handOver(headBytes: Int) {
-        guard let exchange, let input else { return }
-        let head = input.start
-        input.start += headBytes
+    @inline(__always)
+    private func handOver(to exchange: Exchange, headBytes: Int) {
+        let head = input?.start ?? 0
+        input?.start = head + headBytes
         budget.spend(ingress.isCounted ? .exchange : .report)
         state = .exchange
         headIsTimed = false
         worker.releasesHead(self)
         if isUntried { certificateAccepted() }
         forgetResponse()
-        worker.loop.setDeadline(self, after: nil)
+        loop.setDeadline(self, after: nil)
+        assert(body == nil)
         switch exchange.request.framing {
-        case .none, .length(0): body = nil
+        case .none, .length(0): break
         case .length, .chunked, .untilClose: body = RequestBody(exchange.request.framing)
         }
         exchange.begin(
@@ -155,6 +160,7 @@ extension ClientConnection {
             headStart: head, hasBody: body != nil, isServed: isServed)
     }
 
+    @inline(__always)
     private func forgetResponse() {
         responseBytes = 0
         contentBytes = 0
@@ -164,8 +170,7 @@ extension ClientConnection {
 
     /// Answers a request that cannot be read, and closes.
     func refuse(_ fault: ExchangeFault) {
-        let exchange = self.exchange ?? environment.takeExchange()
-        self.exchange = exchange
+        let exchange = self.exchange ?? takeExchange()
         worker.releasesHead(self)
         state = .exchange
         keepsAlive = false

@@ -12,7 +12,7 @@ extension ClientConnection: DownstreamStream {
         let needed = room + (phrase?.count ?? 0) + Self.reservedBytes
         var head = HeadDraft(
             needed <= BufferPool.smallBytes
-                ? worker.loop.buffers.takeSmall() : worker.loop.buffers.take(bytes: needed))
+                ? buffers.takeSmall() : buffers.take(bytes: needed))
         if phrase == nil, status == 200 {
             head.fields.append("HTTP/1.1 200 OK\r\n")
         } else {
@@ -88,7 +88,7 @@ extension ClientConnection: DownstreamStream {
     }
 
     private func appendChunkHead(_ count: Int) {
-        let heads = chunkHeads ?? worker.loop.buffers.takeSmall()
+        let heads = chunkHeads ?? buffers.takeSmall()
         chunkHeads = heads
         if output.isEmpty { heads.clear() }
         if heads.writable.count < 20 { return replaceChunkHeads(count) }
@@ -102,7 +102,7 @@ extension ClientConnection: DownstreamStream {
     }
 
     private func replaceChunkHeads(_ count: Int) {
-        chunkHeads = worker.loop.buffers.takeSmall()
+        chunkHeads = buffers.takeSmall()
         appendChunkHead(count)
     }
 
@@ -113,7 +113,7 @@ extension ClientConnection: DownstreamStream {
 
     private func queueLastChunk(_ trailers: TrailerSection?) {
         guard let trailers else { return output.append("0\r\n\r\n") }
-        let end = worker.loop.buffers.take(bytes: trailers.bytes.count + 8)
+        let end = buffers.take(bytes: trailers.bytes.count + 8)
         var writer = HeadWriter(end.writable)
         writer.appendLastChunk(trailers)
         end.end = writer.count
@@ -122,7 +122,7 @@ extension ClientConnection: DownstreamStream {
 
     func flush() -> Bool {
         let before = output.pendingBytes
-        let result = transport.flush(&output, on: worker.loop, spending: &budget)
+        let result = transport.flush(&output, on: loop, spending: &budget)
         let written = UInt64(before - output.pendingBytes)
         responseBytes += written
         switch result {
@@ -134,7 +134,7 @@ extension ClientConnection: DownstreamStream {
             return false
         case .turnIsOver:
             updateExchangeDeadline(progress: true)
-            worker.loop.requeue(self)
+            loop.requeue(self)
             return false
         case .failed:
             outputFailed()
@@ -146,7 +146,7 @@ extension ClientConnection: DownstreamStream {
     private func outputFailed() {
         output.discard()
         peerFinished = true
-        worker.loop.afterTurn { [self] in
+        loop.afterTurn { [self] in
             if state == .exchange { abandonExchange() } else { close() }
         }
     }
@@ -168,8 +168,8 @@ extension ClientConnection: DownstreamStream {
     var isFlushed: Bool { output.isEmpty }
 
     func exchangeEnded(cut: Bool) {
-        guard state == .exchange, let exchange = exchange.take() else { return }
-        environment.recycle(exchange)
+        guard state == .exchange, exchange != nil else { return }
+        if let exchange = exchange.take() { environment.recycle(consume exchange) }
         Buffer.release(&chunkHeads)
         output.discard()
         if cut {
@@ -182,7 +182,7 @@ extension ClientConnection: DownstreamStream {
             return startLingering()
         }
         state = .head
-        worker.loop.setDeadline(self, after: timeouts.idleMilliseconds)
+        loop.setDeadline(self, after: timeouts.idleMilliseconds)
         if input?.isEmpty ?? true { Buffer.release(&input) }
         noteIdle()
         drive()
@@ -197,7 +197,7 @@ extension ClientConnection: DownstreamStream {
         exchange = nil
         state = .closed
         worker.idleClients.removed(self)
-        worker.loop.remove(self, keepingOpen: descriptor)
+        loop.remove(self, keepingOpen: descriptor)
         return DownstreamHandover(
             transport: transport, leftover: leftover, pending: pending,
             closed: { [worker, account] in worker.clientLeft(account) })
@@ -209,11 +209,11 @@ extension ClientConnection: DownstreamStream {
         guard state == .exchange else { return }
         let waits = !output.isEmpty || body.map { !$0.isPaused } ?? false
         if !waits {
-            worker.loop.setDeadline(self, after: nil)
+            loop.setDeadline(self, after: nil)
         } else if progress || deadline == .max {
             let time = bodyMilliseconds
-            idleTime.note(at: worker.loop.now)
-            worker.loop.setDeadline(
+            idleTime.note(at: loop.now)
+            loop.setDeadline(
                 self, after: output.isEmpty ? time : IdleTime.firstLook(of: time))
         }
     }
@@ -225,7 +225,7 @@ extension ClientConnection: DownstreamStream {
     /// After how long to look again whether the client takes, or sends, something; nil: it has done
     /// neither for too long.
     func nextLook() -> Int64? {
-        let now = worker.loop.now
+        let now = loop.now
         if !output.isEmpty, let time = progress.look(Sockets.delivery(descriptor), at: now) {
             idleTime.note(at: time)
         }

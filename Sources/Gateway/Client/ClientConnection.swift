@@ -34,6 +34,8 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
 
     let worker: Worker
     let environment: Environment
+    let loop: EventLoop
+    let buffers: BufferPool
     /// What all its bytes go through.
     let transport: Transport
     /// For what is asked of the socket itself.
@@ -109,6 +111,8 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     ) {
         self.worker = worker
         environment = worker.environment
+        loop = worker.loop
+        buffers = worker.loop.buffers
         self.transport = transport
         state = transport.isSecure ? .handshaking : .head
         self.ingress = ingress
@@ -145,7 +149,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
 
     /// Begins to serve; the connection is registered.
     func start() {
-        worker.loop.setDeadline(self, after: timeouts.headMilliseconds)
+        loop.setDeadline(self, after: timeouts.headMilliseconds)
         noteIdle()
         if state == .handshaking || state == .greeting {
             worker.holdsHead(self, bytes: TLSServerConnection.handshakeBytes)
@@ -223,7 +227,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
             }
         case .exchange:
             if let next = nextLook() {
-                worker.loop.setDeadline(self, after: next)
+                loop.setDeadline(self, after: next)
             } else {
                 exchange?.clientTimedOut()
             }
@@ -253,7 +257,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
 
     func linger() {
         finishSending()
-        let scratch = worker.loop.buffers.takeSmall()
+        let scratch = buffers.takeSmall()
         let transport = isRaw ? Transport(descriptor: descriptor) : self.transport
         while mayHaveInput, lingered < Self.lingerBytes {
             switch transport.read(into: scratch.writable, spending: &budget) {
@@ -262,7 +266,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
                 mayHaveInput = false
                 readWantsWrite = wantsWrite
                 return
-            case .turnIsOver: return worker.loop.requeue(self)
+            case .turnIsOver: return loop.requeue(self)
             case .endOfStream, .truncated, .failed: return close()
             }
         }
@@ -273,11 +277,11 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         input = nil
         state = .lingering
         if account != nil {
-            stalledSince = worker.loop.now
+            stalledSince = loop.now
             worker.lingeringClients.append(self)
         }
         finishSending()
-        worker.loop.setDeadline(self, after: Self.lingerMilliseconds)
+        loop.setDeadline(self, after: Self.lingerMilliseconds)
         mayHaveInput = true
         // The edge of what is unread may be used up already.
         drive()
@@ -301,7 +305,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         if let exchange = exchange.take() { environment.recycle(exchange) }
         input = nil
         output.discard()
-        worker.loop.remove(self)
+        loop.remove(self)
         Descriptors.close(descriptor)
         worker.idleClients.removed(self)
         worker.clientLeft(account, handingOver: handsOver)

@@ -60,10 +60,10 @@ extension ClientConnection {
     /// Reads once; false when nothing was read.
     private func readGreeting() -> Bool {
         guard mayHaveInput else { return false }
-        let buffer = worker.loop.buffers.makeRoom(in: &input)
-        switch transport.carrier.read(into: buffer.writable, spending: &budget) {
+        let room = buffers.makeRoom(in: &input)
+        switch transport.carrier.read(into: room, spending: &budget) {
         case .bytes(let count, _):
-            buffer.end += count
+            input?.end += count
             worker.metrics.add(.clientBytesReceived, UInt64(count))
             return true
         case .wouldBlock(let wantsWrite):

@@ -162,7 +162,7 @@ let package = Package(
             name: "CacheStore",
             dependencies: [
                 "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads",
-            ], swiftSettings: strict),
+            ], swiftSettings: inlined),
         .target(
             name: "Resolver",
             dependencies: [

@@ -58,14 +58,14 @@ struct MemoryShard {
             if let response = match(slot, hash, key) {
                 let next = slots[Int(slot)].chain
                 slots[Int(slot)].isUsed = true
-                return findMore(response, next, hash, key)
+                return next < 0 ? .one(response) : findMore(response, next, hash, key)
             }
             slot = slots[Int(slot)].chain
         }
         return .none
     }
 
-    @inline(__always)
+    @inline(never)
     private mutating func findMore(
         _ first: CachedResponse, _ start: Int32, _ hash: UInt64, _ key: UnsafeRawBufferPointer
     ) -> MemoryMatch {

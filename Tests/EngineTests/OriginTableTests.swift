@@ -62,7 +62,7 @@ struct OriginTableTests {
     ) throws {
         let origin = try table.named(host, port, scheme, under: try testPolicy())
         #expect(String(decoding: origin.authority, as: UTF8.self) == authority)
-        #expect(String(decoding: origin.cacheKeyPrefix, as: UTF8.self) == prefix)
+        #expect(String(decoding: origin.keyStart.bytes, as: UTF8.self) == prefix)
         #expect((origin.tls != nil) == (scheme == .https))
         #expect(origin.key.isSecure == (scheme == .https))
     }
@@ -110,7 +110,7 @@ struct OriginTableTests {
         let upgraded = try table.named("up.test", 80, .http, under: policy)
         let secure = try table.named("up.test", 443, .https, under: policy)
         #expect(upgraded !== secure)
-        #expect(upgraded.cacheKeyPrefix == secure.cacheKeyPrefix)
+        #expect(upgraded.keyStart.bytes == secure.keyStart.bytes)
         #expect(upgraded.fingerprint == secure.fingerprint)
     }
 

@@ -74,10 +74,11 @@ extension CacheDecision {
     ///   - stored: the stored response's metadata.
     ///   - storedHead: the stored head, which `stored`'s ranges lie in.
     ///   - now: the current second.
-    ///   - options: the policy.
+    ///   - options: the policy; asked for where it matters.
+    @inline(__always)
     package static func decide(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
-        storedHead: Span<UInt8>, now: Int64, options: PolicyOptions
+        storedHead: Span<UInt8>, now: Int64, options: @autoclosure () -> PolicyOptions
     ) -> CacheDecision {
         // A pattern, not `==`, which for an enum of another module is a call.
         if case .get = request.method, !request.fields.present.intersects(.consultedByCache),
@@ -89,9 +90,10 @@ extension CacheDecision {
         }
         return decideInFull(
             for: request, in: requestBytes, stored: stored, storedHead: storedHead, now: now,
-            options: options)
+            options: options())
     }
 
+    @inline(never)
     static func decideInFull(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>, now: Int64, options: PolicyOptions

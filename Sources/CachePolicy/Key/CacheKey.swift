@@ -64,8 +64,8 @@ package struct CacheKey: Sendable, Hashable {
 package struct CacheKeyView {
     /// The normalised URI.
     package let bytes: UnsafeRawBufferPointer
-    /// SipHash of the bytes under the process's random seed, so that nobody outside can choose
-    /// URIs that collide. Differs from run to run: never to be stored.
+    /// The bytes' hash (``KeyHasher``) under the process's random seed. Differs from run to run:
+    /// never to be stored.
     package let hash: UInt64
 
     /// A view of bytes whose hash is known.
@@ -76,9 +76,9 @@ package struct CacheKeyView {
 
     /// The hash of a key's bytes.
     package static func hash(of bytes: UnsafeRawBufferPointer) -> UInt64 {
-        var hasher = Hasher()
-        hasher.combine(bytes: bytes)
-        return UInt64(bitPattern: Int64(hasher.finalize()))
+        var hasher = KeyHasher()
+        hasher.combine(bytes)
+        return hasher.finalize()
     }
 
     /// Whether the URI has a query part.

@@ -53,18 +53,31 @@ package enum CacheStatus: Sendable, Equatable {
     package func append(to writer: inout HeadWriter) {
         switch self {
         case .hit(let timeToLive, let stale):
-            writer.append("Cache-Status: pinfold; hit; ttl=")
-            if timeToLive < 0 { writer.append(byte: UInt8(ascii: "-")) }
-            writer.append(decimal: timeToLive.magnitude)
-            if let stale {
-                writer.append("; detail=")
-                writer.append(stale.token)
-            }
+            return Self.append(timeToLive, stale, to: &writer)
         case .forwarded(let forwarded):
             Self.append(forwarded, to: &writer)
         case .notForwarded(let reason):
             writer.append("Cache-Status: pinfold; detail=")
             writer.append(reason.token)
+        }
+        writer.appendLineEnd()
+    }
+
+    /// Appends the field line of a hit.
+    @inline(__always)
+    package static func append(_ hit: CacheHit, to writer: inout HeadWriter) {
+        append(hit.timeToLive, hit.stale, to: &writer)
+    }
+
+    private static func append(
+        _ timeToLive: Int64, _ stale: StaleUse?, to writer: inout HeadWriter
+    ) {
+        writer.append("Cache-Status: pinfold; hit; ttl=")
+        if timeToLive < 0 { writer.append(byte: UInt8(ascii: "-")) }
+        writer.append(decimal: timeToLive.magnitude)
+        if let stale {
+            writer.append("; detail=")
+            writer.append(stale.token)
         }
         writer.appendLineEnd()
     }

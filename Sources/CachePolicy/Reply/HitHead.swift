@@ -39,6 +39,7 @@ package enum HitHead {
     ///     has just confirmed is no hit but `forwarded` with status 304.
     ///   - writer: room for the stored head and `maximumAddedBytes`; if it overflows, so does the
     ///     answer.
+    @inline(__always)
     package static func appendFields(
         _ hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>,
         cacheStatus: CacheStatus? = nil, to writer: inout HeadWriter
@@ -52,6 +53,26 @@ package enum HitHead {
             {
                 writer.append(field: .contentLength, decimal: length)
             }
+        case .notModified, .partial, .rangeNotSatisfiable:
+            appendPart(hit.form, storedHead, &writer)
+        }
+        writer.append("Age: ")
+        writer.append(decimal: hit.age.magnitude)
+        writer.appendLineEnd()
+        if let cacheStatus {
+            cacheStatus.append(to: &writer)
+        } else {
+            CacheStatus.append(hit, to: &writer)
+        }
+    }
+
+    /// The fields of a form that is not the whole of what is stored.
+    @inline(never)
+    private static func appendPart(
+        _ form: HitForm, _ storedHead: Span<UInt8>, _ writer: inout HeadWriter
+    ) {
+        switch form {
+        case .full, .headOnly: break
         case .notModified:
             append(storedHead, to: &writer) { inNotModified.contains($0) }
         case .partial(let first, let last, let complete):
@@ -70,8 +91,6 @@ package enum HitHead {
             writer.append(decimal: complete)
             writer.append("\r\nContent-Length: 0\r\n")
         }
-        writer.append(field: .age, decimal: hit.age.magnitude)
-        (cacheStatus ?? CacheStatus(hit)).append(to: &writer)
     }
 
     /// Whether a response with the status has content, and so a length (RFC 9110 §8.6).

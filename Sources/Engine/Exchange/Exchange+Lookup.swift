@@ -13,28 +13,44 @@ extension Exchange {
             if !request.method.isSafe { makeKey(origin) }
             return missed(reason)
         }
-        guard origin.cacheStores, let store = environment.shared.store else {
-            return missed(.bypass)
-        }
+        guard origin.cacheStores, let store else { return missed(.bypass) }
         if staysOutOfCache(origin) { return missed(.bypassField) }
-        withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
-            guard let view = writeKey(origin, into: memory) else { return missed(.keyTooLong) }
-            let match = store.lookup(view)
-            if let response = fitting(match, origin) {
-                environment.metrics.add(.cacheMemoryHits)
-                return answer(from: response, view, origin.caching.options)
+        guard let view = writeKey(origin) else { return missed(.keyTooLong) }
+        switch store.lookup(view) {
+        case .none: lookOnDisk(view, in: store, beside: [])
+        case .one(let response):
+            guard answers(response, origin) else {
+                return lookOnDisk(view, in: store, beside: [response])
             }
-            self.key = CacheKey(view)
-            let onDisk = store.diskVariants(view) { names in
-                withRequestHead { VaryKey(names: names, for: request, in: $0) }
+            found(response, view, origin)
+        case .several(let responses):
+            guard let response = select(from: responses, origin) else {
+                return lookOnDisk(view, in: store, beside: responses)
             }
-            if case .candidates(let variants) = onDisk, register() {
-                load(view, variants, from: store)
-            } else if case .none = match, onDisk == .others {
-                missed(.varyMiss)
-            } else {
-                missed(reason(of: match))
-            }
+            found(response, view, origin)
+        }
+    }
+
+    @inline(__always)
+    private func found(_ response: CachedResponse, _ view: CacheKeyView, _ origin: Origin) {
+        metrics.add(.cacheMemoryHits)
+        answer(from: response, view, origin)
+    }
+
+    /// Nothing of what memory has for the URI answers: asks the disk tier, or forwards.
+    private func lookOnDisk(
+        _ view: CacheKeyView, in store: CacheStore, beside responses: [CachedResponse]
+    ) {
+        self.key = CacheKey(view)
+        let onDisk = store.diskVariants(view) { names in
+            withRequestHead { VaryKey(names: names, for: request, in: $0) }
+        }
+        if case .candidates(let variants) = onDisk, register() {
+            load(view, variants, from: store)
+        } else if responses.isEmpty {
+            missed(onDisk == .others ? .varyMiss : .uriMiss)
+        } else {
+            missed(reason(of: responses))
         }
     }
 
@@ -42,25 +58,6 @@ extension Exchange {
     private func staysOutOfCache(_ origin: Origin) -> Bool {
         if let forwardedFields, forwardedFields.keepsOutOfCache(request) { return true }
         return withRequestHead { origin.caching.bypassFields.occur(in: request.fields, of: $0) }
-    }
-
-    /// The stored response that may answer this request.
-    @inline(__always)
-    private func fitting(_ match: MemoryMatch, _ origin: Origin) -> CachedResponse? {
-        switch match {
-        case .none: nil
-        case .one(let response): answers(response, origin) ? response : nil
-        case .several(let responses): select(from: responses, origin)
-        }
-    }
-
-    /// Why nothing of what memory has for the URI answers.
-    private func reason(of match: MemoryMatch) -> ForwardReason {
-        switch match {
-        case .none: .uriMiss
-        case .one(let response): reason(of: [response])
-        case .several(let responses): reason(of: responses)
-        }
     }
 
     /// Why none of the responses stored for the URI answers.
@@ -92,7 +89,7 @@ extension Exchange {
                 return missed(reason(of: responses))
             }
             environment.metrics.add(.cacheDiskHits)
-            key?.withView { answer(from: response, $0, origin.caching.options) }
+            key?.withView { answer(from: response, $0, origin) }
         case .nothing: missed(.uriMiss)
         }
     }
@@ -104,35 +101,14 @@ extension Exchange {
 
     // MARK: The key
 
-    private func keyBytesNeeded(_ origin: Origin) -> Int {
-        origin.cacheKeyPrefix.count + Int(request.path.count) + 1
+    /// `scheme://host:port/path?query`, valid until the next one is written.
+    @inline(__always)
+    private func writeKey(_ origin: Origin) -> CacheKeyView? {
+        let path = requestHead.octets.extracting(request.path.indices)
+        return origin.keyStart.key(path: path, into: environment.keyMemory)
     }
 
-    /// `scheme://host:port/path?query`.
-    private func writeKey(
-        _ origin: Origin, into memory: UnsafeMutableRawBufferPointer
-    ) -> CacheKeyView? {
-        guard memory.count <= CacheKey.maximumBytes else { return nil }
-        var writer = HeadWriter(memory)
-        let prefix = origin.cacheKeyPrefix
-        writer.append(prefix.span)
-        withRequestHead { bytes in
-            let path = bytes.extracting(request.path.indices)
-            if path.isEmpty || path[0] == UInt8(ascii: "?") {
-                writer.append(byte: UInt8(ascii: "/"))
-            }
-            writer.append(path)
-        }
-        guard !writer.overflowed else { return nil }
-        let bytes = UnsafeRawBufferPointer(rebasing: memory[..<writer.count])
-        return CacheKeyView(bytes: bytes, hash: CacheKeyView.hash(of: bytes))
-    }
-
-    func makeKey(_ origin: Origin) {
-        withUnsafeTemporaryAllocation(byteCount: keyBytesNeeded(origin), alignment: 8) { memory in
-            key = writeKey(origin, into: memory).map { CacheKey($0) }
-        }
-    }
+    func makeKey(_ origin: Origin) { key = writeKey(origin).map { CacheKey($0) } }
 
     // MARK: The decision
 
@@ -149,14 +125,15 @@ extension Exchange {
         responses.filter { answers($0, origin) }.max { $0.metadata.date < $1.metadata.date }
     }
 
+    /// - Parameter view: the key, which is of use until the response is served.
     private func answer(
-        from response: CachedResponse, _ view: CacheKeyView, _ options: borrowing PolicyOptions
+        from response: CachedResponse, _ view: CacheKeyView, _ origin: Origin
     ) {
         let decision = withRequestHead { bytes in
             CacheDecision.decide(
                 for: request, in: bytes, stored: response.metadata,
                 storedHead: response.head.octets,
-                now: environment.wallSeconds, options: options)
+                now: environment.wallSeconds, options: origin.caching.options)
         }
         debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {
@@ -189,7 +166,7 @@ extension Exchange {
     private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
         cacheResult = .collapsed
         let told = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
-        serve(response, hit, cacheStatus: .forwarded(told))
+        serve(response, hit, as: nil, cacheStatus: .forwarded(told))
     }
 
     /// Nothing that is stored answers the request.

@@ -6,11 +6,21 @@ import Notation
 
 // Answers from the cache: hits, confirmed and stale responses.
 extension Exchange {
+    /// Sends a hit in the form that was decided.
+    @inline(__always)
+    func serve(_ stored: CachedResponse, _ hit: CacheHit) {
+        if origin?.transformation == nil {
+            serveAsStored(stored, hit, cacheStatus: nil)
+        } else {
+            serve(stored, hit, as: nil)
+        }
+    }
+
     /// Sends a stored response in the form that was decided.
     /// - Parameter fresh: the head that the origin has just confirmed it with, which may not have
     ///   been stored.
     func serve(
-        _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse? = nil,
+        _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
         cacheStatus: CacheStatus? = nil
     ) {
         if let rules = origin?.transformation, rules.storesOrigin,
@@ -22,23 +32,38 @@ extension Exchange {
     }
 
     /// Sends a stored response in its stored form.
-    @inline(__always)
     func serveAsStored(
         _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
         cacheStatus: CacheStatus?
     ) {
+        guard let fresh else { return serveAsStored(stored, hit, cacheStatus: cacheStatus) }
         let content = hit.content(of: stored.bodyCount)
-        let isStreamed = stored.isOnDiskOnly && !content.isEmpty
-        if isStreamed, !register() { return fail(.descriptorsExhausted) }
-        guard case .nothing = handle(.decided(isStreamed ? .serve : .respond)), let client else {
-            return
-        }
-        if let fresh {
-            sendHead(hit, fresh, content, cacheStatus, to: client)
-        } else {
-            sendHead(hit, stored.metadata, stored.head, content, cacheStatus, to: client)
-        }
+        guard let client = beginServing(stored, content) else { return }
+        sendHead(hit, fresh, content, cacheStatus, to: client)
         send(content, of: stored, to: client)
+    }
+
+    private func serveAsStored(
+        _ stored: CachedResponse, _ hit: CacheHit, cacheStatus: CacheStatus?
+    ) {
+        let content = hit.content(of: stored.bodyCount)
+        guard let client = beginServing(stored, content) else { return }
+        sendHead(hit, stored.metadata, stored.head, content, cacheStatus, to: client)
+        send(content, of: stored, to: client)
+    }
+
+    /// To whom a stored response is sent; nil: to nobody, or it cannot be.
+    @inline(__always)
+    private func beginServing(
+        _ stored: CachedResponse, _ content: Range<UInt64>
+    ) -> (any DownstreamStream)? {
+        let isStreamed = stored.isOnDiskOnly && !content.isEmpty
+        if isStreamed, !register() {
+            fail(.descriptorsExhausted)
+            return nil
+        }
+        guard case .nothing = handle(.decided(isStreamed ? .serve : .respond)) else { return nil }
+        return client
     }
 
     /// Apart from the other, which is for every hit.

@@ -40,9 +40,9 @@ package final class Origin {
     }
 
     package let key: Key
-    /// The kind of route, and `scheme://host[:port]` without a default port: the start of its
-    /// cache keys.
-    let cacheKeyPrefix: [UInt8]
+    /// The start of its cache keys: the kind of route, and `scheme://host[:port]` without a default
+    /// port.
+    let keyStart: CacheKeyStart
     /// `host[:port]`: the value of Host.
     package let authority: [UInt8]
     package private(set) var policy: PolicySnapshot
@@ -112,7 +112,7 @@ package final class Origin {
         self.authority = Array(authority.utf8)
         let route = Self.cacheRoute(key, trust, policy)
         let scheme = key.isSecure ? "https" : "http"
-        cacheKeyPrefix = Array("\(route.prefix)\(scheme)://\(authority)".utf8)
+        keyStart = CacheKeyStart(Array("\(route.prefix)\(scheme)://\(authority)".utf8))
         adopt(policy)
     }
 

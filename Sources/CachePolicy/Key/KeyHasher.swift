@@ -1,0 +1,156 @@
+/// SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF") of bytes that come in
+/// parts, under the process's random seed: nobody outside can choose keys that collide.
+///
+/// What `Hasher` computes, but for bytes alone, and with a promise about parts: the hash is that of
+/// all bytes one behind the other. So how keys begin can be hashed once for all of them.
+package struct KeyHasher: Sendable {
+    private var v0: UInt64
+    private var v1: UInt64
+    private var v2: UInt64
+    private var v3: UInt64
+    /// The bytes that fill no word yet, the first one lowest, zeros above.
+    private var tail: UInt64 = 0
+    private var count: UInt64 = 0
+
+    /// Drawn from the seed of the standard library, which is another one in each process.
+    private static let seed: (UInt64, UInt64) = {
+        func draw(_ number: Int) -> UInt64 {
+            var hasher = Hasher()
+            hasher.combine(number)
+            return UInt64(bitPattern: Int64(hasher.finalize()))
+        }
+        return (draw(0), draw(1))
+    }()
+
+    /// A hasher before the first byte.
+    package init() { self.init(seed: Self.seed) }
+
+    init(seed: (UInt64, UInt64)) {
+        v0 = seed.0 ^ 0x736F_6D65_7073_6575
+        v1 = seed.1 ^ 0x646F_7261_6E64_6F6D
+        v2 = seed.0 ^ 0x6C79_6765_6E65_7261
+        v3 = seed.1 ^ 0x7465_6462_7974_6573
+    }
+
+    /// Takes the next bytes.
+    @inline(__always)
+    package mutating func combine(_ bytes: UnsafeRawBufferPointer) {
+        guard let base = bytes.baseAddress else { return }
+        let filled = count & 7
+        count &+= UInt64(truncatingIfNeeded: bytes.count)
+        var offset = 0
+        while offset &+ 8 <= bytes.count {
+            take(
+                UInt64(
+                    littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self)),
+                behind: filled)
+            offset &+= 8
+        }
+        let left = UInt64(truncatingIfNeeded: bytes.count &- offset)
+        var rest: UInt64 = 0
+        var index = bytes.count
+        while index > offset {
+            index &-= 1
+            rest = rest &<< 8 | UInt64(base.load(fromByteOffset: index, as: UInt8.self))
+        }
+        if filled &+ left < 8 {
+            tail |= rest &<< (filled &* 8)
+        } else {
+            take(rest, behind: filled)
+        }
+    }
+
+    /// Fills the word up and absorbs it; what does not fit begins the next one.
+    @inline(__always)
+    private mutating func take(_ word: UInt64, behind filled: UInt64) {
+        absorb(tail | word &<< (filled &* 8))
+        // A shift by 64 gives 0.
+        tail = word >> (64 &- filled &* 8)
+    }
+
+    @inline(__always)
+    private mutating func absorb(_ word: UInt64) {
+        v3 ^= word
+        round()
+        v0 ^= word
+    }
+
+    /// The hash of all bytes that were taken.
+    @inline(__always)
+    package consuming func finalize() -> UInt64 {
+        absorb(tail | count &<< 56)
+        v2 ^= 0xFF
+        round()
+        round()
+        round()
+        return v0 ^ v1 ^ v2 ^ v3
+    }
+
+    @inline(__always)
+    private mutating func round() {
+        v0 = v0 &+ v1
+        v1 = Self.rotate(v1, 13) ^ v0
+        v0 = Self.rotate(v0, 32)
+        v2 = v2 &+ v3
+        v3 = Self.rotate(v3, 16) ^ v2
+        v0 = v0 &+ v3
+        v3 = Self.rotate(v3, 21) ^ v0
+        v2 = v2 &+ v1
+        v1 = Self.rotate(v1, 17) ^ v2
+        v2 = Self.rotate(v2, 32)
+    }
+
+    @inline(__always)
+    private static func rotate(_ word: UInt64, _ bits: UInt64) -> UInt64 {
+        word &<< bits | word &>> (64 &- bits)
+    }
+}
+
+/// How all keys of an origin begin: the kind of route, `scheme://host[:port]`, and its hash.
+package struct CacheKeyStart: Sendable {
+    package let bytes: [UInt8]
+    private let hasher: KeyHasher
+
+    /// The beginning that these bytes are.
+    package init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+        var hasher = KeyHasher()
+        bytes.withUnsafeBytes { hasher.combine($0) }
+        self.hasher = hasher
+    }
+
+    /// Writes the key of a path and query into `memory`.
+    ///
+    /// - Parameters:
+    ///   - path: empty or starting with `?` stands for the path `/`.
+    ///   - memory: `CacheKey.maximumBytes` of it.
+    /// - Returns: nil when the key would be too long.
+    @inline(__always)
+    package func key(
+        path: Span<UInt8>, into memory: UnsafeMutableRawBufferPointer
+    ) -> CacheKeyView? {
+        guard let place = memory.baseAddress,
+            bytes.count + path.count < min(memory.count, CacheKey.maximumBytes)
+        else { return nil }
+        bytes.withUnsafeBytes { start in
+            if let start = start.baseAddress {
+                place.copyMemory(from: start, byteCount: bytes.count)
+            }
+        }
+        var count = bytes.count
+        if path.isEmpty || path[0] == UInt8(ascii: "?") {
+            place.storeBytes(of: UInt8(ascii: "/"), toByteOffset: count, as: UInt8.self)
+            count &+= 1
+        }
+        path.withUnsafeBytes { path in
+            guard let source = path.baseAddress else { return }
+            (place + count).copyMemory(from: source, byteCount: path.count)
+            count &+= path.count
+        }
+        var hasher = hasher
+        hasher.combine(
+            UnsafeRawBufferPointer(start: place + bytes.count, count: count &- bytes.count))
+        return CacheKeyView(
+            bytes: UnsafeRawBufferPointer(start: place, count: count), hash: hasher.finalize())
+    }
+}

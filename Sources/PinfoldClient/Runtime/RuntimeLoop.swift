@@ -5,6 +5,8 @@ import Locking
 final class RuntimeLoop {
     let loop: EventLoop
     let fieldLines = FieldLines()
+    /// Wakes the tasks that read what transfers bring.
+    let wakes: WakeBatch
     private var sessions: [UInt64: SessionLoop] = [:]
     /// Transfers that have not ended, whose session knows them, too.
     private var transfers: [UInt64: Transfer] = [:]
@@ -18,6 +20,7 @@ final class RuntimeLoop {
 
     private init(_ mailbox: Mailbox<RuntimeMessage>) throws(Errno) {
         loop = try EventLoop()
+        wakes = WakeBatch(of: loop)
         post = { mailbox.post($0) }
     }
 
@@ -116,6 +119,7 @@ final class RuntimeLoop {
         while !sessions.isEmpty { loop.turn(waitingAtMost: 0) }
         // What ends after a turn: two, for what the first puts off itself.
         for _ in 0..<2 { loop.turn(waitingAtMost: 0) }
+        wakes.wake()
         for handler in loop.handlers { loop.remove(handler) }
         watches = [:]
     }

@@ -42,6 +42,8 @@ final class SessionLoop {
     var loop: EventLoop { runtime.loop }
     /// Reads the fields of responses.
     var fieldLines: FieldLines { runtime.fieldLines }
+    /// Wakes the tasks that read what transfers bring.
+    var wakes: WakeBatch { runtime.wakes }
     /// Tells the loop something from another thread.
     var post: @Sendable (RuntimeMessage) -> Void { runtime.post }
 

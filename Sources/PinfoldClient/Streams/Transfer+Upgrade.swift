@@ -49,6 +49,6 @@ extension Transfer {
     /// Bytes of the other protocol.
     func upgradeReceived(_ bytes: [UInt8]) {
         times.receivedBytes += Int64(bytes.count)
-        if !channel.push(nil, [bytes]) { readerIsBehind = true }
+        if !channel.push(nil, [bytes], wakes: session.wakes) { readerIsBehind = true }
     }
 }

@@ -113,7 +113,7 @@ extension Transfer: DownstreamStream {
     func deliver() {
         let (head, parts) = takeResponse()
         guard head != nil || !parts.isEmpty else { return }
-        if !channel.push(head, parts) { readerIsBehind = true }
+        if !channel.push(head, parts, wakes: session.wakes) { readerIsBehind = true }
     }
 
     /// What there is for the reader; nothing where there is a failure in its place.

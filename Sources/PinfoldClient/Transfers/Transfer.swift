@@ -166,9 +166,9 @@ final class Transfer: EventHandler {
         times.total = Clock.monotonicMicroseconds() - ordered
         let (head, parts) = takeResponse()
         if let error {
-            channel.fail(error, times, head, parts)
+            channel.fail(error, times, head, parts, wakes: session.wakes)
         } else {
-            channel.finish(times, head, parts)
+            channel.finish(times, head, parts, wakes: session.wakes)
         }
         endUpgrade()
         session.ended(self)

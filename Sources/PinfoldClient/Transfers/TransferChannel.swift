@@ -73,7 +73,11 @@ final class TransferChannel: Sendable {
 
     /// What a turn has brought. False: the reader is behind; ``RuntimeMessage/taken(transfer:)``
     /// follows.
-    func push(_ head: ReceivedHead?, _ parts: [[UInt8]]) -> Bool {
+    ///
+    /// - Parameter wakes: Wakes whoever reads; nil: that is done at once.
+    func push(
+        _ head: ReceivedHead?, _ parts: [[UInt8]], wakes: WakeBatch? = nil
+    ) -> Bool {
         show(head, parts)
         let (waiter, hasRoom) = state.withLock { state in
             // Nothing comes behind a gap.
@@ -81,21 +85,29 @@ final class TransferChannel: Sendable {
             state.add(head, parts)
             return (state.isSuspended ? nil : state.takeWaiter(), !state.isPaused)
         }
-        waiter?.resume()
+        Self.wake(waiter, by: wakes)
         return hasRoom
     }
 
+    private static func wake(_ waiter: CheckedContinuation<Void, Never>?, by wakes: WakeBatch?) {
+        guard let waiter else { return }
+        if let wakes { wakes.add(waiter) } else { waiter.resume() }
+    }
+
     /// The response is complete with what a turn has brought: whoever reads is woken once.
-    func finish(_ times: TransferTimes, _ head: ReceivedHead? = nil, _ parts: [[UInt8]] = []) {
-        end(.success(()), times, head, parts)
+    func finish(
+        _ times: TransferTimes, _ head: ReceivedHead? = nil, _ parts: [[UInt8]] = [],
+        wakes: WakeBatch? = nil
+    ) {
+        end(.success(()), times, head, parts, wakes)
     }
 
     /// The transfer has failed, behind what a turn has brought.
     func fail(
         _ error: ClientError, _ times: TransferTimes = TransferTimes(),
-        _ head: ReceivedHead? = nil, _ parts: [[UInt8]] = []
+        _ head: ReceivedHead? = nil, _ parts: [[UInt8]] = [], wakes: WakeBatch? = nil
     ) {
-        end(.failure(error), times, head, parts)
+        end(.failure(error), times, head, parts, wakes)
     }
 
     /// Moves the progress, before anybody can read what it tells of.
@@ -118,7 +130,7 @@ final class TransferChannel: Sendable {
 
     private func end(
         _ result: Result<Void, ClientError>, _ times: TransferTimes, _ head: ReceivedHead?,
-        _ parts: [[UInt8]]
+        _ parts: [[UInt8]], _ wakes: WakeBatch?
     ) {
         show(head, parts)
         let waiter = state.withLock { state in
@@ -132,7 +144,7 @@ final class TransferChannel: Sendable {
             if case .failure(let error) = result, error.endsAtOnce { state.isSuspended = false }
             return state.isSuspended ? nil : state.takeWaiter()
         }
-        waiter?.resume()
+        Self.wake(waiter, by: wakes)
     }
 
     // MARK: To the task

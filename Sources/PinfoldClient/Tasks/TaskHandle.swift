@@ -280,7 +280,7 @@ public final class TaskHandle: Sendable {
     }
 
     /// It has ended; once.
-    func complete(_ completion: TaskCompletion) {
+    func complete(_ completion: @autoclosure () -> TaskCompletion) {
         let (isFirst, channel) = inner.withLock { inner -> (Bool, TransferChannel?) in
             if case .complete = inner.stage { return (false, nil) }
             inner.stage = .complete
@@ -289,11 +289,11 @@ public final class TaskHandle: Sendable {
         guard isFirst else { return }
         // Where a step between two exchanges has failed, nobody reads this one any more.
         channel?.cancel()
-        over(completion)
+        over(completion())
     }
 
-    private func over(_ completion: TaskCompletion) {
+    private func over(_ completion: @autoclosure () -> TaskCompletion) {
         progress?.finished()
-        registry.complete(completion)
+        registry.complete(identifier, completion())
     }
 }

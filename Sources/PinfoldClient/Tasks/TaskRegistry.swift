@@ -75,12 +75,12 @@ final class TaskRegistry: Sendable {
         }
     }
 
-    func complete(_ completion: TaskCompletion) {
+    func complete(_ task: TaskIdentifier, _ completion: @autoclosure () -> TaskCompletion) {
         let (ends, isOver) = state.withLock { state in
-            if state.entries.removeValue(forKey: completion.task)?.isRunning ?? false {
+            if state.entries.removeValue(forKey: task)?.isRunning ?? false {
                 activity?.decrement()
             }
-            tell(.didComplete(completion), &state)
+            tell(.didComplete(completion()), &state)
             let isEmpty = state.entries.isEmpty
             return (state.isInvalidated && isEmpty, state.hasEnded && isEmpty)
         }

@@ -37,11 +37,39 @@ final class FieldLines {
         }
     }
 
-    /// A line as it was read.
-    private struct Line {
+    /// A line as it was read: one reference, where the field alone would be three.
+    private final class Line {
         let bytes: [UInt8]
         let field: HTTPField
         let owner: Owner
+
+        init(_ bytes: UnsafeRawBufferPointer, _ name: HTTPField.Name, value: [UInt8]) {
+            self.bytes = Array(bytes)
+            field = HTTPField(name: name, value: value)
+            owner = Owner(name)
+        }
+    }
+
+    /// The fields of lines. `HTTPFields` takes any collection; of this one it gets each field by
+    /// one call that the compiler knows.
+    private struct Fields: RandomAccessCollection {
+        let lines: [Line]
+
+        struct Iterator: IteratorProtocol {
+            let lines: [Line]
+            var index = 0
+
+            mutating func next() -> HTTPField? {
+                guard index < lines.count else { return nil }
+                defer { index += 1 }
+                return lines[index].field
+            }
+        }
+
+        var startIndex: Int { 0 }
+        var endIndex: Int { lines.count }
+        subscript(index: Int) -> HTTPField { lines[index].field }
+        func makeIterator() -> Iterator { Iterator(lines: lines) }
     }
 
     private struct Pair {
@@ -60,7 +88,7 @@ final class FieldLines {
     ///   - bytes: lines of a name, a colon, a value and CRLF, already found to be well formed.
     ///   - areEngines: the engine's own are among them.
     func fields(of bytes: UnsafeRawBufferPointer, areEngines: Bool = true) -> HTTPFields {
-        var found: [HTTPField] = []
+        var found: [Line] = []
         found.reserveCapacity(16)
         var (via, cacheStatus): (Int?, Int?)
         var start = 0
@@ -73,18 +101,19 @@ final class FieldLines {
                 case .via: via = found.count
                 case .cacheStatus: cacheStatus = found.count
                 }
-                found.append(line.field)
+                found.append(line)
             }
             start = end + 2
         }
         if areEngines {
-            for index in [via, cacheStatus].compactMap(\.self).sorted(by: >) {
-                found.remove(at: index)
+            if let via { found.remove(at: via) }
+            if let cacheStatus {
+                found.remove(at: cacheStatus - (via.map { $0 < cacheStatus } ?? false ? 1 : 0))
             }
         }
         var fields = HTTPFields()
         // All at once, which costs a call of a generic function for each of them less.
-        fields.replaceSubrange(0..<0, with: found)
+        fields.replaceSubrange(0..<0, with: Fields(lines: found))
         return fields
     }
 
@@ -131,8 +160,6 @@ final class FieldLines {
             let name = HTTPField.Name(String(decoding: bytes[..<colon], as: UTF8.self))
         else { return nil }
         let value = bytes[(colon + 1)...].drop(while: ASCII.isWhitespace)
-        return Line(
-            bytes: Array(bytes), field: HTTPField(name: name, value: Array(value)),
-            owner: Owner(name))
+        return Line(bytes, name, value: Array(value))
     }
 }

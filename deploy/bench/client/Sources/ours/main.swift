@@ -1,4 +1,5 @@
 // pinfold-requests URL COUNT WIDTH: so many GETs, so many at a time, over one session.
+// pinfold-requests --idle COUNT: the memory of so many sessions that do nothing.
 import Glibc
 import PinfoldClient
 import Synchronization
@@ -24,9 +25,36 @@ func requests(_ url: String, _ count: Int, _ width: Int) async throws {
     }
 }
 
+/// KiB of memory that the process has.
+func residentKiB() -> Int {
+    guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+    defer { fclose(file) }
+    var (total, resident) = (0, 0)
+    withUnsafeMutablePointer(to: &total) { total in
+        withUnsafeMutablePointer(to: &resident) { resident in
+            _ = withVaList([total, resident]) { vfscanf(file, "%ld %ld", $0) }
+        }
+    }
+    return resident * 4
+}
+
+func idle(_ count: Int) throws {
+    // What the first one loads, all have.
+    var sessions = [try SessionManager()]
+    usleep(300_000)
+    let before = residentKiB()
+    for _ in 0..<count { sessions.append(try SessionManager()) }
+    usleep(300_000)
+    print("\((residentKiB() - before) / count) KiB for each of \(sessions.count - 1) sessions")
+}
+
 let words = CommandLine.arguments
+if words.count == 3, words[1] == "--idle", let count = Int(words[2]), count > 0 {
+    try idle(count)
+    exit(0)
+}
 guard words.count == 4, let count = Int(words[2]), let width = Int(words[3]) else {
-    print("usage: \(words[0]) URL COUNT WIDTH")
+    print("usage: \(words[0]) URL COUNT WIDTH, or --idle COUNT")
     exit(2)
 }
 Task.detached {

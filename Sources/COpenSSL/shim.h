@@ -128,6 +128,15 @@ static inline int pinfold_sk_X509_NAME_push(STACK_OF(X509_NAME) *stack, X509_NAM
     return sk_X509_NAME_push(stack, name);
 }
 
+static inline int pinfold_sk_X509_NAME_num(const STACK_OF(X509_NAME) *stack) {
+    return sk_X509_NAME_num(stack);
+}
+
+static inline X509_NAME *pinfold_sk_X509_NAME_value(
+    const STACK_OF(X509_NAME) *stack, int index) {
+    return sk_X509_NAME_value(stack, index);
+}
+
 static inline void pinfold_sk_X509_NAME_free(STACK_OF(X509_NAME) *stack) {
     sk_X509_NAME_pop_free(stack, X509_NAME_free);
 }

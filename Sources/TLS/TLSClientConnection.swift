@@ -42,10 +42,12 @@ package final class TLSClientConnection: TLSConnection {
 
     /// Whether the server has asked for the client's certificate.
     package internal(set) var isAskedForCertificate = false
+    /// What it proves itself with, once that was asked; `.some(nil)`: with nothing.
+    var answeredIdentity: TLSClientIdentity??
     /// The timestamps of Certificate Transparency that have come.
     var timestamps = ServerTimestamps()
     /// The verdict waits for the stapled OCSP response, which comes after the certificates.
-    private var awaitsStaple = false
+    private(set) var awaitsStaple = false
 
     /// Prepares a connection; nothing is sent before `handshake()`.
     ///

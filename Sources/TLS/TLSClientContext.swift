@@ -24,6 +24,9 @@ package struct TLSClientSettings: Hashable, Sendable {
     package var keepsPresented = false
     /// Whether connections keep the chain that was verified.
     package var keepsVerified = false
+    /// Whether a handshake waits (`wantIdentity`) where the server is trusted, asks for the
+    /// client's certificate, and the context has none: see ``TLSClientConnection/answer(_:)``.
+    package var asksForIdentity = false
     /// Whether it is found out if servers read encrypted ClientHellos.
     package var looksForEncryptedHello = false
 

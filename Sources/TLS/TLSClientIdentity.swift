@@ -40,23 +40,63 @@ package struct TLSClientIdentity: Sendable {
             context, files.certificate, files.key, files.chain.pointer, 1)
         guard done == 1 else { throw .identity(.refused(ErrorQueue.drain())) }
     }
+
+    /// Has one connection present it.
+    fileprivate func present(on ssl: OpaquePointer) {
+        // It could be used before, for a context: without memory, none is presented.
+        _ = SSL_use_cert_and_key(ssl, files.certificate, files.key, files.chain.pointer, 1)
+        ErrorQueue.clear()
+    }
 }
 
 extension TLSClientConnection {
-    /// Notes servers that ask for the client's certificate.
+    /// Notes servers that ask for the client's certificate, and asks for one where the context's
+    /// settings say so.
     static func noteCertificateRequests(_ context: OpaquePointer) {
         SSL_CTX_set_cert_cb(
             context,
             { ssl, _ in
-                TLSClientConnection.from(ssl)?.isAskedForCertificate = true
-                return 1
+                guard let connection = TLSClientConnection.from(ssl) else { return 1 }
+                connection.isAskedForCertificate = true
+                // Negative: the handshake waits.
+                return connection.awaitsIdentity ? -1 : 1
             }, nil)
+    }
+
+    /// Whether the handshake is to wait for the client's certificate. A server that is not trusted
+    /// learns of none.
+    private var awaitsIdentity: Bool {
+        context.settings.asksForIdentity && context.clientIdentity == nil
+            && answeredIdentity == nil && !awaitsStaple && objection() == nil
+    }
+
+    /// Says what the client proves itself with, and has the handshake go on when it is called
+    /// again; nil: with nothing.
+    package func answer(_ identity: TLSClientIdentity?) {
+        guard answeredIdentity == nil else { return }
+        answeredIdentity = .some(identity)
+        identity?.present(on: ssl)
+    }
+
+    /// The authorities whose certificates the server accepts, as it has said: their names in DER
+    /// (RFC 5280 §4.1.2.4); empty where it accepts any.
+    package var acceptedAuthorities: [[UInt8]] {
+        guard let names = SSL_get0_peer_CA_list(ssl) else { return [] }
+        return (0..<pinfold_sk_X509_NAME_num(names)).compactMap { index in
+            let name = pinfold_sk_X509_NAME_value(names, index)
+            let count = i2d_X509_NAME(name, nil)
+            guard count > 0 else { return nil }
+            return [UInt8](unsafeUninitializedCapacity: Int(count)) { bytes, written in
+                var place = bytes.baseAddress
+                written = Int(max(0, i2d_X509_NAME(name, &place)))
+            }
+        }
     }
 
     /// What a server's alert means, where it is about the client's certificate (RFC 8446 §6.2). In
     /// TLS 1.3 it comes after the handshake, in place of the first answer.
     func certificateMeaning(of error: TLSError) -> TLSError {
-        let hasIdentity = context.clientIdentity != nil
+        let hasIdentity = context.clientIdentity != nil || (answeredIdentity ?? nil) != nil
         guard case .alertReceived(let code, _) = error, isAskedForCertificate || hasIdentity else {
             return error
         }

@@ -33,7 +33,7 @@ package class TLSConnection {
     /// failure that follows say less.
     final var finding: TLSError?
     /// Whether the handshake is over, and well.
-    private(set) final var isOpen = false
+    package private(set) final var isOpen = false
     /// The fatal alert that was sent to the peer; nil for none.
     package private(set) final var sentAlert: TLSAlert?
     /// Whether close_notify is on its way: the library would take another try as a wish to wait for
@@ -108,7 +108,7 @@ package class TLSConnection {
             switch SSL_get_error(ssl, status) {
             case SSL_ERROR_WANT_READ: return socket.pointee.isOverTurn ? .turnIsOver : .wantRead
             case SSL_ERROR_WANT_WRITE: return .wantWrite
-            case SSL_ERROR_WANT_CLIENT_HELLO_CB: return .wantIdentity
+            case SSL_ERROR_WANT_CLIENT_HELLO_CB, SSL_ERROR_WANT_X509_LOOKUP: return .wantIdentity
             case let code: return .failed(fail(code))
             }
         }

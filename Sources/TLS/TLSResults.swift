@@ -11,7 +11,8 @@ package enum TLSHandshakeResult: Hashable, Sendable {
     /// more than one call reads.
     case turnIsOver
     /// Of a server's connection: its identity source answers later. Call again once
-    /// `TLSServerConnection.answer(_:)` was given the answer.
+    /// `TLSServerConnection.answer(_:)` was given the answer. Of a client's: the server asks for a
+    /// certificate. Call again once `TLSClientConnection.answer(_:)` was given the answer.
     case wantIdentity
     case failed(TLSError)
 }

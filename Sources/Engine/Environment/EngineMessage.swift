@@ -15,7 +15,7 @@ package enum EngineMessage: Sendable {
     /// The disk has followed what is being stored, for the exchange of the token.
     case storesDrained(Token)
     /// What a reviewer says of the server of a connection that has just been made.
-    case reviewed(Token, isTrusted: Bool)
+    case reviewed(Token, ReviewAnswer)
     /// What came of a message's content, for the exchange or the filter of the token.
     case transformed(Token, TransformationOutcome)
     /// A place of a limit that this environment stood in line for.

@@ -108,8 +108,8 @@ package final class Environment {
             (loop.handler(for: token) as? Exchange)?.chunkArrived(result)
         case .storesDrained(let token):
             (loop.handler(for: token) as? Exchange)?.storeWaitEnded(hasDrained: true)
-        case .reviewed(let token, let isTrusted):
-            (loop.handler(for: token) as? UpstreamConnection)?.reviewed(isTrusted: isTrusted)
+        case .reviewed(let token, let answer):
+            (loop.handler(for: token) as? UpstreamConnection)?.reviewed(answer)
         case .transformed(let token, let outcome): tell(outcome, to: token)
         case .placeGranted(let limit): pool?.placeGranted(limit)
         case .connectionWanted(let question): pool?.connectionWanted(question)

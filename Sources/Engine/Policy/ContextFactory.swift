@@ -25,6 +25,7 @@ struct ContextFactory {
     ) throws(TLSContextError) -> TLSClientContext {
         var settings = Self.settings(tls, pinsets)
         settings.keepsVerified = showsChains
+        settings.asksForIdentity = showsChains
         return try TLSClientContext(
             settings, roots: try roots(tls.roots), clientIdentity: try Self.identity(tls),
             revocation: try lists(tls.crls),

@@ -52,8 +52,8 @@ package final class PolicySnapshot: Sendable {
     ///   - ticketKeys: what clients' sessions are given out under; nil: none is.
     ///   - issuer: makes the certificates for intercepted tunnels; nil: none is intercepted.
     ///   - images: what decodes images for the rules of host entries; nil: nothing can.
-    ///   - showsChains: connections keep the chain that was verified, for a reviewer, and resume no
-    ///     session.
+    ///   - showsChains: connections keep the chain that was verified, for a reviewer, resume no
+    ///     session, and have the reviewer asked for a certificate that a server wants.
     ///   - readsSystemRoots: the system's trust anchors are read now; else by
     ///     ``readSystemRoots()``, or when the first server's chain is verified.
     ///   - labels: where routes get their label's index.

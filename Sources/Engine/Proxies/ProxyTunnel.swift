@@ -106,7 +106,11 @@ final class ProxyTunnel: EventHandler {
     private func shakeHands() {
         guard let tls = transport.tls as? TLSClientConnection else { return }
         switch tls.handshake() {
-        case .wantRead, .wantWrite, .wantIdentity: return
+        case .wantRead, .wantWrite: return
+        case .wantIdentity:
+            // Nobody is asked what a proxy is to be shown.
+            tls.answer(nil)
+            shakeHands()
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
             environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)

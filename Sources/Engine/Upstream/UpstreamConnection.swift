@@ -75,6 +75,9 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var handshakeStarted: Int64 = 0
     /// Ends the review of the server; nil: there is none under way.
     var endReview: (@Sendable () -> Void)?
+    /// The server has been reviewed, or is being so, since when.
+    var isReviewed = false
+    var reviewStarted: Int64 = 0
     /// How long it took to be made.
     package internal(set) var times = ConnectionTimes()
     /// When the verdict on the server no longer holds, in seconds since 1970; nil: never.
@@ -116,7 +119,11 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     func continueHandshake() {
         guard endReview == nil, let tls = transport.tls as? TLSClientConnection else { return }
         switch tls.handshake() {
-        case .wantRead, .wantWrite, .wantIdentity: return
+        case .wantRead, .wantWrite: return
+        case .wantIdentity:
+            guard !beginReview(of: tls, asksForIdentity: true) else { return }
+            tls.answer(nil)
+            continueHandshake()
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
             environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)

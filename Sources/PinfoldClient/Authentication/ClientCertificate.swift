@@ -6,8 +6,9 @@ import TLS
 /// What a session proves itself with to servers that ask for a client's certificate in the TLS
 /// handshake (RFC 8446 section 4.3.2).
 ///
-/// It is given when the session is made, and there is no challenge for it: who the servers are that
-/// see it is said by ``hosts``. Whoever asks for one and is none of them sees none.
+/// It is given when the session is made (``SessionConfiguration/clientCertificates``), or as the
+/// answer to a challenge (``AuthenticationChallenge/Method/clientCertificate``). Which servers see
+/// it is said by ``hosts`` in both cases: whoever asks for one and is none of them sees none.
 public struct ClientCertificate: Sendable, Hashable {
     /// Bytes of a file that is read.
     public static let maximumFileBytes = 1 << 20

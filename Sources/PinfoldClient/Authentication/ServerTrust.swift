@@ -19,18 +19,42 @@ public struct ServerTrust: Sendable, Hashable {
         }
     }
 
-    /// Asks a hook about each server.
+    /// Asks a hook about each server, and for the certificate that it wants.
     static func reviewer(_ hook: @escaping ChallengeHook) -> ServerReviewer {
         { server, answer in
-            let task = Task {
-                let challenge = AuthenticationChallenge(
-                    space: ProtectionSpace(server), method: .serverTrust, previousFailureCount: 0,
-                    refusedCredential: nil, response: nil, request: nil,
-                    serverTrust: ServerTrust(certificates: server.certificates))
-                answer(await hook(challenge) == .performDefaultHandling)
-            }
+            let task = Task { answer(await review(server, hook)) }
             return { task.cancel() }
         }
+    }
+
+    private static func review(
+        _ server: ReviewedServer, _ hook: ChallengeHook
+    ) async -> ReviewAnswer {
+        let space = ProtectionSpace(server)
+        let trust = ServerTrust(certificates: server.certificates)
+        let trustChallenge = AuthenticationChallenge(
+            space: space, method: .serverTrust, serverTrust: trust)
+        guard await hook(trustChallenge) == .performDefaultHandling else { return .refused }
+        guard let authorities = server.acceptedAuthorities else { return .trusted(nil) }
+        let challenge = AuthenticationChallenge(
+            space: space, method: .clientCertificate, serverTrust: trust,
+            acceptedAuthorities: authorities)
+        switch await hook(challenge) {
+        case .useCertificate(let certificate):
+            return .trusted(certificate.identity(for: server))
+        case .cancel: return .refused
+        case .useCredential, .performDefaultHandling, .rejectProtectionSpace: return .trusted(nil)
+        }
+    }
+}
+
+extension ClientCertificate {
+    /// What a server is shown; nil: it is for others.
+    fileprivate func identity(for server: ReviewedServer) -> TLSClientIdentity? {
+        guard patterns.contains(where: { $0.matches(host: server.host, port: server.port) }) else {
+            return nil
+        }
+        return try? TLSClientIdentity(chainPEM: identity.chain, keyPEM: identity.key)
     }
 }
 

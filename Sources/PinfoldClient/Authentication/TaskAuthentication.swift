@@ -202,7 +202,7 @@ extension TaskAuthentication {
                 }
             }
             return .again
-        case .performDefaultHandling: return .none
+        case .performDefaultHandling, .useCertificate: return .none
         case .cancel:
             throw ClientError(
                 .cancelled, "the challenge of \(question.offer.space.realm) was cancelled",

@@ -120,7 +120,7 @@ struct ConnectionOptions: ParsableArguments {
             let credential = Credential(
                 user: String(user[..<colon]), password: String(user[user.index(after: colon)...]))
             configuration.challenges = { challenge in
-                guard challenge.method != .serverTrust else { return .performDefaultHandling }
+                guard challenge.serverTrust == nil else { return .performDefaultHandling }
                 let isAsked = urls.contains {
                     (try? ProtectionSpace($0, realm: challenge.space.realm)) == challenge.space
                 }

@@ -7,6 +7,8 @@ import TLS
 /// when the socket is ready for what the last result asked for.
 final class TestClient {
     let connection: TLSClientConnection
+    /// Says what the server is shown that asks for a certificate; nil: nobody is to be asked.
+    var identity: (() -> TLSClientIdentity?)?
     private var descriptor: Int32
 
     init(
@@ -65,7 +67,9 @@ final class TestClient {
             case .wantRead: guard waitUntil(POLLIN) else { return .resources("time-out") }
             case .wantWrite: guard waitUntil(POLLOUT) else { return .resources("time-out") }
             case .turnIsOver: continue
-            case .wantIdentity: return .resources("a client's connection has no identity source")
+            case .wantIdentity:
+                guard let identity else { return .resources("nobody is to be asked") }
+                connection.answer(identity())
             case .failed(let error): return error
             }
         }

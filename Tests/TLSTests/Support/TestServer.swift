@@ -45,6 +45,8 @@ final class TestServer: @unchecked Sendable {
         var maximumVersion = TLS1_3_VERSION
         var applicationProtocol: String? = "http/1.1"
         var requiresClientCertificate = false
+        /// It accepts clients' certificates of the root, and says so.
+        var acceptsClientsOfRoot = false
     }
 
     private let context: OpaquePointer
@@ -136,6 +138,10 @@ final class TestServer: @unchecked Sendable {
         }
         if options.requiresClientCertificate {
             SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
+        }
+        if options.acceptsClientsOfRoot {
+            X509_STORE_add_cert(SSL_CTX_get_cert_store(context), PKI.root.x509)
+            SSL_CTX_add_client_CA(context, PKI.root.x509)
         }
         if options.applicationProtocol == "h2" {
             SSL_CTX_set_alpn_select_cb(

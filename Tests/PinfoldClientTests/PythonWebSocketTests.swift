@@ -29,7 +29,8 @@ private final class PythonWebSocketServer: Sendable {
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                 context.load_cert_chain(sys.argv[1])
             async with serve(
-                answer, "127.0.0.1", 0, max_size=None, subprotocols=["echo"], ssl=context
+                answer, "127.0.0.1", 0, max_size=None, subprotocols=["echo"], ssl=context,
+                open_timeout=None, ping_interval=None, close_timeout=3600
             ) as server:
                 print(server.sockets[0].getsockname()[1], flush=True)
                 await asyncio.get_running_loop().create_future()

@@ -124,6 +124,13 @@ package final class EventLoop {
     /// there is more than `portion`; in the order of the calls.
     package func afterTurn(_ work: @escaping () -> Void) { deferred.append(work) }
 
+    /// Drops the work that was put off, which refers to whoever did: the loop turns no more.
+    package func forgetDeferred() {
+        // What goes with it may put off something in turn.
+        var dropped = FIFO<() -> Void>()
+        swap(&dropped, &deferred)
+    }
+
     /// Calls `handler.continueWork` in the next turn, after what happened by then has been told:
     /// for a connection that has spent its share of this turn and has more to do.
     package func requeue(_ handler: EventHandler) {

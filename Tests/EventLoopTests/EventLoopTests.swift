@@ -190,6 +190,31 @@ struct EventLoopDeadlineTests {
 
 @Suite("Turns of the event loop")
 struct EventLoopTurnTests {
+    @Test func `work that was put off is dropped, with what it refers to`() throws {
+        final class Witness {}
+        let loop = try EventLoop()
+        var ran = 0
+        weak var witness: Witness?
+        do {
+            let kept = Witness()
+            witness = kept
+            for _ in 0..<100 {
+                loop.afterTurn {
+                    _ = kept
+                    ran += 1
+                }
+            }
+        }
+        #expect(witness != nil)
+        loop.forgetDeferred()
+        #expect(witness == nil)
+        loop.turn(waitingAtMost: 0)
+        #expect(ran == 0)
+        loop.afterTurn { ran += 1 }
+        loop.turn(waitingAtMost: 0)
+        #expect(ran == 1)
+    }
+
     @Test func `work put off runs at the end of the turn in order`() throws {
         let loop = try EventLoop()
         var order: [String] = []

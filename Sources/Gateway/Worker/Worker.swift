@@ -275,5 +275,6 @@ final class Worker {
         // They keep some connections that are closed.
         idleClients = IdleClients()
         environment.close()
+        loop.forgetDeferred()
     }
 }

@@ -14,8 +14,8 @@ enum ContentDecoding {
     /// there is no content, where it is a part of a whole, which cannot be decoded by itself, and
     /// where a coding is not known.
     static func codings(of head: HTTPResponse, to request: HTTPRequest) -> [ContentCoding]? {
-        guard request.method != .head, head.status.kind != .informational,
-            ![204, 206, 304].contains(head.status.code)
+        guard head.headerFields.contains(.contentEncoding), request.method != .head,
+            head.status.kind != .informational, ![204, 206, 304].contains(head.status.code)
         else { return nil }
         let values = head.headerFields[values: .contentEncoding].map { Array($0.utf8) }
         guard let codings = ContentCoding.parse(values), !codings.isEmpty else { return nil }

@@ -94,7 +94,16 @@ public final class ClientRuntime: Sendable {
 
     /// Tells the loop. False: it has ended.
     @discardableResult
-    func post(_ message: RuntimeMessage) -> Bool {
+    func post(_ message: RuntimeMessage) -> Bool { Self.post(message, mailbox, isOpen) }
+
+    /// Does the same, without keeping the runtime alive.
+    var poster: @Sendable (RuntimeMessage) -> Void {
+        { [mailbox, isOpen] in _ = Self.post($0, mailbox, isOpen) }
+    }
+
+    private static func post(
+        _ message: RuntimeMessage, _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>
+    ) -> Bool {
         isOpen.withLock { isOpen in
             if isOpen { mailbox.post(message) }
             return isOpen

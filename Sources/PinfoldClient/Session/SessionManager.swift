@@ -56,8 +56,8 @@ public final class SessionManager: Sendable {
         cache = try SessionCache(configuration, runtime)
         registry = TaskRegistry(
             callbacks, configuration.observer, configuration.activityIndicator
-        ) { [weak runtime, number] in
-            runtime?.post(.close(session: number, cancelling: false))
+        ) { [poster = runtime.poster, number] in
+            poster(.close(session: number, cancelling: false))
         }
         let parts = try Self.parts(number, configuration, runtime, cache, registry)
         policy = parts.policy

@@ -174,7 +174,7 @@ final class RequestRunner: Sendable {
     private func attempt(
         _ course: inout Course
     ) async throws(ClientError) -> Result<Arrival, ClientError> {
-        try await handle.turn()
+        if Task.isCancelled || !handle.goesOn { try await handle.turn() }
         let sent = prepared(course.request, course.content)
         let left = left
         guard left > .zero else {

@@ -213,6 +213,9 @@ public final class TaskHandle: Sendable {
         try check()
     }
 
+    /// It neither waits nor was cancelled: ``turn(after:)`` would return at once.
+    var goesOn: Bool { inner.withLock { $0.ending == nil && $0.mayGoOn } }
+
     /// Throws where it was cancelled.
     func check() throws(ClientError) {
         if let error = inner.withLock({ $0.ending }) { throw error }

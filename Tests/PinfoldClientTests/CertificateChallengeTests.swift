@@ -18,7 +18,8 @@ struct CertificateChallengeTests {
 
     /// Asks a server twice that wants a certificate of ``known``.
     private func ask(
-        _ hook: @escaping ChallengeHook, _ change: (inout SessionConfiguration) throws -> Void = {
+        _ hook: @escaping ChallengeHook,
+        _ change: (inout SessionConfiguration) throws -> Void = {
             $0.securityPolicy = try TestAuthority.policy()
         }
     ) async throws -> Outcome {

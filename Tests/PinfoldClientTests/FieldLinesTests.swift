@@ -17,8 +17,10 @@ struct FieldLinesTests {
         ("server:nginx", "server", "nginx"),
         ("ETag: \t W/\"a\"", "ETag", "W/\"a\""),
         ("Age:", "Age", ""),
-        ("X-Long: \(String(repeating: "v", count: 4096))", "X-Long",
-         String(repeating: "v", count: 4096)),
+        (
+            "X-Long: \(String(repeating: "v", count: 4096))", "X-Long",
+            String(repeating: "v", count: 4096)
+        ),
         ("Date: a:b, c:d", "Date", "a:b, c:d"),
     ])
     func `are a name and a value, the first time and later`(

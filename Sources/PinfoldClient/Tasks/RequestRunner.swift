@@ -54,7 +54,7 @@ final class RequestRunner: Sendable {
         authentication = TaskAuthentication(
             session.credentials, hook: session.configuration.challenges,
             task: handle.identifier)
-        cookies = 
+        cookies =
             options.handlesCookies
             ? session.configuration.cookies.map { TaskCookies($0, first: request) } : nil
     }

@@ -38,7 +38,7 @@ struct ClientIdentityTests {
             let client = try TestClient(context(), port: server.port)
             var asked = 0
             let identity = try Self.identity(of: PKI.clientOnly)
-            client.identity = {
+            client.identity = { [unowned client] in
                 asked += 1
                 // The server is known by then.
                 #expect(client.connection.facts != nil && !client.connection.isOpen)

@@ -60,6 +60,28 @@ struct FieldLinesTests {
         #expect(lines.readCount == 2)
     }
 
+    @Test func `make the same fields only where all of them are the same`() {
+        let heads = [
+            ["Server: a", "Age: 1"], ["Server: a", "Age: 2"], ["Age: 1", "Server: a"],
+            ["Server: a"], ["Server: a", "Age: 1", "Age: 1"], ["Server: a", "X-Token: 1"],
+            ["Server: a", "X-Token: 2"], [],
+        ]
+        for first in heads {
+            for second in heads {
+                for text in [first, first, second, first] {
+                    #expect(read(text).map { "\($0.name.rawName): \($0.value)" } == text)
+                }
+            }
+        }
+    }
+
+    @Test func `are one reader's own, whatever becomes of the others' fields`() {
+        var fields = read(["Server: a", "Age: 1"])
+        fields[.age] = "2"
+        fields[.server] = nil
+        #expect(read(["Server: a", "Age: 1"]).map(\.value) == ["a", "1"])
+    }
+
     @Test func `stay right when there are more of them than are kept`() {
         for round in 0..<3 {
             for number in 0..<5000 {

@@ -70,6 +70,60 @@ struct TransferChannelTests {
         }
     }
 
+    @Test(arguments: [0, 1, 1 << 20])
+    func `hands out content at once that has come in one part`(bytes: Int) async throws {
+        let content = [UInt8](repeating: 3, count: bytes)
+        try await withChannel { channel in
+            channel.finish(TransferTimes(), Self.head, bytes == 0 ? [] : [content])
+            #expect(channel.wholePart(atMost: bytes - 1) == nil)
+            let isWhole = channel.wholePart(atMost: bytes) == content
+            #expect(isWhole)
+            #expect(channel.isExhausted)
+            #expect(!channel.isFull)
+            let next = try await channel.part()
+            #expect(next == nil)
+        }
+    }
+
+    @Test func `hands out part by part what is not there in one`() async throws {
+        // There is more to come.
+        try await withChannel { channel in
+            _ = channel.push(Self.head, [[1]])
+            #expect(channel.wholePart(atMost: 9) == nil)
+        }
+        // It has come in two.
+        try await withChannel { channel in
+            channel.finish(TransferTimes(), Self.head, [[1], [2]])
+            #expect(channel.wholePart(atMost: 9) == nil)
+            let part = try await channel.part()
+            #expect(part == [1])
+            // The first one was taken out.
+            #expect(channel.wholePart(atMost: 9) == nil)
+        }
+        // It broke off.
+        try await withChannel { channel in
+            channel.fail(ClientError(.connectionLost, "x"), TransferTimes(), Self.head, [[1]])
+            #expect(channel.wholePart(atMost: 9) == nil)
+        }
+        // It is suspended.
+        try await withChannel { channel in
+            channel.finish(TransferTimes(), Self.head, [[1]])
+            channel.suspend()
+            #expect(channel.wholePart(atMost: 9) == nil)
+            channel.resume()?.resume()
+            #expect(channel.wholePart(atMost: 9) == [1])
+        }
+        // The task is cancelled.
+        try await withChannel { channel in
+            channel.finish(TransferTimes(), Self.head, [[1]])
+            let failure = await failureWhenCancelled {
+                #expect(channel.wholePart(atMost: 9) == nil)
+                _ = try await channel.part()
+            }
+            #expect(failure?.reason == .cancelled)
+        }
+    }
+
     @Test func `takes nothing in once it has ended`() async throws {
         let progress = TransferProgress()
         try await withChannel(progress) { channel in

@@ -107,6 +107,10 @@ public struct ResponseContent: AsyncSequence, Sendable {
     ///
     /// - Parameter maximum: In bytes; more is an error.
     public func collect(atMost maximum: Int) async throws(ClientError) -> [UInt8] {
+        if decoder == nil, let whole = guardian.channel.wholePart(atMost: maximum) {
+            guardian.isOver(nil)
+            return whole
+        }
         var bytes: [UInt8] = []
         while let part = try await next() {
             guard bytes.count + part.count <= maximum else {

@@ -179,6 +179,19 @@ final class TransferChannel: Sendable {
         }
     }
 
+    /// All of the content, where it has come, and in one part at most; nil: it is to be read part
+    /// by part.
+    func wholePart(atMost maximum: Int) -> [UInt8]? {
+        guard !Task.isCancelled else { return nil }
+        return state.withLock { state in
+            guard !state.isSuspended, case .success = state.end, state.taken == 0,
+                state.parts.count <= 1, state.bytes <= maximum
+            else { return nil }
+            (state.bytes, state.isPaused) = (0, false)
+            return state.parts.popLast() ?? []
+        }
+    }
+
     /// Waits while it is suspended.
     ///
     /// - Throws: where it was cancelled.

@@ -6,9 +6,13 @@ import Locking
 enum ContentDecoding {
     /// What a request says that does not say it itself (RFC 9110 section 12.5.3). Ranges are of the
     /// content as it is coded (section 14), so a request for one asks for it as it is.
-    static func accept(in fields: HTTPFields) -> String {
-        fields.contains(.range) ? "identity" : "gzip, deflate, br"
+    static func accept(in fields: HTTPFields) -> HTTPField {
+        fields.contains(.range) ? identity : every
     }
+
+    // Made once: each value is looked through for what may not stand in it.
+    private static let identity = HTTPField(name: .acceptEncoding, value: "identity")
+    private static let every = HTTPField(name: .acceptEncoding, value: "gzip, deflate, br")
 
     /// The codings of a response that are undone; nil: it is handed on as it is. That is so where
     /// there is no content, where it is a part of a whole, which cannot be decoded by itself, and

@@ -54,7 +54,10 @@ extension HTTPRequest {
     }
 
     /// The URL that it is for; empty where it does not say.
-    package var url: String {
+    package var url: String { Self.url(scheme: scheme, authority: authority, path: path) }
+
+    /// The same for the parts of a request.
+    static func url(scheme: String?, authority: String?, path: String?) -> String {
         guard let scheme, let authority else { return path ?? "" }
         var text = scheme
         text += "://"

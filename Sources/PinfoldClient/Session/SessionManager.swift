@@ -133,8 +133,7 @@ public final class SessionManager: Sendable {
         if options.decodesContent ?? configuration.decodesContent,
             !completed.headerFields.contains(.acceptEncoding)
         {
-            completed.headerFields[.acceptEncoding] = ContentDecoding.accept(
-                in: completed.headerFields)
+            completed.headerFields.append(ContentDecoding.accept(in: completed.headerFields))
         }
         return completed
     }

@@ -1,3 +1,5 @@
+import HTTPTypes
+
 /// What a session's cache had to do with a response.
 public enum CacheUse: String, Sendable, Hashable, CaseIterable {
     /// There is no cache, or it was not asked.
@@ -30,7 +32,13 @@ public struct TaskMetrics: Sendable, Hashable {
     /// answered, and each retry.
     public struct Transaction: Sendable, Hashable {
         /// The URL that was asked for.
-        public var url: String
+        public var url: String {
+            HTTPRequest.url(scheme: scheme, authority: authority, path: path)
+        }
+        // Put together only where somebody looks.
+        private let scheme: String?
+        private let authority: String?
+        private let path: String?
         /// Why the request was made.
         public var cause: Cause
         /// The status of the response; nil where there was none.
@@ -61,6 +69,26 @@ public struct TaskMetrics: Sendable, Hashable {
         public var sentBytes: Int64
         /// Bytes of the response's content, as they were transferred.
         public var receivedBytes: Int64
+
+        init(
+            _ times: TransferTimes, of request: HTTPRequest, cause: TaskMetrics.Cause, status: Int?
+        ) {
+            (scheme, authority, path) = (request.scheme, request.authority, request.path)
+            self.cause = cause
+            self.status = status
+            queued = .microseconds(times.queued)
+            lookup = times.lookup.map { .microseconds($0) }
+            connect = times.connect.map { .microseconds($0) }
+            tunnel = times.tunnel.map { .microseconds($0) }
+            handshake = times.handshake.map { .microseconds($0) }
+            firstByte = times.firstByte.map { .microseconds($0) }
+            total = .microseconds(max(times.total, times.queued + (times.firstByte ?? 0)))
+            reusedConnection = times.wasReused
+            cache = times.cache
+            server = times.server
+            sentBytes = times.sentBytes
+            receivedBytes = times.receivedBytes
+        }
     }
 
     /// Whose they are.
@@ -80,17 +108,3 @@ public struct TaskMetrics: Sendable, Hashable {
     }
 }
 
-extension TaskMetrics.Transaction {
-    init(_ times: TransferTimes, url: String, cause: TaskMetrics.Cause, status: Int?) {
-        self.init(
-            url: url, cause: cause, status: status, queued: .microseconds(times.queued),
-            lookup: times.lookup.map { .microseconds($0) },
-            connect: times.connect.map { .microseconds($0) },
-            tunnel: times.tunnel.map { .microseconds($0) },
-            handshake: times.handshake.map { .microseconds($0) },
-            firstByte: times.firstByte.map { .microseconds($0) },
-            total: .microseconds(max(times.total, times.queued + (times.firstByte ?? 0))),
-            reusedConnection: times.wasReused, cache: times.cache, server: times.server,
-            sentBytes: times.sentBytes, receivedBytes: times.receivedBytes)
-    }
-}

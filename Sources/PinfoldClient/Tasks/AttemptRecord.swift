@@ -14,7 +14,7 @@ struct AttemptRecord: Sendable {
         var metrics = before
         metrics.transactions.append(
             .init(
-                channel.times ?? TransferTimes(), url: request.url, cause: cause, status: status))
+                channel.times ?? TransferTimes(), of: request, cause: cause, status: status))
         return metrics
     }
 }

@@ -86,9 +86,11 @@ final class FieldLines {
 
     private var pairs = Array(repeating: Pair(), count: sets)
 
-    /// The fields that were made last of kept lines alone: responses that a server gives within a
-    /// second often differ in nothing.
-    private var latest: (lines: [Line], fields: HTTPFields) = ([], HTTPFields())
+    /// The last lines that were all of those that are kept, with their fields: responses that a
+    /// server gives within a second often differ in nothing.
+    private var latest = (bytes: [UInt8](), areEngines: true, fields: HTTPFields())
+    /// In bytes; longer heads are read line by line.
+    private static let longestLatest = 2048
 
     /// Lines that were read anew; for tests.
     private(set) var readCount = 0
@@ -97,6 +99,24 @@ final class FieldLines {
     ///   - bytes: lines of a name, a colon, a value and CRLF, already found to be well formed.
     ///   - areEngines: the engine's own are among them.
     func fields(of bytes: UnsafeRawBufferPointer, areEngines: Bool = true) -> HTTPFields {
+        if areEngines == latest.areEngines,
+            latest.bytes.withUnsafeBytes({ $0.hasSameBytes(as: bytes) })
+        {
+            return latest.fields
+        }
+        let lines = lines(of: bytes, areEngines: areEngines)
+        var fields = HTTPFields()
+        fields.reserveCapacity(lines.count)
+        // All at once, which costs a call of a generic function for each of them less.
+        fields.replaceSubrange(0..<0, with: Fields(lines: lines))
+        if bytes.count <= Self.longestLatest, lines.allSatisfy(\.mayBeKept) {
+            latest.bytes.replaceSubrange(0..., with: bytes)
+            (latest.areEngines, latest.fields) = (areEngines, fields)
+        }
+        return fields
+    }
+
+    private func lines(of bytes: UnsafeRawBufferPointer, areEngines: Bool) -> [Line] {
         var found: [Line] = []
         found.reserveCapacity(16)
         var (via, cacheStatus): (Int?, Int?)
@@ -120,13 +140,7 @@ final class FieldLines {
                 found.remove(at: cacheStatus - (via.map { $0 < cacheStatus } ?? false ? 1 : 0))
             }
         }
-        if found.elementsEqual(latest.lines, by: ===) { return latest.fields }
-        var fields = HTTPFields()
-        fields.reserveCapacity(found.count)
-        // All at once, which costs a call of a generic function for each of them less.
-        fields.replaceSubrange(0..<0, with: Fields(lines: found))
-        if found.allSatisfy(\.mayBeKept) { latest = (found, fields) }
-        return fields
+        return found
     }
 
     /// Nil: it has no name.

@@ -244,6 +244,8 @@ struct ResponseRulesTests {
         peer.forget()
         client.send(request(ruled))
         ruled.still.await("GET /a ", at: peer)
+        // Work holds the worker that it is for until it is done.
+        ruled.work.run()
     }
 
     @Test func `counts as held until the work on it is done with, whoever has gone`() throws {

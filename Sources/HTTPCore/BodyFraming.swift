@@ -8,4 +8,17 @@ package enum BodyFraming: Sendable, Equatable {
     case chunked
     /// The connection's end says: responses only.
     case untilClose
+
+    /// How many bytes follow; nil where that is not known before their end.
+    package var length: UInt64? {
+        switch self {
+        case .none: 0
+        case .length(let count): count
+        case .chunked, .untilClose: nil
+        }
+    }
+
+    /// Content that was cut off could not be told from content that is complete, but by TLS
+    /// (RFC 9112 section 8).
+    package var endsWithConnection: Bool { self == .untilClose }
 }

@@ -38,6 +38,16 @@ extension HeadWriter {
         append(head.methodRange, of: bytes)
     }
 
+    /// Appends the request line as it was received, or with another method.
+    package mutating func appendRequestLine(
+        of head: borrowing RequestHead, in bytes: Span<UInt8>, method: StaticString? = nil
+    ) {
+        if let method { append(method) } else { appendMethod(of: head, in: bytes) }
+        append(byte: 0x20)
+        append(head.target, of: bytes)
+        append(head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
+    }
+
     /// Appends path and query as a server wants them: with `/` in front where absolute-form left it
     /// out, and `*` for OPTIONS of a whole server (RFC 9112 §3.2.1, §3.2.4).
     package mutating func appendOriginForm(of head: borrowing RequestHead, in bytes: Span<UInt8>) {

@@ -65,7 +65,8 @@ private final class Bench {
             policy: environment.policy)
         let origin = try #require(found)
         let tunnel = ProxyTunnel(
-            environment: environment, origin: origin, proxy: proxy, descriptor: near
+            environment: environment, origin: origin, proxy: proxy,
+            connection: Transport(descriptor: near)
         ) { [unowned self] result in
             #expect(outcome == nil)
             outcome = Outcome(result)

@@ -1,5 +1,6 @@
 import Addressing
 import CLinux
+import CacheStore
 import EventLoop
 import HTTPCore
 
@@ -238,9 +239,9 @@ final class ScriptedClient: DownstreamStream {
         output.append(.bytes(content, owner))
     }
 
-    func sendFile(_ file: Int32, offset: Int, count: Int, owner: AnyObject) {
+    func sendFile(_ file: MemoryFile, offset: Int, count: Int) {
         noteContent(count)
-        output.append(.file(file, offset: offset, count: count, owner))
+        output.append(.file(file.fileDescriptor, offset: offset, count: count, file))
     }
 
     private func noteContent(_ count: Int) {
@@ -323,17 +324,18 @@ final class ScriptedClient: DownstreamStream {
         if !isDriving, world.random.chance(30) { world.beginNext(on: self) }
     }
 
-    func handOver(after head: consuming HeadDraft) -> DownstreamHandover? {
+    func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover? {
         check(self.head == nil && exchange != nil, "handed over behind a final head")
+        check(isUpgrade == (request?.target == nil), "a tunnel for an upgrade, or the other way")
         world.note("handed over", index, number)
         head.fields.appendLineEnd()
-        guard let request, let head = head.finished() else { return nil }
-        exchange = nil
+        guard let request, let exchange, let head = head.finished() else { return nil }
+        self.exchange = nil
         headBuffer = nil
         upload = nil
         output.removeAll()
         world.ended(.switched)
-        return world.openTunnel(for: request, head: head)
+        return world.openTunnel(for: request, of: exchange, head: head)
     }
 
     func switchProtocols(

@@ -12,6 +12,7 @@ final class ScriptedStream: UpstreamStream {
 
     let endpoint: Endpoint
     let wasReused: Bool
+    var connectionTimes: ConnectionTimes? { nil }
     var tlsVersion: UpstreamTLSVersion { .none }
     var isEventStream: Bool { false }
     var serverCertificate: ServerCertificate? { nil }

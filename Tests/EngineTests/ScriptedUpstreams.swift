@@ -79,7 +79,7 @@ final class ScriptedUpstreams: UpstreamSource {
     }
 
     private func connected(
-        _ wait: Wait, _ result: Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>
+        _ wait: Wait, _ result: Result<EstablishedConnection, ExchangeFault>
     ) {
         guard let index = waits.firstIndex(where: { $0 === wait }) else {
             return world.fail("a connection is made for nobody")
@@ -89,7 +89,7 @@ final class ScriptedUpstreams: UpstreamSource {
         case .failure(let fault): refuse(wait.consumer, fault)
         case .success(let made):
             // What is sent to the server goes to its stream.
-            close(made.descriptor)
+            made.transport.close()
             let far = world.sockets.takeLatest()
             if far >= 0 { close(far) }
             handOut(wait, at: made.endpoint)

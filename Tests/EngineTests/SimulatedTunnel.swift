@@ -1,5 +1,7 @@
 import CLinux
 
+@testable import Engine
+
 /// Both far ends of a tunnel, or of a switched protocol: what one sends the other must get, whole
 /// and in order, unless one of them breaks off.
 final class SimulatedTunnel {
@@ -30,6 +32,9 @@ final class SimulatedTunnel {
     private let status: Int
     private let client: End
     private let server: End
+    /// Which one it is of; others may follow in the same object.
+    private weak var exchange: Exchange?
+    private let exchangeID: UInt64
     /// One of them did not end well, or nothing moved for too long.
     private var isBroken = false
     /// Its connection was told to be closed.
@@ -44,10 +49,12 @@ final class SimulatedTunnel {
 
     /// - Parameter early: what the client sent before there was a tunnel.
     init(
-        _ world: SimulatedWorld, _ request: SimulatedRequest, client: Int32, server: Int32,
-        early: [UInt8]
+        _ world: SimulatedWorld, _ request: SimulatedRequest, of exchange: Exchange, client: Int32,
+        server: Int32, early: [UInt8]
     ) {
         self.world = world
+        self.exchange = exchange
+        exchangeID = exchange.id
         number = request.number
         status = request.target == nil ? 101 : 200
         reloads = request.reloads
@@ -79,7 +86,7 @@ final class SimulatedTunnel {
         isClosed = true
     }
 
-    /// One of them sends, takes, finishes or breaks off.
+    /// One of them sends, takes, finishes or breaks off, or the gateway cuts both.
     func step() {
         let isClient = world.random.chance(50)
         let (end, other) = isClient ? (client, server) : (server, client)
@@ -87,12 +94,24 @@ final class SimulatedTunnel {
         switch world.isSettling ? world.random.below(80) : world.random.below(100) {
         case 0..<40: send(end)
         case 40..<98: receive(end, from: other)
+        case 98 where !isClosed: cutOff()
         default:
             world.note("breaks a tunnel off", isClient ? 0 : 1, number)
             isBroken = true
             (end.hasFinished, end.hasReadAll) = (true, true)
             shutdown(end.descriptor, Int32(SHUT_RDWR))
         }
+    }
+
+    /// What happens to an exchange whose state machine was told what is impossible.
+    private func cutOff() {
+        guard let exchange, exchange.id == exchangeID else {
+            return world.fail("tunnel \(number) is open, and its exchange is over")
+        }
+        world.note("cuts a tunnel off", 0, number)
+        isBroken = true
+        exchange.cutOff()
+        if !isClosed { world.fail("tunnel \(number) outlives its exchange") }
     }
 
     private func send(_ end: End) {

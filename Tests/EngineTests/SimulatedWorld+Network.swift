@@ -71,7 +71,9 @@ extension SimulatedWorld {
     }
 
     /// A client's connection is handed over, and so is, or was, a server's.
-    func openTunnel(for request: SimulatedRequest, head: Buffer) -> DownstreamHandover? {
+    func openTunnel(
+        for request: SimulatedRequest, of exchange: Exchange, head: Buffer
+    ) -> DownstreamHandover? {
         var server = serverEnd
         serverEnd = -1
         if request.target != nil { server = sockets.takeLatest() }
@@ -92,7 +94,7 @@ extension SimulatedWorld {
         var pending = OutputQueue()
         pending.append(head.readable, owner: head)
         let tunnel = SimulatedTunnel(
-            self, request, client: far, server: server, early: early)
+            self, request, of: exchange, client: far, server: server, early: early)
         tunnels.append(tunnel)
         return DownstreamHandover(
             transport: Transport(descriptor: near), leftover: leftover, pending: pending,

@@ -102,7 +102,8 @@ struct SimulationTests {
             return
         }
         let runs = Int(Self.setting("PINFOLD_SIMULATION_RUNS") ?? 100_000)
-        var seed: UInt64 = 1
+        let first = Self.setting("PINFOLD_SIMULATION_START") ?? 1
+        var seed = first
         while summary.runs < runs {
             if let found = try play(seed, into: &summary) {
                 Issue.record(
@@ -111,7 +112,7 @@ struct SimulationTests {
             }
             seed += 1
         }
-        print("simulation: \(summary.text)")
+        print("simulation: seeds \(first) to \(seed - 1): \(summary.text)")
         // A simulation that does not get there shows nothing.
         guard runs >= 10_000 else { return }
         for ending in SimulatedEnding.allCases { #expect(summary.endings[ending.rawValue] > 0) }

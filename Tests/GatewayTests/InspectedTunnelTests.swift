@@ -73,7 +73,9 @@ struct InspectedTunnelTests {
                 handover: DownstreamHandover(
                     transport: Transport(descriptor: nearClient), leftover: nil,
                     pending: OutputQueue(), closed: { [weak self] in self?.closings += 1 }),
-                descriptor: nearServer, endpoint: try #require(Endpoint("127.0.0.1:443")),
+                server: EstablishedConnection(
+                    transport: Transport(descriptor: nearServer),
+                    endpoint: try #require(Endpoint("127.0.0.1:443"))),
                 policy: environment.policy
             ) { [weak self] in self?.ended($0) }
             tunnel.start()

@@ -282,7 +282,7 @@ final class ScriptedConnect {
             rules: isJudged ? still.worker.policy.destinationRules : nil,
             hostMatch: DestinationRules.HostMatch()
         ) { [unowned self] result in
-            if case .success(let made) = result { descriptor = made.descriptor }
+            if case .success(let made) = result { descriptor = made.transport.descriptor }
             outcomes.append(result.map(\.endpoint))
         }
         operation.start(timeoutMilliseconds: timeoutMilliseconds)

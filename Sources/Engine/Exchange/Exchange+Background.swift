@@ -60,10 +60,7 @@ extension Exchange {
         let copy = environment.loop.buffers.take(bytes: other.request.length + 16)
         var writer = HeadWriter(copy.writable)
         other.withRequestHead { bytes in
-            writer.append("GET ")
-            writer.append(other.request.target, of: bytes)
-            writer.append(
-                other.request.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
+            writer.appendRequestLine(of: other.request, in: bytes, method: "GET")
             writer.appendForwardedFields(
                 other.request.fields, of: bytes, omitting: CacheDecision.clientsOwn)
             writer.appendLineEnd()

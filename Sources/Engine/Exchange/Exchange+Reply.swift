@@ -120,10 +120,7 @@ extension Exchange {
         return [UInt8](unsafeUninitializedCapacity: room) { memory, count in
             var writer = HeadWriter(UnsafeMutableRawBufferPointer(memory))
             withRequestHead { bytes in
-                writer.appendMethod(of: request, in: bytes)
-                writer.append(byte: 0x20)
-                writer.append(request.target, of: bytes)
-                writer.append(request.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
+                writer.appendRequestLine(of: request, in: bytes)
                 writer.appendFields(
                     request.fields, of: bytes, omitting: secrets, dropsNominated: false)
             }

@@ -119,18 +119,16 @@ extension Exchange {
     private func clientFraming(
         _ bytes: Span<UInt8>, _ writer: inout HeadWriter
     ) -> ContentFraming {
-        switch response.framing {
-        case .none:
-            // HEAD and 304 say how long the content would be.
-            if response.status != 204, let length = response.fields.only(.contentLength) {
-                writer.append(field: .contentLength, bytes.extracting(length.value.indices))
-            } else if request.method != .head, response.status != 304, response.status != 204 {
-                writer.append("Content-Length: 0\r\n")
-            }
-            return .none
-        case .length(let count): return .length(count)
-        case .chunked, .untilClose: return .streamed
+        guard response.framing == .none else {
+            return response.framing.length.map { .length($0) } ?? .streamed
         }
+        // HEAD and 304 say how long the content would be.
+        if response.status != 204, let length = response.fields.only(.contentLength) {
+            writer.append(field: .contentLength, bytes.extracting(length.value.indices))
+        } else if request.method != .head, response.status != 304, response.status != 204 {
+            writer.append("Content-Length: 0\r\n")
+        }
+        return .none
     }
 
     private func appendCacheStatus(isStored: Bool, to writer: inout HeadWriter) {

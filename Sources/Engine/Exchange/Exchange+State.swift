@@ -36,8 +36,15 @@ extension Exchange {
         assertionFailure("\(event.name) in \(state.name)")
         let id = id
         environment.loop.afterTurn { [self] in
-            if self.id == id, case .end = handle(.clientGone) { end(cut: true) }
+            if self.id == id { cutOff() }
         }
+    }
+
+    /// Ends it wherever it is, without another word to the client. A tunnel's connections are
+    /// another's: with them it ends.
+    func cutOff() {
+        if let carrier { return carrier.cut() }
+        if case .end = handle(.clientGone) { end(cut: true) }
     }
 
     /// Ends the exchange for a reason: tries again if that may help, else with a reply if none has

@@ -118,8 +118,7 @@ extension Exchange {
                 let bytes = UnsafeRawBufferPointer(rebasing: heap.bytes[range])
                 client.send(bytes, owner: heap)
             case .file(let file):
-                client.sendFile(
-                    file.fileDescriptor, offset: range.lowerBound, count: range.count, owner: file)
+                client.sendFile(file, offset: range.lowerBound, count: range.count)
             case .disk(let body): return read(content, of: .disk(body))
             }
         }

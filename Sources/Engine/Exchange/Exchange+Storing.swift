@@ -10,7 +10,7 @@ extension Exchange {
         notStoredReason = nil
         // What ends with a clear-text connection is complete by RFC 9112 §8, but cannot be told
         // from what was cut off: it is passed on and not kept.
-        if response.framing == .untilClose, origin?.tls == nil {
+        if response.framing.endsWithConnection, origin?.tls == nil {
             notStoredReason = .incomplete
             return false
         }
@@ -97,18 +97,12 @@ extension Exchange {
         _ store: CacheStore, _ key: CacheKey, _ vary: VaryKey, _ head: [UInt8],
         _ metadata: StoredMetadata, _ fingerprint: UInt64
     ) -> Bool {
-        var expected: UInt64?
-        switch response.framing {
-        case .length(let count): expected = count
-        case .none: expected = 0
-        case .chunked, .untilClose: expected = nil
-        }
         let begun = key.withView { view in
             head.withUnsafeBytes { bytes in
                 Result { () throws(StoreRefusal) in
                     try store.beginStore(
                         key: view, vary: vary, head: bytes, metadata: metadata,
-                        policy: fingerprint, expectedLength: expected,
+                        policy: fingerprint, expectedLength: response.framing.length,
                         generation: storeGeneration)
                 }
             }

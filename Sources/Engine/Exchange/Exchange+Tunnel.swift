@@ -26,7 +26,7 @@ extension Exchange {
             rules: policy.destinationRules, hostMatch: target.match
         ) { [weak self] result in
             guard let self, case .opening = state.step else {
-                if case .success(let made) = result { Descriptors.close(made.descriptor) }
+                if case .success(let made) = result { made.transport.close() }
                 return
             }
             opening = nil
@@ -39,13 +39,12 @@ extension Exchange {
                 upstreamEndpoint = made.endpoint
                 if policy.configuration.inspection(entry: target.entryIndex) != nil {
                     return inspect(
-                        BoundAuthority(host: host, port: request.port), made.descriptor,
-                        at: made.endpoint, policy)
+                        BoundAuthority(host: host, port: request.port), made, policy)
                 }
                 let basis = TunnelBasis(
                     BoundAuthority(host: host, port: request.port), by: .tunnel, from: peer,
                     at: made.endpoint, proof: .none, under: policy)
-                established(Transport(descriptor: made.descriptor), timeouts, basis)
+                established(made.transport, timeouts, basis)
             }
         }
         opening = operation
@@ -55,12 +54,13 @@ extension Exchange {
     private func established(
         _ transport: Transport, _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis
     ) {
-        guard let client else { return Descriptors.close(transport.descriptor) }
+        guard let client else { return transport.close() }
         status = 200
         environment.metrics.add(.tunnelsOpened)
         if let interceptionPass { environment.metrics.add(.tunnelPassed(for: interceptionPass)) }
         relay(
-            client.handOver(after: makeTunnelHead(on: client)), transport, earlyFromUpstream: nil,
+            client.handOver(after: makeTunnelHead(on: client), isUpgrade: false), transport,
+            earlyFromUpstream: nil,
             timeouts, basis)
     }
 
@@ -83,7 +83,6 @@ extension Exchange {
         head.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
         if client.takesProtocols { return give(head, bytes, of: upstream, to: client) }
-        head.fields.append("Connection: Upgrade\r\n")
         for field in response.fields where field.id == .upgrade {
             head.fields.append(field: .upgrade, bytes.extracting(field.value.indices))
         }
@@ -91,7 +90,8 @@ extension Exchange {
         environment.metrics.add(.upgrades)
         let server = upstream.handOver()
         relay(
-            client.handOver(after: head), server.transport, earlyFromUpstream: server.leftover,
+            client.handOver(after: head, isUpgrade: true), server.transport,
+            earlyFromUpstream: server.leftover,
             origin?.timeouts ?? environment.policy.timeouts,
             origin?.basis(from: peer, at: upstreamEndpoint))
     }
@@ -138,7 +138,7 @@ extension Exchange {
     ) {
         handle(.relayed)
         guard let handover else {
-            Descriptors.close(transport.descriptor)
+            transport.close()
             return endQuietly()
         }
         client = nil
@@ -167,6 +167,7 @@ extension Exchange {
             relayedBytes = (toUpstream, toClient)
             endQuietly()
         }
+        carrier = relay
         relay.basis = basis
         relay.superseded = { [self] in note(.tunnelPolicyChanged) }
         // The configuration may have changed since the server was judged: look before relaying.
@@ -179,8 +180,9 @@ extension Exchange {
                 earlyFromClient: handover.leftover, earlyFromUpstream: earlyFromUpstream,
                 pendingForClient: handover.pending)
         } catch {
-            Descriptors.close(handover.transport.descriptor)
-            Descriptors.close(transport.descriptor)
+            handover.transport.close()
+            transport.close()
+            carrier = nil
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed()
             return endQuietly()
@@ -204,6 +206,17 @@ protocol TunnelOpening: AnyObject {
 }
 
 extension ConnectOperation: TunnelOpening {}
+
+/// What has the two connections of an exchange that has left HTTP. It tells the exchange when both
+/// have ended.
+protocol TunnelCarrier: AnyObject {
+    /// Ends both at once, so that neither peer takes what it has for all of it.
+    func cut()
+}
+
+extension Relay: TunnelCarrier {}
+extension InspectedTunnel: TunnelCarrier {}
+extension UndecidedTunnel: TunnelCarrier {}
 
 extension Span where Element == UInt8 {
     /// The members of a list of tokens, which the head's parser has found to be one.

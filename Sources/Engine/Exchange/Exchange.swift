@@ -61,6 +61,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var interimCount = 0
     /// What a CONNECT waits for.
     var opening: (any TunnelOpening)?
+    /// What has the connections once it is a tunnel; nil before.
+    var carrier: (any TunnelCarrier)?
     /// The tunnel that was asked for ends in the gateway.
     package var isIntercepted = false
     /// Why the tunnel is relayed although its host is intercepted; nil for all others.
@@ -165,7 +167,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// none, or it carried requests before.
     package var connectionTimes: ConnectionTimes? {
         guard let upstream = state.upstream, !upstream.wasReused else { return nil }
-        return (upstream as? UpstreamConnection)?.times
+        return upstream.connectionTimes
     }
 
     /// Whether the request is on a connection that carried others before.
@@ -276,6 +278,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         clear(&gathered)
         uploadWaitEnds = 0
         clear(&opening)
+        clear(&carrier)
         isIntercepted = false
         interceptionPass = nil
         inspection = nil

@@ -9,30 +9,29 @@ extension Exchange {
     /// Answers, and has the tunnel inspected.
     /// - Parameter policy: by which the server was connected to.
     func inspect(
-        _ authority: BoundAuthority, _ descriptor: Int32, at endpoint: Endpoint,
-        _ policy: PolicySnapshot
+        _ authority: BoundAuthority, _ server: EstablishedConnection, _ policy: PolicySnapshot
     ) {
-        guard let client, let ingress, let peer else { return Descriptors.close(descriptor) }
+        guard let client, let ingress, let peer else { return server.transport.close() }
         let (account, network) = (client.account, clientNetwork)
         status = 200
         environment.metrics.add(.tunnelsOpened)
-        let handover = client.handOver(after: makeTunnelHead(on: client))
+        let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
         handle(.relayed)
         self.client = nil
         guard let handover else {
-            Descriptors.close(descriptor)
+            server.transport.close()
             return endQuietly()
         }
         keepOnlyTheHead()
         var running: InspectedTunnel?
         let tunnel = InspectedTunnel(
             environment: environment, authority: authority, client: network,
-            handover: handover, descriptor: descriptor, endpoint: endpoint, policy: policy
+            handover: handover, server: server, policy: policy
         ) { [self] outcome in
             var basis: TunnelBasis?
             if let running {
                 basis = TunnelBasis(
-                    authority, by: .tunnel, from: peer, at: endpoint,
+                    authority, by: .tunnel, from: peer, at: server.endpoint,
                     proof: running.inspection == .probed ? .probed : .verified,
                     under: running.policy, since: policy.trustGeneration)
                 upstreamVersion = running.version
@@ -61,6 +60,7 @@ extension Exchange {
             }
         }
         running = tunnel
+        carrier = tunnel
         tunnel.start()
     }
 }

@@ -43,8 +43,8 @@ final class InspectedTunnel: EventHandler {
         var mayRead = true
         private unowned let tunnel: InspectedTunnel
 
-        init(_ descriptor: Int32, of tunnel: InspectedTunnel) {
-            transport = Transport(descriptor: descriptor)
+        init(_ transport: Transport, of tunnel: InspectedTunnel) {
+            self.transport = transport
             self.tunnel = tunnel
         }
 
@@ -101,18 +101,18 @@ final class InspectedTunnel: EventHandler {
 
     /// - Parameters:
     ///   - handover: the client's connection, with the answer to CONNECT queued.
-    ///   - descriptor: the server's connection, now this tunnel's.
+    ///   - server: the server's connection, now this tunnel's.
     ///   - policy: under which the two were allowed.
     ///   - ended: called once.
     init(
         environment: Environment, authority: BoundAuthority, client: IPNetwork?,
-        handover: DownstreamHandover, descriptor: Int32, endpoint: Endpoint,
+        handover: DownstreamHandover, server: EstablishedConnection,
         policy: PolicySnapshot, ended: @escaping (Outcome) -> Void
     ) {
         self.environment = environment
         self.authority = authority
         clientNetwork = client
-        self.endpoint = endpoint
+        endpoint = server.endpoint
         transport = handover.transport
         closed = handover.closed
         self.policy = policy
@@ -120,7 +120,7 @@ final class InspectedTunnel: EventHandler {
         input = handover.leftover
         output = handover.pending
         super.init()
-        server = Server(descriptor, of: self)
+        self.server = Server(server.transport, of: self)
     }
 
     private var descriptor: Int32 { transport.descriptor }
@@ -138,7 +138,7 @@ final class InspectedTunnel: EventHandler {
         do throws(Errno) {
             try environment.loop.add(server, descriptor: server.transport.descriptor)
         } catch {
-            Descriptors.close(server.transport.descriptor)
+            server.transport.close()
             self.server = nil
             return close(.connectFailed(error))
         }
@@ -353,15 +353,17 @@ final class InspectedTunnel: EventHandler {
         self.server = nil
         server.output.discard()
         environment.loop.remove(server)
-        Descriptors.close(server.transport.descriptor)
+        server.transport.close()
     }
+
+    func cut() { close(nil) }
 
     /// Closes both connections.
     func close(_ fault: ExchangeFault?) {
         guard step != .over else { return }
         dropServer()
         environment.loop.remove(self)
-        Descriptors.close(descriptor)
+        transport.close()
         output.discard()
         closed()
         if fault != nil { countInspection() }

@@ -43,7 +43,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
         ) { [self] result in
             connecting = nil
             switch result {
-            case .success(let made): connected(made.descriptor, made.endpoint)
+            case .success(let made): connected(made)
             case .failure(let fault): end(.failure(fault))
             }
         }
@@ -60,11 +60,12 @@ final class TunnelProbe: EventHandler, TunnelOpening {
         drop()
     }
 
-    private func connected(_ descriptor: Int32, _ endpoint: Endpoint) {
-        guard completion != nil, endpoint == server.endpoint else {
-            Descriptors.close(descriptor)
+    private func connected(_ made: EstablishedConnection) {
+        guard completion != nil, made.endpoint == server.endpoint else {
+            made.transport.close()
             return end(.failure(.connectFailed(.connectionReset)))
         }
+        let descriptor = made.transport.descriptor
         do throws(TLSError) {
             let tls = try TLSClientConnection(
                 context: policy.probeTLS(entryIndex: entryIndex), fileDescriptor: descriptor,
@@ -73,7 +74,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
             tls.offer(applicationProtocols: server.applicationProtocols)
             transport = Transport(descriptor: descriptor, tls: tls)
         } catch {
-            Descriptors.close(descriptor)
+            made.transport.close()
             return end(.failure(.tlsFailed(error)))
         }
         do throws(Errno) {
@@ -123,7 +124,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
         self.transport = nil
         if case .some = transport.tls, transport.version != nil { _ = transport.finishSending() }
         environment.loop.remove(self)
-        Descriptors.close(transport.descriptor)
+        transport.close()
     }
 
     private func end(_ result: Result<ProbedTrust, ExchangeFault>) {

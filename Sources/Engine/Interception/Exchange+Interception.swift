@@ -101,7 +101,7 @@ extension Exchange {
             authority: authority, name: name, ingress: ingress, peer: peer,
             account: client.account, hostLabel: hostLabel, interception: interception,
             server: .verified(server))
-        let handover = client.handOver(after: makeTunnelHead(on: client))
+        let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
         handle(.relayed)
         self.client = nil
         give(handover, to: tunnel)

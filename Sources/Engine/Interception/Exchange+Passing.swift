@@ -17,7 +17,7 @@ extension Exchange {
         guard let client, let ingress, let peer else { return }
         let (account, network) = (client.account, clientNetwork)
         status = 200
-        let handover = client.handOver(after: makeTunnelHead(on: client))
+        let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
         handle(.relayed)
         self.client = nil
         guard let handover else { return endQuietly() }
@@ -54,6 +54,7 @@ extension Exchange {
                 endQuietly()
             }
         }
+        carrier = undecided
         undecided.start()
     }
 

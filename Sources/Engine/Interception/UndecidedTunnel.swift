@@ -34,18 +34,17 @@ final class UndecidedTunnel: EventHandler {
 
     /// The server's connection while the client is silent.
     private final class Server: EventHandler {
-        let descriptor: Int32
+        let transport: Transport
         let endpoint: Endpoint
         /// Under which rules it was connected.
         let trustGeneration: UInt64
         private unowned let tunnel: UndecidedTunnel
 
         init(
-            _ descriptor: Int32, _ endpoint: Endpoint, of tunnel: UndecidedTunnel,
-            under trustGeneration: UInt64
+            _ made: EstablishedConnection, of tunnel: UndecidedTunnel, under trustGeneration: UInt64
         ) {
-            self.descriptor = descriptor
-            self.endpoint = endpoint
+            transport = made.transport
+            endpoint = made.endpoint
             self.tunnel = tunnel
             self.trustGeneration = trustGeneration
         }
@@ -246,16 +245,14 @@ final class UndecidedTunnel: EventHandler {
             client: clientNetwork, rules: policy.destinationRules, hostMatch: target.match
         ) { [weak self] result in
             guard let self, step == .listening || step == .joining else {
-                if case .success(let made) = result { Descriptors.close(made.descriptor) }
+                if case .success(let made) = result { made.transport.close() }
                 return
             }
             opening = nil
             switch result {
             case .success(let made):
                 environment.note(reachability, nil)
-                connected(
-                    Server(
-                        made.descriptor, made.endpoint, of: self, under: trustGeneration))
+                connected(Server(made, of: self, under: trustGeneration))
             case .failure(let fault):
                 environment.note(reachability, fault)
                 close(fault)
@@ -268,9 +265,9 @@ final class UndecidedTunnel: EventHandler {
     private func connected(_ made: Server) {
         isConnecting = false
         do throws(Errno) {
-            try environment.loop.add(made, descriptor: made.descriptor)
+            try environment.loop.add(made, descriptor: made.transport.descriptor)
         } catch {
-            Descriptors.close(made.descriptor)
+            made.transport.close()
             return close(.connectFailed(error))
         }
         server = made
@@ -284,14 +281,13 @@ final class UndecidedTunnel: EventHandler {
 
     private func pass(to server: Server, _ pass: InterceptionPass) {
         if server.token != .none {
-            environment.loop.remove(server, keepingOpen: server.descriptor)
+            environment.loop.remove(server, keepingOpen: server.transport.descriptor)
         }
         self.server = nil
         let timeouts = timeouts
         end(
             .passed(
-                release(), to: Transport(descriptor: server.descriptor), server.endpoint, timeouts,
-                pass))
+                release(), to: server.transport, server.endpoint, timeouts, pass))
     }
 
     // MARK: The end
@@ -312,15 +308,17 @@ final class UndecidedTunnel: EventHandler {
         guard let server else { return }
         self.server = nil
         environment.loop.remove(server)
-        Descriptors.close(server.descriptor)
+        server.transport.close()
     }
+
+    func cut() { close(nil) }
 
     /// Closes both connections.
     func close(_ fault: ExchangeFault?) {
         guard step != .over else { return }
         dropServer()
         environment.loop.remove(self)
-        Descriptors.close(descriptor)
+        handover.transport.close()
         output.discard()
         handover.closed()
         end(.ended(fault))

@@ -27,9 +27,8 @@ final class ProxyTunnel: EventHandler {
     let environment: Environment
     private let origin: Origin
     private let proxy: UpstreamProxy
-    private let descriptor: Int32
     private var transport: Transport
-    /// Called once, later than `start`; the descriptor is closed before if it is told a failure.
+    /// Called once, later than `start`; the connection is closed before if it is told a failure.
     /// Not after `cancel`.
     private var completion: ((Result<Opened, ExchangeFault>) -> Void)?
     private var state = State.securing
@@ -41,24 +40,23 @@ final class ProxyTunnel: EventHandler {
     private var budget = TurnBudget()
     private let started = Clock.monotonicMicroseconds()
 
-    /// - Parameter descriptor: connected to the proxy; the tunnel's from now on until it is opened.
+    /// - Parameter connection: to the proxy; the tunnel's from now on until it is opened.
     init(
-        environment: Environment, origin: Origin, proxy: UpstreamProxy, descriptor: Int32,
+        environment: Environment, origin: Origin, proxy: UpstreamProxy, connection: Transport,
         completion: @escaping (Result<Opened, ExchangeFault>) -> Void
     ) {
         self.environment = environment
         self.origin = origin
         self.proxy = proxy
-        self.descriptor = descriptor
         self.completion = completion
-        transport = Transport(descriptor: descriptor)
+        transport = connection
         parser = ResponseHeadParser(limits: origin.policy.headLimits)
     }
 
     /// Begins; the loop keeps the tunnel alive until it ends.
     func start(timeoutMilliseconds: Int64) {
         do throws(Errno) {
-            try environment.loop.add(self, descriptor: descriptor)
+            try environment.loop.add(self, descriptor: transport.descriptor)
         } catch {
             return environment.loop.afterTurn { self.fail(.connectFailed(error)) }
         }
@@ -74,16 +72,16 @@ final class ProxyTunnel: EventHandler {
     private func prepare() throws(TLSError) {
         guard proxy.isSecure else { return ask() }
         let tls = try TLSClientConnection(
-            context: origin.policy.tls(entryIndex: nil), fileDescriptor: descriptor,
+            context: origin.policy.tls(entryIndex: nil), fileDescriptor: transport.descriptor,
             host: proxy.host, port: proxy.port, now: environment.wallSeconds)
-        transport = Transport(descriptor: descriptor, tls: tls)
+        transport = Transport(descriptor: transport.descriptor, tls: tls)
     }
 
     /// Nobody wants the tunnel any more.
     func cancel() {
         guard state != .ended else { return }
         end()
-        Descriptors.close(descriptor)
+        transport.close()
     }
 
     // MARK: Events
@@ -226,7 +224,7 @@ final class ProxyTunnel: EventHandler {
         guard state != .ended else { return }
         let completion = completion
         end()
-        Descriptors.close(descriptor)
+        transport.close()
         completion?(.failure(fault))
     }
 
@@ -235,6 +233,6 @@ final class ProxyTunnel: EventHandler {
         completion = nil
         output.discard()
         Buffer.release(&input)
-        environment.loop.remove(self, keepingOpen: descriptor)
+        environment.loop.remove(self, keepingOpen: transport.descriptor)
     }
 }

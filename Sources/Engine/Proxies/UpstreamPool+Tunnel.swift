@@ -4,13 +4,13 @@ import TLS
 
 extension UpstreamPool {
     func establishOrFail(
-        _ origin: Origin, _ made: (descriptor: Int32, endpoint: Endpoint),
+        _ origin: Origin, _ made: EstablishedConnection,
         _ times: ConnectionTimes, in session: TLSClientConnection? = nil
     ) {
         do throws(ExchangeFault) {
             try establish(origin, made, times, in: session)
         } catch {
-            Descriptors.close(made.descriptor)
+            made.transport.close()
             failed(origin, error)
         }
     }
@@ -18,10 +18,10 @@ extension UpstreamPool {
     /// Asks a proxy for a tunnel to the origin, over the connection to it.
     func openTunnel(
         _ origin: Origin, _ proxy: UpstreamProxy,
-        _ made: (descriptor: Int32, endpoint: Endpoint), _ times: ConnectionTimes
+        _ made: EstablishedConnection, _ times: ConnectionTimes
     ) {
         let tunnel = ProxyTunnel(
-            environment: environment, origin: origin, proxy: proxy, descriptor: made.descriptor
+            environment: environment, origin: origin, proxy: proxy, connection: made.transport
         ) { [unowned self] result in
             switch result {
             case .success(let opened):

@@ -1,4 +1,5 @@
 import Addressing
+import CacheStore
 import EventLoop
 import HTTPCore
 
@@ -50,7 +51,7 @@ package protocol DownstreamStream: AnyObject {
     /// Queues content.
     func send(_ content: UnsafeRawBufferPointer, owner: AnyObject)
     /// Queues content that is in a file.
-    func sendFile(_ file: Int32, offset: Int, count: Int, owner: AnyObject)
+    func sendFile(_ file: MemoryFile, offset: Int, count: Int)
     /// Queues the end of the content, and writes what is queued, as ``flush()`` does.
     func finish(trailers: TrailerSection?) -> Bool
     /// Writes what is queued. False: not all could be written, `clientDrained` will follow.
@@ -65,7 +66,8 @@ package protocol DownstreamStream: AnyObject {
     func exchangeEnded(cut: Bool)
     /// Leaves HTTP behind a last head: hands over what carries the bytes. It still counts as a
     /// connection of the client's.
-    func handOver(after head: consuming HeadDraft) -> DownstreamHandover?
+    /// - Parameter isUpgrade: the head is that of a 101, and names the protocol in Upgrade.
+    func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover?
     /// What a server speaks after 101 is read and written by the stream's owner itself, and is not
     /// relayed to a client's connection.
     var takesProtocols: Bool { get }
@@ -84,7 +86,7 @@ extension DownstreamStream {
         after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
     ) {
         _ = head.finished()
-        Descriptors.close(server.descriptor)
+        server.close()
         assertionFailure("a connection for a stream that takes none")
     }
 }

@@ -33,6 +33,8 @@ package protocol UpstreamStream: AnyObject {
     var endpoint: Endpoint { get }
     /// The connection carried requests before.
     var wasReused: Bool { get }
+    /// How long the connection took to be made; nil where that is not known.
+    var connectionTimes: ConnectionTimes? { get }
     /// What is spoken, for the access log.
     var tlsVersion: UpstreamTLSVersion { get }
     /// The response is of type `text/event-stream`.

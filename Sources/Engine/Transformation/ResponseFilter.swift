@@ -149,6 +149,8 @@ final class ResponseFilter: EventHandler, UpstreamStream {
 
     // MARK: What is known of the stream
 
+    var connectionTimes: ConnectionTimes? { stream.connectionTimes }
+
     var endpoint: Endpoint { stream.endpoint }
     var wasReused: Bool { stream.wasReused }
     var tlsVersion: UpstreamTLSVersion { stream.tlsVersion }

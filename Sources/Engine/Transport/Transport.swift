@@ -116,6 +116,9 @@ package struct Transport {
     /// back, for the record may be on its way.
     package var isWithinRecord: Bool { tls?.isWithinRecord ?? false }
 
+    /// Closes the socket, which must be on no loop any more.
+    package func close() { Descriptors.close(descriptor) }
+
     /// Ends the sending direction: what TLS has for it is close_notify. False: the socket is full,
     /// call again when it is writable.
     package func finishSending() -> Bool {

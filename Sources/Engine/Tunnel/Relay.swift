@@ -264,6 +264,8 @@ final class Relay {
         close(broken: true)
     }
 
+    func cut() { close(broken: true) }
+
     /// Ends both connections.
     func close(broken: Bool, wasIdle: Bool = false) {
         guard let client, let upstream else { return }
@@ -272,7 +274,7 @@ final class Relay {
         for end in [client, upstream] {
             if broken { Sockets.resetOnClose(end.transport.descriptor) }
             environment.loop.remove(end)
-            Descriptors.close(end.transport.descriptor)
+            end.transport.close()
         }
         giveBackPipe(&toUpstream)
         giveBackPipe(&toClient)

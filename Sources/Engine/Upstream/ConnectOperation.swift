@@ -3,11 +3,17 @@ import Clocks
 import EventLoop
 import Resolver
 
+/// A connection to an address, which is its owner's to register and to close.
+package struct EstablishedConnection {
+    package let transport: Transport
+    package let endpoint: Endpoint
+}
+
 /// Establishes one TCP connection to a name: resolves it, leaves out refused addresses, and races
 /// what remains (RFC 8305).
 final class ConnectOperation: EventHandler {
     /// How an operation ends; called once, never from within `start`.
-    typealias Completion = (Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>) -> Void
+    typealias Completion = (Result<EstablishedConnection, ExchangeFault>) -> Void
 
     /// One attempt's socket.
     private final class Attempt: EventHandler {
@@ -233,7 +239,10 @@ final class ConnectOperation: EventHandler {
         let duration = max(0, Clock.monotonicMicroseconds() - started)
         times.connect = duration - (times.lookup ?? 0)
         environment.metrics.record(.upstreamConnect, microseconds: UInt64(duration))
-        finish(.success((attempt.descriptor, endpoint)))
+        finish(
+            .success(
+                EstablishedConnection(
+                    transport: Transport(descriptor: attempt.descriptor), endpoint: endpoint)))
     }
 
     private func drop(_ index: Int) {
@@ -271,9 +280,7 @@ final class ConnectOperation: EventHandler {
         if !finished { updateDeadline() }
     }
 
-    private func finish(
-        _ result: Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>
-    ) {
+    private func finish(_ result: Result<EstablishedConnection, ExchangeFault>) {
         guard !finished, let completion else { return }
         close()
         if case .failure(let fault) = result { count(fault) }

@@ -78,6 +78,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// The server has been reviewed, or is being so, since when.
     var isReviewed = false
     var reviewStarted: Int64 = 0
+    package var connectionTimes: ConnectionTimes? { times }
     /// How long it took to be made.
     package internal(set) var times = ConnectionTimes()
     /// When the verdict on the server no longer holds, in seconds since 1970; nil: never.

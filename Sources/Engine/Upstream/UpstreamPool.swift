@@ -160,7 +160,7 @@ final class UpstreamPool: UpstreamSource {
     }
 
     private func connected(
-        _ origin: Origin, _ result: Result<(descriptor: Int32, endpoint: Endpoint), ExchangeFault>,
+        _ origin: Origin, _ result: Result<EstablishedConnection, ExchangeFault>,
         _ times: ConnectionTimes
     ) {
         switch result {
@@ -174,25 +174,26 @@ final class UpstreamPool: UpstreamSource {
 
     /// - Parameter session: the one with a proxy that carries the tunnel; nil: there is none.
     func establish(
-        _ origin: Origin, _ made: (descriptor: Int32, endpoint: Endpoint),
+        _ origin: Origin, _ made: EstablishedConnection,
         _ times: ConnectionTimes, in session: TLSClientConnection?
     ) throws(ExchangeFault) {
         var tls = session
         if let context = origin.tls {
             do throws(TLSError) {
                 tls = try TLSClientConnection(
-                    context: context, fileDescriptor: made.descriptor, host: origin.key.host,
+                    context: context, fileDescriptor: made.transport.descriptor,
+                    host: origin.key.host,
                     port: origin.key.port, now: environment.wallSeconds, outer: session)
             } catch {
                 throw .tlsFailed(error)
             }
         }
         let connection = UpstreamConnection(
-            pool: self, origin: origin, descriptor: made.descriptor,
+            pool: self, origin: origin, descriptor: made.transport.descriptor,
             endpoint: made.endpoint, tls: tls, isOpen: origin.tls == nil)
         connection.times = times
         do throws(Errno) {
-            try environment.loop.add(connection, descriptor: made.descriptor)
+            try environment.loop.add(connection, descriptor: made.transport.descriptor)
         } catch {
             throw .connectFailed(error)
         }

@@ -1,3 +1,4 @@
+import CacheStore
 import Engine
 import EventLoop
 import HTTPCore
@@ -77,13 +78,14 @@ extension ClientConnection: DownstreamStream {
         output.append("\r\n")
     }
 
-    func sendFile(_ file: Int32, offset: Int, count: Int, owner: AnyObject) {
+    func sendFile(_ file: MemoryFile, offset: Int, count: Int) {
+        let descriptor = file.fileDescriptor
         contentBytes += UInt64(count)
         guard isChunked else {
-            return output.append(file: file, offset: offset, count: count, owner: owner)
+            return output.append(file: descriptor, offset: offset, count: count, owner: file)
         }
         appendChunkHead(count)
-        output.append(file: file, offset: offset, count: count, owner: owner)
+        output.append(file: descriptor, offset: offset, count: count, owner: file)
         output.append("\r\n")
     }
 
@@ -188,8 +190,10 @@ extension ClientConnection: DownstreamStream {
         drive()
     }
 
-    func handOver(after head: consuming HeadDraft) -> DownstreamHandover? {
+    func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover? {
         guard state == .exchange else { return nil }
+        // RFC 9110 section 7.8.
+        if isUpgrade { head.fields.append("Connection: Upgrade\r\n") }
         sendInterim(head)
         let (leftover, pending) = (input, output)
         input = nil

@@ -107,4 +107,3 @@ public struct TaskMetrics: Sendable, Hashable {
         transactions.reduce(.zero) { $0 + $1.total }
     }
 }
-

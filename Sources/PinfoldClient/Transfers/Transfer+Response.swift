@@ -1,4 +1,5 @@
 import Addressing
+import CacheStore
 import Engine
 import EventLoop
 import HTTPCore
@@ -82,15 +83,16 @@ extension Transfer: DownstreamStream {
         response.bytes += content.count
     }
 
-    package func sendFile(_ file: Int32, offset: Int, count: Int, owner: AnyObject) {
+    package func sendFile(_ file: MemoryFile, offset: Int, count: Int) {
         var (offset, left) = (offset, count)
         while left > 0 {
-            let part = StoredFile.read(file, at: offset, count: min(left, BufferPool.largeBytes))
+            let part = StoredFile.read(
+                file.fileDescriptor, at: offset, count: min(left, BufferPool.largeBytes))
             guard !part.isEmpty else {
                 response.failure = ClientError(.storedBodyUnreadable)
                 return
             }
-            part.withUnsafeBytes { send($0, owner: owner) }
+            part.withUnsafeBytes { send($0, owner: file) }
             offset += part.count
             left -= part.count
         }
@@ -137,7 +139,9 @@ extension Transfer: DownstreamStream {
 
     package func exchangeEnded(cut: Bool) { exchangeIsOver(cut: cut) }
 
-    package func handOver(after head: consuming HeadDraft) -> DownstreamHandover? {
+    package func handOver(
+        after head: consuming HeadDraft, isUpgrade: Bool
+    ) -> DownstreamHandover? {
         _ = head.finished()
         return nil
     }

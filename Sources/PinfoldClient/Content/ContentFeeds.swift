@@ -2,10 +2,18 @@ import Locking
 import Serialization
 import Threads
 
-/// Content from a source that may block, read by the runtime's readers.
+/// Content from a source that may block, read by threads that may wait for it.
 final class SourceFeed: ContentFeed {
+    /// An open source: whoever has taken it out of the state is the only one to use it.
+    private final class Held: @unchecked Sendable {
+        var source: any ByteSource
+
+        init(_ source: any ByteSource) { self.source = source }
+    }
+
     private struct State {
-        var source: (any ByteSource)?
+        /// Nil: there is none, or it is being read.
+        var held: Held?
         var read: Int64 = 0
         var isClosed = false
     }
@@ -37,45 +45,43 @@ final class SourceFeed: ContentFeed {
         }
     }
 
-    /// The lock is held while the source is read: only a second reader would wait for it, and
-    /// there is none.
     private func read() -> ContentPart {
-        state.withLock { state in
-            guard !state.isClosed else { return .end }
-            do {
-                return try readPart(&state)
-            } catch {
-                return .failed(error)
-            }
-        }
+        do { return try readPart() } catch { return .failed(error) }
     }
 
-    private func readPart(_ state: inout State) throws -> ContentPart {
-        let wanted = length.map { min(Int64(Self.partBytes), $0 - state.read) }
-        guard wanted != 0 else { return .end }
-        var source = try state.source ?? open()
+    /// No lock is held while the source is read, for that may take for ever. There is one reader
+    /// at a time, which lets go of the source where the feed was closed meanwhile.
+    private func readPart() throws -> ContentPart {
+        let (held, before, isClosed) = state.withLock { state in
+            (state.held.take(), state.read, state.isClosed)
+        }
+        let wanted = length.map { min(Int64(Self.partBytes), $0 - before) }
+        guard !isClosed, wanted != 0 else { return .end }
+        let source = if let held { held } else { Held(try open()) }
         var bytes = [UInt8](repeating: 0, count: Int(wanted ?? Int64(Self.partBytes)))
-        let count = try bytes.withUnsafeMutableBytes { try source.read(into: $0) }
-        state.source = source
-        state.read += Int64(count)
+        let count = try bytes.withUnsafeMutableBytes { try source.source.read(into: $0) }
+        let read = before + Int64(count)
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            (state.held, state.read) = (source, read)
+        }
         if count > 0 {
             bytes.removeLast(bytes.count - count)
             return .bytes(bytes)
         }
-        if let length, state.read < length {
-            throw MultipartError.length(expected: length, found: state.read)
+        if let length, read < length {
+            throw MultipartError.length(expected: length, found: read)
         }
         return .end
     }
 
     func close() {
-        // Not waited for: what is being read goes on to its end.
-        _ = readers.run { [self] in
-            state.withLock { state in
-                state.isClosed = true
-                state.source = nil
-            }
+        let isHeld = state.withLock { state in
+            state.isClosed = true
+            return state.held != nil
         }
+        // Not on the caller's thread: closing may wait for the disk.
+        if isHeld { _ = readers.run { [self] in state.withLock { $0.held = nil } } }
     }
 }
 

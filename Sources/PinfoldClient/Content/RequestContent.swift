@@ -4,7 +4,8 @@ public import Serialization
 public struct RequestContent: Sendable {
     enum Source: Sendable {
         case bytes([UInt8])
-        case reader(@Sendable () throws -> any ByteSource)
+        /// - Parameter isForeign: It may wait for anything, and not just for the disk.
+        case reader(isForeign: Bool, @Sendable () throws -> any ByteSource)
         case stream(@Sendable () -> any ContentFeed)
     }
 
@@ -49,18 +50,20 @@ public struct RequestContent: Sendable {
     }
 
     private static func file(_ path: String, length: Int64) -> RequestContent {
-        RequestContent(.reader { try FileSource(path) }, length: length)
+        RequestContent(.reader(isForeign: false) { try FileSource(path) }, length: length)
     }
 
     /// A form of type `multipart/form-data`; its throttle is kept. The type of the content is the
     /// form's, and to be put into the request's Content-Type.
     public static func multipart(_ body: MultipartBody) -> RequestContent {
         RequestContent(
-            .reader { body.makeReader() }, length: body.length,
+            .reader(isForeign: body.hasStreams) { body.makeReader() }, length: body.length,
             pause: body.throttle?.delay ?? .zero)
     }
 
-    /// Content that is read from a source, on a thread of the runtime's that may wait.
+    /// Content that is read from a source, on a thread of the runtime's that may wait: one of 32,
+    /// on which no files are read. A source that gives nothing holds its thread until it does,
+    /// though the request has ended; ``stream(_:length:)`` takes none.
     ///
     /// - Parameters:
     ///   - length: In bytes, if it is known: it must come to so many.
@@ -68,7 +71,7 @@ public struct RequestContent: Sendable {
     public static func source(
         length: Int64? = nil, open: @escaping @Sendable () throws -> any ByteSource
     ) -> RequestContent {
-        RequestContent(.reader(open), length: length)
+        RequestContent(.reader(isForeign: true, open), length: length)
     }
 
     /// Content that comes from a sequence: the next part is asked for when the server takes it.
@@ -116,11 +119,11 @@ public struct RequestContent: Sendable {
         guard length != 0 else { return .none }
         switch source {
         case .bytes(let bytes): return bytes.isEmpty ? .none : .bytes(bytes)
-        case .reader(let open):
+        case .reader(let isForeign, let open):
             return .feed(
                 SourceFeed(
                     length: length, pauseMilliseconds: pause.wholeMilliseconds,
-                    on: runtime.readers, open: open))
+                    on: isForeign ? runtime.sources : runtime.readers, open: open))
         case .stream(let make):
             return .feed(MeasuredFeed(make(), length: length))
         }

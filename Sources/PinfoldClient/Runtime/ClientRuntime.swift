@@ -16,9 +16,11 @@ public final class ClientRuntime: Sendable {
     /// Whether the loop still takes messages.
     private let isOpen = Locked(true)
     let resolver: Resolver
-    /// Reads files, and other sources that may block.
+    /// Read files and forms, and decode images.
     let readers: ThreadPool
-    /// Write files. They are others than the readers, whose sources may block for long.
+    /// Read the caller's own sources, which may block for long: they hold up one another only.
+    let sources: ThreadPool
+    /// Write files.
     let writers: ThreadPool
     private let thread: Thread
     private let isClosed = Atomic(false)
@@ -28,6 +30,9 @@ public final class ClientRuntime: Sendable {
     private static let readerThreads = 4
     /// Reads that wait at most: each transfer has one at a time.
     private static let readerLimit = 1 << 16
+    /// Threads that read the caller's own sources at a time, each blocked for as long as its source
+    /// gives nothing.
+    private static let sourceThreads = 32
     /// Threads that write files at a time.
     private static let writerThreads = 4
     /// Writes that wait at most: each download has one at a time.
@@ -66,6 +71,9 @@ public final class ClientRuntime: Sendable {
             readers = ThreadPool(
                 name: "pinfold-files", threads: Self.readerThreads, niceness: 0,
                 limit: Self.readerLimit)
+            sources = ThreadPool(
+                name: "pinfold-source", threads: Self.sourceThreads, niceness: 0,
+                limit: Self.readerLimit)
             writers = ThreadPool(
                 name: "pinfold-write", threads: Self.writerThreads, niceness: 0,
                 limit: Self.writerLimit)
@@ -81,13 +89,15 @@ public final class ClientRuntime: Sendable {
     deinit { close() }
 
     /// Ends the sessions, whose tasks fail with ``ClientError/Reason/sessionInvalidated``, and
-    /// waits until the threads have ended. To be called by whoever made the runtime; it must not be
-    /// called by a callback of its own sessions.
+    /// waits until the threads have ended: for as long as a source of content blocks its reader. To
+    /// be called by whoever made the runtime; it must not be called by a callback of its own
+    /// sessions.
     public func close() {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         _ = post(.stop)
         thread.join()
         readers.close()
+        sources.close()
         writers.close()
         resolver.close()
     }

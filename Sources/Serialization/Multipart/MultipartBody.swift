@@ -19,6 +19,11 @@ public struct MultipartBody: Sendable {
         } - (parts.isEmpty ? 0 : 2)
     }
 
+    /// Parts come from the caller's own sources, which may wait for anything.
+    package var hasStreams: Bool {
+        parts.contains { if case .stream = $0.source { true } else { false } }
+    }
+
     /// What Content-Type says, with the boundary.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 

@@ -1,0 +1,118 @@
+import Clocks
+import HTTPTypes
+import Locking
+import Serialization
+import TestSupport
+import Testing
+import Threads
+
+@testable import PinfoldClient
+
+/// A source that gives nothing until it is opened, and then its end.
+private final class StuckSource: ByteSource, Sendable {
+    private let state = Monitor((reads: 0, isOpen: false))
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        state.withLock { $0.reads += 1 }
+        state.broadcast()
+        return state.wait { $0.isOpen ? .done(0) : .signal }
+    }
+
+    func waitUntilRead(times: Int = 1) {
+        state.wait { $0.reads >= times ? .done(()) : .signal }
+    }
+
+    func open() {
+        state.withLock { $0.isOpen = true }
+        state.broadcast()
+    }
+}
+
+@Suite("Content from a source that gives nothing")
+struct SourceFeedTests {
+    @Test func `holds one thread, and none besides when it is closed`() {
+        let pool = ThreadPool(name: "test", threads: 2, niceness: 0, limit: 16)
+        let source = StuckSource()
+        defer {
+            source.open()
+            pool.close()
+        }
+        let feed = SourceFeed(length: nil, pauseMilliseconds: 0, on: pool) { source }
+        feed.next { _ in }
+        source.waitUntilRead()
+        feed.close()
+        let isDone = Monitor(false)
+        _ = pool.run {
+            isDone.withLock { $0 = true }
+            isDone.broadcast()
+        }
+        let end = Clock.monotonicNanoseconds() + 60_000_000_000
+        #expect(
+            isDone.wait { isDone in
+                isDone || Clock.monotonicNanoseconds() >= end ? .done(isDone) : .until(end)
+            })
+    }
+
+    @Test func `is let go of when its read returns after it was closed`() throws {
+        final class Held: ByteSource {
+            let stuck: StuckSource
+            let whenGone: @Sendable () -> Void
+
+            init(_ stuck: StuckSource, whenGone: @escaping @Sendable () -> Void) {
+                (self.stuck, self.whenGone) = (stuck, whenGone)
+            }
+
+            deinit { whenGone() }
+
+            func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+                _ = stuck.read(into: buffer)
+                buffer[0] = 1
+                return 1
+            }
+        }
+        let pool = ThreadPool(name: "test", threads: 1, niceness: 0, limit: 16)
+        let (stuck, isGone) = (StuckSource(), Locked(false))
+        let feed = SourceFeed(length: nil, pauseMilliseconds: 0, on: pool) {
+            Held(stuck) { isGone.withLock { $0 = true } }
+        }
+        let part = Locked<ContentPart?>(nil)
+        feed.next { given in part.withLock { $0 = given } }
+        stuck.waitUntilRead()
+        feed.close()
+        #expect(!isGone.withLock { $0 })
+        stuck.open()
+        pool.close()
+        #expect(isGone.withLock { $0 })
+        guard case .bytes([1]) = part.withLock({ $0 }) else {
+            Issue.record("the part was not delivered")
+            return
+        }
+    }
+
+    @Test func `does not hold up files`() async throws {
+        let folder = TemporaryFolder()
+        try folder.write("hello", to: "a")
+        try await withServer { connection, request in
+            connection.respond("200 OK", [], request.text)
+            return true
+        } _: { server, runtime in
+            let source = StuckSource()
+            defer { source.open() }
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.post, server.url)
+            let tasks = (0..<5).map { _ in
+                Task {
+                    _ = try await session.data(for: request, content: .source { source })
+                }
+            }
+            source.waitUntilRead(times: 5)
+            for task in tasks { task.cancel() }
+            for task in tasks { _ = await task.result }
+            var options = RequestOptions()
+            options.timeout = .seconds(60)
+            let response = try await session.data(
+                for: request, content: .file(folder.file("a")), options: options)
+            #expect(response.text == "hello")
+        }
+    }
+}

@@ -6,17 +6,30 @@ import Notation
 /// A value: it knows no clock and no file. Times are seconds since 1970. ``CookieFile`` keeps a jar
 /// from one process to the next.
 public struct CookieJar: Sendable {
-    /// How many cookies there may be.
+    /// How many cookies there may be, and how many of them a request carries.
     public struct Limits: Hashable, Sendable {
         /// Of one registered name (`example.com`) and all names below it.
         public var cookiesPerSite: Int
         /// Of all sites together.
         public var cookies: Int
 
-        /// RFC 6265 asks for 50 and 3000 at least (section 6.1); browsers have 180 for a site.
-        public init(cookiesPerSite: Int = 180, cookies: Int = 3000) {
-            precondition(cookiesPerSite > 0 && cookies > 0, "a jar without room")
+        /// In the Cookie field of one request.
+        public var cookiesPerRequest: Int
+        /// The value of the Cookie field of one request, in bytes. Servers refuse heads that are
+        /// too long, so that whoever sets enough cookies would make a site unreachable.
+        public var bytesPerRequest: Int
+
+        /// RFC 6265 asks for 50 and 3000 at least (section 6.1); browsers have 180 for a site. A
+        /// request carries as much as one of curl.
+        public init(
+            cookiesPerSite: Int = 180, cookies: Int = 3000, cookiesPerRequest: Int = 150,
+            bytesPerRequest: Int = 8190
+        ) {
+            precondition(
+                cookiesPerSite > 0 && cookies > 0 && cookiesPerRequest > 0 && bytesPerRequest > 0,
+                "a jar without room")
             (self.cookiesPerSite, self.cookies) = (cookiesPerSite, cookies)
+            (self.cookiesPerRequest, self.bytesPerRequest) = (cookiesPerRequest, bytesPerRequest)
         }
     }
 
@@ -57,10 +70,23 @@ public struct CookieJar: Sendable {
         sites.values.joined().sorted { Self.isEarlier($0, $1) }.map { ($0.cookie, $0.accessed) }
     }
 
-    /// The Cookie field of a request; nil: it has none. Counts as an access of what it has.
+    /// The Cookie field of a request; nil: it has none. Counts as an access of what applies to it.
+    /// Of more than ``Limits`` allow it has the first ones in order; one that is too long for what
+    /// is left is passed over.
     public mutating func field(for request: CookieRequest, at now: Int64) -> String? {
-        let found = cookies(for: request, at: now)
-        return found.isEmpty ? nil : found.map(\.pair).joined(separator: "; ")
+        var field = ""
+        var count = 0
+        for cookie in cookies(for: request, at: now) {
+            guard count < limits.cookiesPerRequest else { break }
+            let pair = cookie.pair
+            let separator = count == 0 ? "" : "; "
+            let bytes = field.utf8.count + separator.utf8.count + pair.utf8.count
+            guard bytes <= limits.bytesPerRequest else { continue }
+            field += separator
+            field += pair
+            count += 1
+        }
+        return count == 0 ? nil : field
     }
 
     /// The cookies of a request, those of longer paths first, and the older of two first. Counts

@@ -22,6 +22,33 @@ struct CookieJarTests {
         return jar.field(for: to, at: now + after)
     }
 
+    @Test func `gives a request no more than servers take`() throws {
+        var jar = CookieJar()
+        let asked = request("a.example.com")
+        for number in 10..<30 {
+            let value = String(repeating: "x", count: 4000)
+            jar.store(
+                setCookie: "c\(number)=\(value); Domain=example.com", from: asked, at: now)
+        }
+        jar.store(setCookie: "id=1", from: asked, at: now + 1)
+        let found = jar.field(for: asked, at: now + 2)
+        let field = try #require(found)
+        #expect(field.utf8.count <= 8190)
+        // The first ones in order, and what fits behind them.
+        #expect(field.split(separator: "; ").map { $0.prefix(3) } == ["c10", "c11", "id="])
+        #expect(jar.cookies(for: asked, at: now + 2).count == 21)
+    }
+
+    @Test func `gives a request 150 cookies at most`() throws {
+        var jar = CookieJar()
+        for number in 0..<180 {
+            jar.store(setCookie: "c\(number)=1", from: request("example.com"), at: now)
+        }
+        let found = jar.field(for: request("example.com"), at: now)
+        let field = try #require(found)
+        #expect(field.split(separator: "; ") == (0..<150).map { "c\($0)=1" })
+    }
+
     @Test(
         arguments: [
             ("a=b", "a=b"), ("  a = b ;c=d", "a=b"), ("a=b=c", "a=b=c"), ("a=", "a="),

@@ -222,9 +222,10 @@ extension Authenticator {
 
         /// Nil: it is of another scheme, or incomplete.
         init?(_ challenge: AuthenticationChallenge, from origin: ProtectionSpace.Origin) {
-            guard let realm = challenge.realm else { return nil }
             digest = DigestChallenge(challenge)
             guard digest != nil || challenge.scheme == "basic" else { return nil }
+            // RFC 7617 asks Basic for a realm, and servers leave it out: it is the empty one then.
+            guard let realm = challenge.realm ?? (digest == nil ? "" : nil) else { return nil }
             offer = Offer(
                 space: ProtectionSpace(origin: origin, realm: realm),
                 scheme: digest == nil ? .basic : .digest)

@@ -49,6 +49,15 @@ struct AuthenticatorTests {
         .init(space: ProtectionSpace(origin: origin, realm: realm), scheme: scheme)
     }
 
+    @Test func `takes Basic without a realm for that of the empty realm`() throws {
+        var authenticator = Authenticator()
+        authenticator.set(Self.user, for: ProtectionSpace(origin: Self.origin, realm: ""))
+        for field in ["Basic", "Digest nonce=n, Basic charset=\"UTF-8\""] {
+            #expect(try answer(decide(&authenticator, field)).value == Self.basic)
+        }
+        #expect(try decide(&authenticator, "Digest nonce=n") == .notSupported(["digest"]))
+    }
+
     @Test(
         arguments: [
             ("Basic realm=r, Digest realm=r, nonce=n", "algorithm=MD5"),

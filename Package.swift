@@ -50,6 +50,9 @@ let package = Package(
         .systemLibrary(
             name: "CPublicSuffix", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
         .systemLibrary(
+            name: "CInternationalNames", pkgConfig: "libidn2",
+            providers: [.apt(["libidn2-dev"])]),
+        .systemLibrary(
             name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(
@@ -208,7 +211,8 @@ let package = Package(
         .target(
             name: "PinfoldClient",
             dependencies: [
-                "CLinux", "Notation", "HTTPCore", "ContentCoding", "Addressing", "Pinning",
+                "CLinux", "CInternationalNames", "Notation", "HTTPCore", "ContentCoding",
+                "Addressing", "Pinning",
                 "PinfoldConfiguration", "Documents", "Retries", "Serialization", "Activity",
                 "Reachability", "ImageCache", "PinfoldMetrics", "Clocks", "DurableFiles",
                 "Locking", "Threads", "EventLoop", "EventStreams",

@@ -12,6 +12,7 @@ build_packages=(
     libbrotli-dev
     libc-ares-dev
     libexpat1-dev
+    libidn2-dev
     libjpeg62-turbo-dev
     libpng-dev
     libpsl-dev

@@ -28,6 +28,46 @@ struct URIReferenceTests {
         #expect(try HTTPRequest(.get, "http://a.test/ü b?\"").path == "/%C3%BC%20b?%22")
     }
 
+    @Test(
+        arguments: [
+            ("https://bücher.example/ü", "https://xn--bcher-kva.example/%C3%BC"),
+            ("http://b%c3%bccher.example:81/", "http://xn--bcher-kva.example:81/"),
+            ("http://BÜCHER。example/", "http://xn--bcher-kva.example/"),
+            ("http://faß.example/", "http://xn--fa-hia.example/"),
+            ("http://例え.テスト/", "http://xn--r8jz45g.xn--zckzah/"),
+            ("http://xn--bcher-kva.example/", "http://xn--bcher-kva.example/"),
+            ("http://A.test/", "http://A.test/"),
+            ("http://[fe80::1%25e]/", "http://[fe80::1%25e]/"),
+        ])
+    func `have names of hosts in A-labels`(text: String, url: String) throws {
+        let request = try HTTPRequest(.get, text)
+        #expect(request.url == url)
+        #expect(request.canBeAsked)
+        let response = HTTPResponse(status: .found, headerFields: [.location: text])
+        let target = try #require(
+            RedirectRule.target(of: response, after: try HTTPRequest(.get, "http://a.test/")))
+        #expect(target.request.url == url)
+        #expect(target.request.canBeAsked)
+    }
+
+    @Test(arguments: [
+        "http://\u{2100}.test/", "http://ü%2F.test/", "http://ü\u{200E}.test/",
+        "http://%FF.test/", "http://\(String(repeating: "ü", count: 64)).test/",
+    ])
+    func `whose host is no name are refused`(text: String) throws {
+        #expect(throws: ClientError.self) { _ = try HTTPRequest(.get, text) }
+        let response = HTTPResponse(status: .found, headerFields: [.location: text])
+        let target = try #require(
+            RedirectRule.target(of: response, after: try HTTPRequest(.get, "http://a.test/")))
+        #expect(!target.request.canBeAsked)
+    }
+
+    @Test func `that are put together with a host outside of ASCII are refused`() {
+        let request = HTTPRequest(
+            method: .get, scheme: "https", authority: "bücher.example", path: "/")
+        #expect(!request.canBeAsked)
+    }
+
     @Test(arguments: ["a.test/x", "ftp://a.test/", "http:///x", "http://u:p@a.test/", "http://a\n"])
     func `that are no http URL are refused`(text: String) {
         #expect(throws: ClientError.self) { _ = try HTTPRequest(.get, text) }

@@ -7,7 +7,8 @@ extension HTTPRequest {
     /// - Parameters:
     ///   - method: GET by default.
     ///   - url: Absolute, `http` or `https`. What may not stand in a URL, such as a space or a
-    ///     character outside of ASCII, is percent-encoded; a fragment is left out.
+    ///     character outside of ASCII, is percent-encoded, and in the name of the host put in
+    ///     A-labels (`xn--`, IDNA 2008); a fragment is left out.
     ///   - fields: Header fields. Host, Content-Length and Transfer-Encoding are written by the
     ///     client and need not be among them.
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` for any other text.
@@ -81,7 +82,7 @@ struct RequestOrigin: Hashable, Sendable {
     let host: String
     let port: UInt16
 
-    /// Nil for an authority with a port that is none.
+    /// Nil for an authority with a port that is none, and for one that is not in ASCII.
     init?(scheme: String, authority: String) {
         self.scheme = scheme
         let usual: UInt16 = scheme == "https" ? 443 : 80
@@ -96,6 +97,7 @@ struct RequestOrigin: Hashable, Sendable {
     private static func port(
         in authority: UnsafeBufferPointer<UInt8>, _ usual: UInt16
     ) -> (colon: Int?, port: UInt16?) {
+        guard authority.allSatisfy({ $0 < 0x80 }) else { return (nil, nil) }
         guard let colon = authority.lastIndex(of: UInt8(ascii: ":")),
             !authority[colon...].contains(UInt8(ascii: "]"))
         else { return (nil, usual) }

@@ -10,9 +10,9 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
     /// Without `#`.
     var fragment: String?
 
-    /// Reads a text; nil where it holds control characters or its scheme is none. What may not
-    /// stand in a URI (spaces, quotes, anything outside of ASCII) is percent-encoded as UTF-8, as
-    /// browsers do.
+    /// Reads a text; nil where it holds control characters, or its scheme or its host is none.
+    /// What may not stand in a URI (spaces, quotes, anything outside of ASCII) is percent-encoded
+    /// as UTF-8, as browsers do, but in the name of a host, which is put in A-labels.
     init?(_ text: String) {
         guard let text = Self.encoded(text) else { return nil }
         // From here on every byte is a character.
@@ -34,7 +34,10 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
         if rest.starts(with: [slash, slash]) {
             rest = rest.dropFirst(2)
             let end = rest.firstIndex(of: slash) ?? rest.endIndex
-            authority = Self.text(rest[..<end])
+            guard let authority = InternationalName.authority(Self.text(rest[..<end])) else {
+                return nil
+            }
+            self.authority = authority
             rest = rest[end...]
         }
         path = Self.text(rest)

@@ -157,6 +157,8 @@ public struct SessionConfiguration: Sendable {
         timeouts.firstByteMilliseconds = Self.longMilliseconds
         timeouts.bodyMilliseconds = Self.longMilliseconds
         timeouts.eventStreamMilliseconds = Self.longMilliseconds
+        // Tasks do not depend on one another: what one asks for may come late, or be suspended.
+        timeouts.collapseMilliseconds = 0
         return timeouts
     }
 }

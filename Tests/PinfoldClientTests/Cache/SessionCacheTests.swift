@@ -1,4 +1,5 @@
 import HTTPTypes
+import Locking
 import TestSupport
 import Testing
 
@@ -43,6 +44,29 @@ struct SessionCacheTests {
             #expect(use(try await session.data(for: request)) == .miss)
             #expect(use(try await session.data(for: request)) == .hit)
             #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `has no task wait for the response to another`() async throws {
+        let gate = try AnswerGate()
+        let count = Locked(0)
+        try await withServer { connection, _ in
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst { connection.wait(at: gate) }
+            connection.respond("200 OK", ["Cache-Control: max-age=86400"], "x")
+            return true
+        } _: { server, runtime in
+            #expect(try configuration().snapshot().timeouts.collapseMilliseconds == 0)
+            let session = try SessionManager(configuration: configuration(), runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            let first = Task { try await session.data(for: request) }
+            await gate.arrival()
+            #expect(use(try await session.data(for: request)) == .miss)
+            gate.open()
+            #expect(use(try await first.value) == .miss)
         }
     }
 

@@ -57,6 +57,17 @@ struct RetryTests {
         }
     }
 
+    @Test func `use another connection where the server has nothing to do with the request`()
+        async throws
+    {
+        try await withSession(Self.failing(1, "421 Misdirected Request")) { server, session in
+            let request = try HTTPRequest(.post, server.url)
+            let response = try await session.data(for: request, content: .text("x"))
+            #expect(response.text == "x!")
+            #expect(server.requests.map(\.connection) == [0, 1])
+        }
+    }
+
     @Test func `end with what came last when there were enough`() async throws {
         try await withSession(Self.failing(9, "503 No")) { server, session in
             let response = try await session.data(for: try HTTPRequest(.get, server.url))

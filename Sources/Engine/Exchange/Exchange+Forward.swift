@@ -13,7 +13,8 @@ extension Exchange {
         guard rewritten == nil || contentIsTranslated(at: origin) else { return }
         guard fresh || mayConnect(to: origin) else { return }
         handle(.decided(.connect))
-        environment.upstreams.acquire(origin, for: self, fresh: fresh)
+        environment.upstreams.acquire(
+            origin, for: self, fresh: fresh || needsFreshConnection)
         // Still waiting: the wait has a bound of its own where no connection is being made.
         if case .connecting = state.step, register() {
             environment.loop.setDeadline(self, after: origin.connectionWaitMilliseconds)

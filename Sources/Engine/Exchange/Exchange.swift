@@ -57,6 +57,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
 
     // The way upstream.
     package var origin: Origin?
+    /// Only a connection that carried no request before will do.
+    package var needsFreshConnection = false
     package var response = ResponseHead()
     var interimCount = 0
     /// What a CONNECT waits for.
@@ -270,6 +272,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         replayableBody = nil
         receivedBodyBytes = 0
         origin = nil
+        needsFreshConnection = false
         hostLabel = RouteLabels.noHost
         sentAt = 0
         firstByteMicroseconds = nil

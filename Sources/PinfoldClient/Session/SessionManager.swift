@@ -140,10 +140,12 @@ public final class SessionManager: Sendable {
 
     /// Begins one exchange of a task.
     ///
-    /// - Parameter left: How long it may take, waiting for its turn included.
+    /// - Parameters:
+    ///   - left: How long it may take, waiting for its turn included.
+    ///   - fresh: Only a connection that carried no request before will do.
     func transfer(
         _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions,
-        _ authentication: TaskAuthentication, left: Duration
+        _ authentication: TaskAuthentication, left: Duration, fresh: Bool = false
     ) throws(ClientError) -> TransferChannel {
         guard let origin = request.origin, origin.scheme == "http" || origin.scheme == "https"
         else {
@@ -168,7 +170,7 @@ public final class SessionManager: Sendable {
             idleMilliseconds: max(1, milliseconds),
             leftMilliseconds: max(1, left.wholeMilliseconds),
             totalMilliseconds: configuration.resourceTimeout.wholeMilliseconds,
-            channel: channel, proxy: proxy, stream: options.stream)
+            channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream)
         guard runtime.post(.begin(order)) else {
             order.content.close()
             throw ClientError.sessionInvalidated().about(request)

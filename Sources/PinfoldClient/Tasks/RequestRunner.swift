@@ -30,6 +30,8 @@ final class RequestRunner: Sendable {
         var cause = TaskMetrics.Cause.task
         var counts = AttemptCounts()
         var metrics: TaskMetrics
+        /// The server has nothing to do with the request on the connections that there are (421).
+        var isMisdirected = false
         /// The last response.
         var response: HTTPResponse?
     }
@@ -184,7 +186,8 @@ final class RequestRunner: Sendable {
                 of: course.request)
         }
         let channel = try session.transfer(
-            sent, course.content, options, authentication, left: left)
+            sent, course.content, options, authentication, left: left,
+            fresh: course.isMisdirected)
         handle.attach(channel)
         let record = AttemptRecord(
             request: course.request, cause: course.cause, channel: channel, before: course.metrics)
@@ -196,6 +199,8 @@ final class RequestRunner: Sendable {
         course.response = arrived.response
         received(arrived, for: sent)
         return .success(Arrival(head: arrived.response, record: record))
+        // RFC 9110 section 15.5.20: over a different connection.
+        course.isMisdirected = arrived.response.status.code == 421
     }
 
     private func step(

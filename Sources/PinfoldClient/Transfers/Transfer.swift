@@ -88,6 +88,7 @@ final class Transfer: EventHandler {
             exchange.begin(
                 client: self, ingress: ingress, peer: session.peer, buffer: buffer,
                 headStart: 0, hasBody: upload != nil, isServed: true)
+            exchange.needsFreshConnection = order.needsFreshConnection
             exchange.route(at: ingress)
         } catch {
             environment.recycle(exchange)

@@ -18,6 +18,8 @@ final class TransferOrder: Sendable {
     /// How long its task may take in all, in milliseconds: for messages.
     let totalMilliseconds: Int64
     let channel: TransferChannel
+    /// Only a connection that carried no request before will do.
+    let needsFreshConnection: Bool
     /// Nil: it goes to the server itself.
     let proxy: ProxyRoute?
     /// What the response is for, where that lasts; nil: it ends by itself.
@@ -27,11 +29,12 @@ final class TransferOrder: Sendable {
         session: UInt64, number: UInt64, origin: RequestOrigin, head: [UInt8],
         content: OutgoingContent, priority: TaskPriorityLevel, idleMilliseconds: Int64,
         leftMilliseconds: Int64, totalMilliseconds: Int64, channel: TransferChannel,
-        proxy: ProxyRoute? = nil, stream: StreamKind? = nil
+        needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil
     ) {
         (self.session, self.number, self.origin) = (session, number, origin)
         (self.head, self.content, self.priority) = (head, content, priority)
         self.idleMilliseconds = idleMilliseconds
+        self.needsFreshConnection = needsFreshConnection
         self.leftMilliseconds = leftMilliseconds
         self.totalMilliseconds = totalMilliseconds
         (self.channel, self.proxy, self.stream) = (channel, proxy, stream)

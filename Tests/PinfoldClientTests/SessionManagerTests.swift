@@ -56,6 +56,7 @@ struct SessionManagerTests {
             #expect(seen.field("via") == nil)
             #expect(response.head.headerFields[.init("Via")!] == "1.1 other")
             #expect(response.head.headerFields[.init("Cache-Status")!] == nil)
+            #expect(response.head.headerFields[.date] == nil)
         }
     }
 

@@ -88,7 +88,8 @@ extension Exchange {
         var head = makeResponseHead(on: client, bytes)
         head.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
-        if !response.fields.contains(.date) {
+        // A recipient that has no part in it is not told of a date that the server did not send.
+        if isIntermediary, !response.fields.contains(.date) {
             head.fields.append(field: .date, date: environment.wallSeconds)
         }
         if response.status == 407 { appendProxyChallenges(bytes, to: &head.fields) }

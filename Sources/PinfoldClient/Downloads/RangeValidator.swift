@@ -20,14 +20,19 @@ public enum RangeValidator: Sendable, Hashable {
     /// The strong validator of a response; nil: it has none. Where there is a tag, it alone counts,
     /// though it be weak: it says that the bytes may differ.
     ///
-    /// - Parameter now: seconds since 1970, for years that are written with two digits.
-    init?(_ response: HTTPResponse, now: Int64 = Clock.coarseWallSeconds()) {
+    /// - Parameters:
+    ///   - isStored: It comes from the session's cache, whose Date may be the time of its arrival
+    ///     (RFC 9110 section 6.6.1), where the server had sent none: only a tag counts.
+    ///   - now: seconds since 1970, for years that are written with two digits.
+    init?(
+        _ response: HTTPResponse, isStored: Bool = false, now: Int64 = Clock.coarseWallSeconds()
+    ) {
         if let tag = response.headerFields[.eTag] {
             guard Self.isStrong(tag) else { return nil }
             self = .entityTag(tag)
             return
         }
-        guard let modified = response.headerFields[.lastModified],
+        guard !isStored, let modified = response.headerFields[.lastModified],
             let changed = Self.seconds(modified, now),
             let sent = response.headerFields[.date].flatMap({ Self.seconds($0, now) }),
             sent - changed >= Self.secondsBeforeDate

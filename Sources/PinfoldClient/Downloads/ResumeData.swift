@@ -61,14 +61,15 @@ public struct ResumeData: Sendable, Hashable {
     /// - Parameters:
     ///   - request: with the fields that the session adds.
     ///   - response: with status 200.
+    ///   - isStored: It comes from the session's cache.
     init?(
         of request: HTTPRequest, _ response: HTTPResponse, from responseURL: String,
-        in partialFile: String, boot: String
+        in partialFile: String, boot: String, isStored: Bool = false
     ) {
         guard request.method == .get, request.headerFields[.range] == nil,
             response.status.code == 200, !response.hasCodedContent,
             response.headerFields[.acceptRanges]?.lowercased() != "none",
-            let validator = RangeValidator(response)
+            let validator = RangeValidator(response, isStored: isStored)
         else { return nil }
         self.init(
             url: request.url, responseURL: responseURL,

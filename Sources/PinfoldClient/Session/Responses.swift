@@ -33,6 +33,14 @@ public struct StreamedResponse: Sendable {
         content = ResponseContent(guardian, record.request, decoder)
     }
 
+    /// It comes from the session's cache.
+    var isStored: Bool {
+        switch record.channel.times?.cache ?? CacheUse.none {
+        case .hit, .stale, .confirmed: true
+        case .miss, .none: false
+        }
+    }
+
     /// How long it took: to the head, until the content has ended.
     public var metrics: TaskMetrics { record.metrics(status: head.status.code) }
 }

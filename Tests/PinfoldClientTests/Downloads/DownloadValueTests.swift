@@ -37,6 +37,15 @@ struct DownloadValueTests {
         #expect(RangeValidator(response, now: 1_700_000_000) == validator)
     }
 
+    @Test func `a date that a cache may have written holds nothing together`() {
+        var response = HTTPResponse(status: .ok)
+        response.headerFields = [.lastModified: Self.past, .date: Self.later]
+        #expect(RangeValidator(response, isStored: true, now: 1_700_000_000) == nil)
+        response.headerFields[.eTag] = "\"a\""
+        #expect(
+            RangeValidator(response, isStored: true, now: 1_700_000_000) == .entityTag("\"a\""))
+    }
+
     private static let past = "Tue, 14 Nov 2023 22:13:20 GMT"
     private static let soon = "Tue, 14 Nov 2023 22:14:19 GMT"
     private static let later = "Tue, 14 Nov 2023 22:14:20 GMT"

@@ -1,4 +1,3 @@
-import Clocks
 import EventLoop
 import HTTPTypes
 import Locking
@@ -8,10 +7,6 @@ import Locking
 struct Download {
     /// Requests that one download sends: servers may answer ranges with less than was asked for.
     static let maximumRequests = 64
-    /// Bytes that are collected before they are written.
-    private static let writtenBytes = 256 << 10
-    /// Milliseconds after which fewer are.
-    private static let writtenMilliseconds: Int64 = 1000
 
     let session: SessionManager
     /// All of its requests are one task.
@@ -26,13 +21,16 @@ struct Download {
 
     /// Where the file goes, once that is known.
     private var path: String?
-    private var file: PartialFile?
+    var file: PartialFile?
     private var hasSteppedBack = false
     private var head: HTTPResponse?
     /// What was asked last, after redirects.
     private var last: HTTPRequest?
     private var metrics: TaskMetrics?
-    private var resumedBytes: Int64 = 0
+    var resumedBytes: Int64 = 0
+    /// Requests sent again after a failure, and whether the next one is.
+    private var retries = 0
+    private var isRetry = false
 
     init(
         _ session: SessionManager, _ handle: TaskHandle, _ content: RequestContent?,
@@ -62,6 +60,8 @@ struct Download {
         case problem(DownloadProblem)
         /// The request itself.
         case request(ClientError)
+        /// Its response broke off; what had come of it is written.
+        case content(ClientError)
     }
 
     mutating func run() async throws(ClientError) -> DownloadResponse {
@@ -76,7 +76,7 @@ struct Download {
             let error =
                 switch error {
                 case .problem(let problem): ClientError(problem, of: request, head, data)
-                case .request(let error): error.failing(head, data)
+                case .request(let error), .content(let error): error.failing(head, data)
                 }
             complete(error)
             throw error
@@ -92,8 +92,15 @@ struct Download {
 
     private mutating func download() async throws(Stop) -> DownloadResponse {
         try await begin()
-        for _ in 0..<Self.maximumRequests {
-            if let response = try await ask() { return response }
+        var asked = 0
+        while asked < Self.maximumRequests {
+            do throws(Stop) {
+                if let response = try await ask() { return response }
+                asked += 1
+            } catch {
+                guard case .content(let failure) = error else { throw error }
+                try await retry(after: failure)
+            }
         }
         throw .problem(.range("too little: more than \(Self.maximumRequests) requests"))
     }
@@ -176,7 +183,7 @@ struct Download {
     }
 
     /// Does something with the file.
-    private mutating func change(
+    mutating func change(
         _ work: @escaping @Sendable (inout PartialFile) throws(DownloadProblem) -> Void
     ) async throws(Stop) {
         guard let file else { return }
@@ -198,9 +205,10 @@ struct Download {
     private mutating func leave(after stop: Stop) async -> ResumeData? {
         guard let file = file.take() else { return nil }
         var keeps = options.resumes || given != nil || control?.producesResumeData ?? false
-        if case .request(let error) = stop, error.reason == .cancelled {
-        } else {
-            keeps = keeps || options.keepsPartialFile
+        switch stop {
+        case .request(let error) where error.reason == .cancelled: break
+        case .content(let error) where error.reason == .cancelled: break
+        default: keeps = keeps || options.keepsPartialFile
         }
         let data = await session.runtime.writers.perform { [keeps] in
             var file = file
@@ -233,12 +241,16 @@ struct Download {
         let response: StreamedResponse
         do throws(ClientError) {
             let runner = RequestRunner(
-                session: session, options: options.request, handle: handle, part: request)
+                session: session, options: options.request, handle: handle,
+                part: TaskPart(
+                    request: request, retries: retries, cause: isRetry ? .retry : .task))
             response = try await runner.response(content)
         } catch {
             throw .request(error)
         }
         (head, last) = (response.head, response.request)
+        retries += response.metrics.retries - (isRetry ? 1 : 0)
+        isRetry = false
         let step = DownloadStep(question, response.head, from: response.request.url)
         switch step {
         case .refuse(let problem): throw .problem(problem)
@@ -246,7 +258,12 @@ struct Download {
         case .stepBack: hasSteppedBack = true
         case .take(let offset, let count, let total):
             let isPart = question.offset != nil && response.head.status.code == 206
-            try await take(response, from: isPart ? offset : nil, count, of: total)
+            do throws(Stop) {
+                try await take(response, from: isPart ? offset : nil, count, of: total)
+            } catch {
+                add(response.metrics)
+                throw error
+            }
         }
         add(response.metrics)
         guard case .take(_, _, let total) = step, let file else { return nil }
@@ -257,69 +274,26 @@ struct Download {
         return try await finish(response)
     }
 
-    /// Writes a response's content.
-    ///
-    /// - Parameters:
-    ///   - offset: Where it belongs; nil: at the beginning, and nothing else is there.
-    ///   - count: Its bytes, if that is known.
-    private mutating func take(
-        _ response: StreamedResponse, from offset: Int64?, _ count: Int64?, of total: Int64?
-    ) async throws(Stop) {
-        try await choose(response)
-        if let offset {
-            resumedBytes = max(resumedBytes, offset)
-            try await change { file throws(DownloadProblem) in
-                try file.goOn(from: offset, of: total)
-            }
-        } else {
-            resumedBytes = 0
-            let partialPath = file?.path ?? ""
-            let data = ResumeData(
-                of: session.completed(request, options.request), response.head,
-                from: response.request.url, in: partialPath, boot: FilePaths.boot)
-            try await change { file throws(DownloadProblem) in try file.reset(data) }
-        }
-        var batch: [[UInt8]] = []
-        var (waiting, arrived, written) = (0, Int64(0), Clock.monotonicMilliseconds())
-        var iterator = response.content.makeAsyncIterator()
-        while true {
-            let part: [UInt8]?
-            do throws(ClientError) { part = try await iterator.next() } catch {
-                try await write(batch)
-                throw .request(error)
-            }
-            guard let part else { break }
-            arrived += Int64(part.count)
-            if let count, arrived > count {
-                throw .problem(.length(expected: count, found: arrived))
-            }
-            batch.append(part)
-            waiting += part.count
-            let now = Clock.monotonicMilliseconds()
-            guard waiting >= Self.writtenBytes || now - written >= Self.writtenMilliseconds else {
-                continue
-            }
-            try await write(batch)
-            (batch, waiting, written) = ([], 0, now)
-        }
-        if let count, arrived != count {
-            try await write(batch)
-            throw .problem(.length(expected: count, found: arrived))
-        }
-        try await write(batch, isLast: count == total || total == nil)
-    }
-
-    private mutating func write(
-        _ batch: [[UInt8]], isLast: Bool = false
-    ) async throws(Stop) {
-        guard !batch.isEmpty else { return }
-        try await change { file throws(DownloadProblem) in
-            try file.write(batch, isLast: isLast)
+    /// Asks the session's policy whether the rest is asked for after a failure, and waits.
+    private mutating func retry(after failure: ClientError) async throws(Stop) {
+        guard let file, file.resume != nil, file.length > 0 else { throw .content(failure) }
+        let rules = AttemptRules(
+            session.configuration, options.request, elapsed: handle.elapsed)
+        var generator = SystemRandom()
+        let step = rules.step(
+            after: .failure(failure), of: request,
+            hasRepeatableContent: content?.isRepeatable ?? true, AttemptCounts(retries: retries),
+            using: &generator)
+        guard case .retry(let wait) = step else { throw .content(failure) }
+        retries += 1
+        isRetry = true
+        do throws(ClientError) { try await handle.turn(after: wait) } catch {
+            throw .request(error)
         }
     }
 
     /// Settles where it goes, and opens its file, if the response decides on that.
-    private mutating func choose(_ response: StreamedResponse) async throws(Stop) {
+    mutating func choose(_ response: StreamedResponse) async throws(Stop) {
         guard path == nil, case .chosen(let choose) = destination else { return }
         let chosen: String
         do { chosen = try choose(response.head, response.request) } catch {

@@ -40,7 +40,7 @@ public struct SessionConfiguration: Sendable {
     /// Which failures and statuses make a task send its request again, and when. By default none
     /// does, as with AFNetworking and Alamofire: the caller knows best what may be done twice.
     /// `RetryPolicy()` is a policy with sensible limits. Content that can be read once only is not
-    /// sent again.
+    /// sent again. A download whose content breaks off asks for the rest alone, where it can.
     public var retries = RetryPolicy.never
     /// Asked when a server wants credentials that the session does not have
     /// (``SessionManager/credentials``); nil: responses with challenges are the tasks' responses.

@@ -1,3 +1,4 @@
+import Clocks
 import Engine
 import HTTPTypes
 import Retries
@@ -31,6 +32,14 @@ struct AttemptCounts: Sendable, Equatable {
     var retries = 0
     /// Answers to challenges since the last redirect.
     var challenges = 0
+}
+
+/// One request of a task that sends several.
+struct TaskPart: Sendable {
+    let request: HTTPRequest
+    /// Requests that the task has sent again by now.
+    var retries = 0
+    var cause = TaskMetrics.Cause.task
 }
 
 /// What a task's next steps depend on, besides what came of the attempt.
@@ -136,6 +145,17 @@ struct AttemptRules: Sendable {
             return nil
         }
         return .milliseconds(milliseconds)
+    }
+}
+
+extension AttemptRules {
+    /// Those of a request of a session.
+    init(_ session: SessionConfiguration, _ options: RequestOptions, elapsed: Duration) {
+        self.init(
+            redirects: options.redirects ?? session.redirects,
+            retries: options.retries ?? session.retries,
+            left: session.resourceTimeout - elapsed, elapsed: elapsed,
+            now: Clock.coarseWallSeconds())
     }
 }
 

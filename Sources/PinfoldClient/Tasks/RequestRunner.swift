@@ -1,4 +1,3 @@
-import Clocks
 import ContentCoding
 import HTTPTypes
 import Retries
@@ -16,8 +15,10 @@ final class RequestRunner: Sendable {
     let handle: TaskHandle
     /// What is asked for first.
     let request: HTTPRequest
+    /// Nil: it is the task's only one.
+    private let part: TaskPart?
     /// Other requests of the same task may follow: somebody else tells the task's end.
-    let isPart: Bool
+    var isPart: Bool { part != nil }
     /// Answers its challenges.
     let authentication: TaskAuthentication
     /// Nil: it neither sends nor keeps any.
@@ -29,9 +30,9 @@ final class RequestRunner: Sendable {
         var content: RequestContent?
         var cause = TaskMetrics.Cause.task
         var counts = AttemptCounts()
-        var metrics: TaskMetrics
         /// The server has nothing to do with the request on the connections that there are (421).
         var isMisdirected = false
+        var metrics: TaskMetrics
         /// The last response.
         var response: HTTPResponse?
     }
@@ -45,14 +46,14 @@ final class RequestRunner: Sendable {
     /// - Parameter part: One request of a task that sends several; nil: the task's only one.
     init(
         session: SessionManager, options: RequestOptions, handle: TaskHandle,
-        part: HTTPRequest? = nil
+        part: TaskPart? = nil
     ) {
         self.session = session
         self.options = options
         self.handle = handle
-        let request = part ?? handle.request
+        let request = part?.request ?? handle.request
         self.request = request
-        isPart = part != nil
+        self.part = part
         authentication = TaskAuthentication(
             session.credentials, hook: session.configuration.challenges,
             task: handle.identifier)
@@ -119,6 +120,7 @@ final class RequestRunner: Sendable {
         handle.begin()
         var course = Course(
             request: session.completed(request, options), content: content,
+            cause: part?.cause ?? .task, counts: AttemptCounts(retries: part?.retries ?? 0),
             metrics: TaskMetrics(task: handle.identifier))
         do throws(ClientError) {
             while true {
@@ -197,21 +199,16 @@ final class RequestRunner: Sendable {
             return .failure(error.about(course.request))
         }
         course.response = arrived.response
-        received(arrived, for: sent)
-        return .success(Arrival(head: arrived.response, record: record))
         // RFC 9110 section 15.5.20: over a different connection.
         course.isMisdirected = arrived.response.status.code == 421
+        received(arrived, for: sent)
+        return .success(Arrival(head: arrived.response, record: record))
     }
 
     private func step(
         after outcome: Result<HTTPResponse, ClientError>, _ course: Course
     ) -> NextStep {
-        let elapsed = handle.elapsed
-        let rules = AttemptRules(
-            redirects: options.redirects ?? session.configuration.redirects,
-            retries: options.retries ?? session.configuration.retries,
-            left: session.configuration.resourceTimeout - elapsed,
-            elapsed: elapsed, now: Clock.coarseWallSeconds())
+        let rules = AttemptRules(session.configuration, options, elapsed: handle.elapsed)
         var generator = SystemRandom()
         return rules.step(
             after: outcome, of: course.request,

@@ -1,0 +1,71 @@
+import Clocks
+
+// A response's content on its way into the partial file.
+extension Download {
+    /// Bytes that are collected before they are written.
+    private static let writtenBytes = 256 << 10
+    /// Milliseconds after which fewer are.
+    private static let writtenMilliseconds: Int64 = 1000
+
+    /// Writes a response's content.
+    ///
+    /// - Parameters:
+    ///   - offset: Where it belongs; nil: at the beginning, and nothing else is there.
+    ///   - count: Its bytes, if that is known.
+    mutating func take(
+        _ response: StreamedResponse, from offset: Int64?, _ count: Int64?, of total: Int64?
+    ) async throws(Stop) {
+        try await choose(response)
+        if let offset {
+            resumedBytes = max(resumedBytes, offset)
+            try await change { file throws(DownloadProblem) in
+                try file.goOn(from: offset, of: total)
+            }
+        } else {
+            resumedBytes = 0
+            let partialPath = file?.path ?? ""
+            let data = ResumeData(
+                of: session.completed(request, options.request), response.head,
+                from: response.request.url, in: partialPath, boot: FilePaths.boot,
+                isStored: response.isStored)
+            try await change { file throws(DownloadProblem) in try file.reset(data) }
+        }
+        var batch: [[UInt8]] = []
+        var (waiting, arrived, written) = (0, Int64(0), Clock.monotonicMilliseconds())
+        var iterator = response.content.makeAsyncIterator()
+        while true {
+            let part: [UInt8]?
+            do throws(ClientError) { part = try await iterator.next() } catch {
+                try await write(batch)
+                throw .content(error)
+            }
+            guard let part else { break }
+            arrived += Int64(part.count)
+            if let count, arrived > count {
+                throw .problem(.length(expected: count, found: arrived))
+            }
+            batch.append(part)
+            waiting += part.count
+            let now = Clock.monotonicMilliseconds()
+            guard waiting >= Self.writtenBytes || now - written >= Self.writtenMilliseconds else {
+                continue
+            }
+            try await write(batch)
+            (batch, waiting, written) = ([], 0, now)
+        }
+        if let count, arrived != count {
+            try await write(batch)
+            throw .problem(.length(expected: count, found: arrived))
+        }
+        try await write(batch, isLast: count == total || total == nil)
+    }
+
+    private mutating func write(
+        _ batch: [[UInt8]], isLast: Bool = false
+    ) async throws(Stop) {
+        guard !batch.isEmpty else { return }
+        try await change { file throws(DownloadProblem) in
+            try file.write(batch, isLast: isLast)
+        }
+    }
+}

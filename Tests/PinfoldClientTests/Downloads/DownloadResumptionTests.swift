@@ -1,0 +1,88 @@
+import HTTPTypes
+import Locking
+import Retries
+import TestSupport
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("A download whose content breaks off")
+struct DownloadResumptionTests {
+    private let folder = TemporaryFolder()
+
+    /// Without waits.
+    private static func policy(_ attempts: Int) -> RetryPolicy {
+        RetryPolicy(
+            maximumAttempts: attempts, firstDelayMilliseconds: 0,
+            maximumElapsedMilliseconds: 3_600_000)
+    }
+
+    @Test func `goes on as the session's policy says`() async throws {
+        let content = RangedContent(count: 1_000_000)
+        let asked = Locked(0)
+        try await withServer { connection, request in
+            let count = asked.withLock { count in
+                count += 1
+                return count
+            }
+            return content.answer(connection, request, atMost: count < 3 ? 300_000 : nil)
+        } _: { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.retries = Self.policy(3)
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            var options = DownloadOptions()
+            let progress = TransferProgress()
+            options.request.progress = progress
+            let response = try await session.download(
+                try HTTPRequest(.get, "\(server.url)/a"), to: folder.destination, options: options)
+            #expect(folder.bytes(of: "a.bin") == content.bytes)
+            #expect(folder.names == ["a.bin"])
+            #expect(response.metrics.transactions.map(\.status) == [200, 206, 206])
+            #expect(response.metrics.transactions.map(\.cause) == [.task, .retry, .retry])
+            #expect(
+                server.requests.map { $0.field("range") }
+                    == [nil, "bytes=300000-", "bytes=600000-"])
+            #expect(server.requests.map { $0.field("if-range") } == [nil, "\"1\"", "\"1\""])
+            #expect(progress.value.received == 1_000_000)
+        }
+    }
+
+    @Test func `fails when the policy's attempts are used up, and can still go on`() async throws {
+        let content = RangedContent(count: 1_000_000)
+        try await withServer { connection, request in
+            content.answer(connection, request, atMost: 300_000)
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            var options = DownloadOptions()
+            options.request.retries = Self.policy(2)
+            let request = try HTTPRequest(.get, "\(server.url)/a")
+            let error = await failure { [options] in
+                _ = try await session.download(request, to: folder.destination, options: options)
+            }
+            #expect(error?.reason == .connectionLost)
+            #expect(error?.resumeData?.receivedBytes == 600_000)
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `fails where the rest cannot be asked for`() async throws {
+        try await withServer { connection, _ in
+            // Without Date nobody knows whether it was modified in the second that it was sent.
+            connection.send(
+                "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n"
+                    + "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n\r\n12345")
+            return false
+        } _: { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.retries = Self.policy(3)
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let error = await failure {
+                _ = try await session.download(
+                    try HTTPRequest(.get, "\(server.url)/a"), to: folder.destination)
+            }
+            #expect(error?.reason == .connectionLost)
+            #expect(error?.resumeData == nil)
+            #expect(server.requests.count == 1)
+        }
+    }
+}

@@ -57,7 +57,7 @@ extension Download {
             try await write(batch)
             throw .problem(.length(expected: count, found: arrived))
         }
-        try await write(batch, isLast: count == total || total == nil)
+        try await write(batch, isLast: offset == nil && (count == total || total == nil))
     }
 
     private mutating func write(

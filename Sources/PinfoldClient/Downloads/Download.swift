@@ -255,7 +255,9 @@ struct Download {
         switch step {
         case .refuse(let problem): throw .problem(problem)
         case .beginAnew: file?.forget()
-        case .stepBack: hasSteppedBack = true
+        case .stepBack:
+            hasSteppedBack = true
+            file?.isWhole()
         case .take(let offset, let count, let total):
             let isPart = question.offset != nil && response.head.status.code == 206
             do throws(Stop) {
@@ -267,7 +269,12 @@ struct Download {
         }
         add(response.metrics)
         guard case .take(_, _, let total) = step, let file else { return nil }
-        if let total, file.length < total, response.head.status.code == 206 { return nil }
+        // Of a part whose total nobody has said it is not known whether it was the last one.
+        if question.offset != nil, response.head.status.code == 206,
+            total.map({ file.length < $0 }) ?? true
+        {
+            return nil
+        }
         if let total, file.length != total {
             throw .problem(.length(expected: total, found: file.length))
         }

@@ -138,6 +138,11 @@ struct PartialFile: Sendable {
         if let total { resume?.expectedBytes = total }
     }
 
+    /// What is there is all that there is.
+    mutating func isWhole() {
+        if resume?.expectedBytes == nil { resume?.expectedBytes = length }
+    }
+
     /// Writes behind what is there.
     ///
     /// - Parameter isLast: Nothing follows: there is no need for resume data.

@@ -17,6 +17,83 @@ struct DownloadResumptionTests {
             maximumElapsedMilliseconds: 3_600_000)
     }
 
+    /// A server that sends parts of at most 100 bytes and does not say of how many, after the first
+    /// 100 bytes of the whole.
+    private static func answerParts(
+        of content: RangedContent, _ connection: TestConnection, _ range: String?, beyond: [String]
+    ) -> Bool {
+        guard let range, let first = Int(range.dropFirst("bytes=".count).dropLast()) else {
+            connection.send(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"1\"\r\n\r\n64\r\n")
+            connection.send(Array(content.bytes[..<100]))
+            return false
+        }
+        guard first < content.bytes.count else {
+            connection.respond("416 Range Not Satisfiable", beyond)
+            return true
+        }
+        let last = min(first + 99, content.bytes.count - 1)
+        connection.send(
+            "HTTP/1.1 206 Partial Content\r\nContent-Length: \(last - first + 1)\r\n"
+                + "ETag: \"1\"\r\nContent-Range: bytes \(first)-\(last)/*\r\n\r\n")
+        connection.send(Array(content.bytes[first...last]))
+        return true
+    }
+
+    @Test(arguments: [200, 250])
+    func `is complete when the server says so, where parts do not tell the total`(count: Int)
+        async throws
+    {
+        let content = RangedContent(count: count)
+        try await withServer { connection, request in
+            Self.answerParts(
+                of: content, connection, request.field("range"),
+                beyond: ["Content-Range: bytes */\(count)"])
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, "\(server.url)/a")
+            let error = await failure {
+                _ = try await session.download(
+                    request, to: folder.destination, options: .resuming)
+            }
+            #expect(error?.resumeData?.receivedBytes == 100)
+            #expect(error?.resumeData?.expectedBytes == nil)
+            let response = try await session.download(
+                request, to: folder.destination, options: .resuming)
+            #expect(response.length == Int64(count))
+            #expect(folder.bytes(of: "a.bin") == content.bytes)
+            #expect(folder.names == ["a.bin"])
+            let parts = stride(from: 100, to: count, by: 100) + [count, count - 1]
+            #expect(
+                server.requests.compactMap { $0.field("range") } == parts.map { "bytes=\($0)-" })
+        }
+    }
+
+    @Test func `begins anew where nobody says how long the whole is`() async throws {
+        let content = RangedContent(count: 150)
+        let asked = Locked(0)
+        try await withServer { connection, request in
+            let isLast = asked.withLock { count in
+                count += 1
+                return count == 4
+            }
+            if isLast { return content.answer(connection, request) }
+            return Self.answerParts(of: content, connection, request.field("range"), beyond: [])
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, "\(server.url)/a")
+            _ = await failure {
+                _ = try await session.download(
+                    request, to: folder.destination, options: .resuming)
+            }
+            _ = try await session.download(request, to: folder.destination, options: .resuming)
+            #expect(folder.bytes(of: "a.bin") == content.bytes)
+            #expect(
+                server.requests.map { $0.field("range") }
+                    == [nil, "bytes=100-", "bytes=150-", nil])
+        }
+    }
+
     @Test func `goes on as the session's policy says`() async throws {
         let content = RangedContent(count: 1_000_000)
         let asked = Locked(0)

@@ -18,14 +18,14 @@ package enum Base64 {
     static func write(_ bytes: UnsafeRawBufferPointer, to output: inout ByteCursor) {
         var index = 0
         while index < bytes.count {
-            let left = bytes.count - index
-            let second = left > 1 ? bytes[index + 1] : 0
-            let third = left > 2 ? bytes[index + 2] : 0
+            let remaining = bytes.count - index
+            let second = remaining > 1 ? bytes[index + 1] : 0
+            let third = remaining > 2 ? bytes[index + 2] : 0
             let bits = UInt32(bytes[index]) << 16 | UInt32(second) << 8 | UInt32(third)
             output.put(digit(bits >> 18))
             output.put(digit(bits >> 12))
-            output.put(left > 1 ? digit(bits >> 6) : UInt8(ascii: "="))
-            output.put(left > 2 ? digit(bits) : UInt8(ascii: "="))
+            output.put(remaining > 1 ? digit(bits >> 6) : UInt8(ascii: "="))
+            output.put(remaining > 2 ? digit(bits) : UInt8(ascii: "="))
             index += 3
         }
     }

@@ -27,7 +27,7 @@ package struct ReportGate: Sendable {
     private struct Share {
         var entries: [ReportSubject: Entry] = [:]
         /// Reports that it may still make at once.
-        var left = ReportGate.burst
+        var remaining = ReportGate.burst
         /// When that was filled up last, in seconds.
         var since: Int64
 
@@ -38,15 +38,15 @@ package struct ReportGate: Sendable {
                 return .count
             }
             refill(now)
-            guard entries.count < ReportGate.capacity, left > 0 else { return .refuse }
-            left -= 1
+            guard entries.count < ReportGate.capacity, remaining > 0 else { return .refuse }
+            remaining -= 1
             entries[subject] = Entry(since: now, lastTime: time)
             return .report
         }
 
         private mutating func refill(_ now: Int64) {
             let more = (now - since) / ReportGate.refillSeconds
-            left = min(ReportGate.burst, left + more)
+            remaining = min(ReportGate.burst, remaining + more)
             since += more * ReportGate.refillSeconds
         }
     }
@@ -119,7 +119,7 @@ package struct ReportGate: Sendable {
                 if let report = entry.counted { reports.append(report) }
                 forget(subject, of: name)
             }
-            if isAnother { shares[name]?.left = Self.burst }
+            if isAnother { shares[name]?.remaining = Self.burst }
             if policies[name] == nil { shares[name] = nil }
         }
         return reports.sorted { $0.time < $1.time }

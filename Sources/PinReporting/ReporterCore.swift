@@ -117,11 +117,11 @@ final class ReporterCore: Sendable {
             pollfd(fd: end.descriptor, events: Int16(POLLIN), revents: 0),
         ]
         let until = Clock.monotonicMilliseconds() + milliseconds
-        var left = milliseconds
-        while left > 0 {
-            let count = poll(&wanted, 2, Int32(clamping: left))
+        var remainingTime = milliseconds
+        while remainingTime > 0 {
+            let count = poll(&wanted, 2, Int32(clamping: remainingTime))
             guard count < 0 else { return wanted[0].revents != 0 && wanted[1].revents == 0 }
-            left = until - Clock.monotonicMilliseconds()
+            remainingTime = until - Clock.monotonicMilliseconds()
         }
         return false
     }

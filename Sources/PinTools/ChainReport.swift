@@ -211,20 +211,20 @@ extension PinnedItem {
     package static func chain(
         _ sent: [[UInt8]], _ roots: TrustRoots
     ) throws(CertificateError) -> [PinnedItem] {
-        var left: [PinnedItem] = []
-        for der in sent { left.append(try PinnedItem(certificate: der)) }
+        var unlisted: [PinnedItem] = []
+        for der in sent { unlisted.append(try PinnedItem(certificate: der)) }
         guard let presented = try? PresentedChain(der: sent),
             let judge = try? TrustJudge(SecurityPolicy(), roots: roots),
             let verified = judge.verifiedChain(of: presented)
-        else { return left }
+        else { return unlisted }
         var items: [PinnedItem] = []
         for identity in verified.certificates {
-            if let index = left.firstIndex(where: { $0.fingerprint == identity.fingerprint }) {
-                items.append(left.remove(at: index))
+            if let index = unlisted.firstIndex(where: { $0.fingerprint == identity.fingerprint }) {
+                items.append(unlisted.remove(at: index))
             } else {
                 items.append(PinnedItem(anchor: identity))
             }
         }
-        return items + left
+        return items + unlisted
     }
 }

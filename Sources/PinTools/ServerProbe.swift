@@ -187,8 +187,8 @@ package struct ServerProbe {
         let end = Clock.monotonicMicroseconds() / 1000 + milliseconds
         while true {
             var state = pollfd(fd: descriptor, events: events, revents: 0)
-            let left = max(0, end - Clock.monotonicMicroseconds() / 1000)
-            let count = poll(&state, 1, Int32(clamping: left))
+            let remainingTime = max(0, end - Clock.monotonicMicroseconds() / 1000)
+            let count = poll(&state, 1, Int32(clamping: remainingTime))
             if count > 0 { return true }
             guard count < 0, __errno_location().pointee == EINTR else { return false }
         }

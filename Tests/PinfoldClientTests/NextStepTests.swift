@@ -16,11 +16,12 @@ struct NextStepTests {
     private func step(
         _ outcome: Result<HTTPResponse, ClientError>, _ method: HTTPRequest.Method = .get,
         fields: HTTPFields = [:], isRepeatable: Bool = true,
-        counts: AttemptCounts = AttemptCounts(), left: Duration = .seconds(600),
+        counts: AttemptCounts = AttemptCounts(), remainingTime: Duration = .seconds(600),
         redirects: RedirectRule = .follow(), retries: RetryPolicy = RetryPolicy()
     ) throws -> String {
         let rules = AttemptRules(
-            redirects: redirects, retries: retries, left: left, elapsed: .zero, now: 0)
+            redirects: redirects, retries: retries, remainingTime: remainingTime, elapsed: .zero,
+            now: 0)
         var generator = Greatest()
         let step = rules.step(
             after: outcome, of: try HTTPRequest(method, "http://a.test/", fields: fields),
@@ -127,8 +128,8 @@ struct NextStepTests {
             try step(.failure(ClientError(.cannotConnect, "")), retries: .never)
                 == "fail cannotConnect")
         #expect(try step(response(302, [.location: "/x"]), redirects: .none) == "finish")
-        #expect(try step(response(503), left: .milliseconds(500)) == "finish")
-        #expect(try step(response(503), left: .milliseconds(501)) == "retry 500")
+        #expect(try step(response(503), remainingTime: .milliseconds(500)) == "finish")
+        #expect(try step(response(503), remainingTime: .milliseconds(501)) == "retry 500")
     }
 
     @Test func `sends nothing again that can be read once`() throws {

@@ -44,7 +44,7 @@ struct RuntimeTests {
             session: session, number: number, origin: try #require(request.origin),
             head: try RequestHeadText.make(of: request, framing: .chunked),
             content: .feed(feed), priority: .normal, idleMilliseconds: 3_600_000,
-            leftMilliseconds: 3_600_000, totalMilliseconds: 3_600_000,
+            remainingMilliseconds: 3_600_000, totalMilliseconds: 3_600_000,
             channel: TransferChannel(number, on: runtime, progress: nil))
     }
 
@@ -64,7 +64,7 @@ struct RuntimeTests {
                     let authentication = TaskAuthentication(
                         session.credentials, hook: nil, task: .next())
                     late = try? session.transfer(
-                        request, nil, RequestOptions(), authentication, left: .seconds(9))
+                        request, nil, RequestOptions(), authentication, remainingTime: .seconds(9))
                 }
             }
             #expect(

@@ -129,12 +129,12 @@ final class UndecidedTunnel: EventHandler {
         // The connect operation has a deadline of its own.
         case .joining: return
         case .listening:
-            let left = givesUpAt - environment.loop.now
-            guard left > 0 else {
+            let remainingTime = givesUpAt - environment.loop.now
+            guard remainingTime > 0 else {
                 environment.metrics.add(.clientHandshakesTimeout)
                 return close(nil)
             }
-            environment.loop.setDeadline(self, after: left)
+            environment.loop.setDeadline(self, after: remainingTime)
             connect()
         }
     }

@@ -103,9 +103,9 @@ public final class ImageDownloader: Sendable {
     /// Ends a caller's part in a download; its completion gets
     /// ``ClientError/Reason/cancelled``. Nothing happens for one that is over.
     public func cancel(_ receipt: ImageDownloadReceipt) {
-        guard let left = state.withLock({ $0.leave(receipt.number) }) else { return }
-        left.task?.cancel()
-        left.deliver(.failure(ClientError.cancelled().about(left.request)))
+        guard let departed = state.withLock({ $0.leave(receipt.number) }) else { return }
+        departed.task?.cancel()
+        departed.deliver(.failure(ClientError.cancelled().about(departed.request)))
     }
 
     private func ask(

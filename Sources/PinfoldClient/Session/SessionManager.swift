@@ -141,11 +141,11 @@ public final class SessionManager: Sendable {
     /// Begins one exchange of a task.
     ///
     /// - Parameters:
-    ///   - left: How long it may take, waiting for its turn included.
+    ///   - remainingTime: How long it may take, waiting for its turn included.
     ///   - fresh: Only a connection that carried no request before will do.
     func transfer(
         _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions,
-        _ authentication: TaskAuthentication, left: Duration, fresh: Bool = false
+        _ authentication: TaskAuthentication, remainingTime: Duration, fresh: Bool = false
     ) throws(ClientError) -> TransferChannel {
         guard let origin = request.origin, origin.scheme == "http" || origin.scheme == "https"
         else {
@@ -168,7 +168,7 @@ public final class SessionManager: Sendable {
                 asksForUpgrade: options.stream?.output != nil),
             content: content?.outgoing(on: runtime) ?? .none, priority: options.priority,
             idleMilliseconds: max(1, milliseconds),
-            leftMilliseconds: max(1, left.wholeMilliseconds),
+            remainingMilliseconds: max(1, remainingTime.wholeMilliseconds),
             totalMilliseconds: configuration.resourceTimeout.wholeMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream)
         guard runtime.post(.begin(order)) else {

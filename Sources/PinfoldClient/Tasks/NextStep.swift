@@ -51,7 +51,7 @@ struct AttemptRules: Sendable {
     var redirects: RedirectRule
     var retries: RetryPolicy
     /// How long the task may still take.
-    var left: Duration
+    var remainingTime: Duration
     /// Since the task began.
     var elapsed: Duration
     /// Seconds since 1970.
@@ -141,9 +141,8 @@ struct AttemptRules: Sendable {
             elapsedMilliseconds: elapsed.wholeMilliseconds,
             isIdempotent: hasKey ?? false ? true : nil)
         let decision = retries.decide(after: failure, of: attempt, now: now, using: &generator)
-        guard case .retry(let milliseconds) = decision, .milliseconds(milliseconds) < left else {
-            return nil
-        }
+        guard case .retry(let milliseconds) = decision, .milliseconds(milliseconds) < remainingTime
+        else { return nil }
         return .milliseconds(milliseconds)
     }
 }
@@ -154,7 +153,7 @@ extension AttemptRules {
         self.init(
             redirects: options.redirects ?? session.redirects,
             retries: options.retries ?? session.retries,
-            left: session.resourceTimeout - elapsed, elapsed: elapsed,
+            remainingTime: session.resourceTimeout - elapsed, elapsed: elapsed,
             now: Clock.coarseWallSeconds())
     }
 }

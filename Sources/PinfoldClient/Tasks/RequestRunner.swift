@@ -180,15 +180,15 @@ final class RequestRunner: Sendable {
     ) async throws(ClientError) -> Result<Arrival, ClientError> {
         if Task.isCancelled || !handle.goesOn { try await handle.turn() }
         let sent = prepared(course.request, course.content)
-        let left = left
-        guard left > .zero else {
+        let remainingTime = remainingTime
+        guard remainingTime > .zero else {
             throw ClientError(
                 .timedOut,
                 "it took longer than \(session.configuration.resourceTimeout.wholeMilliseconds) ms",
                 of: course.request)
         }
         let channel = try session.transfer(
-            sent, course.content, options, authentication, left: left,
+            sent, course.content, options, authentication, remainingTime: remainingTime,
             fresh: course.isMisdirected)
         handle.attach(channel)
         let record = AttemptRecord(
@@ -281,7 +281,7 @@ final class RequestRunner: Sendable {
     }
 
     /// How long the task may still take.
-    private var left: Duration { session.configuration.resourceTimeout - handle.elapsed }
+    private var remainingTime: Duration { session.configuration.resourceTimeout - handle.elapsed }
 
     /// Whether content may follow on a head (RFC 9110 section 6.4.1).
     private static func hasContent(_ head: HTTPResponse, to request: HTTPRequest) -> Bool {

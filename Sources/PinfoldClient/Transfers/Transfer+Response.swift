@@ -84,17 +84,17 @@ extension Transfer: DownstreamStream {
     }
 
     package func sendFile(_ file: MemoryFile, offset: Int, count: Int) {
-        var (offset, left) = (offset, count)
-        while left > 0 {
+        var (offset, remaining) = (offset, count)
+        while remaining > 0 {
             let part = StoredFile.read(
-                file.fileDescriptor, at: offset, count: min(left, BufferPool.largeBytes))
+                file.fileDescriptor, at: offset, count: min(remaining, BufferPool.largeBytes))
             guard !part.isEmpty else {
                 response.failure = ClientError(.storedBodyUnreadable)
                 return
             }
             part.withUnsafeBytes { send($0, owner: file) }
             offset += part.count
-            left -= part.count
+            remaining -= part.count
         }
     }
 

@@ -50,7 +50,7 @@ final class Transfer: EventHandler {
     init(_ order: TransferOrder, in session: SessionLoop) {
         self.order = order
         self.session = session
-        mustEndAt = session.loop.now + order.leftMilliseconds
+        mustEndAt = session.loop.now + order.remainingMilliseconds
         idleMilliseconds = order.idleMilliseconds
     }
 

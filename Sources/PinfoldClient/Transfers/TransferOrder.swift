@@ -14,7 +14,7 @@ final class TransferOrder: Sendable {
     /// How long nothing may move, in milliseconds.
     let idleMilliseconds: Int64
     /// How long it may take, waiting for its turn included, in milliseconds.
-    let leftMilliseconds: Int64
+    let remainingMilliseconds: Int64
     /// How long its task may take in all, in milliseconds: for messages.
     let totalMilliseconds: Int64
     let channel: TransferChannel
@@ -28,14 +28,14 @@ final class TransferOrder: Sendable {
     init(
         session: UInt64, number: UInt64, origin: RequestOrigin, head: [UInt8],
         content: OutgoingContent, priority: TaskPriorityLevel, idleMilliseconds: Int64,
-        leftMilliseconds: Int64, totalMilliseconds: Int64, channel: TransferChannel,
+        remainingMilliseconds: Int64, totalMilliseconds: Int64, channel: TransferChannel,
         needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil
     ) {
         (self.session, self.number, self.origin) = (session, number, origin)
         (self.head, self.content, self.priority) = (head, content, priority)
         self.idleMilliseconds = idleMilliseconds
         self.needsFreshConnection = needsFreshConnection
-        self.leftMilliseconds = leftMilliseconds
+        self.remainingMilliseconds = remainingMilliseconds
         self.totalMilliseconds = totalMilliseconds
         (self.channel, self.proxy, self.stream) = (channel, proxy, stream)
     }

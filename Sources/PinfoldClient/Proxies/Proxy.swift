@@ -64,8 +64,9 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
 
     /// A proxy by its URL: `http://proxy.example:3128`, `https://user:password@[2001:db8::1]:8443`.
     ///
-    /// - Parameter url: Without a scheme it is `http`, without a port the scheme's own. In user
-    ///   name and password `%` begins an octet in hexadecimal digits (RFC 3986 section 2.1).
+    /// - Parameter url: Without a scheme it is `http`, without a port the scheme's own: 80 for
+    ///   `http`, where curl takes 1080, and 443 for `https`. In user name and password `%` begins
+    ///   an octet in hexadecimal digits (RFC 3986 section 2.1).
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidProxy``; the message has no part
     ///   of the URL before `@`.
     public init(_ url: String) throws(ClientError) {

@@ -17,7 +17,8 @@ public struct ProxyConfiguration: Sendable, Hashable {
     public static let direct = ProxyConfiguration(source: .direct)
 
     /// What the process's environment says when the session is made (for
-    /// ``RequestOptions/proxies``: when the request begins), read as curl reads it:
+    /// ``RequestOptions/proxies``: when the request begins), read as curl reads it, but for a
+    /// proxy without a port:
     ///
     /// | variable | names the proxy for |
     /// |---|---|
@@ -25,6 +26,11 @@ public struct ProxyConfiguration: Sendable, Hashable {
     /// | `https_proxy`, else `HTTPS_PROXY` | `https` URLs |
     /// | `all_proxy`, else `ALL_PROXY` | URLs whose scheme has no variable of its own |
     /// | `no_proxy`, else `NO_PROXY` | lists the hosts without a proxy (``ProxyBypass``) |
+    ///
+    /// | a proxy without a port | here | curl |
+    /// |---|---|---|
+    /// | `proxy.example`, `http://proxy.example` | 80 | 1080 |
+    /// | `https://proxy.example` | 443 | 443 |
     ///
     /// `HTTP_PROXY` is not read: in a CGI program a client sets it, by a field `Proxy`.
     /// An empty variable is as none. One that names no proxy that can be used, such as one for

@@ -303,6 +303,32 @@ struct ChallengeTests {
         }
     }
 
+    @Test func `of where a redirect leads are the hook's, too, and told apart by their space`()
+        async throws
+    {
+        let log = HookLog()
+        try await withServer(Self.guarding()) { other, _ in
+            try await withServer { connection, request in
+                connection.respond("302 Found", ["Location: \(other.url)/b"])
+                return true
+            } _: { server, runtime in
+                let url = server.url
+                let hook = log.hook { challenge in
+                    let own = try? ProtectionSpace(url, realm: challenge.space.realm)
+                    guard challenge.space == own else { return .rejectProtectionSpace }
+                    return .useCredential(Self.right)
+                }
+                let session = try SessionManager(
+                    configuration: .patient(challenges: hook), runtime: runtime)
+                let response = try await session.data(for: try HTTPRequest(.get, "\(url)/a"))
+                #expect(response.head.status.code == 401)
+                let spaces = log.challenges.map(\.space)
+                #expect(spaces.map { "\($0.scheme)://\($0.host):\($0.port)" } == [other.url])
+                #expect(other.requests.map { $0.field("authorization") } == [nil])
+            }
+        }
+    }
+
     @Test func `of credentials that cannot be sent are an error`() async throws {
         try await withServer(Self.guarding()) { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)

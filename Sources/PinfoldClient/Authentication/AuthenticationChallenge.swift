@@ -81,6 +81,13 @@ public enum ChallengeDisposition: Sendable, Hashable {
 /// they were refused; about the trust in the server of each connection by TLS; and for a
 /// certificate where that server wants one.
 ///
+/// **Whoever a task has to do with may ask**: besides the server of its URL each one that a
+/// redirect leads to, in clear text, too, and proxies. So a hook looks at
+/// ``AuthenticationChallenge/space`` before it gives a password away:
+///
+///     let own = try? ProtectionSpace("https://example.com/", realm: challenge.space.realm)
+///     guard challenge.space == own else { return .rejectProtectionSpace }
+///
 /// It may take its time: only the tasks wait that need the answer. Tasks that are challenged alike
 /// meanwhile wait for the same answer, so that a person is asked once. It is cancelled when none of
 /// them waits any longer. About a server it is asked for each connection by itself, and has as long

@@ -51,8 +51,8 @@ public struct ProtectionSpace: Sendable, Hashable {
     public let port: UInt16
     /// What the server calls it; empty where it has no name.
     public let realm: String
-    /// A proxy asks (407), not an origin server (401).
-    let isProxy: Bool
+    /// A proxy asks (407), not an origin server (401). The spaces of the two are never equal.
+    public let isProxy: Bool
 
     /// A realm of an origin.
     ///

@@ -45,6 +45,9 @@ public struct SessionConfiguration: Sendable {
     /// Asked when a server wants credentials that the session does not have
     /// (``SessionManager/credentials``); nil: responses with challenges are the tasks' responses.
     ///
+    /// Servers that redirects lead to ask, too, and proxies: a hook answers by
+    /// ``AuthenticationChallenge/space`` (see ``ChallengeHook``).
+    ///
     /// Basic is answered in clear text, too, as NSURLSession does: anybody on the way reads the
     /// password. A hook sees the scheme of ``AuthenticationChallenge/space`` and may refuse; with
     /// pins nothing is sent in clear text at all.

@@ -188,6 +188,23 @@ struct CacheDecisionTests {
         #expect(stored.decide(request, after: 100).summary == "validate (stale)")
     }
 
+    @Test(arguments: ["", ", no-cache", ", must-revalidate", ", s-maxage=100"])
+    func `whatever is stored answers who takes that, but no request that forbids it`(
+        directives: String
+    ) {
+        let stored = Stored(["Cache-Control: max-age=100\(directives)", "ETag: \"a\""])
+        for field in ["Cache-Control: only-if-cached, max-stale", "Authorization: Basic Zm9v"] {
+            let request = Request([field])
+            #expect(stored.decide(request, after: 50, takesWhatIsStored: true).summary == "hit")
+            #expect(
+                stored.decide(request, after: 9999, takesWhatIsStored: true).summary
+                    == "stale hit (max-stale)")
+        }
+        let never = Request(["Cache-Control: no-store"])
+        #expect(
+            stored.decide(never, takesWhatIsStored: true).summary == "forward (request-no-store)")
+    }
+
     @Test
     func `a reload does not ask again about an immutable response, no-cache does (RFC 8246)`() {
         let stored = Stored(["Cache-Control: max-age=100, immutable", "ETag: \"a\""])

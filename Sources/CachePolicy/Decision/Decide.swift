@@ -75,10 +75,15 @@ extension CacheDecision {
     ///   - storedHead: the stored head, which `stored`'s ranges lie in.
     ///   - now: the current second.
     ///   - options: the policy; asked for where it matters.
+    ///   - takesWhatIsStored: who asks wants the stored response whatever its age, and whatever the
+    ///     origin demands. RFC 9111 has no such request: it is for a program's own cache, whose
+    ///     user knows what they ask for, and never for one between others. Asked for where it
+    ///     matters.
     @inline(__always)
     package static func decide(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
-        storedHead: Span<UInt8>, now: Int64, options: @autoclosure () -> PolicyOptions
+        storedHead: Span<UInt8>, now: Int64, options: @autoclosure () -> PolicyOptions,
+        takesWhatIsStored: @autoclosure () -> Bool = false
     ) -> CacheDecision {
         // A pattern, not `==`, which for an enum of another module is a call.
         if case .get = request.method, !request.fields.present.intersects(.consultedByCache),
@@ -90,17 +95,20 @@ extension CacheDecision {
         }
         return decideInFull(
             for: request, in: requestBytes, stored: stored, storedHead: storedHead, now: now,
-            options: options())
+            options: options(), takesWhatIsStored: takesWhatIsStored())
     }
 
     @inline(never)
     static func decideInFull(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
-        storedHead: Span<UInt8>, now: Int64, options: PolicyOptions
+        storedHead: Span<UInt8>, now: Int64, options: PolicyOptions, takesWhatIsStored: Bool
     ) -> CacheDecision {
         let asked = CacheDirectives(request: request.fields, in: requestBytes)
         let decision: CacheDecision
-        switch Reuse(of: stored, for: request.fields, asking: asked, now: now) {
+        let reuse = Reuse(
+            of: stored, for: request.fields, asking: asked, now: now,
+            takesWhatIsStored: takesWhatIsStored)
+        switch reuse {
         case .allowed(let stale):
             let age = stored.age(at: now)
             let form = HitForm(
@@ -161,10 +169,12 @@ enum Reuse: Equatable {
     /// does either side demand validation, is the response new enough for the request, is it fresh.
     init(
         of stored: StoredMetadata, for fields: FieldSection, asking: CacheDirectives,
-        now: Int64
+        now: Int64, takesWhatIsStored: Bool
     ) {
         self =
             Self.refusal(fields, asking).map { .refused($0) }
+            ?? (takesWhatIsStored
+                ? .allowed(stored.isFresh(at: now) ? nil : .maxStale) : nil)
             ?? Self.demand(stored, fields, asking, now).map { .needsValidation($0) }
             ?? Self.freshness(stored, asking, now)
     }

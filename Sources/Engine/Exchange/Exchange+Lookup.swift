@@ -133,7 +133,8 @@ extension Exchange {
             CacheDecision.decide(
                 for: request, in: bytes, stored: response.metadata,
                 storedHead: response.head.octets,
-                now: environment.wallSeconds, options: origin.caching.options)
+                now: environment.wallSeconds, options: origin.caching.options,
+                takesWhatIsStored: ingress?.takesWhatIsStored ?? false)
         }
         debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {

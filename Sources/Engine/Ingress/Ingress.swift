@@ -55,12 +55,18 @@ package final class Ingress {
     /// Requests have come from somewhere else, so that what is sent on says by whom (Via, RFC 9110
     /// §7.6.3); false: they are this program's own.
     package let isIntermediary: Bool
+    /// What the cache has stored for its requests answers them whatever its age, and whatever its
+    /// server has said about that. Never so for an intermediary: nobody else's request can ask for
+    /// it.
+    package let takesWhatIsStored: Bool
 
     package init(
         name: String, label: Int, endpoint: Endpoint, role: Role, tls: ClientTLS? = nil,
-        session: ClientSession? = nil, isIntermediary: Bool = true
+        session: ClientSession? = nil, isIntermediary: Bool = true,
+        takesWhatIsStored: Bool = false
     ) {
         self.isIntermediary = isIntermediary
+        self.takesWhatIsStored = takesWhatIsStored && !isIntermediary
         self.name = name
         self.label = label
         self.endpoint = endpoint
@@ -74,7 +80,7 @@ package final class Ingress {
     package func of(_ session: ClientSession) -> Ingress {
         Ingress(
             name: name, label: label, endpoint: endpoint, role: role, tls: tls, session: session,
-            isIntermediary: isIntermediary)
+            isIntermediary: isIntermediary, takesWhatIsStored: takesWhatIsStored)
     }
 
     /// Whether who came in by another ingress would come in by this one, and be asked for no more.

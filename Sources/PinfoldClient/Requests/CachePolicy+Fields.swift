@@ -2,7 +2,11 @@ import HTTPTypes
 import Serialization
 
 extension RequestProperties.CachePolicy {
-    /// The directives that say it (RFC 9111 section 5.2.1); nil: none do.
+    /// Whatever is stored answers, also what its server wants to be asked about. No directive says
+    /// that: the engine is told.
+    var takesWhatIsStored: Bool { self == .returnCacheElseLoad || self == .returnCacheDontLoad }
+
+    /// The directives that say it, as far as any do (RFC 9111 section 5.2.1); nil: none do.
     private var directives: String? {
         switch self {
         case .useProtocol: nil

@@ -67,11 +67,15 @@ final class SessionLoop {
     }
 
     /// Where requests come in that take a way.
-    func ingress(through proxy: ProxyRoute?) -> Ingress {
-        guard let proxy else { return ingress }
+    ///
+    /// - Parameter takesWhatIsStored: Whatever the cache has answers them.
+    func ingress(through proxy: ProxyRoute?, takingWhatIsStored takesWhatIsStored: Bool) -> Ingress
+    {
+        guard proxy != nil || takesWhatIsStored else { return ingress }
         return Ingress(
             name: ingress.name, label: ingress.label, endpoint: ingress.endpoint,
-            role: .proxied(proxy), isIntermediary: false)
+            role: proxy.map { .proxied($0) } ?? .forward, isIntermediary: false,
+            takesWhatIsStored: takesWhatIsStored)
     }
 
     /// A server's address as text: many requests in a row are for the same.

@@ -170,7 +170,8 @@ public final class SessionManager: Sendable {
             idleMilliseconds: max(1, milliseconds),
             remainingMilliseconds: max(1, remainingTime.wholeMilliseconds),
             totalMilliseconds: configuration.resourceTimeout.wholeMilliseconds,
-            channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream)
+            channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
+            takesWhatIsStored: options.cachePolicy.takesWhatIsStored)
         guard runtime.post(.begin(order)) else {
             order.content.close()
             throw ClientError.sessionInvalidated().about(request)

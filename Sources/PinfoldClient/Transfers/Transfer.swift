@@ -84,7 +84,8 @@ final class Transfer: EventHandler {
         do throws(WireError) {
             let buffer = try makeHead(in: exchange)
             self.exchange = exchange
-            let ingress = session.ingress(through: order.proxy)
+            let ingress = session.ingress(
+                through: order.proxy, takingWhatIsStored: order.takesWhatIsStored)
             exchange.begin(
                 client: self, ingress: ingress, peer: session.peer, buffer: buffer,
                 headStart: 0, hasBody: upload != nil, isServed: true)

@@ -24,12 +24,15 @@ final class TransferOrder: Sendable {
     let proxy: ProxyRoute?
     /// What the response is for, where that lasts; nil: it ends by itself.
     let stream: StreamKind?
+    /// Whatever the cache has answers it.
+    let takesWhatIsStored: Bool
 
     init(
         session: UInt64, number: UInt64, origin: RequestOrigin, head: [UInt8],
         content: OutgoingContent, priority: TaskPriorityLevel, idleMilliseconds: Int64,
         remainingMilliseconds: Int64, totalMilliseconds: Int64, channel: TransferChannel,
-        needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil
+        needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil,
+        takesWhatIsStored: Bool = false
     ) {
         (self.session, self.number, self.origin) = (session, number, origin)
         (self.head, self.content, self.priority) = (head, content, priority)
@@ -38,6 +41,7 @@ final class TransferOrder: Sendable {
         self.remainingMilliseconds = remainingMilliseconds
         self.totalMilliseconds = totalMilliseconds
         (self.channel, self.proxy, self.stream) = (channel, proxy, stream)
+        self.takesWhatIsStored = takesWhatIsStored
     }
 }
 

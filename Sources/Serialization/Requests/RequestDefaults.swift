@@ -57,9 +57,12 @@ public struct RequestProperties: Sendable, Equatable {
         case useProtocol
         /// Never answered from the cache.
         case reloadIgnoringCache
-        /// Answered from the cache whatever its age, else sent.
+        /// Answered by what is stored, whatever its age, else sent. That the server wants to be
+        /// asked each time (`no-cache`) or about what is stale (`must-revalidate`) does not count,
+        /// as with `NSURLRequest`; a request with `no-store`, If-Match or If-Unmodified-Since is
+        /// sent.
         case returnCacheElseLoad
-        /// Answered from the cache whatever its age, else failed.
+        /// Answered as by ``returnCacheElseLoad``, else failed.
         case returnCacheDontLoad
     }
 

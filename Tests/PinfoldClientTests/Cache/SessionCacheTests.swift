@@ -160,6 +160,31 @@ struct SessionCacheTests {
         }
     }
 
+    @Test(
+        arguments: ["no-cache", "max-age=0, must-revalidate", "max-age=86400"],
+        [RequestProperties.CachePolicy.returnCacheElseLoad, .returnCacheDontLoad])
+    func `answers with whatever it keeps where that is asked for, whatever its server said`(
+        cacheControl: String, policy: RequestProperties.CachePolicy
+    ) async throws {
+        try await withCountingServer(cacheControl, fields: ["ETag: \"a\""]) { server, runtime in
+            let session = try SessionManager(configuration: configuration(), runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            #expect(use(try await session.data(for: request)) == .miss)
+            var options = RequestOptions()
+            options.cachePolicy = policy
+            let response = try await session.data(for: request, options: options)
+            #expect(use(response) == .hit || use(response) == .stale)
+            #expect(response.text == "nobody")
+            #expect(server.requests.count == 1)
+            // A field alone does not ask for that.
+            guard cacheControl != "max-age=86400" else { return }
+            let field = try HTTPRequest(
+                .get, server.url, fields: [.cacheControl: "max-stale"])
+            _ = try await session.data(for: field)
+            #expect(server.requests.count == 2)
+        }
+    }
+
     @Test(arguments: [(0, 1, "/tmp"), (1, 1, nil), (1, 1, "relative")] as [(Int, Int, String?)])
     func `refuses a configuration without memory or folder`(
         memory: Int, disk: Int, folder: String?

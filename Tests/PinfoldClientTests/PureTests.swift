@@ -360,6 +360,32 @@ struct TaskClockTests {
     }
 }
 
+@Suite("What a serializer's properties are to a session")
+struct RequestPropertiesTests {
+    @Test func `are all applied, and only those that were set`() {
+        let none = RequestOptions(RequestProperties())
+        #expect(none.timeout == nil && none.cachePolicy == .useProtocol)
+        #expect(none.handlesCookies && none.priority == .normal)
+        var properties = RequestProperties()
+        properties.timeout = .seconds(5)
+        properties.cachePolicy = .returnCacheDontLoad
+        properties.handlesCookies = false
+        let services = RequestProperties.ServiceType.allCases
+        let priorities = services.map { service in
+            properties.serviceType = service
+            return RequestOptions(properties).priority
+        }
+        #expect(services == [.standard, .background, .responsive])
+        #expect(priorities == [.normal, .low, .high])
+        let options = RequestOptions(properties)
+        #expect(options.timeout == .seconds(5) && options.cachePolicy == .returnCacheDontLoad)
+        #expect(!options.handlesCookies)
+        // There is none that nothing is made of.
+        let names = Mirror(reflecting: properties).children.compactMap(\.label)
+        #expect(names == ["timeout", "cachePolicy", "handlesCookies", "serviceType"])
+    }
+}
+
 @Suite("A cache policy in a request's fields")
 struct CachePolicyFieldsTests {
     @Test(

@@ -230,11 +230,16 @@ public struct RequestOptions: Sendable {
     /// What the session does with any request.
     public init() {}
 
-    /// What a serializer's properties say, as far as a session can do it.
+    /// What a serializer's properties say.
     init(_ properties: RequestProperties) {
         timeout = properties.timeout
         cachePolicy = properties.cachePolicy ?? .useProtocol
-        if properties.serviceType == .background { priority = .low }
+        priority =
+            switch properties.serviceType {
+            case .background: .low
+            case .responsive: .high
+            case .standard, nil: .normal
+            }
         handlesCookies = properties.handlesCookies ?? true
     }
 }

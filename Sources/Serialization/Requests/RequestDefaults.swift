@@ -66,30 +66,24 @@ public struct RequestProperties: Sendable, Equatable {
         case returnCacheDontLoad
     }
 
-    /// How long the response may take.
+    /// How long nothing may move between client and server (`timeoutInterval`), not how long all of
+    /// it may take.
     public var timeout: Duration?
     /// What the session's cache may answer.
     public var cachePolicy: CachePolicy?
     /// Cookies are sent and kept.
     public var handlesCookies: Bool?
-    /// May go over a connection on which an answer is still awaited.
-    public var usesPipelining: Bool?
-    /// What the traffic is for: sets the packets' traffic class.
+    /// How soon it is sent where it has to wait for others of its session.
     public var serviceType: ServiceType?
-    /// May go over interfaces that are metered.
-    public var allowsMetered: Bool?
 
-    /// What the traffic is for.
+    /// What the traffic is for, as far as a session can make a difference: packets are not marked,
+    /// for a connection carries requests of all kinds after one another.
     public enum ServiceType: String, Sendable, CaseIterable {
         /// Nothing in particular.
         case standard
         /// Nobody waits for it: sent after all others of its session that have to wait.
         case background
-        /// Moving pictures.
-        case video
-        /// Speech.
-        case voice
-        /// Somebody waits for it.
+        /// Somebody waits for it: sent before all others of its session that have to wait.
         case responsive
     }
 

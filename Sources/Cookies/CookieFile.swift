@@ -10,8 +10,8 @@ import Notation
 ///     #HttpOnly_.example.com  TRUE  /  TRUE  1800000000  name  value
 ///
 /// What the format has no column for stands in a comment before the line, which others pass over.
-/// Cookies that go with the session are read where somebody else wrote them (end 0), and never
-/// written.
+/// Cookies that go with the session have the end 0. They are read, and written where that is asked
+/// for, as curl does.
 public enum CookieFile {
     /// Bytes of a file that is read.
     public static let maximumBytes = 32 << 20
@@ -34,21 +34,26 @@ public enum CookieFile {
     /// Writes a jar's cookies that outlast the session, for their owner alone (mode 0600). After a
     /// loss of power, too, the file is the one of before or this one.
     ///
-    /// - Parameter now: seconds since 1970.
+    /// - Parameters:
+    ///   - now: seconds since 1970.
+    ///   - includesSession: Those that go with the session are written, too.
     public static func write(
-        _ jar: CookieJar, to path: String, at now: Int64
+        _ jar: CookieJar, to path: String, at now: Int64, includesSession: Bool = false
     ) throws(CookieFileError) {
+        let text = text(of: jar, at: now, includesSession: includesSession)
         do throws(FileError) {
-            try DurableFile.replace(path, by: Array(text(of: jar, at: now).utf8), mode: 0o600)
+            try DurableFile.replace(path, by: Array(text.utf8), mode: 0o600)
         } catch {
             throw CookieFileError(path: path, problem: .system(error.code))
         }
     }
 
-    static func text(of jar: CookieJar, at now: Int64) -> String {
+    static func text(of jar: CookieJar, at now: Int64, includesSession: Bool = false) -> String {
         var text = "\(header)\n"
         for (cookie, accessed) in jar.entries {
-            guard let expires = cookie.expires, expires > now, isWritable(cookie) else { continue }
+            guard isWritable(cookie), !cookie.isExpired(at: now),
+                let expires = cookie.expires ?? (includesSession ? 0 : nil)
+            else { continue }
             text += "\(note)created=\(cookie.created) accessed=\(accessed)"
             text += " sameSite=\(cookie.sameSite.rawValue)\n"
             let domain = "\(cookie.isHTTPOnly ? httpOnly : "")\(cookie.isHostOnly ? "" : ".")"

@@ -31,6 +31,18 @@ struct CookieFileTests {
         return jar
     }
 
+    @Test func `keeps what goes with the session where that is asked for`() throws {
+        try withFolder { folder in
+            let path = folder + "/cookies.txt"
+            try CookieFile.write(filled, to: path, at: now + 9, includesSession: true)
+            let read = try #require(try CookieFile.read(path, at: now + 9))
+            #expect(read.cookies == filled.cookies)
+            // Again, long after, but for those that have ended.
+            try CookieFile.write(read, to: path, at: now + 9999, includesSession: true)
+            #expect(try CookieFile.read(path, at: now + 9999)?.cookies.map(\.name) == ["session"])
+        }
+    }
+
     @Test func `keeps what outlasts the session`() throws {
         try withFolder { folder in
             let path = folder + "/cookies.txt"

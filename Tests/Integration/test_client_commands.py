@@ -104,6 +104,21 @@ def test_a_cookie_jar_keeps_cookies(httpbin: HTTPBin, tmp_path: Path) -> None:
 
 
 def test_redirects_are_followed_as_often_as_allowed(httpbin: HTTPBin) -> None:
+def test_a_cookie_jar_keeps_cookies_of_a_session_as_curl_does(
+    httpbin: HTTPBin, tmp_path: Path
+) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    url = httpbin.url("/response-headers?Set-Cookie=a=b")
+    assert client("get", url, "--cookie-jar", ours).returncode == 0
+    subprocess.run(["curl", "-s", "-c", theirs, url], check=True, capture_output=True)
+    assert [line for line in ours.read_text().splitlines() if line.endswith("\t0\ta\tb")]
+    seen = httpbin.url("/cookies")
+    assert answer("get", seen, "--cookie-jar", ours) == {"cookies": {"a": "b"}}
+    assert answer("get", seen, "--cookie-jar", theirs) == {"cookies": {"a": "b"}}
+    by_curl = subprocess.run(["curl", "-s", "-b", ours, seen], check=True, capture_output=True)
+    assert json.loads(by_curl.stdout) == {"cookies": {"a": "b"}}
+
+
     url = httpbin.url("/redirect/3")
     assert answer("get", url)["url"].endswith("/get")
     done = client("get", url, "--max-redirects", "2")

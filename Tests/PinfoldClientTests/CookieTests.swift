@@ -131,6 +131,10 @@ struct CookieTests {
         #expect(again.cookies.map(\.pair) == ["a=1"])
         #expect(again.cookies(for: "https://x.example/").count == 1)
         #expect(again.cookies(for: "https://y.example/").isEmpty)
+        let whole = try CookieStore(file: path, keepsSessionCookies: true)
+        whole.set(field: "session=1", from: "https://x.example/")
+        try whole.save()
+        #expect(try CookieStore(file: path).cookies.map(\.pair) == ["a=1", "session=1"])
         let error = #expect(throws: ClientError.self) { try CookieStore(file: folder.path) }
         #expect(error?.reason == .contentFailed)
     }

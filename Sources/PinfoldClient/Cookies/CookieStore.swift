@@ -31,24 +31,32 @@ public final class CookieStore: Sendable {
     private let writing = Locked(())
     /// The file that the store was made with; nil: it is in memory alone.
     public let path: String?
+    /// Whether ``save()`` writes cookies that go with the session, too.
+    public let keepsSessionCookies: Bool
 
     /// An empty store, in memory.
     public init(policy: Policy = .always, limits: CookieJar.Limits = CookieJar.Limits()) {
         path = nil
+        keepsSessionCookies = false
         state = Locked(State(jar: CookieJar(limits: limits), policy: policy))
     }
 
     /// A store with the cookies of a file, in the format of curl (``Cookies/CookieFile``). Where
     /// there is none it is empty, and ``save()`` makes it.
     ///
-    /// - Parameter path: Of the file, which is read before this returns.
+    /// - Parameters:
+    ///   - path: Of the file, which is read before this returns.
+    ///   - keepsSessionCookies: Cookies without an end are written to the file, too, and so outlast
+    ///     the session, as with curl's `--cookie-jar`. By default they do not, as browsers and
+    ///     `NSHTTPCookieStorage` have it.
     /// - Throws: ``ClientError`` with ``ClientError/Reason/contentFailed`` where the file cannot be
     ///   read, or is something else; ``ClientError/underlying`` says the line.
     public init(
-        file path: String, policy: Policy = .always,
+        file path: String, keepsSessionCookies: Bool = false, policy: Policy = .always,
         limits: CookieJar.Limits = CookieJar.Limits()
     ) throws(ClientError) {
         self.path = path
+        self.keepsSessionCookies = keepsSessionCookies
         do throws(CookieFileError) {
             let jar = try CookieFile.read(path, limits: limits, at: Clock.coarseWallSeconds())
             state = Locked(State(jar: jar ?? CookieJar(limits: limits), policy: policy))
@@ -57,8 +65,9 @@ public final class CookieStore: Sendable {
         }
     }
 
-    /// Replaces the file by the cookies that outlast the session; it is whole at any time, also
-    /// after a loss of power. Does nothing for a store in memory.
+    /// Replaces the file by the cookies that outlast the session, or all of them
+    /// (``keepsSessionCookies``); it is whole at any time, also after a loss of power. Does nothing
+    /// for a store in memory.
     ///
     /// Waits for the disk: not to be called where that must not be.
     ///
@@ -68,7 +77,9 @@ public final class CookieStore: Sendable {
         do throws(CookieFileError) {
             try writing.withLock { _ throws(CookieFileError) in
                 let jar = state.withLock { $0.jar }
-                try CookieFile.write(jar, to: path, at: Clock.coarseWallSeconds())
+                try CookieFile.write(
+                    jar, to: path, at: Clock.coarseWallSeconds(),
+                    includesSession: keepsSessionCookies)
             }
         } catch {
             throw ClientError(.contentFailed, "\(error)", underlying: error)

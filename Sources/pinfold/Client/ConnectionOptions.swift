@@ -19,7 +19,8 @@ struct ConnectionOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Take cookies from this file and keep them in it, in curl's format.",
+            "Take cookies from this file and keep them in it, those of a session, too, as curl "
+                + "does and in its format.",
             valueName: "file"))
     var cookieJar: String?
 
@@ -115,7 +116,9 @@ struct ConnectionOptions: ParsableArguments {
         if let proxy {
             configuration.proxies = proxy.isEmpty ? .direct : .fixed(try Proxy(proxy))
         }
-        if let cookieJar { configuration.cookies = try CookieStore(file: cookieJar) }
+        if let cookieJar {
+            configuration.cookies = try CookieStore(file: cookieJar, keepsSessionCookies: true)
+        }
         if let user, let colon = user.firstIndex(of: ":") {
             let credential = Credential(
                 user: String(user[..<colon]), password: String(user[user.index(after: colon)...]))

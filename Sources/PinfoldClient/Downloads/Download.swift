@@ -239,35 +239,31 @@ struct Download {
         }
         options.request.progress?.resumes(at: question.offset ?? 0)
         let response: StreamedResponse
-        do throws(ClientError) {
-            let runner = RequestRunner(
-                session: session, options: options.request, handle: handle,
-                part: TaskPart(
-                    request: request, retries: retries, cause: isRetry ? .retry : .task))
-            response = try await runner.response(content)
-        } catch {
+        let part = TaskPart(
+            request: request, retries: retries, cause: isRetry ? .retry : .task)
+        let runner = RequestRunner(
+            session: session, options: options.request, handle: handle, part: part)
+        do throws(ClientError) { response = try await runner.response(content) } catch {
+            if let metrics = part.failedMetrics.withLock({ $0 }) { add(metrics) }
             throw .request(error)
         }
         (head, last) = (response.head, response.request)
         retries += response.metrics.retries - (isRetry ? 1 : 0)
         isRetry = false
         let step = DownloadStep(question, response.head, from: response.request.url)
-        switch step {
-        case .refuse(let problem): throw .problem(problem)
-        case .beginAnew: file?.forget()
-        case .stepBack:
-            hasSteppedBack = true
-            file?.isWhole()
-        case .take(let offset, let count, let total):
-            let isPart = question.offset != nil && response.head.status.code == 206
-            do throws(Stop) {
+        do {
+            defer { add(response.metrics) }
+            switch step {
+            case .refuse(let problem): throw .problem(problem)
+            case .beginAnew: file?.forget()
+            case .stepBack:
+                hasSteppedBack = true
+                file?.isWhole()
+            case .take(let offset, let count, let total):
+                let isPart = question.offset != nil && response.head.status.code == 206
                 try await take(response, from: isPart ? offset : nil, count, of: total)
-            } catch {
-                add(response.metrics)
-                throw error
             }
         }
-        add(response.metrics)
         guard case .take(_, _, let total) = step, let file else { return nil }
         // Of a part whose total nobody has said it is not known whether it was the last one.
         if question.offset != nil, response.head.status.code == 206,

@@ -1,6 +1,7 @@
 import Clocks
 import Engine
 import HTTPTypes
+import Locking
 import Retries
 
 /// What a runner does after an attempt: a value, decided without effects.
@@ -40,6 +41,8 @@ struct TaskPart: Sendable {
     /// Requests that the task has sent again by now.
     var retries = 0
     var cause = TaskMetrics.Cause.task
+    /// What its attempts took, where it has failed.
+    let failedMetrics = Locked<TaskMetrics?>(nil)
 }
 
 /// What a task's next steps depend on, besides what came of the attempt.

@@ -128,7 +128,10 @@ final class RequestRunner: Sendable {
             }
         } catch {
             let error = error.about(course.request)
-            guard !isPart else { throw error }
+            guard !isPart else {
+                part?.failedMetrics.withLock { $0 = course.metrics }
+                throw error
+            }
             handle.complete(
                 TaskCompletion(
                     task: handle.identifier, request: course.request, response: course.response,

@@ -1,5 +1,4 @@
 import ArgumentParser
-import CLinux
 import ConfigurationFile
 
 /// The options that `run` and `check` share: a file, and what may be said on top of it or instead
@@ -97,64 +96,5 @@ struct ConfigurationSource: Sendable {
     /// Reads and checks the configuration as it is now.
     func load() throws(ConfigurationErrors) -> LoadedConfiguration {
         try ConfigurationLoader(environment: .ofProcess()).load(file: file, overlay: overlay)
-    }
-}
-
-/// Writes a text to standard error, all of it if somebody reads it: with a pipe that nobody reads
-/// the program must still come to its end.
-func writeToStandardError(_ text: String) {
-    write(Array(text.utf8)[...], to: STDERR_FILENO, patienceMilliseconds: 1000)
-}
-
-/// Writes a text to standard output, all of it.
-func writeToStandardOutput(_ text: String) {
-    write(Array(text.utf8)[...], to: STDOUT_FILENO)
-}
-
-/// Writes bytes to standard output, all of them.
-func writeToStandardOutput(_ bytes: [UInt8]) {
-    write(bytes[...], to: STDOUT_FILENO)
-}
-
-/// What a pipe that is writable takes without blocking (pipe(7), PIPE_BUF).
-private let pipeBytes = 4096
-
-/// - Parameter patienceMilliseconds: how long the bytes may wait for its reader; nil: for ever.
-private func write(
-    _ bytes: ArraySlice<UInt8>, to descriptor: Int32, patienceMilliseconds: Int32? = nil
-) {
-    var rest = bytes
-    while !rest.isEmpty {
-        if let patienceMilliseconds {
-            var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-            guard poll(&state, 1, patienceMilliseconds) > 0 else { return }
-        }
-        let written = rest.withUnsafeBytes {
-            CLinux.write(descriptor, $0.baseAddress, min($0.count, pipeBytes))
-        }
-        if written < 0, __errno_location().pointee == EINTR { continue }
-        // Nobody reads: there is nobody left to tell.
-        guard written > 0 else { return }
-        rest = rest.dropFirst(written)
-    }
-}
-
-/// What can be read of standard input, empty at its end. Where it cannot be read, the program
-/// ends with 2.
-func readStandardInput() -> [UInt8] {
-    let step = 256 << 10
-    while true {
-        var failure: Int32 = 0
-        let chunk = [UInt8](unsafeUninitializedCapacity: step) { buffer, count in
-            let result = read(STDIN_FILENO, buffer.baseAddress, step)
-            if result < 0 { failure = __errno_location().pointee }
-            count = max(0, result)
-        }
-        if failure == EINTR { continue }
-        guard failure == 0 else {
-            writeToStandardError("pinfold: standard input cannot be read\n")
-            exit(2)
-        }
-        return chunk
     }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import select
 import signal
 import subprocess
 from pathlib import Path
@@ -103,7 +104,6 @@ def test_a_cookie_jar_keeps_cookies(httpbin: HTTPBin, tmp_path: Path) -> None:
     assert f"{jar}:1: " in done.stderr.decode()
 
 
-def test_redirects_are_followed_as_often_as_allowed(httpbin: HTTPBin) -> None:
 def test_a_cookie_jar_keeps_cookies_of_a_session_as_curl_does(
     httpbin: HTTPBin, tmp_path: Path
 ) -> None:
@@ -119,6 +119,7 @@ def test_a_cookie_jar_keeps_cookies_of_a_session_as_curl_does(
     assert json.loads(by_curl.stdout) == {"cookies": {"a": "b"}}
 
 
+def test_redirects_are_followed_as_often_as_allowed(httpbin: HTTPBin) -> None:
     url = httpbin.url("/redirect/3")
     assert answer("get", url)["url"].endswith("/get")
     done = client("get", url, "--max-redirects", "2")
@@ -189,6 +190,20 @@ def test_timing_names_the_parts(httpbin: HTTPBin) -> None:
     assert "first byte " in lines[1] and "total " in lines[1]
 
 
+def test_timing_names_what_failed_too(httpbin: HTTPBin, tmp_path: Path) -> None:
+    nobody = f"http://127.0.0.1:{free_port()}/"
+    done = client("get", "--timing", nobody, httpbin.url("/delay/10"), "--timeout", "0.2")
+    assert done.returncode == 7
+    lines = [line for line in done.stderr.decode().splitlines() if line.startswith("no response ")]
+    assert sorted(line.split()[2].removesuffix(":") for line in lines) == sorted(
+        [nobody, httpbin.url("/delay/10")])
+    assert any(line.endswith(", failed (connection-refused)") for line in lines)
+    done = client("download", "--timing", nobody, "-o", tmp_path / "a")
+    assert f"no response {nobody}: queued " in done.stderr.decode()
+    done = client("download", "--timing", httpbin.url("/status/404"), "-o", tmp_path / "a")
+    assert f"404 {httpbin.url('/status/404')}: queued " in done.stderr.decode()
+
+
 def test_a_time_out_is_told(httpbin: HTTPBin) -> None:
     done = client("get", httpbin.url("/delay/10"), "--timeout", "0.2")
     assert done.returncode == 28
@@ -206,6 +221,58 @@ def test_a_failed_request_is_sent_again(origin) -> None:
     done = client("get", f"http://127.0.0.1:{server.port}/", "--retry", "3")
     assert done.stdout == b"at last"
     assert len(served) == 3
+
+
+# MARK: Output
+
+
+def to(output: int, *arguments: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([BINARY, *map(str, arguments)], stdout=output, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("arguments", [["get"], ["get", "-i"], ["head"], ["get", "--parallel", "2"]])
+def test_output_that_cannot_be_written_is_an_error(httpbin: HTTPBin, arguments: list[str]) -> None:
+    url = httpbin.url("/get")
+    urls = [url, url] if "--parallel" in arguments else [url]
+    with open("/dev/full", "wb") as full:
+        process = to(full.fileno(), *arguments, *urls)
+    told = process.communicate(timeout=PATIENCE)[1].decode()
+    assert process.returncode == 23
+    line = f"pinfold: {url}: standard output cannot be written: No space left on device"
+    assert told.splitlines() == [line] * len(urls)
+
+
+def test_output_that_cannot_be_written_is_an_error_of_other_commands_too() -> None:
+    with open("/dev/full", "wb") as full:
+        process = to(full.fileno(), "reasons")
+    told = process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode == 2
+    assert told == b"pinfold: standard output cannot be written: No space left on device\n"
+
+
+def test_output_waits_for_a_pipe_that_does_not_block(nginx: Nginx, large: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    process = to(writing, "get", nginx.url("/large.bin"))
+    with open(reading, "rb") as pipe:
+        until(lambda: not select.select([], [writing], [], 0)[1], "the pipe is full", PATIENCE)
+        os.close(writing)
+        content = pipe.read()
+    assert process.wait(PATIENCE) == 0
+    assert process.communicate()[1] == b""
+    assert hashlib.sha256(content).hexdigest() == digest(large)
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+def test_output_that_nobody_reads_is_no_error(httpbin: HTTPBin, ignored: bool) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.Popen(
+        [BINARY, "get", httpbin.url("/get")], stdout=writing, stderr=subprocess.PIPE,
+        restore_signals=not ignored)
+    os.close(writing)
+    assert process.communicate(timeout=PATIENCE)[1] == b""
+    assert process.returncode == (0 if ignored else -signal.SIGPIPE)
 
 
 # MARK: Files
@@ -303,9 +370,12 @@ def test_tls_goes_through_a_tunnel(gateway, secure, pki) -> None:
     url, leaf = secure
     proxy = gateway({"access": {"connectPorts": "any", "destinations": {"allow": ["127.0.0.1"]}}})
     done = client("get", url, "--cacert", pki.root.pem_file, "--pin", leaf.pin,
-                  "--proxy", proxy.proxy_url)
+                  "--proxy", proxy.proxy_url, "--timing")
     assert done.returncode == 0, done.stderr
     assert done.stdout == b"secret"
+    told = done.stderr.decode()
+    places = [told.find(f", {part} ") for part in ("connect", "tunnel", "TLS", "first byte", "total")]
+    assert -1 not in places and places == sorted(places), told
 
 
 def test_a_proxy_that_cannot_be_used_is_told(httpbin: HTTPBin) -> None:

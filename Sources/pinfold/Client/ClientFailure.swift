@@ -27,7 +27,7 @@ enum ClientExit: Int32, CaseIterable {
         case .nameNotResolved: "the host's name has no address"
         case .notConnected: "no connection"
         case .status: "a status of 400 or more"
-        case .file: "a file cannot be written, or exists"
+        case .file: "a file or standard output cannot be written, or a file exists"
         case .content: "what is to be sent cannot be read"
         case .timedOut: "it took too long"
         case .range: "the server answers ranges wrongly: without --resume it may succeed"

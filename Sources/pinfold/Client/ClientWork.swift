@@ -30,7 +30,13 @@ struct ClientWork: Sendable {
     func run(_ urls: [String]) throws {
         let progress = ProgressDisplay(
             isOn: !output.silent && (writesFiles || showsUpload), upload: showsUpload)
-        let failures = Blocking.run { await self.outcomes(of: urls, progress) }
+        let failures = Blocking.run {
+            let timing = output.timing ? self.timing(progress) : nil
+            let failures = await self.outcomes(of: urls, progress)
+            session.invalidate()
+            await timing?.value
+            return failures
+        }
         progress.end()
         for failure in failures { throw ExitCode(failure.exit.rawValue) }
     }
@@ -51,8 +57,7 @@ struct ClientWork: Sendable {
             while let (number, outcome) = await group.next() {
                 outcomes[number] = outcome
                 while written < urls.count, let next = outcomes[written] {
-                    tell(next, progress)
-                    outcomes[written]?.text = []
+                    outcomes[written] = Outcome(failure: tell(next, of: urls[written], progress))
                     written += 1
                 }
                 begin()
@@ -61,16 +66,35 @@ struct ClientWork: Sendable {
         return outcomes.compactMap { $0?.failure }
     }
 
-    private func tell(_ outcome: Outcome, _ progress: ProgressDisplay) {
-        if !outcome.text.isEmpty { writeToStandardOutput(outcome.text) }
-        if let failure = outcome.failure { progress.say("pinfold: \(failure)\n") }
+    /// Returns what has failed, if anything has.
+    private func tell(
+        _ outcome: Outcome, of url: String, _ progress: ProgressDisplay
+    ) -> ClientFailure? {
+        var failures = outcome.failure.map { [$0] } ?? []
+        do throws(OutputError) { try writeOutput(outcome.text) } catch {
+            failures.append(ClientFailure(.file, "\(url): \(error)"))
+        }
+        for failure in failures { progress.say("pinfold: \(failure)\n") }
+        return failures.first
+    }
+
+    /// Prints how long the requests take, those that fail, too, as they end, and ends with the
+    /// session.
+    private func timing(_ progress: ProgressDisplay) -> Task<Void, Never> {
+        let events = session.events()
+        return Task {
+            for await event in events {
+                guard case .didComplete(let end) = event else { continue }
+                for line in TimingLine.lines(end) { progress.say(line) }
+            }
+        }
     }
 
     private func outcome(
         of url: String, _ count: Int, _ progress: ProgressDisplay
     ) async -> Outcome {
         var outcome = Outcome()
-        do throws(ClientError) {
+        do {
             let request = try HTTPRequest(method, url, fields: fields)
             var options = RequestOptions()
             let moved = TransferProgress()
@@ -80,7 +104,7 @@ struct ClientWork: Sendable {
             if writesFiles {
                 try await download(request, options, &outcome, progress)
             } else if count == 1, !headOnly {
-                try await stream(request, options, &outcome, progress)
+                try await stream(request, options, &outcome)
             } else {
                 let response = try await session.data(
                     for: request, content: content, options: options)
@@ -88,24 +112,27 @@ struct ClientWork: Sendable {
                     outcome.text += Array(Self.text(of: response.head).utf8)
                 }
                 if !headOnly { outcome.text += response.content }
-                note(response.head, response.request, response.metrics, &outcome, progress)
+                note(response.head, response.request, &outcome)
             }
-        } catch {
+        } catch let error as OutputError {
+            outcome.failure = ClientFailure(.file, "\(url): \(error)")
+        } catch let error as ClientError {
             outcome.failure = ClientFailure(error, pins: pins)
+        } catch {
+            outcome.failure = ClientFailure(.other, "\(url): \(error)")
         }
         return outcome
     }
 
     /// To standard output as it arrives.
     private func stream(
-        _ request: HTTPRequest, _ options: RequestOptions, _ outcome: inout Outcome,
-        _ progress: ProgressDisplay
-    ) async throws(ClientError) {
+        _ request: HTTPRequest, _ options: RequestOptions, _ outcome: inout Outcome
+    ) async throws {
         let response = try await session.response(for: request, content: content, options: options)
-        if output.includesHead { writeToStandardOutput(Self.text(of: response.head)) }
+        if output.includesHead { try writeOutput(Array(Self.text(of: response.head).utf8)) }
         var parts = response.content.makeAsyncIterator()
-        while let part = try await parts.next() { writeToStandardOutput(part) }
-        note(response.head, response.request, response.metrics, &outcome, progress)
+        while let part = try await parts.next() { try writeOutput(part) }
+        note(response.head, response.request, &outcome)
     }
 
     private func download(
@@ -125,7 +152,7 @@ struct ClientWork: Sendable {
         let response = try await session.download(
             request, content: content, to: destination, options: saving)
         if output.includesHead { outcome.text += Array(Self.text(of: response.head).utf8) }
-        note(response.head, response.request, response.metrics, &outcome, progress)
+        note(response.head, response.request, &outcome)
         let resumed =
             response.resumedBytes > 0 ? ", \(response.resumedBytes) of them there before" : ""
         if !output.silent {
@@ -133,13 +160,7 @@ struct ClientWork: Sendable {
         }
     }
 
-    private func note(
-        _ head: HTTPResponse, _ request: HTTPRequest, _ metrics: TaskMetrics,
-        _ outcome: inout Outcome, _ progress: ProgressDisplay
-    ) {
-        if output.timing {
-            for transaction in metrics.transactions { progress.say(TimingLine.text(transaction)) }
-        }
+    private func note(_ head: HTTPResponse, _ request: HTTPRequest, _ outcome: inout Outcome) {
         guard head.status.code >= 400 else { return }
         outcome.failure = ClientFailure(
             .status, "\(request.url): status \(head.status.code); expected one below 400")

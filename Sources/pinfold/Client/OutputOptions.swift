@@ -7,7 +7,9 @@ struct OutputOptions: ParsableArguments {
         help: "Print the head of the response, too, in front of its content.")
     var includesHead = false
 
-    @Flag(help: "Print on standard error how long each request took, part by part.")
+    @Flag(
+        help: "Print on standard error how long each request took, part by part; if it failed, too."
+    )
     var timing = false
 
     @Option(help: ArgumentHelp("URLs asked for at a time.", valueName: "count"))

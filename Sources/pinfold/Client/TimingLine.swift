@@ -2,20 +2,34 @@ import PinfoldClient
 
 /// How long a request took, as a line.
 enum TimingLine {
-    static func text(_ transaction: TaskMetrics.Transaction) -> String {
+    /// One for each request of a task; the last one says why it failed, if it did.
+    static func lines(_ end: TaskCompletion) -> [String] {
+        let transactions = end.metrics.transactions
+        return transactions.enumerated().map { index, transaction in
+            let isLast = index == transactions.count - 1
+            return text(transaction, failure: isLast ? end.error?.token : nil)
+        }
+    }
+
+    private static func text(
+        _ transaction: TaskMetrics.Transaction, failure: String?
+    ) -> String {
         var parts = ["queued \(milliseconds(transaction.queued))"]
         let steps: [(String, Duration?)] = [
             ("lookup", transaction.lookup), ("connect", transaction.connect),
-            ("TLS", transaction.handshake), ("first byte", transaction.firstByte),
+            ("tunnel", transaction.tunnel), ("TLS", transaction.handshake),
+            ("first byte", transaction.firstByte),
             ("total", transaction.total),
         ]
         for (name, duration) in steps {
             if let duration { parts.append("\(name) \(milliseconds(duration))") }
         }
         if transaction.reusedConnection { parts.append("connection used again") }
+        if transaction.cache != .none { parts.append("cache \(transaction.cache.rawValue)") }
         if let server = transaction.server { parts.append("from \(server)") }
         parts.append("sent \(transaction.sentBytes) bytes")
         parts.append("received \(transaction.receivedBytes) bytes")
+        if let failure { parts.append("failed (\(failure))") }
         let status = transaction.status.map { "\($0)" } ?? "no response"
         return "\(status) \(transaction.url): \(parts.joined(separator: ", "))\n"
     }

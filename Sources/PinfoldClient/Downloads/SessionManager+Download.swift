@@ -55,37 +55,44 @@ extension SessionManager {
     ///
     /// - Parameters:
     ///   - request: As for ``download(_:content:to:options:)``, as are the following.
+    ///   - progress: As for ``dataTask(for:content:options:progress:completion:)``.
     ///   - completion: Called once.
     public func downloadTask(
         _ request: HTTPRequest, content: RequestContent? = nil, to destination: DownloadDestination,
         options: DownloadOptions = DownloadOptions(),
+        progress: (@Sendable (TransferProgress.Value) -> Void)? = nil,
         completion: @escaping @Sendable (Result<DownloadResponse, ClientError>) -> Void
     ) -> SessionTask<DownloadResponse> {
-        downloadTask(request, content, to: destination, options, nil, completion)
+        downloadTask(request, content, to: destination, options, nil, progress, completion)
     }
 
     /// The rest of a download, whose outcome a completion handler is given. See
-    /// ``download(resuming:fields:to:options:)``.
+    /// ``download(resuming:fields:to:options:)``. What was there before counts as received as soon
+    /// as the server goes on behind it.
     ///
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` where fields and resume
     ///   data make no request.
     public func downloadTask(
         resuming data: ResumeData, fields: HTTPFields = [:], to destination: DownloadDestination,
         options: DownloadOptions = DownloadOptions(),
+        progress: (@Sendable (TransferProgress.Value) -> Void)? = nil,
         completion: @escaping @Sendable (Result<DownloadResponse, ClientError>) -> Void
     ) throws(ClientError) -> SessionTask<DownloadResponse> {
         downloadTask(
-            try data.request(with: fields), nil, to: destination, options, data, completion)
+            try data.request(with: fields), nil, to: destination, options, data, progress,
+            completion)
     }
 
     private func downloadTask(
         _ request: HTTPRequest, _ content: RequestContent?, to destination: DownloadDestination,
         _ options: DownloadOptions, _ data: ResumeData?,
+        _ told: (@Sendable (TransferProgress.Value) -> Void)?,
         _ completion: @escaping @Sendable (Result<DownloadResponse, ClientError>) -> Void
     ) -> SessionTask<DownloadResponse> {
         var options = options
         let progress = options.request.progress ?? TransferProgress()
         options.request.progress = progress
+        if let told { progress.tell(on: callbacks, told) }
         let control = DownloadControl()
         return SessionTask(
             request, progress, registry, callbacks, completion, download: control

@@ -293,6 +293,45 @@ struct DownloadTests {
         }
     }
 
+    @Test func `tells its progress where handlers are called, the end last, its rest's too`()
+        async throws
+    {
+        let content = RangedContent(count: 1_000_000)
+        try await withServer { connection, request in
+            let most = request.field("range") == nil ? 500_000 : nil
+            return content.answer(connection, request, atMost: most)
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let (told, tell) = AsyncStream.makeStream(of: (Int64, Bool).self)
+            let (results, end) = AsyncStream.makeStream(of: ResumeData?.self)
+            let completion = { @Sendable (result: Result<DownloadResponse, ClientError>) in
+                tell.yield((-1, false))
+                if case .failure(let error) = result { end.yield(error.resumeData) }
+            }
+            session.downloadTask(
+                try HTTPRequest(.get, "\(server.url)/a"), to: folder.destination
+            ) {
+                tell.yield(($0.received, $0.isFinished))
+            } completion: {
+                completion($0)
+            }.resume()
+            let rest = try #require(await results.first { _ in true } ?? nil)
+            try session.downloadTask(resuming: rest, to: folder.destination) {
+                tell.yield(($0.received, $0.isFinished))
+            } completion: {
+                completion($0)
+            }.resume()
+            var (before, ends) = ((Int64(0), false), [(Int64, Bool)]())
+            for await value in told {
+                if value.0 < 0 { ends.append(before) }
+                if ends.count == 2 { break }
+                before = value
+            }
+            #expect(ends.map(\.0) == [500_000, 1_000_000])
+            #expect(ends.allSatisfy { $0.1 })
+        }
+    }
+
     @Test func `is one task, and events tell of it`() async throws {
         let content = RangedContent(count: 1_000_000)
         try await withServer { connection, request in

@@ -50,15 +50,17 @@ extension HTTPSessionManager {
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let request = try self.request(method, url, fields)
-        let serialized: SerializedRequest
-        do throws(RequestSerializationError) {
-            serialized = try EncodableRequestSerializer(defaults: requests.defaults)
+        try await send(try serialized(method, url, json: value, fields), options)
+    }
+
+    func serialized(
+        _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
+        _ fields: HTTPFields
+    ) throws(ClientError) -> SerializedRequest {
+        try serialized(method, url, fields) { (request) throws(RequestSerializationError) in
+            try EncodableRequestSerializer(defaults: requests.defaults)
                 .serialize(request, json: value)
-        } catch {
-            throw ClientError(.serialization, "\(error)", of: request, underlying: error)
         }
-        return try await send(serialized, options)
     }
 }
 

@@ -133,14 +133,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let request = try self.request(method, url, fields)
-        let serialized: SerializedRequest
-        do throws(RequestSerializationError) {
-            serialized = try requests.serialize(request, parameters: parameters)
-        } catch {
-            throw ClientError(.serialization, "\(error)", of: request, underlying: error)
-        }
-        return try await send(serialized, options)
+        try await send(try serialized(method, url, parameters, fields), options)
     }
 
     /// Sends a form with files (`multipart/form-data`) with POST.
@@ -155,18 +148,42 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         throttle: Throttle? = nil, options: RequestOptions? = nil,
         build: (inout MultipartForm) throws(MultipartError) -> Void
     ) async throws(ClientError) -> Reply {
-        let request = try self.request(.post, url, fields)
-        let serialized: SerializedRequest
-        do throws(RequestSerializationError) {
-            serialized = try HTTPRequestSerializer(defaults: requests.defaults).serialize(
-                multipart: request, parameters: parameters, throttle: throttle, build: build)
-        } catch {
-            throw ClientError(.serialization, "\(error)", of: request, underlying: error)
-        }
-        return try await send(serialized, options)
+        try await send(
+            try serialized(multipart: url, parameters, fields, throttle, build), options)
     }
 
-    func request(
+    // MARK: What calls and tasks share
+
+    func serialized(
+        _ method: HTTPRequest.Method, _ url: String, _ parameters: RequestParameters?,
+        _ fields: HTTPFields
+    ) throws(ClientError) -> SerializedRequest {
+        try serialized(method, url, fields) { (request) throws(RequestSerializationError) in
+            try requests.serialize(request, parameters: parameters)
+        }
+    }
+
+    func serialized(
+        multipart url: String, _ parameters: RequestParameters?, _ fields: HTTPFields,
+        _ throttle: Throttle?, _ build: (inout MultipartForm) throws(MultipartError) -> Void
+    ) throws(ClientError) -> SerializedRequest {
+        try serialized(.post, url, fields) { (request) throws(RequestSerializationError) in
+            try HTTPRequestSerializer(defaults: requests.defaults).serialize(
+                multipart: request, parameters: parameters, throttle: throttle, build: build)
+        }
+    }
+
+    func serialized(
+        _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields,
+        by serialize: (HTTPRequest) throws(RequestSerializationError) -> SerializedRequest
+    ) throws(ClientError) -> SerializedRequest {
+        let request = try self.request(method, url, fields)
+        do throws(RequestSerializationError) { return try serialize(request) } catch {
+            throw ClientError(.serialization, "\(error)", of: request, underlying: error)
+        }
+    }
+
+    private func request(
         _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields
     ) throws(ClientError) -> HTTPRequest {
         guard let reference = URIReference(url),
@@ -183,9 +200,14 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     func send(
         _ serialized: SerializedRequest, _ options: RequestOptions?
     ) async throws(ClientError) -> Reply {
-        let response = try await session.data(
-            for: serialized.head, content: RequestContent(serialized.body),
-            options: options ?? RequestOptions(serialized.properties))
+        try reply(
+            to: try await session.data(
+                for: serialized.head, content: RequestContent(serialized.body),
+                options: options ?? RequestOptions(serialized.properties)))
+    }
+
+    /// What the serializer makes of a response.
+    func reply(to response: DataResponse) throws(ClientError) -> Reply {
         let result = responses.serialize(response.head, content: response.content)
         if let error = result.error {
             throw ClientError(

@@ -73,6 +73,18 @@ extension SessionManager {
         progress: (@Sendable (TransferProgress.Value) -> Void)? = nil,
         completion: @escaping @Sendable (Result<DataResponse, ClientError>) -> Void
     ) -> SessionTask<DataResponse> {
+        dataTask(request, content, options, progress, completion) {
+            (response) throws(ClientError) in response
+        }
+    }
+
+    /// - Parameter read: Makes of the response what the completion handler gets.
+    func dataTask<Output: Sendable>(
+        _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions,
+        _ progress: (@Sendable (TransferProgress.Value) -> Void)?,
+        _ completion: @escaping @Sendable (Result<Output, ClientError>) -> Void,
+        read: @escaping @Sendable (DataResponse) throws(ClientError) -> Output
+    ) -> SessionTask<Output> {
         var options = options
         let own = options.progress ?? TransferProgress()
         options.progress = own
@@ -80,8 +92,9 @@ extension SessionManager {
         return SessionTask(request, own, registry, callbacks, completion) {
             [self, options] handle in
             await Result { () async throws(ClientError) in
-                try await RequestRunner(session: self, options: options, handle: handle).data(
-                    content, atMost: maximumContentBytes(options))
+                let runner = RequestRunner(session: self, options: options, handle: handle)
+                return try read(
+                    try await runner.data(content, atMost: maximumContentBytes(options)))
             }
         }
     }

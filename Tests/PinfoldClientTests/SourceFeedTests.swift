@@ -10,27 +10,28 @@ import Threads
 
 /// A source that gives nothing until it is opened, and then its end.
 private final class StuckSource: ByteSource, Sendable {
-    private let state = Monitor((reads: 0, isOpen: false))
+    private let isOpen = Monitor(false)
+    private let (reads, told) = AsyncStream.makeStream(of: Void.self)
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        state.withLock { $0.reads += 1 }
-        state.broadcast()
-        return state.wait { $0.isOpen ? .done(0) : .signal }
+        told.yield()
+        return isOpen.wait { $0 ? .done(0) : .signal }
     }
 
-    func waitUntilRead(times: Int = 1) {
-        state.wait { $0.reads >= times ? .done(()) : .signal }
+    /// Waits until so many more reads have begun.
+    func reads(_ count: Int = 1) async {
+        for _ in 0..<count { _ = await reads.first { true } }
     }
 
     func open() {
-        state.withLock { $0.isOpen = true }
-        state.broadcast()
+        isOpen.withLock { $0 = true }
+        isOpen.broadcast()
     }
 }
 
 @Suite("Content from a source that gives nothing")
 struct SourceFeedTests {
-    @Test func `holds one thread, and none besides when it is closed`() {
+    @Test func `holds one thread, and none besides when it is closed`() async {
         let pool = ThreadPool(name: "test", threads: 2, niceness: 0, limit: 16)
         let source = StuckSource()
         defer {
@@ -39,7 +40,7 @@ struct SourceFeedTests {
         }
         let feed = SourceFeed(length: nil, pauseMilliseconds: 0, on: pool) { source }
         feed.next { _ in }
-        source.waitUntilRead()
+        await source.reads()
         feed.close()
         let isDone = Monitor(false)
         _ = pool.run {
@@ -53,7 +54,7 @@ struct SourceFeedTests {
             })
     }
 
-    @Test func `is let go of when its read returns after it was closed`() throws {
+    @Test func `is let go of when its read returns after it was closed`() async {
         final class Held: ByteSource {
             let stuck: StuckSource
             let whenGone: @Sendable () -> Void
@@ -77,7 +78,7 @@ struct SourceFeedTests {
         }
         let part = Locked<ContentPart?>(nil)
         feed.next { given in part.withLock { $0 = given } }
-        stuck.waitUntilRead()
+        await stuck.reads()
         feed.close()
         #expect(!isGone.withLock { $0 })
         stuck.open()
@@ -100,12 +101,12 @@ struct SourceFeedTests {
             defer { source.open() }
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             let request = try HTTPRequest(.post, server.url)
-            let tasks = (0..<5).map { _ in
+            let tasks = (0..<4).map { _ in
                 Task {
                     _ = try await session.data(for: request, content: .source { source })
                 }
             }
-            source.waitUntilRead(times: 5)
+            await source.reads(4)
             for task in tasks { task.cancel() }
             for task in tasks { _ = await task.result }
             var options = RequestOptions()

@@ -1,3 +1,4 @@
+import CLinux
 import Clocks
 import HTTPTypes
 import Locking
@@ -26,6 +27,27 @@ private final class StuckSource: ByteSource, Sendable {
     func open() {
         isOpen.withLock { $0 = true }
         isOpen.broadcast()
+    }
+}
+
+/// What ps(1) shows of the calling thread.
+func nameOfThread() -> String {
+    var name = [UInt8](repeating: 0, count: 16)
+    let file = fopen("/proc/thread-self/comm", "r")
+    let count = file.map { fread(&name, 1, name.count, $0) } ?? 0
+    _ = file.map { fclose($0) }
+    return String(decoding: name[..<count], as: UTF8.self).filter { !$0.isNewline }
+}
+
+/// One byte of a source, and then its end.
+private struct FirstByte: ByteSource {
+    private var source: (any ByteSource)?
+
+    init(_ source: any ByteSource) { self.source = source }
+
+    mutating func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+        guard var source = source.take() else { return 0 }
+        return try source.read(into: buffer)
     }
 }
 
@@ -114,6 +136,37 @@ struct SourceFeedTests {
             let response = try await session.data(
                 for: request, content: .file(folder.file("a")), options: options)
             #expect(response.text == "hello")
+        }
+    }
+
+    @Test func `is read by threads of its own, in forms, too`() async throws {
+        struct Watched: ByteSource {
+            let threads: Locked<[String]>
+
+            func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+                threads.withLock { $0.append(nameOfThread()) }
+                buffer[0] = UInt8(ascii: "x")
+                return 1
+            }
+        }
+        try await withServer { connection, request in
+            connection.respond("200 OK", [], "\(request.content.count)")
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let threads = Locked<[String]>([])
+            var form = MultipartForm()
+            try form.append(length: 1, name: "a", fileName: "a", contentType: "text/plain") {
+                FirstByte(Watched(threads: threads))
+            }
+            let contents: [RequestContent] = [
+                .source(length: 1) { Watched(threads: threads) }, .multipart(form.body()),
+            ]
+            for content in contents {
+                _ = try await session.data(
+                    for: try HTTPRequest(.post, server.url), content: content)
+            }
+            #expect(threads.withLock { $0 } == ["pinfold-source", "pinfold-source"])
         }
     }
 }

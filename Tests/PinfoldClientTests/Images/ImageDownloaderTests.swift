@@ -304,12 +304,7 @@ struct ImageDownloaderTests {
         func decode(
             _ content: [UInt8], _ format: ImageFormat, limits: ImageLimits
         ) throws(ImageError) -> ImagePixels {
-            var name = [UInt8](repeating: 0, count: 16)
-            let file = fopen("/proc/thread-self/comm", "r")
-            let count = file.map { fread(&name, 1, name.count, $0) } ?? 0
-            _ = file.map { fclose($0) }
-            let line = String(decoding: name[..<count], as: UTF8.self)
-            thread.withLock { $0 = line.filter { !$0.isNewline } }
+            thread.withLock { $0 = nameOfThread() }
             return ImagePixels(width: 1, height: 1, rgba: [1, 2, 3, 4])
         }
     }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Where the bytes of a cached body are.
 package enum CachedBody: Sendable {
-    /// Right behind the head, in the same allocation (`CachedResponse.headAndBody`).
+    /// Right behind the head, in the same allocation.
     case contiguous(UnsafeBody)
     /// In a memory file, for sendfile(2).
     case file(MemoryFile)

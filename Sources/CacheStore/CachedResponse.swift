@@ -89,11 +89,6 @@ package final class CachedResponse: @unchecked Sendable {
         UnsafeRawBufferPointer(start: block.base + keyCount, count: headCount)
     }
 
-    /// The stored head and, if it is `.contiguous`, the body right behind it.
-    package var headAndBody: UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: block.base + keyCount, count: headCount + contiguousCount)
-    }
-
     /// The body's bytes.
     package var bodyCount: UInt64 { metadata.bodyBytes ?? 0 }
 

@@ -20,7 +20,6 @@ final class CertificateDraft {
     /// Bits of a serial number. The first one is set, so that it is positive and never 0, and all
     /// are of one length: 127 are random, within RFC 5280 §4.1.2.2's twenty octets.
     private static let serialBits: Int32 = 128
-    private static let serialBytes = 16
 
     let pointer: OpaquePointer
 

@@ -46,15 +46,6 @@ package struct BodyDecoder: Sendable {
     /// Whether the content is in chunks, and has not ended.
     var isChunked: Bool { mode == .chunked }
 
-    /// Bytes still to come of a body whose length is known; nil for other framings.
-    package var remainingBytes: UInt64? {
-        switch mode {
-        case .length: remaining
-        case .ended: 0
-        case .chunked, .untilClose: nil
-        }
-    }
-
     /// Reads on. Bytes that were consumed must not be given again. An error is final.
     package mutating func decode(_ bytes: Span<UInt8>) throws(WireError) -> BodyStep {
         switch mode {

@@ -57,18 +57,4 @@ extension HeadWriter {
         }
         append(head.path, of: bytes)
     }
-
-    /// Appends the request's host as a Host value: in brackets if IPv6, with its port unless that
-    /// is the default of `scheme` (RFC 9110 §7.2).
-    package mutating func appendAuthority(
-        of head: borrowing RequestHead, in bytes: Span<UInt8>, scheme: Scheme
-    ) {
-        let isBracketed = head.hostKind == .ipv6
-        if isBracketed { append("[") }
-        append(head.host, of: bytes)
-        if isBracketed { append("]") }
-        guard head.port != scheme.defaultPort else { return }
-        append(":")
-        append(decimal: UInt64(head.port))
-    }
 }

@@ -88,7 +88,7 @@ package struct ServerProbe {
             // Each address gets its share, so that one that is silent does not take it all.
             let share = remaining / Int64(addresses.count - index)
             do throws(ServerProbeError) {
-                let descriptor = try connect(endpoint, peer, milliseconds: share)
+                let descriptor = try connect(endpoint, milliseconds: share)
                 defer { Descriptors.close(descriptor) }
                 return try shakeHands(descriptor, endpoint, peer)
             } catch {
@@ -126,7 +126,7 @@ package struct ServerProbe {
     }
 
     private func connect(
-        _ endpoint: Endpoint, _ peer: PeerAddress, milliseconds: Int64
+        _ endpoint: Endpoint, milliseconds: Int64
     ) throws(ServerProbeError) -> Int32 {
         let descriptor: Int32
         do {

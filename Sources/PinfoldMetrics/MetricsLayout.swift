@@ -13,16 +13,14 @@ enum PlainLayout {
         histograms + histogram.rawValue * HistogramBuckets.cells
     }
 
-    static func pinset(_ index: Int, _ dimensions: MetricsDimensions) -> Int {
-        pinsets + index * pinResults
-    }
+    static func pinset(_ index: Int) -> Int { pinsets + index * pinResults }
 
     /// Cells per pinset: room for every `PinResult`.
     static var pinResults: Int { 8 }
 
     /// Where a pinset's matches are counted, by the pin.
     static func pins(ofPinset index: Int, _ dimensions: MetricsDimensions) -> Int {
-        pinset(dimensions.pinsets, dimensions) + index * pins
+        pinset(dimensions.pinsets) + index * pins
     }
 
     /// Pins of a pinset that are told apart, the shared last one included.

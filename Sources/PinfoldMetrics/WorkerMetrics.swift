@@ -164,7 +164,7 @@ package final class WorkerMetrics: Sendable {
     package func recordPinEvaluation(pinset: Int, result: PinResult) {
         let last = dimensions.pinsets - 1
         let index = pinset >= 0 && pinset < last ? pinset : last
-        plain.add(1, to: PlainLayout.pinset(index, dimensions) + Int(result.rawValue))
+        plain.add(1, to: PlainLayout.pinset(index) + Int(result.rawValue))
     }
 
     /// Counts that a server's chain has a pin, by the indexes of the pinset's label and of the pin
@@ -193,7 +193,7 @@ package final class WorkerMetrics: Sendable {
 
     /// How many verdicts a pinset gave.
     package func pinEvaluations(pinset: Int, result: PinResult) -> UInt64 {
-        plain[PlainLayout.pinset(pinset, dimensions) + Int(result.rawValue)]
+        plain[PlainLayout.pinset(pinset) + Int(result.rawValue)]
     }
 
     /// How often a server's chain had a pin.

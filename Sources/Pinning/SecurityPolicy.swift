@@ -93,8 +93,4 @@ package struct ResolvedSecurityPolicy: Sendable {
         }
         self.entries = entries
     }
-
-    /// The names of the pinsets in the order of their evaluation. A refusal's `pinsetIndex` counts
-    /// in it: the pinsets before it passed, those after it were not evaluated.
-    package var pinsetNames: [String] { entries.map(\.pinset.name) }
 }

@@ -102,9 +102,6 @@ extension TLSConnection {
     /// Decrypted bytes that a read returns without the socket.
     package var pendingBytes: Int { Int(SSL_pending(ssl)) }
 
-    /// Whether bytes, decrypted or not, wait in the session.
-    package var hasPending: Bool { SSL_has_pending(ssl) == 1 }
-
     /// Tells the peer that no more bytes will come (close_notify), without waiting for its
     /// answer. A connection that is broken or not open has nothing to say. The session that carries
     /// it ends with it.

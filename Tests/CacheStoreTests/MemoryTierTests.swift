@@ -12,7 +12,7 @@ struct MemoryTierTests {
         store.put("http://a/", content, policy: 77)
         let response = try #require(store.inMemory("http://a/").first)
         #expect([UInt8](response.head) == head())
-        #expect([UInt8](response.headAndBody) == head() + content)
+        #expect(store.bytes(response) == content)
         #expect(String(decoding: response.key, as: UTF8.self) == "http://a/")
         #expect(response.metadata.times == testTimes)
         #expect(response.metadata.bodyBytes == 1000)

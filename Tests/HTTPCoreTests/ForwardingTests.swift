@@ -125,23 +125,6 @@ struct ForwardingTests {
         #expect(none == "")
     }
 
-    @Test(arguments: [
-        ("http://a/", "a", Scheme.http, "a"), ("http://a:80/", "a", .http, "a"),
-        ("http://a:80/", "a", .https, "a:80"), ("https://a/", "a", .https, "a"),
-        ("https://a/", "a", .http, "a:443"), ("http://[::1]:8080/", "b", .http, "[::1]:8080"),
-        ("http://[::1]/", "b", .http, "[::1]"), ("http://A.b./", "b", .http, "A.b"),
-        ("/", "x:81", .http, "x:81"), ("/", "x:80", .http, "x"),
-    ])
-    func `Host is written anew from the effective authority`(
-        target: String, host: String, scheme: Scheme, expected: String
-    ) throws {
-        let text = "GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n"
-        let head = try requestHead(text)
-        let bytes = latin1(text)
-        let value = written { $0.appendAuthority(of: head, in: bytes.span, scheme: scheme) }
-        #expect(value == expected)
-    }
-
     @Test func `trailers that must not come late are dropped`() throws {
         var decoder = ChunkedDecoder()
         let bytes = latin1(

@@ -94,7 +94,10 @@ struct FuzzTests {
             writer.append(" ")
             writer.appendOriginForm(of: head, in: bytes.span)
             writer.append(" HTTP/1.1\r\nHost: ")
-            writer.appendAuthority(of: head, in: bytes.span, scheme: head.scheme)
+            if head.hostKind == .ipv6 { writer.append("[") }
+            writer.append(bytes.span.extracting(Int(head.host.start)..<Int(head.host.end)))
+            if head.hostKind == .ipv6 { writer.append("]") }
+            if head.port != head.scheme.defaultPort { writer.append(text: ":\(head.port)") }
             writer.appendLineEnd()
             writer.appendForwardedFields(
                 head.fields, of: bytes.span, omitting: FieldIDSet(.host))

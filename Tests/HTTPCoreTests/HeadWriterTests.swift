@@ -60,7 +60,7 @@ struct HeadWriterTests {
             $0.append(" ")
             $0.appendOriginForm(of: parsed, in: bytes.span)
             $0.append(byte: 0x20)
-            $0.appendAuthority(of: parsed, in: bytes.span, scheme: .http)
+            $0.append("[::1]:81")
             $0.appendLineEnd()
             $0.appendForwardedFields(parsed.fields, of: bytes.span)
             $0.append(field: .age, decimal: 1234)

@@ -18,7 +18,6 @@ struct SeveralPinsetsTests {
             guard case .keyDigest(let digest) = pin else { return PinDigests() }
             return PinDigests(key: digest)
         }
-        #expect(resolved.pinsetNames == pinsets.map(\.name))
         var evidence = ScriptedEvidence(leaf: Sample.leaf, answers: answers)
         return resolved.evaluate(&evidence, host: "h", now: 0)
     }

@@ -92,7 +92,6 @@ struct TransferTests {
             #expect(first.result == .bytes(60, drained: false))
             #expect(first.bytes == Array(Self.pattern(100).prefix(60)))
             #expect(client.connection.pendingBytes == 40)
-            #expect(client.connection.hasPending)
             let second = client.read(60)
             #expect(second.result == .bytes(40, drained: true))
             #expect(second.bytes == Array(Self.pattern(100).suffix(40)))

@@ -196,13 +196,13 @@ package final class GatewayProcess {
         guard let access = configuration.log.access else { return nil }
         return try AccessLog(
             path: access.path, format: access.format == .json ? .json : .combined,
-            workers: workerCount, labels: accessLogLabels(configuration)
+            workers: workerCount, labels: accessLogLabels
         ) { [logger] event in
             logger.warning("access log", metadata: ["event": "\(event)"])
         }
     }
 
-    private func accessLogLabels(_ configuration: ConfigurationSnapshot) -> AccessLogLabels {
+    private var accessLogLabels: AccessLogLabels {
         AccessLogLabels(
             listeners: labels.listenerSnapshot, hosts: labels.snapshot,
             reasons: Reason.tokens)
@@ -387,7 +387,7 @@ package final class GatewayProcess {
         if let access = next.log.access {
             shared?.accessLog?.reconfigure(
                 path: access.path, format: access.format == .json ? .json : .combined,
-                labels: accessLogLabels(next))
+                labels: accessLogLabels)
         }
         publish(next, policy)
         shared?.engine.pinReporter?.configure(policy.reporting)

@@ -58,7 +58,7 @@ final class Listener: EventHandler {
         guard isPaused else { return }
         isPaused = false
         worker.loop.remove(self)
-        worker.acceptResumed(on: self)
+        worker.acceptResumed()
         do {
             try start()
         } catch {
@@ -68,7 +68,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting and gives the socket away.
     func release() -> Int32 {
-        if isPaused { worker.acceptResumed(on: self) }
+        if isPaused { worker.acceptResumed() }
         worker.loop.remove(self, keepingOpen: isPaused ? nil : descriptor)
         isPaused = false
         return descriptor
@@ -76,7 +76,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting for good.
     func close() {
-        if isPaused { worker.acceptResumed(on: self) }
+        if isPaused { worker.acceptResumed() }
         isPaused = false
         worker.loop.remove(self)
         Descriptors.close(descriptor)

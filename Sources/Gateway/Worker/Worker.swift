@@ -172,7 +172,7 @@ final class Worker {
             metadata: ["listener": "\(listener.ingress.name)", "error": "\(error)"])
     }
 
-    func acceptResumed(on listener: Listener) { metrics.adjust(.acceptPaused, by: -1) }
+    func acceptResumed() { metrics.adjust(.acceptPaused, by: -1) }
 
     /// Once per turn, not per exchange: tells the activity indicator if it listens.
     private func reportActivity() {

@@ -21,5 +21,4 @@ package struct TransferTimes: Sendable, Equatable {
     var sentBytes: Int64 = 0
     var receivedBytes: Int64 = 0
     var server: String?
-    var tlsVersion: String?
 }

@@ -34,7 +34,7 @@ extension TransformationFailure {
     ) {
         let isOfSource = error.format == source
         let path = Self.cut(error.path.printable, Self.maximumPathBytes)
-        let detail = Self.detail(error, source: source)
+        let detail = Self.detail(error)
         let excerpt: [UInt8] =
             if isOfSource, let place = error.place, place.line != nil || source == .multipart {
                 Self.excerpt(
@@ -61,9 +61,7 @@ extension TransformationFailure {
     }
 
     /// The reason in words, and how many of its bytes may be the content's.
-    private static func detail(
-        _ error: DocumentError, source: DocumentFormat
-    ) -> (text: String, quoted: Int) {
+    private static func detail(_ error: DocumentError) -> (text: String, quoted: Int) {
         let name = error.format.name
         switch error.reason {
         case .malformed(let what):

@@ -71,10 +71,10 @@ let package = Package(
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
 
         // Pure: no system calls, no clock, no threads, no Foundation.
-        .target(name: "Addressing", swiftSettings: inlined),
         .target(
             name: "Notation",
             swiftSettings: inlined + [.enableExperimentalFeature("Lifetimes")]),
+        .target(name: "Addressing", swiftSettings: inlined),
         .target(
             name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: inlined),
         .target(
@@ -98,12 +98,6 @@ let package = Package(
         .target(
             name: "ContentCoding", dependencies: ["CZlib", "CBrotli", "Notation"],
             swiftSettings: strict),
-        .target(
-            name: "Serialization",
-            dependencies: [
-                "CLinux", "Notation", "Documents", "ImageCodecs",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ], swiftSettings: strict),
         .target(
             name: "Transformation",
             dependencies: [
@@ -129,6 +123,12 @@ let package = Package(
         .target(
             name: "SuffixList", dependencies: ["CPublicSuffix", "CertificateProfile"],
             swiftSettings: strict),
+        .target(
+            name: "Serialization",
+            dependencies: [
+                "CLinux", "Documents", "ImageCodecs",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ], swiftSettings: strict),
         .target(
             name: "Cookies",
             dependencies: ["CLinux", "Notation", "Addressing", "DurableFiles", "SuffixList"],
@@ -200,8 +200,8 @@ let package = Package(
             name: "Engine",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing",
-                "CertificateProfile", "Pinning", "ContentCoding", "Transformation", "JSONSchema",
-                "Activity", "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "TLS",
+                "CertificateProfile", "Pinning", "Documents", "ContentCoding", "Transformation",
+                "JSONSchema", "Activity", "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "TLS",
                 "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
                 "PinfoldConfiguration",
                 .product(name: "Logging", package: "swift-log"),
@@ -228,8 +228,6 @@ let package = Package(
                 "CertificateAuthority", "CacheStore", "Resolver", "PinReporting", "Imaging",
                 "PinfoldConfiguration", "ConfigurationFile",
                 "Admin", .product(name: "Logging", package: "swift-log"),
-                .product(
-                    name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: strict),
         .target(
             name: "Admin",
@@ -249,11 +247,10 @@ let package = Package(
                 "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
                 "TLS", "CertificateAuthority", "PinfoldConfiguration", "ConfigurationFile",
                 "TrustCheck",
-                "Transformation", "JSONSchema", "Imaging", "Engine", "Gateway", "Admin",
+                "Transformation", "JSONSchema", "Imaging", "Engine", "Gateway",
                 "PinTools", "PinReporting", "PinfoldClient", "Serialization", "Retries",
                 "Locking", "DurableFiles", .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
 
         // What the tests of several targets need.
@@ -268,7 +265,7 @@ let package = Package(
         .testTarget(name: "NotationTests", dependencies: ["Notation"], swiftSettings: strict),
         .testTarget(
             name: "HTTPCoreTests",
-            dependencies: ["HTTPCore", "Notation", "Addressing", "TestSupport"],
+            dependencies: ["HTTPCore", "Notation", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTPCore"],
@@ -279,8 +276,7 @@ let package = Package(
             name: "CertificateProfileTests", dependencies: ["CertificateProfile"],
             swiftSettings: strict),
         .testTarget(
-            name: "PinningTests", dependencies: ["Pinning", "Addressing", "CertificateProfile"],
-            swiftSettings: strict),
+            name: "PinningTests", dependencies: ["Pinning", "Notation"], swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests",
             dependencies: ["PinfoldConfiguration", "Addressing", "Pinning", "TestSupport"],
@@ -344,8 +340,7 @@ let package = Package(
             name: "EventStreamsTests", dependencies: ["EventStreams"], swiftSettings: strict),
         .testTarget(name: "RetriesTests", dependencies: ["Retries"], swiftSettings: strict),
         .testTarget(
-            name: "ReachabilityTests", dependencies: ["Reachability", "Activity"],
-            swiftSettings: strict),
+            name: "ReachabilityTests", dependencies: ["Reachability"], swiftSettings: strict),
         .testTarget(name: "ImageCacheTests", dependencies: ["ImageCache"], swiftSettings: strict),
         .testTarget(
             name: "TransformationTests",
@@ -357,7 +352,8 @@ let package = Package(
             exclude: ["Images"], swiftSettings: strict),
         // The process that decodes, for tests, which have no `pinfold` beside them.
         .executableTarget(
-            name: "ImageTestWorker", dependencies: ["Imaging"], path: "Tests/ImageTestWorker",
+            name: "ImageTestWorker", dependencies: ["Imaging", "CLinux"],
+            path: "Tests/ImageTestWorker",
             swiftSettings: strict),
         .testTarget(
             name: "ImagingTests",
@@ -413,7 +409,7 @@ let package = Package(
         .testTarget(
             name: "PinfoldClientTests",
             dependencies: [
-                "PinfoldClient", "Serialization", "EventStreams", "Documents", "CLinux",
+                "PinfoldClient", "Engine", "Serialization", "EventStreams", "Documents", "CLinux",
                 "Addressing",
                 "EventLoop", "Locking", "Retries", "ContentCoding", "Cookies",
                 "HTTPAuthentication",
@@ -425,7 +421,7 @@ let package = Package(
             name: "GatewayTests",
             dependencies: [
                 "Gateway", "Engine", "CLinux", "COpenSSL", "HTTPCore", "Addressing", "Pinning",
-                "Activity", "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "TLS", "TLSWire",
+                "Activity", "PinfoldMetrics", "Locking", "EventLoop", "TLS", "CertificateAuthority",
                 "CacheStore", "Resolver", "PinfoldConfiguration", "Admin", "TestSupport",
                 "EngineTestSupport",
                 .product(name: "Logging", package: "swift-log"),
@@ -437,8 +433,7 @@ let package = Package(
         .testTarget(
             name: "PinToolsTests",
             dependencies: [
-                "PinTools", "Pinning", "TLS", "PinfoldConfiguration", "ConfigurationFile",
-                "TestSupport",
+                "PinTools", "Pinning", "PinfoldConfiguration", "ConfigurationFile", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(name: "ArchitectureTests", swiftSettings: strict),

@@ -63,7 +63,7 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// A host, in brackets where it needs them, and a port.
     package static func text(host: String, port: UInt16) -> String {
-        host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        HostText.text(host, port: port)
     }
 }
 

@@ -99,7 +99,7 @@ package struct UpstreamOrigin: Sendable, Equatable {
     /// Host and port as they stand in a URL or a Host field: brackets around an IPv6 address, no
     /// port when it is the scheme's own.
     package var authority: String {
-        let shown = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
+        let shown = HostText.bracketed(host)
         return port == scheme.defaultPort ? shown : "\(shown):\(port)"
     }
 

@@ -1,3 +1,5 @@
+import Addressing
+
 /// Where the reports of a pinset's failures are sent (`pinsets.*.reportTo`).
 package struct ReportDestination: Sendable, Equatable, CustomStringConvertible {
     /// Bytes in the longest URL.
@@ -17,7 +19,7 @@ package struct ReportDestination: Sendable, Equatable, CustomStringConvertible {
     /// The host, in brackets where it is an IPv6 address, and the port unless the scheme implies
     /// it: the value of a Host field.
     package var authority: String {
-        let host = origin.host.utf8.contains(UInt8(ascii: ":")) ? "[\(origin.host)]" : origin.host
+        let host = HostText.bracketed(origin.host)
         return origin.port == origin.scheme.defaultPort ? host : "\(host):\(origin.port)"
     }
 

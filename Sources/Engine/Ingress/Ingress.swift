@@ -107,7 +107,7 @@ package struct BoundAuthority: Hashable, CustomStringConvertible {
     }
 
     package var description: String {
-        host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)"
+        HostText.text(host, port: port)
     }
 
     /// Whether an authority is this one; `port` is nil where it names none.

@@ -106,7 +106,7 @@ package final class Origin {
         tls = key.isSecure ? policy.tls(entryIndex: entryIndex) : nil
         trust = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)
         fingerprint = trust.prefix
-        let bracketed = key.host.utf8.contains(UInt8(ascii: ":")) ? "[\(key.host)]" : key.host
+        let bracketed = HostText.bracketed(key.host)
         let isDefault = key.port == (key.isSecure ? 443 : 80)
         let authority = isDefault ? bracketed : "\(bracketed):\(key.port)"
         self.authority = Array(authority.utf8)

@@ -21,8 +21,7 @@ enum SetupAddress {
     }
 
     private static func text(_ address: IPAddress) -> String {
-        let address = address.unmapped
-        return address.family == .v6 ? "[\(address)]" : address.description
+        HostText.bracketed(address.unmapped.description)
     }
 
     private static func isPlainName(_ name: String) -> Bool {

@@ -1,3 +1,4 @@
+import Addressing
 import Pinning
 
 /// curl's `--pinnedpubkey`: command lines with a URL, or the strings alone.
@@ -116,7 +117,7 @@ package enum CurlFormat {
         for host in hosts {
             let pins = host.keys.map { "sha256//\($0.digestText)" }.joined(separator: ";")
             for name in host.names {
-                let domain = name.domain.contains(":") ? "[\(name.domain)]" : name.domain
+                let domain = HostText.bracketed(name.domain)
                 lines.append("curl --pinnedpubkey '\(pins)' https://\(domain)/")
             }
         }

@@ -175,7 +175,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
 
     /// Its URL, without user name and password.
     public var description: String {
-        "\(scheme.rawValue)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        "\(scheme.rawValue)://\(HostText.text(host, port: port))"
     }
 }
 

@@ -74,7 +74,7 @@ let package = Package(
         .target(
             name: "Notation",
             swiftSettings: inlined + [.enableExperimentalFeature("Lifetimes")]),
-        .target(name: "Addressing", swiftSettings: inlined),
+        .target(name: "Addressing", dependencies: ["Notation"], swiftSettings: inlined),
         .target(
             name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: inlined),
         .target(
@@ -106,7 +106,7 @@ let package = Package(
             ], swiftSettings: strict),
         .target(
             name: "JSONSchema",
-            dependencies: ["CRE2", "Addressing", "Documents", "Transformation"],
+            dependencies: ["CRE2", "Notation", "Addressing", "Documents", "Transformation"],
             swiftSettings: strict),
         .target(name: "Activity", swiftSettings: strict),
         .target(name: "PinfoldMetrics", dependencies: ["Notation"], swiftSettings: inlined),
@@ -126,7 +126,7 @@ let package = Package(
         .target(
             name: "Serialization",
             dependencies: [
-                "CLinux", "Documents", "ImageCodecs",
+                "CLinux", "Notation", "Documents", "ImageCodecs",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
         .target(

@@ -1,3 +1,5 @@
+import Notation
+
 /// An Internet address, as a value of one machine word or two.
 ///
 /// Equality is of the written form: `::ffff:127.0.0.1` and `127.0.0.1` differ. Everything that
@@ -205,21 +207,12 @@ private struct AddressReader {
     private mutating func hexGroup(_ bytes: Span<UInt8>) -> UInt16? {
         let start = position
         var value: UInt16 = 0
-        while position < bytes.count, let digit = hexDigit(bytes[position]) {
+        while position < bytes.count, let digit = ASCII.hexValue(bytes[position]) {
             guard position - start < 4 else { return nil }
-            value = value << 4 | digit
+            value = value << 4 | UInt16(digit)
             position += 1
         }
         return position > start ? value : nil
-    }
-
-    private func hexDigit(_ byte: UInt8) -> UInt16? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt16(byte - UInt8(ascii: "0"))
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt16(byte - UInt8(ascii: "a") + 10)
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt16(byte - UInt8(ascii: "A") + 10)
-        default: nil
-        }
     }
 
     private struct Groups {

@@ -20,7 +20,7 @@ public struct UserCredentials: Hashable, Sendable {
     public func basic() throws(AuthenticationError) -> String {
         guard !user.utf8.contains(UInt8(ascii: ":")) else { throw .colonInUserName }
         try check()
-        return "Basic \(Base64.text(Array("\(user):\(password)".utf8)))"
+        return "Basic \(Base64.encode(Array("\(user):\(password)".utf8)))"
     }
 
     func check() throws(AuthenticationError) {

@@ -79,7 +79,7 @@ public struct DigestSession: Hashable, Sendable {
         let bytes = bits.flatMap { word in
             (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
         }
-        self.init(challenge, clientNonce: Base64.text(bytes))
+        self.init(challenge, clientNonce: Base64.encode(bytes))
     }
 
     /// Takes the nonce that an Authentication-Info field names for the next request.
@@ -161,11 +161,7 @@ public struct DigestSession: Hashable, Sendable {
         guard name.utf8.contains(where: { $0 >= 0x80 }) else {
             return "username=\(Self.quoted(name))"
         }
-        let digits = Array("0123456789ABCDEF".utf8)
-        let escaped = name.utf8.flatMap { byte -> [UInt8] in
-            if ASCII.isLetter(byte) || ASCII.isDigit(byte) { return [byte] }
-            return [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
+        let escaped = PercentCoding.encode(name.utf8) { ASCII.isLetter($0) || ASCII.isDigit($0) }
         return "username*=UTF-8''\(String(decoding: escaped, as: UTF8.self))"
     }
 

@@ -51,22 +51,11 @@ public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
             ERR_clear_error()
             throw .algorithmUnavailable(self)
         }
-        let digits = Array("0123456789abcdef".utf8)
-        let text = value[..<Int(count)].flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+        let text = value[..<Int(count)].flatMap { [ASCII.hexDigit($0 >> 4), ASCII.hexDigit($0)] }
         return String(decoding: text, as: UTF8.self)
     }
 
     func hexadecimal(_ text: String) throws(AuthenticationError) -> String {
         try hexadecimal(Array(text.utf8))
-    }
-}
-
-/// Base64 with padding (RFC 4648, section 4), by OpenSSL.
-enum Base64 {
-    static func text(_ bytes: [UInt8]) -> String {
-        // With a zero behind it.
-        var output = [UInt8](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
-        let count = EVP_EncodeBlock(&output, bytes, Int32(bytes.count))
-        return String(decoding: output[..<Int(count)], as: UTF8.self)
     }
 }

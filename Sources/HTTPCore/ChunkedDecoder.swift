@@ -88,7 +88,7 @@ package struct ChunkedDecoder: Sendable {
     private mutating func takeSizeByte(_ byte: UInt8) throws(WireError) {
         switch state {
         case .sizeStart, .size:
-            if let digit = ChunkSize.digit(byte) {
+            if let digit = ASCII.hexValue(byte) {
                 // Sixteen digits whose first is below 8 are a number below 2^63.
                 guard sizeDigits < 16, sizeDigits < 15 || remaining < 1 &<< 59 else {
                     throw .chunkTooLarge
@@ -220,15 +220,5 @@ package struct ChunkedDecoder: Sendable {
         } catch {
             throw error == .tooManyFields ? .tooManyTrailers : error
         }
-    }
-}
-
-/// The digits of a chunk's size.
-enum ChunkSize {
-    /// The value of a hexadecimal digit of either case; nil for other bytes.
-    @inline(__always)
-    static func digit(_ byte: UInt8) -> UInt8? {
-        guard ByteClass.isHexDigit(byte) else { return nil }
-        return byte < 0x3A ? byte &- 0x30 : (byte | 0x20) &- 0x57
     }
 }

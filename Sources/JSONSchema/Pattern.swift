@@ -1,4 +1,5 @@
 import CRE2
+import Notation
 
 /// A regular expression of a schema's: ECMA 262's, as far as RE2 can follow it in linear time. It
 /// cannot look ahead, look behind or refer back; such an expression is refused.
@@ -170,7 +171,7 @@ private struct PatternTranslation {
     private mutating func hex(_ digits: Int) throws(PatternProblem) -> UInt32 {
         var value: UInt32 = 0
         for _ in 0..<digits {
-            guard let digit = next()?.hexDigitValue else {
+            guard let digit = next()?.asciiValue.flatMap(ASCII.hexValue) else {
                 throw PatternProblem("an escape without its \(digits) hex digits")
             }
             value = value << 4 | UInt32(digit)

@@ -1,4 +1,5 @@
 import Documents
+import Notation
 
 /// A place in a schema's file.
 struct SchemaPlace {
@@ -144,21 +145,6 @@ extension String {
     }
 
     fileprivate var removingPercentEscapes: String {
-        let bytes = Array(utf8)
-        var result: [UInt8] = []
-        var position = 0
-        while position < bytes.count {
-            if bytes[position] == UInt8(ascii: "%"), position + 2 < bytes.count,
-                let code = UInt8(
-                    String(decoding: bytes[position + 1...position + 2], as: UTF8.self), radix: 16)
-            {
-                result.append(code)
-                position += 3
-            } else {
-                result.append(bytes[position])
-                position += 1
-            }
-        }
-        return String(decoding: result, as: UTF8.self)
+        String(decoding: PercentCoding.decodeEscapes(utf8), as: UTF8.self)
     }
 }

@@ -22,6 +22,42 @@ package enum ASCII {
     /// Whether `byte` is a space or a tab: the whitespace of HTTP (RFC 9110 §5.6.3) and of PEM.
     @inlinable @inline(__always)
     package static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    /// Whether `byte` may be in a token (RFC 9110 §5.6.2). Where every message passes it is looked
+    /// up in a table (`ByteClass`), which a test compares with this.
+    @inlinable
+    package static func isToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "!"), UInt8(ascii: "#")...UInt8(ascii: "'"), UInt8(ascii: "*"),
+            UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
+            UInt8(ascii: "^")...UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+            true
+        default: isLetter(byte) || isDigit(byte)
+        }
+    }
+
+    /// The value of a hexadecimal digit of either case; nil for any other byte.
+    @inlinable @inline(__always)
+    package static func hexValue(_ byte: UInt8) -> UInt8? {
+        let digit = byte &- 0x30
+        if digit < 10 { return digit }
+        let letter = (byte | 0x20) &- 0x61
+        return letter < 6 ? letter &+ 10 : nil
+    }
+
+    /// The digit in lower case for the low four bits of `value`.
+    @inlinable @inline(__always)
+    package static func hexDigit(_ value: UInt8) -> UInt8 {
+        let value = value & 15
+        return value < 10 ? 0x30 &+ value : 0x57 &+ value
+    }
+
+    /// The capital digit for the low four bits of `value`.
+    @inlinable @inline(__always)
+    package static func capitalHexDigit(_ value: UInt8) -> UInt8 {
+        let value = value & 15
+        return value < 10 ? 0x30 &+ value : 0x37 &+ value
+    }
 }
 
 extension StringProtocol {
@@ -33,5 +69,28 @@ extension StringProtocol {
             ?? utf8.contains(where: ASCII.isUppercase)
         guard hasUppercase else { return String(self) }
         return String(decoding: utf8.lazy.map(ASCII.lowercased), as: UTF8.self)
+    }
+}
+
+extension BidirectionalCollection where Element == UInt8 {
+    /// The bytes without the spaces and tabs around them.
+    package var withoutOuterSpace: SubSequence {
+        var (start, end) = (startIndex, endIndex)
+        while start < end, ASCII.isWhitespace(self[start]) { formIndex(after: &start) }
+        while start < end {
+            let last = index(before: end)
+            guard ASCII.isWhitespace(self[last]) else { break }
+            end = last
+        }
+        return self[start..<end]
+    }
+}
+
+extension StringProtocol where SubSequence == Substring {
+    /// The text without the spaces and tabs around it, also where a combining mark follows one.
+    package var withoutOuterSpace: Substring {
+        let text = self[...]
+        let bytes = text.utf8.withoutOuterSpace
+        return text[bytes.startIndex..<bytes.endIndex]
     }
 }

@@ -234,12 +234,9 @@ package struct JSONReader {
     }
 
     private mutating func unit() throws(JSONProblem) -> UInt16 {
-        let end = index + 4
-        guard end <= bytes.endIndex,
-            let unit = UInt16(String(decoding: bytes[index..<end], as: UTF8.self), radix: 16),
-            bytes[index] != UInt8(ascii: "+")
-        else { throw problem("\\u without four hex digits") }
-        index = end
-        return unit
+        let digits = bytes[index...].prefix(4).compactMap(ASCII.hexValue)
+        guard digits.count == 4 else { throw problem("\\u without four hex digits") }
+        index += 4
+        return digits.reduce(0) { $0 << 4 | UInt16($1) }
     }
 }

@@ -91,13 +91,8 @@ package enum JSONText {
         _ value: UInt8, to output: inout Output
     ) {
         output.append("\\u00")
-        output.append(hexadecimalDigit(value >> 4))
-        output.append(hexadecimalDigit(value & 15))
-    }
-
-    @inlinable
-    static func hexadecimalDigit(_ digit: UInt8) -> UInt8 {
-        digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+        output.append(ASCII.hexDigit(value >> 4))
+        output.append(ASCII.hexDigit(value))
     }
 
     /// The length of the well-formed character of several bytes at `index`, `nil` if there is none

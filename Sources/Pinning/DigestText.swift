@@ -1,3 +1,5 @@
+import Notation
+
 /// Why a text is not the base64 of a SHA-256 digest: 43 digits of the standard alphabet and one
 /// `=` (RFC 4648 §4), the last digit with its two unused bits zero.
 package enum DigestTextProblem: Hashable, Sendable {
@@ -52,7 +54,8 @@ extension SHA256Digest {
     private static func problem(of text: String) -> DigestTextProblem {
         let scalars = Array(text.unicodeScalars)
         for (index, scalar) in scalars.enumerated() where scalar != "=" {
-            if !Base64.isDigit(scalar) { return .character(scalar, position: index + 1) }
+            let isDigit = UInt8(exactly: scalar.value).map { Base64.value($0) != nil } ?? false
+            if !isDigit { return .character(scalar, position: index + 1) }
         }
         let padding = scalars.reversed().prefix { $0 == "=" }.count
         let digits = scalars.dropLast(padding)

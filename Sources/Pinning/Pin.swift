@@ -56,18 +56,18 @@ package enum Pin: Hashable, Sendable {
     /// these joined by `;`, or a certificate's SHA-256 fingerprint in hex with or without colons;
     /// everything else is a path. Surrounding spaces are ignored.
     package static func parse(_ text: String) throws(PinError) -> Reference {
-        let bytes = trimmed(Array(text.utf8)[...])
+        let bytes = Array(text.utf8)[...].withoutOuterSpace
         guard !bytes.isEmpty else { throw .empty }
         if hashName(bytes) != nil {
             var pins: [Pin] = []
             for part in bytes.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
             {
-                pins.append(try keyDigest(trimmed(part)))
+                pins.append(try keyDigest(part.withoutOuterSpace))
             }
             return .literal(pins)
         }
         let hexadecimal = bytes.allSatisfy {
-            Hexadecimal.value($0) != nil || $0 == UInt8(ascii: ":")
+            ASCII.hexValue($0) != nil || $0 == UInt8(ascii: ":")
         }
         guard hexadecimal, bytes.count >= shortestFingerprintText else {
             return .file(String(decoding: bytes, as: UTF8.self))
@@ -95,12 +95,6 @@ package enum Pin: Hashable, Sendable {
         let digits = text.dropFirst("sha256/".utf8.count)
         let curl = digits.first == UInt8(ascii: "/") && digits.count != SHA256Digest.base64Count
         return .keyDigest(try SHA256Digest.parse(base64: curl ? digits.dropFirst() : digits))
-    }
-
-    private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var rest = text.drop(while: ASCII.isWhitespace)
-        while let last = rest.last, ASCII.isWhitespace(last) { rest.removeLast() }
-        return rest
     }
 
     /// The pins in a file's contents: every CERTIFICATE and PUBLIC KEY block of a PEM file, or the

@@ -1,3 +1,5 @@
+import Notation
+
 /// A SHA-256 value: of a SubjectPublicKeyInfo (a key pin) or of a whole certificate (a
 /// fingerprint).
 ///

@@ -18,7 +18,7 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     ("CImages", []),
     // Pure: no system calls, no clock, no threads.
     ("Notation", []),
-    ("Addressing", []),
+    ("Addressing", ["Notation"]),
     ("HTTPCore", ["Notation", "Addressing"]),
     ("CachePolicy", ["COpenSSL", "Notation", "HTTPCore"]),
     ("CertificateProfile", ["Addressing"]),
@@ -38,7 +38,7 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
             "PinfoldConfiguration",
         ]
     ),
-    ("JSONSchema", ["CRE2", "Addressing", "Documents", "Transformation"]),
+    ("JSONSchema", ["CRE2", "Notation", "Addressing", "Documents", "Transformation"]),
     ("Activity", []),
     ("PinfoldMetrics", ["Notation"]),
     // Adapters: one kind of effect each.
@@ -52,7 +52,7 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "Serialization",
         [
-            "CLinux", "Documents", "ImageCodecs", "FoundationEssentials", "HTTPTypes",
+            "CLinux", "Notation", "Documents", "ImageCodecs", "FoundationEssentials", "HTTPTypes",
         ]
     ),
     ("Cookies", ["CLinux", "Notation", "Addressing", "DurableFiles", "SuffixList"]),

@@ -30,7 +30,7 @@ let package = Package(
                 .linkedLibrary("jpeg"), .linkedLibrary("png16"), .linkedLibrary("webp"),
                 .linkedLibrary("webpdemux"),
             ]),
-        .target(name: "Addressing", swiftSettings: swift),
+        .target(name: "Addressing", dependencies: ["Notation"], swiftSettings: swift),
         .target(
             name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: swift),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
@@ -57,7 +57,7 @@ let package = Package(
             ], swiftSettings: swift),
         .target(
             name: "JSONSchema",
-            dependencies: ["CRE2", "Addressing", "Documents", "Transformation"],
+            dependencies: ["CRE2", "Notation", "Addressing", "Documents", "Transformation"],
             swiftSettings: swift),
         .target(name: "ImageCodecs", dependencies: ["CImages"], swiftSettings: swift),
         .target(

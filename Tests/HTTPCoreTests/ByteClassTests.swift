@@ -1,4 +1,5 @@
 import HTTPCore
+import Notation
 import Testing
 
 @Suite("Classes of bytes")
@@ -10,7 +11,9 @@ struct ByteClassTests {
         let hexadecimal = Set(digits + latin1("abcdefABCDEF"))
         for byte in UInt8.min...UInt8.max {
             #expect(ByteClass.isToken(byte) == token.contains(byte), "\(byte)")
+            #expect(ASCII.isToken(byte) == token.contains(byte), "\(byte)")
             #expect(ByteClass.isHexDigit(byte) == hexadecimal.contains(byte), "\(byte)")
+            #expect((ASCII.hexValue(byte) != nil) == hexadecimal.contains(byte), "\(byte)")
             let isValue = byte == 9 || (byte >= 32 && byte != 127)
             #expect(ByteClass.isFieldValue(byte) == isValue, "\(byte)")
             let isTarget = byte > 32 && byte < 127 && byte != 0x23

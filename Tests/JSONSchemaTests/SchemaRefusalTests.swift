@@ -20,6 +20,8 @@ struct SchemaRefusalTests {
         (##"{"items":{"$ref":"other.json"}}"##, "nothing is fetched", "#/items"),
         (##"{"$ref":"#/definitions/a"}"##, "which is not there", "#"),
         (##"{"$ref":"#a"}"##, "which is not there", "#"),
+        (##"{"$ref":"#/%+1","\u0001":{}}"##, "which is not there", "#"),
+        (##"{"$ref":"#/%-0","\u0000":{}}"##, "which is not there", "#"),
         (##"{"$ref":1}"##, "$ref must be a string", "#/$ref"),
         (##"{"$ref":"#"}"##, "leads back", "#"),
         (##"{"$ref":"#/a","a":{"$ref":"#/b"},"b":{"$ref":"#/a"}}"##, "leads back", "#/a"),
@@ -68,6 +70,7 @@ struct SchemaRefusalTests {
             "#/pattern"
         ),
         (##"{"pattern":"[a"}"##, "a class without its end", "#/pattern"),
+        (##"{"pattern":"\\x4１"}"##, "an escape without its 2 hex digits", "#/pattern"),
         (##"{"patternProperties":{"[]":{}}}"##, "a class of no characters", "#/patternProperties"),
     ])
     func `is refused with a reason and a place`(

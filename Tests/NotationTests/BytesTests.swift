@@ -11,7 +11,31 @@ struct BytesTests {
             #expect(ASCII.isDigit(byte) == (byte >= 0x30 && byte <= 0x39), "\(byte)")
             #expect(ASCII.isLetter(byte) == letters.contains(byte), "\(byte)")
             #expect(ASCII.isWhitespace(byte) == (byte == 9 || byte == 32), "\(byte)")
+            let value = Array("0123456789abcdef".utf8).firstIndex(of: lower)
+            #expect(ASCII.hexValue(byte) == value.map { UInt8($0) }, "\(byte)")
         }
+        for value in UInt8(0)..<16 {
+            // Only the low four bits count.
+            #expect(ASCII.hexDigit(value | 0xA0) == Array("0123456789abcdef".utf8)[Int(value)])
+            #expect(
+                ASCII.capitalHexDigit(value | 0xF0) == Array("0123456789ABCDEF".utf8)[Int(value)])
+        }
+    }
+
+    /// A combining mark makes a character of the space before it, which is none of the two.
+    @Test(
+        arguments: [
+            ("", ""), (" ", ""), ("\t \t", ""), ("a", "a"), (" a\t", "a"), ("a b", "a b"),
+            ("\t a  b ", "a  b"), ("\na\r", "\na\r"), ("\u{A0}a\u{2003}", "\u{A0}a\u{2003}"),
+            (" \u{301}a ", "\u{301}a"),
+        ])
+    func `only spaces and tabs around a text are left out`(_ text: String, _ inner: String) {
+        #expect(Array(text.withoutOuterSpace.utf8) == Array(inner.utf8))
+        #expect(
+            Array("(\(text))".dropFirst().dropLast().withoutOuterSpace.utf8) == Array(inner.utf8))
+        #expect(Array(Array(text.utf8).withoutOuterSpace) == Array(inner.utf8))
+        #expect(
+            Array(Array("(\(text))".utf8)[1...].dropLast().withoutOuterSpace) == Array(inner.utf8))
     }
 
     @Test(

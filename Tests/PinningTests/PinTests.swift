@@ -1,3 +1,4 @@
+import Notation
 import Testing
 
 @testable import Pinning
@@ -197,22 +198,6 @@ struct PinFileTests {
 
 @Suite("Text encodings")
 struct TextEncodingTests {
-    @Test(
-        arguments: [
-            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
-        ])
-    func `Base64 is that of RFC 4648 §10, both ways`(_ plain: String, _ encoded: String) {
-        #expect(Base64.encode(Array(plain.utf8)) == encoded)
-        #expect(Base64.decode(Array(encoded.utf8)) == Array(plain.utf8))
-    }
-
-    @Test(
-        arguments: ["Z", "Zg", "Zg=", "Zh==", "Zm9=", "====", "=g==", "Zg==Zg==", "Zg=g", "Zm9v\n"])
-    func `Base64 that is not canonical is refused`(_ text: String) {
-        #expect(Base64.decode(Array(text.utf8)) == nil)
-    }
-
     @Test func `a digest has exactly 32 bytes and prints as pins do`() throws {
         let bytes = (0..<32).map { UInt8($0) }
         let digest = try #require(digestHolding(bytes))

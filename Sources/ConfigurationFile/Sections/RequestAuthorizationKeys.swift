@@ -1,4 +1,5 @@
 import Documents
+import Notation
 import PinfoldConfiguration
 
 /// `request.authorization` as it is written.
@@ -234,7 +235,7 @@ extension RequestAuthorization {
                     text: "\(name) holds no password",
                     expected: "UTF-8 text without control characters in its first line")
             }
-            value = "Basic " + Base64.text(Array(user.utf8) + [UInt8(ascii: ":")] + secret)
+            value = "Basic " + Base64.encode(Array(user.utf8) + [UInt8(ascii: ":")] + secret)
         case .bearer:
             guard secret.allSatisfy({ 0x21...0x7E ~= $0 }) else {
                 throw SecretProblem(

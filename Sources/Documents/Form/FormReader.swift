@@ -1,3 +1,5 @@
+import Notation
+
 /// Reads `application/x-www-form-urlencoded` (WHATWG URL Standard, section 5.1) into a dictionary,
 /// by the names that AFNetworking, PHP and Rack write.
 ///
@@ -82,13 +84,13 @@ public enum FormReader {
             if byte == UInt8(ascii: "+") {
                 byte = UInt8(ascii: " ")
             } else if byte == UInt8(ascii: "%") {
-                guard index + 2 <= range.upperBound, let high = hexDigit(bytes[index]),
-                    let low = hexDigit(bytes[index + 1])
+                guard index + 2 <= range.upperBound,
+                    let escaped = PercentCoding.byte(bytes[index], bytes[index + 1])
                 else {
                     throw error(
                         .malformed("not two hex digits behind a percent sign"), start, bytes)
                 }
-                byte = high << 4 | low
+                byte = escaped
                 index += 2
             }
             guard byte != 0 else { throw error(.malformed("a NUL"), start, bytes) }
@@ -99,15 +101,6 @@ public enum FormReader {
             throw error(.encoding, range.lowerBound, bytes)
         }
         return text
-    }
-
-    private static func hexDigit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        default: nil
-        }
     }
 
     private static func error(

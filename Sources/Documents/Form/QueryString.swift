@@ -1,3 +1,5 @@
+import Notation
+
 /// Query strings, by the rules of AFNetworking (`AFQueryStringFromParameters`).
 ///
 /// Members come in the order of their keys, by UTF-16 code units. A dictionary's are `k[n]`, an
@@ -25,7 +27,7 @@ public enum QueryString {
         case .boolean(let value): value ? "1" : "0"
         case .number(let number): number.text
         case .string(let text): text
-        case .data(let bytes): Base64.text(bytes)
+        case .data(let bytes): Base64.encode(bytes)
         case .date(let seconds): DateText.text(seconds)
         case .null, .array, .dictionary: nil
         }
@@ -86,18 +88,8 @@ public enum QueryString {
         return String(decoding: output, as: UTF8.self)
     }
 
-    private static let hexDigits = Array("0123456789ABCDEF".utf8)
-
     static func append(_ text: String, to output: inout [UInt8]) {
-        for byte in text.utf8 {
-            if isUnescaped(byte) {
-                output.append(byte)
-            } else {
-                output.append(UInt8(ascii: "%"))
-                output.append(hexDigits[Int(byte >> 4)])
-                output.append(hexDigits[Int(byte & 15)])
-            }
-        }
+        PercentCoding.append(text.utf8, to: &output, mayStand: isUnescaped)
     }
 
     /// RFC 3986: unreserved (section 2.3), and of what a query may have (section 3.4) `/` and `?`.

@@ -1,3 +1,5 @@
+import Notation
+
 /// Writes a document as JSON (RFC 8259): UTF-8, without white space and byte order mark.
 ///
 /// JSON has neither data nor dates. Data is a string in Base64 (RFC 4648, section 4, padded), a
@@ -77,11 +79,11 @@ public struct JSONWriter: DocumentSink {
         let count = Base64.count(bytes.count)
         try check(bytes: count + 3)
         let hasComma = followsElement
-        output.write(atMost: count + 3) {
-            if hasComma { $0.put(Self.comma) }
-            $0.put(Self.mark)
-            Base64.write(bytes, to: &$0)
-            $0.put(Self.mark)
+        output.write(atMost: count + 3) { cursor in
+            if hasComma { cursor.put(Self.comma) }
+            cursor.put(Self.mark)
+            Base64.write(bytes) { cursor.put($0) }
+            cursor.put(Self.mark)
         }
         endValue()
     }

@@ -179,7 +179,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
             try sink.pointee.date(seconds)
         case .data:
             scratch.removeAll(keepingCapacity: true)
-            guard Base64.decode(text, into: &scratch) else {
+            guard Base64.decode(text, into: &scratch, skipping: XMLCharacters.isSpace) else {
                 throw Self.error("the data is not base64")
             }
             try scratch.withBytes { bytes throws(DocumentError) in try sink.pointee.data(bytes) }

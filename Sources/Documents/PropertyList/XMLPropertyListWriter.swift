@@ -1,3 +1,5 @@
+import Notation
+
 /// Writes a property list as XML, line by line as Apple's programs do.
 ///
 /// A number with a fraction or an exponent is `real`, with its digits; any other is `integer`, of
@@ -165,10 +167,10 @@ public struct XMLPropertyListWriter: DocumentSink {
         while !rest.isEmpty {
             let part = UnsafeRawBufferPointer(rebasing: rest.prefix(length))
             let depth = depth
-            output.write(atMost: depth + Base64.count(part.count) + 1) {
-                $0.put(Self.tab, times: depth)
-                Base64.write(part, to: &$0)
-                $0.put(Self.end)
+            output.write(atMost: depth + Base64.count(part.count) + 1) { cursor in
+                cursor.put(Self.tab, times: depth)
+                Base64.write(part) { cursor.put($0) }
+                cursor.put(Self.end)
             }
             try checkSize()
             rest = rest.dropFirst(length)

@@ -1,3 +1,5 @@
+import Notation
+
 /// Writes a value as XML, by the convention of ``XMLValueReader`` from the other side: members
 /// `@name` are attributes, `#text` is text, after the elements; an array is an element for each of
 /// its values, none where it is empty, and null an empty one. Truth values and numbers are their
@@ -153,7 +155,7 @@ private struct XMLValueElements {
         case .boolean(let value): return value ? "true" : "false"
         case .number(let number): return number.text
         case .string(let text): return text
-        case .data(let bytes): return Base64.text(bytes)
+        case .data(let bytes): return Base64.encode(bytes)
         case .date(let seconds):
             guard let text = DateText.text(seconds) else {
                 throw DocumentError(.xml, .unrepresentable("a date outside of the years 0 to 9999"))

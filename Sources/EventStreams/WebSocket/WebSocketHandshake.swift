@@ -28,7 +28,7 @@ public struct WebSocketHandshake: Hashable, Sendable {
     ) {
         let bytes = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
         self.init(
-            key: Self.base64(bytes), protocols: protocols, offersCompression: offersCompression)
+            key: Base64.encode(bytes), protocols: protocols, offersCompression: offersCompression)
     }
 
     /// A handshake with a key that is known.
@@ -61,7 +61,7 @@ public struct WebSocketHandshake: Hashable, Sendable {
             ERR_clear_error()
             throw .digestUnavailable
         }
-        return base64(Array(value[..<Int(count)]))
+        return Base64.encode(Array(value[..<Int(count)]))
     }
 
     /// Checks the response (section 4.1).
@@ -74,7 +74,8 @@ public struct WebSocketHandshake: Hashable, Sendable {
         guard Self.members(values("upgrade")).contains("websocket") else { throw .noUpgrade }
         guard Self.members(values("connection")).contains("upgrade") else { throw .noUpgrade }
         let accepted = values("sec-websocket-accept")
-        guard accepted.count == 1, Self.trimmed(accepted[0]) == (try Self.accept(for: key)) else {
+        guard accepted.count == 1, accepted[0].withoutOuterSpace == (try Self.accept(for: key))
+        else {
             throw .wrongAccept
         }
         let extensions = Self.members(values("sec-websocket-extensions"))
@@ -82,13 +83,14 @@ public struct WebSocketHandshake: Hashable, Sendable {
             throw .unknownExtension
         }
         for text in extensions {
-            let parts = text.split(separator: ";", omittingEmptySubsequences: false).map(
-                Self.trimmed)
+            let parts = text.split(separator: ";", omittingEmptySubsequences: false).map {
+                String($0.withoutOuterSpace)
+            }
             guard parts.first == "permessage-deflate",
                 MessageDeflate.accepts(Array(parts.dropFirst()))
             else { throw .unknownExtension }
         }
-        let chosen = values("sec-websocket-protocol").map(Self.trimmed)
+        let chosen = values("sec-websocket-protocol").map { String($0.withoutOuterSpace) }
         guard chosen.count <= 1, chosen.allSatisfy(protocols.contains) else {
             throw .unknownProtocol
         }
@@ -97,22 +99,8 @@ public struct WebSocketHandshake: Hashable, Sendable {
 
     /// The members of a list in lower case.
     private static func members(_ values: [String]) -> [String] {
-        values.flatMap { $0.split(separator: ",") }.map { trimmed($0).lowercasedASCII }
+        values.flatMap { $0.split(separator: ",") }.map(\.withoutOuterSpace.lowercasedASCII)
             .filter { !$0.isEmpty }
-    }
-
-    private static func trimmed(_ text: some StringProtocol) -> String {
-        var bytes = Array(text.utf8)[...]
-        while let first = bytes.first, ASCII.isWhitespace(first) { bytes.removeFirst() }
-        while let last = bytes.last, ASCII.isWhitespace(last) { bytes.removeLast() }
-        return String(decoding: bytes, as: UTF8.self)
-    }
-
-    private static func base64(_ bytes: [UInt8]) -> String {
-        // With a zero behind it.
-        var output = [UInt8](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
-        let count = EVP_EncodeBlock(&output, bytes, Int32(bytes.count))
-        return String(decoding: output[..<Int(count)], as: UTF8.self)
     }
 }
 

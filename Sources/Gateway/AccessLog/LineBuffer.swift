@@ -101,13 +101,7 @@ struct LineBuffer: ~Copyable, JSONOutput {
         var shift: UInt64 = 64
         while shift > 0 {
             shift -= 4
-            append(hexadecimalDigit: UInt8(truncatingIfNeeded: value >> shift & 15))
+            append(ASCII.hexDigit(UInt8(truncatingIfNeeded: value >> shift)))
         }
-    }
-
-    /// Appends a digit from 0 to 15.
-    @inline(__always)
-    mutating func append(hexadecimalDigit digit: UInt8) {
-        append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
     }
 }

@@ -1,3 +1,5 @@
+import Notation
+
 /// Bytes between quotation marks in Apache's formats: what is not printable ASCII becomes `\xhh`,
 /// with C's short escapes where there are any (Apache 2.4, mod_log_config).
 enum ApacheText {
@@ -15,8 +17,8 @@ enum ApacheText {
             case 0x20..<0x7f: output.append(byte)
             default:
                 output.append("\\x")
-                output.append(hexadecimalDigit: byte >> 4)
-                output.append(hexadecimalDigit: byte & 15)
+                output.append(ASCII.hexDigit(byte >> 4))
+                output.append(ASCII.hexDigit(byte))
             }
         }
     }

@@ -1,3 +1,5 @@
+import Notation
+
 /// File names out of what servers say, which may be anything.
 enum SuggestedName {
     /// Bytes of a name; file systems take 255, and the partial file's is longer.
@@ -28,12 +30,12 @@ enum SuggestedName {
         var plain: String?
         for part in parts(of: disposition).dropFirst() {
             guard let equals = part.firstIndex(of: "=") else { continue }
-            let name = trimmed(part[..<equals]).lowercased()
-            let value = trimmed(part[part.index(after: equals)...])
+            let name = part[..<equals].withoutOuterSpace.lowercasedASCII
+            let value = String(part[part.index(after: equals)...].withoutOuterSpace)
             switch name {
             case "filename*":
                 let sides = value.split(separator: "'", omittingEmptySubsequences: false)
-                if sides.count == 3, sides[0].lowercased() == "utf-8",
+                if sides.count == 3, sides[0].lowercasedASCII == "utf-8",
                     let text = decoded(String(sides[2]))
                 {
                     return text
@@ -61,12 +63,6 @@ enum SuggestedName {
         return parts
     }
 
-    private static func trimmed(_ text: Substring) -> String {
-        let start = text.drop { $0 == " " || $0 == "\t" }
-        let end = start.lastIndex { $0 != " " && $0 != "\t" }
-        return end.map { String(start[...$0]) } ?? ""
-    }
-
     private static func unquoted(_ text: String) -> String {
         guard text.count >= 2, text.first == "\"", text.last == "\"" else { return text }
         var name = ""
@@ -82,20 +78,8 @@ enum SuggestedName {
         return name
     }
 
-    /// Percent-encoding undone; nil where the bytes are no UTF-8.
+    /// Percent-encoding undone; nil where it is broken, or the bytes are no UTF-8.
     private static func decoded(_ text: String) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), rest.count >= 2,
-                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-            {
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return String(validating: bytes, as: UTF8.self)
+        PercentCoding.decode(text.utf8).flatMap { String(validating: $0, as: UTF8.self) }
     }
 }

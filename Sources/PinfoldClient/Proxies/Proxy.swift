@@ -1,5 +1,6 @@
 import Addressing
 import HTTPAuthentication
+import Notation
 
 /// A proxy for HTTP: where it is, how it is reached, and who one is to it.
 ///
@@ -84,7 +85,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         var rest = url[...]
         var scheme = Scheme.http
         if let mark = rest.firstRange(of: "://") {
-            guard let named = Scheme(rawValue: rest[..<mark.lowerBound].lowercased()) else {
+            guard let named = Scheme(rawValue: rest[..<mark.lowerBound].lowercasedASCII) else {
                 throw Self.invalid(
                     "its scheme is not supported: expected http:// or https://")
             }
@@ -128,7 +129,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
 
     /// A host in the form in which it is kept; nil: it is none.
     private static func checked(_ text: String) -> String? {
-        var host = text.lowercased()
+        var host = text.lowercasedASCII
         if host.hasPrefix("["), host.hasSuffix("]") {
             host = String(host.dropFirst().dropLast())
             guard let address = IPAddress(host), address.family == .v6 else { return nil }
@@ -147,19 +148,8 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func decoded(_ text: Substring) throws(ClientError) -> String {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-            guard digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit),
-                let octet = UInt8(digits, radix: 16)
-            else { throw invalid("behind a % of its user name or password are no two digits") }
-            bytes.append(octet)
-            rest = rest.dropFirst(2)
+        guard let bytes = PercentCoding.decode(text.utf8) else {
+            throw invalid("behind a % of its user name or password are no two digits")
         }
         guard let decoded = String(validating: bytes, as: UTF8.self) else {
             throw invalid("its user name or password is no UTF-8")

@@ -1,3 +1,5 @@
+import Notation
+
 /// A URI, or a reference relative to one, taken apart (RFC 3986 section 4.1).
 struct URIReference: Equatable, Sendable, CustomStringConvertible {
     /// In lower case, without the colon.
@@ -77,17 +79,8 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
 
     private static func encoded(_ text: String) -> String? {
         if isEncoded(text) { return text }
-        var bytes: [UInt8] = []
-        for byte in text.utf8 {
-            switch byte {
-            case 0..<0x20, 0x7F: return nil
-            case _ where !mayStand(byte):
-                let digits = Array("0123456789ABCDEF".utf8)
-                bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            default: bytes.append(byte)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return nil }
+        return String(decoding: PercentCoding.encode(text.utf8, mayStand: mayStand), as: UTF8.self)
     }
 
     /// RFC 3986 section 3.1.
@@ -101,7 +94,7 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
             default: false
             }
         }
-        return isScheme && !text.isEmpty ? text.lowercased() : nil
+        return isScheme && !text.isEmpty ? text.lowercasedASCII : nil
     }
 
     /// The URI that this reference means from a base (RFC 3986 section 5.2.2).

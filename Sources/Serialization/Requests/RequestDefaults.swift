@@ -1,5 +1,6 @@
 import Documents
 public import HTTPTypes
+import Notation
 
 /// What a serializer gives to every request that does not bring it itself.
 public struct RequestDefaults: Sendable {
@@ -29,7 +30,7 @@ public struct RequestDefaults: Sendable {
     @discardableResult
     public mutating func setAuthorization(user: String, password: String) -> Bool {
         guard !user.utf8.contains(UInt8(ascii: ":")) else { return false }
-        fields[.authorization] = "Basic \(Base64.text(Array("\(user):\(password)".utf8)))"
+        fields[.authorization] = "Basic \(Base64.encode(Array("\(user):\(password)".utf8)))"
         return true
     }
 

@@ -1,5 +1,6 @@
 import Documents
 import HTTPCore
+import Notation
 import PinfoldConfiguration
 
 /// What rules make of queries, parameter by parameter.
@@ -108,9 +109,9 @@ private struct Parameters {
             let byte = parameter[index]
             index += 1
             if byte == UInt8(ascii: "%"), index + 1 < parameter.count,
-                let high = Hex.digit(parameter[index]), let low = Hex.digit(parameter[index + 1])
+                let escaped = PercentCoding.byte(parameter[index], parameter[index + 1])
             {
-                name.append(high << 4 | low)
+                name.append(escaped)
                 index += 2
             } else {
                 name.append(byte == UInt8(ascii: "+") ? 0x20 : byte)
@@ -155,17 +156,5 @@ private struct Parameters {
     mutating func append(_ pair: QueryChanges.Pair) {
         all.append(Parameter(name: pair.name.plain, bytes: pair.bytes))
         isChanged = true
-    }
-}
-
-/// Hexadecimal digits.
-private enum Hex {
-    static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - 0x30
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - 0x57
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - 0x37
-        default: nil
-        }
     }
 }

@@ -68,18 +68,9 @@ private struct PathPrefix: Sendable {
         replacement = Self.encoded(rule.replacement)
     }
 
-    private static let hexDigits = Array("0123456789ABCDEF".utf8)
-
     private static func encoded(_ text: String) -> [UInt8] {
-        var bytes: [UInt8] = []
-        for byte in text.utf8 {
-            if ByteClass.isTarget(byte), byte != UInt8(ascii: "?") {
-                bytes.append(byte)
-            } else {
-                bytes += [
-                    UInt8(ascii: "%"), hexDigits[Int(byte >> 4)], hexDigits[Int(byte & 15)],
-                ]
-            }
+        var bytes = PercentCoding.encode(text.utf8) {
+            ByteClass.isTarget($0) && $0 != UInt8(ascii: "?")
         }
         if bytes.first != UInt8(ascii: "/") { bytes.insert(UInt8(ascii: "/"), at: 0) }
         return bytes

@@ -1,5 +1,6 @@
 import ArgumentParser
 import HTTPTypes
+import Notation
 import PinfoldClient
 import Serialization
 
@@ -88,18 +89,9 @@ struct ContentOptions: ParsableArguments {
 
     /// By the rules of application/x-www-form-urlencoded (WHATWG URL section 5.2).
     private static func encoded(_ text: String) -> String {
-        let digits = Array("0123456789ABCDEF")
-        var result = ""
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "*"), UInt8(ascii: "-"),
-                UInt8(ascii: "."), UInt8(ascii: "_"):
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            case 0x20: result += "+"
-            default: result += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
-            }
+        let escaped = PercentCoding.encode(text.utf8) { byte in
+            ASCII.isLetter(byte) || ASCII.isDigit(byte) || "*-._ ".utf8.contains(byte)
         }
-        return result
+        return String(decoding: escaped.map { $0 == 0x20 ? UInt8(ascii: "+") : $0 }, as: UTF8.self)
     }
 }

@@ -160,7 +160,11 @@ struct DownloadValueTests {
             ("attachment; filename=\"..\\\\win.ini\"", "/a", "win.ini"),
             ("attachment; filename=a.txt; filename*=UTF-8''%e2%82%ac.txt", "/a", "€.txt"),
             ("attachment; filename*=utf-8'en'%2e%2e", "/a", "a"), ("inline", "/a", "a"),
-            ("attachment; filename=\"\"", "/a", "a"),
+            ("attachment; filename=\"\"", "/a", "a"), (nil, "/a%+1b", "a%+1b"),
+            (nil, "/a%-0b", "a%-0b"), (nil, "/100%", "100%"),
+            ("attachment; filename=a.txt; filename*=UTF-8''%+1.txt", "/a", "a.txt"),
+            ("attachment; filename=a.txt; filename*=UTF-8''50%.txt", "/a", "a.txt"),
+            ("attachment; \tfilename\t = \ta.txt\t", "/b", "a.txt"),
         ] as [(String?, String, String)])
     func `a suggested name never leads to another folder`(
         disposition: String?, path: String, name: String

@@ -1,0 +1,104 @@
+/// Base64 with the standard alphabet and padding (RFC 4648, section 4).
+package enum Base64 {
+    @usableFromInline static var digits: StaticString {
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    }
+
+    @inlinable @inline(__always)
+    static func digit(_ bits: UInt32) -> UInt8 { digits.utf8Start[Int(bits & 0x3F)] }
+
+    /// The value of a digit; nil for any other byte, the padding among them.
+    @inlinable @inline(__always)
+    package static func value(_ byte: UInt8) -> UInt32? {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(byte &- UInt8(ascii: "A"))
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(byte &- UInt8(ascii: "a") &+ 26)
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte &- UInt8(ascii: "0") &+ 52)
+        case UInt8(ascii: "+"): 62
+        case UInt8(ascii: "/"): 63
+        default: nil
+        }
+    }
+
+    /// Characters that so many bytes become.
+    @inlinable
+    package static func count(_ bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
+
+    /// Hands over the ``count(_:)`` characters of some bytes, one by one.
+    @inlinable
+    package static func write(_ bytes: UnsafeRawBufferPointer, _ put: (UInt8) -> Void) {
+        var index = 0
+        while index < bytes.count {
+            let left = bytes.count - index
+            let second = left > 1 ? bytes[index + 1] : 0
+            let third = left > 2 ? bytes[index + 2] : 0
+            let bits = UInt32(bytes[index]) << 16 | UInt32(second) << 8 | UInt32(third)
+            put(digit(bits >> 18))
+            put(digit(bits >> 12))
+            put(left > 1 ? digit(bits >> 6) : UInt8(ascii: "="))
+            put(left > 2 ? digit(bits) : UInt8(ascii: "="))
+            index += 3
+        }
+    }
+
+    /// The text of some bytes.
+    package static func encode(_ bytes: [UInt8]) -> String {
+        let count = count(bytes.count)
+        return String(unsafeUninitializedCapacity: count) { output in
+            var index = 0
+            bytes.withUnsafeBytes { bytes in
+                write(bytes) {
+                    output[index] = $0
+                    index += 1
+                }
+            }
+            return count
+        }
+    }
+
+    /// The bytes that a text stands for; nil unless it is canonical: no other characters, padding
+    /// at the end, and no bits that say nothing.
+    package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        var output: [UInt8] = []
+        return decode(text, into: &output, skipping: { _ in false }) ? output : nil
+    }
+
+    /// Appends what a text stands for. Returns whether it is canonical, but for the characters that
+    /// are skipped wherever they are.
+    @inlinable
+    package static func decode(
+        _ text: some Sequence<UInt8>, into output: inout [UInt8],
+        skipping isSkipped: (UInt8) -> Bool
+    ) -> Bool {
+        output.reserveCapacity(output.count + text.underestimatedCount / 4 * 3)
+        var bits: UInt32 = 0
+        var count = 0
+        var padding = 0
+        for byte in text {
+            if byte == UInt8(ascii: "=") {
+                padding += 1
+                continue
+            }
+            if isSkipped(byte) { continue }
+            guard padding == 0, let value = value(byte) else { return false }
+            bits = bits << 6 | value
+            count += 1
+            guard count == 4 else { continue }
+            output.append(UInt8(truncatingIfNeeded: bits >> 16))
+            output.append(UInt8(truncatingIfNeeded: bits >> 8))
+            output.append(UInt8(truncatingIfNeeded: bits))
+            (bits, count) = (0, 0)
+        }
+        switch (count, padding) {
+        case (0, 0): return true
+        case (2, 2) where bits & 0xF == 0:
+            output.append(UInt8(truncatingIfNeeded: bits >> 4))
+            return true
+        case (3, 1) where bits & 0x3 == 0:
+            output.append(UInt8(truncatingIfNeeded: bits >> 10))
+            output.append(UInt8(truncatingIfNeeded: bits >> 2))
+            return true
+        default: return false
+        }
+    }
+}

@@ -1,0 +1,77 @@
+/// Percent-encoding (RFC 3986, section 2.1): a percent sign and two hexadecimal digits for a byte.
+package enum PercentCoding {
+    /// The byte that two digits behind a percent sign stand for; nil: one of them is none.
+    @inlinable @inline(__always)
+    package static func byte(_ high: UInt8, _ low: UInt8) -> UInt8? {
+        guard let high = ASCII.hexValue(high), let low = ASCII.hexValue(low) else { return nil }
+        return high << 4 | low
+    }
+
+    /// Appends the escape of a byte, its digits capital (RFC 3986, section 6.2.2.1).
+    @inlinable @inline(__always)
+    package static func append(escaped byte: UInt8, to output: inout [UInt8]) {
+        output.append(UInt8(ascii: "%"))
+        output.append(ASCII.capitalHexDigit(byte >> 4))
+        output.append(ASCII.capitalHexDigit(byte))
+    }
+
+    /// Appends a text, of which those bytes are escaped that must not stand there.
+    @inlinable
+    package static func append(
+        _ text: some Sequence<UInt8>, to output: inout [UInt8], mayStand: (UInt8) -> Bool
+    ) {
+        for byte in text {
+            if mayStand(byte) {
+                output.append(byte)
+            } else {
+                append(escaped: byte, to: &output)
+            }
+        }
+    }
+
+    /// A text, of which those bytes are escaped that must not stand there.
+    @inlinable
+    package static func encode(
+        _ text: some Sequence<UInt8>, mayStand: (UInt8) -> Bool
+    ) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(text.underestimatedCount)
+        append(text, to: &output, mayStand: mayStand)
+        return output
+    }
+
+    /// The bytes that a text stands for; nil: two digits are missing behind a percent sign.
+    package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        decode(text, keepingOtherSigns: false)
+    }
+
+    /// The bytes that a text stands for. A percent sign without two digits stands for itself.
+    package static func decodeEscapes(_ text: some Sequence<UInt8>) -> [UInt8] {
+        decode(text, keepingOtherSigns: true) ?? []
+    }
+
+    private static func decode(
+        _ text: some Sequence<UInt8>, keepingOtherSigns: Bool
+    ) -> [UInt8]? {
+        let bytes = Array(text)
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            if bytes[index] != UInt8(ascii: "%") {
+                output.append(bytes[index])
+            } else if index + 2 < bytes.count,
+                let byte = byte(bytes[index + 1], bytes[index + 2])
+            {
+                output.append(byte)
+                index += 2
+            } else if keepingOtherSigns {
+                output.append(bytes[index])
+            } else {
+                return nil
+            }
+            index += 1
+        }
+        return output
+    }
+}

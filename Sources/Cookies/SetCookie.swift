@@ -95,10 +95,7 @@ struct SetCookie: Equatable {
     }
 
     private static func trimmed(_ bytes: ArraySlice<UInt8>) -> String {
-        var bytes = bytes
-        while let first = bytes.first, ASCII.isWhitespace(first) { bytes.removeFirst() }
-        while let last = bytes.last, ASCII.isWhitespace(last) { bytes.removeLast() }
-        return String(decoding: bytes, as: UTF8.self)
+        String(decoding: bytes.withoutOuterSpace, as: UTF8.self)
     }
 }
 

@@ -15,7 +15,7 @@ package struct ContentType: Sendable, Equatable {
             return
         }
         let parts = value.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
-        let essence = Self.trimmed(parts[0]).lowercasedASCII
+        let essence = Substring(parts[0]).withoutOuterSpace.lowercasedASCII
         guard !essence.isEmpty else { return nil }
         self.essence = essence
         charset = parts.dropFirst().lazy.compactMap(Self.charset).first
@@ -31,15 +31,10 @@ package struct ContentType: Sendable, Equatable {
 
     private static func charset(_ parameter: Substring.UTF8View) -> String? {
         let sides = parameter.split(separator: UInt8(ascii: "="), maxSplits: 1)
-        guard sides.count == 2, trimmed(sides[0]).lowercasedASCII == "charset" else { return nil }
-        let value = trimmed(sides[1]).filter { $0 != "\"" }.lowercasedASCII
+        guard sides.count == 2, Substring(sides[0]).withoutOuterSpace.lowercasedASCII == "charset"
+        else { return nil }
+        let value = Substring(sides[1]).withoutOuterSpace.filter { $0 != "\"" }.lowercasedASCII
         return value.isEmpty ? nil : value
-    }
-
-    private static func trimmed(_ text: Substring.UTF8View) -> String {
-        let start = text.drop(while: ASCII.isWhitespace)
-        let end = start.lastIndex { !ASCII.isWhitespace($0) }.map { start.index(after: $0) }
-        return String(Substring(start[..<(end ?? start.startIndex)]))
     }
 
     /// The encoding that the type says XML is in; nil where it says none, or where the content

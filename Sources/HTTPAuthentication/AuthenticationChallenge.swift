@@ -169,7 +169,7 @@ private struct ChallengeReader {
 
     private mutating func token() throws(ChallengeError) -> String {
         let start = position
-        while let peek, Self.isToken(peek) { position += 1 }
+        while let peek, ASCII.isToken(peek) { position += 1 }
         guard position > start else { throw .unexpected(at: position) }
         return String(decoding: bytes[start..<position], as: UTF8.self)
     }
@@ -183,13 +183,6 @@ private struct ChallengeReader {
 
     private static func isQuotable(_ byte: UInt8) -> Bool {
         byte == 0x09 || byte >= 0x20 && byte != 0x7F
-    }
-
-    private static func isToken(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "!"), 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
-        default: ASCII.isLetter(byte) || ASCII.isDigit(byte)
-        }
     }
 
     private static func isToken68(_ byte: UInt8) -> Bool {

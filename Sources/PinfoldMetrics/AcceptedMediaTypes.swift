@@ -27,7 +27,7 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
     /// The list of a field's value; several fields' values joined with commas. `nil` is no field.
     package init(_ value: String?) {
         let value = value ?? ""
-        acceptsAll = value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        acceptsAll = value.utf8.allSatisfy(ASCII.isWhitespace)
         for text in AcceptedMediaTypes.split(value, at: ",").prefix(Self.maximumMembers) {
             if let member = AcceptedMediaTypes.member(text) { members.append(member) }
         }
@@ -59,7 +59,7 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
     }
 
     private static func member(_ text: Substring) -> Member? {
-        let parts = split(String(text), at: ";").map { trim($0) }
+        let parts = split(String(text), at: ";").map(\.withoutOuterSpace)
         guard let range = parts.first else { return nil }
         let names = range.split(separator: "/", omittingEmptySubsequences: false)
         guard names.count == 2, !names[0].isEmpty, !names[1].isEmpty else { return nil }
@@ -70,12 +70,12 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         for parameter in parts.dropFirst() {
             let pair = parameter.split(separator: "=", maxSplits: 1)
             guard pair.count == 2 else { continue }
-            switch trim(pair[0]).lowercasedASCII {
+            switch pair[0].withoutOuterSpace.lowercasedASCII {
             case "q":
-                guard let weight = weight(trim(pair[1])) else { return nil }
+                guard let weight = weight(pair[1].withoutOuterSpace) else { return nil }
                 member.weight = weight
             case "version":
-                member.version = String(unquoted(trim(pair[1])))
+                member.version = String(unquoted(pair[1].withoutOuterSpace))
             default:
                 continue
             }
@@ -95,7 +95,7 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         var weight = first == UInt8(ascii: "1") ? 1000 : 0
         var unit = 100
         for digit in digits.dropFirst(2) {
-            guard digit >= UInt8(ascii: "0") && digit <= UInt8(ascii: "9") else { return nil }
+            guard ASCII.isDigit(digit) else { return nil }
             weight += Int(digit - UInt8(ascii: "0")) * unit
             unit /= 10
         }
@@ -118,13 +118,6 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
             }
             return false
         }
-    }
-
-    private static func trim(_ text: Substring) -> Substring {
-        var text = text
-        while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
-        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-        return text
     }
 
     private static func unquoted(_ text: Substring) -> Substring {

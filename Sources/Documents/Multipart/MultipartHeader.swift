@@ -51,22 +51,15 @@ enum MultipartHeader {
 
     private static func field(of line: ArraySlice<UInt8>) throws(Refusal) -> MultipartField {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
-            line[..<colon].allSatisfy(isTokenByte)
+            line[..<colon].allSatisfy(ASCII.isToken)
         else { throw Refusal("a line of a part's header that is no field") }
-        var value = line[(colon + 1)...]
-        while let first = value.first, ASCII.isWhitespace(first) { value.removeFirst() }
-        while let last = value.last, ASCII.isWhitespace(last) { value.removeLast() }
+        let value = line[(colon + 1)...].withoutOuterSpace
         guard value.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }) else {
             throw Refusal("a control character in a part's header")
         }
         guard let text = String(validating: value, as: UTF8.self) else { throw Refusal(.encoding) }
         return MultipartField(
             name: String(decoding: line[..<colon], as: UTF8.self), value: text)
-    }
-
-    /// RFC 9110, section 5.6.2.
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
-        ASCII.isLetter(byte) || ASCII.isDigit(byte) || "!#$%&'*+-.^_`|~".utf8.contains(byte)
     }
 
     private static func read(
@@ -125,7 +118,7 @@ enum MultipartHeader {
         while !rest.isEmpty {
             rest = rest.dropFirst().drop(while: ASCII.isWhitespace)
             if rest.isEmpty { break }
-            let name = rest.prefix(while: isTokenByte)
+            let name = rest.prefix(while: ASCII.isToken)
             rest = rest.dropFirst(name.count)
             guard !name.isEmpty, rest.first == UInt8(ascii: "=") else {
                 throw Refusal("a parameter without a value")
@@ -141,15 +134,13 @@ enum MultipartHeader {
                 throw Refusal("a parameter twice")
             }
         }
-        let start = first.drop(while: ASCII.isWhitespace)
-        let trimmed = start.reversed().drop(while: ASCII.isWhitespace).reversed()
-        return (String(decoding: trimmed, as: UTF8.self), parameters)
+        return (String(decoding: first.withoutOuterSpace, as: UTF8.self), parameters)
     }
 
     private static func parameterValue(_ rest: inout ArraySlice<UInt8>) throws(Refusal) -> String {
         let mark = UInt8(ascii: "\"")
         guard rest.first == mark else {
-            let token = rest.prefix(while: isTokenByte)
+            let token = rest.prefix(while: ASCII.isToken)
             guard !token.isEmpty else { throw Refusal("a parameter without a value") }
             rest = rest.dropFirst(token.count)
             return String(decoding: token, as: UTF8.self)

@@ -69,9 +69,7 @@ public struct ServerSentEventParser: Sendable {
     /// Whether a Content-Type says that content is such a stream, whatever its parameters.
     public static func isEventStream(contentType value: String) -> Bool {
         let essence = value.utf8.prefix { $0 != UInt8(ascii: ";") }
-        let start = essence.drop(while: ASCII.isWhitespace)
-        let end = start.lastIndex { !ASCII.isWhitespace($0) }.map { start.index(after: $0) }
-        return String(Substring(start[..<(end ?? start.startIndex)])).lowercasedASCII == mediaType
+        return Substring(essence).withoutOuterSpace.lowercasedASCII == mediaType
     }
 
     /// Takes a chunk.

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Notation
 import Serialization
 
 extension RequestProperties.CachePolicy {
@@ -26,20 +27,11 @@ extension RequestProperties.CachePolicy {
     func apply(to fields: inout HTTPFields) {
         guard let directives else { return }
         let others = fields[values: .cacheControl].flatMap { value in
-            value.split(separator: ",").map { $0.trimmingSpace() }.filter { directive in
-                let name = directive.prefix { $0 != "=" }.trimmingSpace().lowercased()
+            value.split(separator: ",").map(\.withoutOuterSpace).filter { directive in
+                let name = directive.prefix { $0 != "=" }.withoutOuterSpace.lowercasedASCII
                 return !name.isEmpty && !Self.decided.contains(name)
             }
         }
         fields[.cacheControl] = (others + [directives[...]]).joined(separator: ", ")
-    }
-}
-
-extension Substring {
-    /// Without spaces and tabs around it.
-    fileprivate func trimmingSpace() -> Substring {
-        let isSpace = { (character: Character) in character == " " || character == "\t" }
-        let end = lastIndex { !isSpace($0) }.map { index(after: $0) } ?? startIndex
-        return self[..<end].drop(while: isSpace)
     }
 }

@@ -81,7 +81,8 @@ let package = Package(
             name: "CachePolicy", dependencies: ["COpenSSL", "Notation", "HTTPCore"],
             swiftSettings: inlined),
         .target(
-            name: "CertificateProfile", dependencies: ["Addressing"], swiftSettings: strict),
+            name: "CertificateProfile", dependencies: ["Notation", "Addressing"],
+            swiftSettings: strict),
         .target(
             name: "Pinning", dependencies: ["Notation", "Addressing", "CertificateProfile"],
             swiftSettings: strict),
@@ -91,7 +92,7 @@ let package = Package(
                 "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
             ], swiftSettings: strict),
         .target(name: "Retries", dependencies: ["Notation", "HTTPCore"], swiftSettings: strict),
-        .target(name: "TLSWire", swiftSettings: strict),
+        .target(name: "TLSWire", dependencies: ["Notation"], swiftSettings: strict),
         .target(
             name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
             swiftSettings: inlined),

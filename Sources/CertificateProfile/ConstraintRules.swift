@@ -1,3 +1,5 @@
+import Notation
+
 /// Name constraints (RFC 5280 §4.2.1.10), whose application the TLS library sees to, apart from
 /// wildcards.
 extension ChainRules {
@@ -103,6 +105,6 @@ struct NameConstraints {
     }
 
     static func isEqual(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Bool {
-        left.elementsEqual(right) { LeafNames.lowercased($0) == LeafNames.lowercased($1) }
+        left.elementsEqual(right) { ASCII.lowercased($0) == ASCII.lowercased($1) }
     }
 }

@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 
 extension ChainRules {
     /// What holds for a server's own certificate.
@@ -78,7 +79,7 @@ extension ChainRules {
 
     private func wildcard(_ name: ArraySlice<UInt8>) -> CertificateRule? {
         guard name.starts(with: LeafNames.wildcard) else { return nil }
-        let domain = String(decoding: name.dropFirst(2).map(LeafNames.lowercased), as: UTF8.self)
+        let domain = String(decoding: name.dropFirst(2).map(ASCII.lowercased), as: UTF8.self)
         switch suffixes.kind(of: domain) {
         case .none: return nil
         case .listed: return .publicSuffixWildcard
@@ -96,12 +97,6 @@ enum LeafNames {
     private static let labelBytes = 63
     private static let nameBytes = 253
 
-    static func lowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
-
-    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-        (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10
-    }
-
     /// Letters, digits and hyphens in labels of 1 to 63, no hyphen at a label's ends, no dot at the
     /// name's ends (RFC 5890 §2.3.1).
     static func isHost(_ name: ArraySlice<UInt8>) -> Bool {
@@ -114,7 +109,10 @@ enum LeafNames {
                 guard labelCount > 0, last != hyphen else { return false }
                 labelCount = 0
             } else {
-                guard isLetterOrDigit(byte) || (byte == hyphen && labelCount > 0) else {
+                guard
+                    ASCII.isLetter(byte) || ASCII.isDigit(byte)
+                        || (byte == hyphen && labelCount > 0)
+                else {
                     return false
                 }
                 labelCount += 1
@@ -140,13 +138,13 @@ enum LeafNames {
     /// characters of names, `localhost`, an address in any notation. Beyond ASCII everything may
     /// stand in a name, for it may be an internationalised one.
     static func looksLikeHost(_ name: [UInt8]) -> Bool {
-        if name.map(lowercased).elementsEqual("localhost".utf8) { return true }
+        if name.map(ASCII.lowercased).elementsEqual("localhost".utf8) { return true }
         if IPAddress(literal: name.span) != nil { return true }
         if isHexadecimal(name) { return true }
         guard let dot = name.firstIndex(of: UInt8(ascii: ".")), dot < name.count - 1 || dot > 0
         else { return false }
         return name.allSatisfy {
-            isLetterOrDigit($0) || $0 >= 0x80 || ".-_*".utf8.contains($0)
+            ASCII.isLetter($0) || ASCII.isDigit($0) || $0 >= 0x80 || ".-_*".utf8.contains($0)
         }
     }
 
@@ -159,8 +157,7 @@ enum LeafNames {
         }
         return !digits.isEmpty
             && digits.allSatisfy {
-                (lowercased($0) &- 0x61 < 6) || $0 &- 0x30 < 10 || $0 == colon
-                    || $0 == UInt8(ascii: ".")
+                ASCII.hexValue($0) != nil || $0 == colon || $0 == UInt8(ascii: ".")
             }
     }
 

@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 
 /// A server as it is written on the command line: `example.com`, `example.com:8443`,
 /// `[::1]:8443`, or a URL whose path is left out.
@@ -9,7 +10,7 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads one; nil for what is no host with or without a port.
     package init?(_ text: String) {
-        var rest = Substring(text.lowercased())
+        var rest = Substring(text.lowercasedASCII)
         if let scheme = rest.firstRange(of: "://") {
             guard rest[..<scheme.lowerBound] == "https" else { return nil }
             rest = rest[scheme.upperBound...].prefix { !"/?#".contains($0) }
@@ -36,7 +37,7 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads an http or https URL, whose path is left out; nil for anything else.
     package init?(url: String) {
-        let text = url.lowercased()
+        let text = url.lowercasedASCII
         if text.hasPrefix("http://") {
             let rest = "https://" + text.dropFirst("http://".count)
             self.init(rest)

@@ -125,7 +125,7 @@ package final class TrustJudge: Sendable {
     }
 
     /// A host in lower case, without brackets and without the final dot.
-    static func normalised(_ host: String) -> String {
+    package static func normalised(_ host: String) -> String {
         var bytes = host.utf8.map(ASCII.lowercased)
         if bytes.first == UInt8(ascii: "["), bytes.last == UInt8(ascii: "]") {
             bytes = Array(bytes.dropFirst().dropLast())

@@ -1,3 +1,5 @@
+import Notation
+
 /// What a client opens a handshake with (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2), as far as it decides
 /// what the server's answer means.
 package struct ClientHello: Hashable, Sendable {
@@ -86,8 +88,7 @@ package struct ClientHello: Hashable, Sendable {
         guard !name.isEmpty, name.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw .malformed(what)
         }
-        return String(
-            decoding: name.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+        return String(decoding: name.map(ASCII.lowercased), as: UTF8.self)
     }
 
     private static func versions(

@@ -2,6 +2,7 @@ import Addressing
 import CertificateProfile
 import PinfoldConfiguration
 import Pinning
+import TLS
 
 extension TrustQuestion {
     /// Takes over how a configuration verifies a host: anchors, profile, CRLs and pinsets.
@@ -14,7 +15,7 @@ extension TrustQuestion {
     package mutating func apply(
         _ configuration: ConfigurationSnapshot, port: UInt16 = 443, pinset name: String?
     ) throws(TrustQuestionProblem) {
-        let wanted = host?.lowercasedHost ?? ""
+        let wanted = host.map(TrustJudge.normalised) ?? ""
         let index = configuration.hostEntry(host: wanted.utf8.span, port: port)
         let entry = index.map { configuration.hosts.entries[$0] }
         let tls = entry?.tls ?? configuration.tls
@@ -42,17 +43,5 @@ extension TrustQuestion {
                     + (names.isEmpty ? "none" : names.joined(separator: ", ")))
         }
         pinsets = [found.pinset]
-    }
-}
-
-extension String {
-    /// A host as configurations compare it: lower case, no brackets, no final dot.
-    fileprivate var lowercasedHost: String {
-        var bytes = utf8.map { $0 &- 0x41 < 26 ? $0 | 0x20 : $0 }
-        if bytes.first == UInt8(ascii: "["), bytes.last == UInt8(ascii: "]") {
-            bytes = Array(bytes.dropFirst().dropLast())
-        }
-        if bytes.count > 1, bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
-        return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -1,6 +1,7 @@
 import Addressing
 import ArgumentParser
 import Engine
+import Notation
 import PinTools
 import PinfoldConfiguration
 import TLS
@@ -35,8 +36,8 @@ struct Explain: ParsableCommand {
     private static let milliseconds: Int64 = 10_000
 
     func run() throws {
-        let isSecure = url.lowercased().hasPrefix("https://")
-        guard isSecure || url.lowercased().hasPrefix("http://"),
+        let isSecure = url.lowercasedASCII.hasPrefix("https://")
+        guard isSecure || url.lowercasedASCII.hasPrefix("http://"),
             let peer = PeerAddress(url: url)
         else {
             throw Failure("\(url) is no URL of a server; expected http://host/ or https://host/")

@@ -21,14 +21,14 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     ("Addressing", ["Notation"]),
     ("HTTPCore", ["Notation", "Addressing"]),
     ("CachePolicy", ["COpenSSL", "Notation", "HTTPCore"]),
-    ("CertificateProfile", ["Addressing"]),
+    ("CertificateProfile", ["Notation", "Addressing"]),
     ("Pinning", ["Notation", "Addressing", "CertificateProfile"]),
     (
         "PinfoldConfiguration",
         ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"]
     ),
     ("Retries", ["Notation", "HTTPCore"]),
-    ("TLSWire", []),
+    ("TLSWire", ["Notation"]),
     ("Documents", ["CExpat", "CRapidJSON", "Notation"]),
     ("ContentCoding", ["CZlib", "CBrotli", "Notation"]),
     (

@@ -38,7 +38,8 @@ let package = Package(
             name: "CachePolicy", dependencies: ["COpenSSL", "Notation", "HTTPCore"],
             swiftSettings: swift),
         .target(
-            name: "CertificateProfile", dependencies: ["Addressing"], swiftSettings: swift),
+            name: "CertificateProfile", dependencies: ["Notation", "Addressing"],
+            swiftSettings: swift),
         .target(
             name: "Pinning", dependencies: ["Notation", "Addressing", "CertificateProfile"],
             swiftSettings: swift),

@@ -23,7 +23,8 @@ struct PeerAddressTests {
             "", ":443", "example.com:", "example.com:0", "example.com:65536", "example.com:+1",
             "example.com:١", "http://example.com", "https://", "ftp://a", "a b", "a..b", ".a",
             "*.a",
-            "a/b", "[::1", "::1]:443", "user@example.com", "bücher.example", "-",
+            "a/b", "[::1", "::1]:443", "user@example.com", "bücher.example", "\u{212A}.example",
+            "-",
         ].filter { $0 != "-" })
     func `anything else is no server`(text: String) {
         #expect(PeerAddress(text) == nil)
@@ -34,7 +35,7 @@ struct PeerAddressTests {
             ("http://a.test", "a.test:80"), ("http://a.test:8080/x:1", "a.test:8080"),
             ("https://a.test/", "a.test:443"), ("HTTP://[::1]/", "[::1]:80"),
             ("http://[::1]:81", "[::1]:81"), ("a.test", nil), ("ftp://a.test", nil),
-            ("http://", nil), ("http://a b", nil),
+            ("http://", nil), ("http://a b", nil), ("http://\u{212A}.test", nil),
         ] as [(String, String?)])
     func `a URL has the port of its scheme`(text: String, expected: String?) {
         #expect(PeerAddress(url: text)?.description == expected)

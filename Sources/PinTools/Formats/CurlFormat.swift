@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 import Pinning
 
 /// curl's `--pinnedpubkey`: command lines with a URL, or the strings alone.
@@ -70,7 +71,7 @@ package enum CurlFormat {
         for one in value.split(separator: ";", omittingEmptySubsequences: false) {
             let text = String(one)
             // Anything else is the file of a key, as in curl.
-            let isFile = !text.isEmpty && !text.lowercased().hasPrefix("sha")
+            let isFile = !text.isEmpty && !text.lowercasedASCII.hasPrefix("sha")
             pins.append(isFile ? text : try PinFormat.pin(text, at: place))
         }
         found.append(HostPins(patterns: patterns, pins: pins))

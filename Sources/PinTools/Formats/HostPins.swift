@@ -126,7 +126,7 @@ enum PinFormat {
     static func pattern(
         _ host: String, subdomains: Bool = false, at place: String
     ) throws(PinFormatError) -> String {
-        let text = (subdomains ? "**." : "") + host.lowercased()
+        let text = (subdomains ? "**." : "") + host.lowercasedASCII
         do {
             return try HostPattern(text).description
         } catch {
@@ -136,7 +136,7 @@ enum PinFormat {
 
     /// A digest of a key in base64, with or without `sha256/` before it, as a pin.
     static func pin(_ text: String, at place: String) throws(PinFormatError) -> String {
-        let written = text.contains("/") && text.lowercased().hasPrefix("sha") ? text : nil
+        let written = text.contains("/") && text.lowercasedASCII.hasPrefix("sha") ? text : nil
         let pin = written ?? "sha256/" + text
         do {
             guard case .literal(let pins) = try Pin.parse(pin), pins.count == 1,

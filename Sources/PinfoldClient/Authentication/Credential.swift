@@ -1,4 +1,5 @@
 import HTTPAuthentication
+import Notation
 
 /// A user's name and password (`NSURLCredential`).
 public struct Credential: Sendable, Hashable {
@@ -65,7 +66,7 @@ public struct ProtectionSpace: Sendable, Hashable {
         guard let reference = URIReference(url), let scheme = reference.scheme,
             scheme == "http" || scheme == "https", let authority = reference.authority,
             !authority.isEmpty, !authority.contains("@"),
-            let origin = RequestOrigin(scheme: scheme, authority: authority.lowercased())
+            let origin = RequestOrigin(scheme: scheme, authority: authority.lowercasedASCII)
         else {
             throw ClientError(
                 .invalidRequest, "the URL is not an absolute http or https URL", url: url)

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Notation
 
 /// What a Content-Range field says (RFC 9110 section 14.4).
 ///
@@ -14,7 +15,7 @@ enum ContentRange: Equatable {
     /// Nil for anything but one range of bytes in order, within its total.
     init?(_ text: String) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
+        guard words.count == 2, words[0].lowercasedASCII == "bytes" else { return nil }
         let sides = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard sides.count == 2 else { return nil }
         let total = Self.number(sides[1])
@@ -52,6 +53,6 @@ extension HTTPResponse {
     /// The content is coded (RFC 9110 section 8.4).
     var hasCodedContent: Bool {
         guard let coding = headerFields[.contentEncoding] else { return false }
-        return !coding.isEmpty && coding.lowercased() != "identity"
+        return !coding.isEmpty && coding.lowercasedASCII != "identity"
     }
 }

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Notation
 
 /// What follows on the head of a response to a download's request. A value, without any effect.
 enum DownloadStep: Equatable {
@@ -49,7 +50,7 @@ enum DownloadStep: Equatable {
             }
             return .take(from: 0, count: response.contentLength, total: response.contentLength)
         }
-        let type = response.headerFields[.contentType]?.lowercased() ?? ""
+        let type = response.headerFields[.contentType]?.lowercasedASCII ?? ""
         guard !type.hasPrefix("multipart/byteranges") else {
             return .refuse(.range("several ranges (multipart/byteranges) in place of one"))
         }

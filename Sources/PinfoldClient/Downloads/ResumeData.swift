@@ -1,4 +1,5 @@
 public import HTTPTypes
+import Notation
 
 /// How a download that was broken off can go on: what was asked, what is there of it, and by what
 /// the server tells whether the rest still belongs to it.
@@ -68,7 +69,7 @@ public struct ResumeData: Sendable, Hashable {
     ) {
         guard request.method == .get, request.headerFields[.range] == nil,
             response.status.code == 200, !response.hasCodedContent,
-            response.headerFields[.acceptRanges]?.lowercased() != "none",
+            response.headerFields[.acceptRanges]?.lowercasedASCII != "none",
             let validator = RangeValidator(response, isStored: isStored)
         else { return nil }
         self.init(

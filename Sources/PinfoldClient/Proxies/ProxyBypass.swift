@@ -1,4 +1,5 @@
 import Addressing
+import Notation
 
 /// The hosts that are reached without a proxy: what `no_proxy` lists.
 ///
@@ -63,7 +64,7 @@ public struct ProxyBypass: Sendable, Hashable {
     /// - Parameter host: In any case, an address with or without brackets.
     func contains(host: String, port: UInt16) -> Bool {
         guard !elements.isEmpty else { return false }
-        let host = Self.bare(host.lowercased()[...])
+        let host = Self.bare(host.lowercasedASCII[...])
         let address = IPAddress(host)
         return elements.contains { element in
             guard element.port ?? port == port else { return false }
@@ -102,7 +103,7 @@ public struct ProxyBypass: Sendable, Hashable {
         }
         if name.hasPrefix("*.") { name = name.dropFirst(2) }
         if name.hasPrefix(".") { name = name.dropFirst() }
-        let domain = bare(name).lowercased()
+        let domain = bare(name).lowercasedASCII
         guard !domain.isEmpty, !domain.contains(where: { "/:*[]@".contains($0) }) else {
             return nil
         }

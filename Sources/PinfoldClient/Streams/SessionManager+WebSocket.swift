@@ -1,5 +1,6 @@
 import EventStreams
 public import HTTPTypes
+import Notation
 
 extension SessionManager {
     /// Opens a WebSocket.
@@ -100,7 +101,7 @@ extension HTTPRequest {
                 .invalidRequest, "a WebSocket is asked for with GET, not \(method)", of: self)
         }
         var request = self
-        request.scheme = scheme.map { Self.schemes[$0.lowercased()] ?? $0 }
+        request.scheme = scheme.map { Self.schemes[$0.lowercasedASCII] ?? $0 }
         for field in handshake.fields {
             // Connection is written with the head.
             guard let name = HTTPField.Name(field.name), name != .connection else { continue }

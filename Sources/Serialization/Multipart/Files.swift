@@ -1,4 +1,5 @@
 import CLinux
+import Notation
 
 /// Reads a file from its beginning.
 package final class FileSource: ByteSource {
@@ -88,7 +89,7 @@ enum FileTypes {
     static func contentType(of fileName: String) -> String {
         let parts = fileName.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count > 1, let last = parts.last,
-            let type = types[last.lowercased()]
+            let type = types[last.lowercasedASCII]
         else { return "application/octet-stream" }
         return type
     }

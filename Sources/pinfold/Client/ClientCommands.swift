@@ -1,5 +1,6 @@
 import ArgumentParser
 import HTTPTypes
+import Notation
 import PinfoldClient
 
 /// What every command of the client takes.
@@ -19,7 +20,7 @@ struct ClientArguments: ParsableArguments {
         do {
             let (body, bodyFields) = try content?.content() ?? (nil, [:])
             var fields = try connection.fields()
-            let own = connection.headers.map { $0.prefix { $0 != ":" }.lowercased() }
+            let own = connection.headers.map { $0.prefix { $0 != ":" }.lowercasedASCII }
             for field in bodyFields where !own.contains(field.name.canonicalName) {
                 fields[field.name] = field.value
             }

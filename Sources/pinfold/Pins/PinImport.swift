@@ -1,6 +1,7 @@
 import ArgumentParser
 import CLinux
 import ConfigurationFile
+import Notation
 import PinTools
 import Pinning
 
@@ -104,7 +105,7 @@ struct PinImport: ParsableCommand {
                 String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
             }
             let isCertificate = [".cer", ".crt", ".der", ".pem"].contains {
-                name.lowercased().hasSuffix($0)
+                name.lowercasedASCII.hasSuffix($0)
             }
             if isCertificate, !name.hasPrefix(".") { names.append(name) }
         }

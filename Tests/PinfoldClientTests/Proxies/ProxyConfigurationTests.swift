@@ -106,7 +106,7 @@ struct ProxyConfigurationTests {
             ("0.0.0.0/0", ["http://[2001:db8::1]/", "http://example.com/"]),
             ("::1", ["http://[::2]/", "http://127.0.0.1/"]),
             ("1.2.3.4:81", ["http://1.2.3.4/"]),
-            ("com", ["http://com.test/"]),
+            ("com", ["http://com.test/"]), ("\u{212A}.test", ["http://k.test/"]),
             ("3.4", ["http://1.2.3.4/"]),
         ])
     func `a host that is not in the list is reached through it`(

@@ -91,7 +91,7 @@ let package = Package(
             dependencies: [
                 "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
             ], swiftSettings: strict),
-        .target(name: "Retries", dependencies: ["Notation", "HTTPCore"], swiftSettings: strict),
+        .target(name: "Retries", dependencies: ["HTTPCore"], swiftSettings: strict),
         .target(name: "TLSWire", dependencies: ["Notation"], swiftSettings: strict),
         .target(
             name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],

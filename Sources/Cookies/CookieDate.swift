@@ -3,10 +3,6 @@ import Notation
 /// Dates as the Expires attribute has them (RFC 6265, section 5.1.1): any text from which a time, a
 /// day, a month and a year can be gathered, in whatever order.
 enum CookieDate {
-    private static let months = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ]
-
     /// Seconds since 1970; nil: the text is no date.
     static func parse(_ text: String) -> Int64? {
         var found = Parts()
@@ -51,8 +47,7 @@ enum CookieDate {
         }
 
         private static func month(_ token: [UInt8]) -> Int64? {
-            let name = String(decoding: token.prefix(3).map { $0 | 0x20 }, as: UTF8.self)
-            return months.firstIndex(of: name).map { Int64($0 + 1) }
+            CivilDate.month(named: token.prefix(3))
         }
 
         /// So many digits at the beginning, then none.

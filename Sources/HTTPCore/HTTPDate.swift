@@ -27,7 +27,7 @@ package enum HTTPDate {
     }
 
     private static func parse(_ bytes: HeadBytes, now: Int64) -> Int64? {
-        var text = DateText(bytes)
+        var text = HTTPDateText(bytes)
         guard let day = text.takeName(of: dayNames) else { return nil }
         let date: CivilDate?
         if text.take(" ") {

@@ -1,7 +1,7 @@
 import Notation
 
 /// The part of a date's text that has not been read; each `take` moves on when it finds its part.
-struct DateText {
+struct HTTPDateText {
     private let bytes: HeadBytes
     private var position = 0
 

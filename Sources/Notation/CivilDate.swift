@@ -18,6 +18,21 @@ package struct CivilDate: Equatable {
     /// The months' names in English, three letters each, January first.
     package static var monthNames: StaticString { "JanFebMarAprMayJunJulAugSepOctNovDec" }
 
+    /// The month, from 1, whose name is these three letters, in any case; nil: none is.
+    package static func month(named letters: some Collection<UInt8>) -> Int64? {
+        guard letters.count == 3 else { return nil }
+        let names = UnsafeBufferPointer(
+            start: monthNames.utf8Start, count: monthNames.utf8CodeUnitCount)
+        for month in 0..<12 {
+            let name = names[3 * month..<3 * month + 3]
+            let isSame = name.elementsEqual(letters) {
+                ASCII.lowercased($0) == ASCII.lowercased($1)
+            }
+            if isSame { return Int64(month + 1) }
+        }
+        return nil
+    }
+
     /// The date at midnight; the caller vouches for the ranges.
     package init(year: Int64, month: Int64, day: Int64) {
         self.year = year

@@ -316,13 +316,9 @@ struct ReportPoster {
 
     /// Retry-After (RFC 9110 §10.2.3) in milliseconds; nil: it is none.
     static func retryAfter(_ value: [UInt8], now: Int64) -> Int64? {
-        let digits = value.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-        if digits, !value.isEmpty {
-            let seconds = Int64(String(decoding: value, as: UTF8.self)) ?? .max
-            return min(seconds, ReportBackoff.longestAskedMilliseconds / 1000) * 1000
+        RetryAfter.milliseconds(value, now: now).map {
+            min($0, ReportBackoff.longestAskedMilliseconds)
         }
-        guard let date = HTTPDate.parse(value.span, now: now) else { return nil }
-        return min(max(0, date - now), ReportBackoff.longestAskedMilliseconds / 1000) * 1000
     }
 }
 

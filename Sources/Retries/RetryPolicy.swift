@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// Whether a client makes a request again after it has failed, and when.
 ///
@@ -170,19 +169,6 @@ public struct RetryPolicy: Hashable, Sendable {
     ///
     /// - Parameter now: seconds since 1970.
     public static func milliseconds(retryAfter field: String, now: Int64) -> Int64? {
-        var bytes = Array(field.utf8)[...]
-        while let first = bytes.first, ASCII.isWhitespace(first) { bytes.removeFirst() }
-        while let last = bytes.last, ASCII.isWhitespace(last) { bytes.removeLast() }
-        guard !bytes.isEmpty else { return nil }
-        let seconds: Int64
-        if bytes.allSatisfy(ASCII.isDigit) {
-            seconds = Int64(String(decoding: bytes, as: UTF8.self)) ?? .max
-        } else {
-            let text = Array(bytes)
-            guard let date = HTTPDate.parse(text.span, now: now) else { return nil }
-            seconds = max(date - now, 0)
-        }
-        let (milliseconds, isTooLarge) = seconds.multipliedReportingOverflow(by: 1000)
-        return isTooLarge ? .max : milliseconds
+        RetryAfter.milliseconds(field.utf8, now: now)
     }
 }

@@ -27,7 +27,7 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
         "PinfoldConfiguration",
         ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"]
     ),
-    ("Retries", ["Notation", "HTTPCore"]),
+    ("Retries", ["HTTPCore"]),
     ("TLSWire", ["Notation"]),
     ("Documents", ["CExpat", "CRapidJSON", "Notation"]),
     ("ContentCoding", ["CZlib", "CBrotli", "Notation"]),

@@ -59,4 +59,13 @@ struct CivilDateTests {
             last = date
         }
     }
+
+    @Test(
+        arguments: [
+            ("Jan", 1), ("jan", 1), ("MAY", 5), ("dEc", 12), ("", nil), ("an", nil), ("anF", nil),
+            ("Janu", nil), ("*an", nil), ("Xyz", nil),
+        ] as [(String, Int64?)])
+    func `a month has one name of three letters, in any case`(name: String, month: Int64?) {
+        #expect(CivilDate.month(named: name.utf8) == month)
+    }
 }

@@ -1,37 +1,37 @@
 /// One element of DER (X.690): its tag and contents.
-struct DERElement {
-    static let boolean: UInt8 = 0x01
-    static let integer: UInt8 = 0x02
-    static let bitString: UInt8 = 0x03
-    static let octetString: UInt8 = 0x04
-    static let objectIdentifier: UInt8 = 0x06
-    static let sequence: UInt8 = 0x30
-    static let set: UInt8 = 0x31
+package struct DERElement {
+    package static let boolean: UInt8 = 0x01
+    package static let integer: UInt8 = 0x02
+    package static let bitString: UInt8 = 0x03
+    package static let octetString: UInt8 = 0x04
+    package static let objectIdentifier: UInt8 = 0x06
+    package static let sequence: UInt8 = 0x30
+    package static let set: UInt8 = 0x31
 
     /// The identifier octet; tags above 30, which X.509 has none of, are refused.
-    var tag: UInt8
-    var contents: ArraySlice<UInt8>
+    package var tag: UInt8
+    package var contents: ArraySlice<UInt8>
     /// Identifier, length and contents.
-    var whole: ArraySlice<UInt8>
+    package var whole: ArraySlice<UInt8>
 
     /// The elements that the contents are made of; nil unless they are nothing else.
-    var children: [DERElement]? { DERReader.elements(contents) }
+    package var children: [DERElement]? { DERReader.elements(contents) }
 }
 
 /// Takes elements off the front of bytes. Lengths must be in the fewest octets that hold them, as
 /// in DER (X.690 §10.1), never indefinite, and at most four octets long.
-struct DERReader {
-    private(set) var rest: ArraySlice<UInt8>
+package struct DERReader {
+    package private(set) var rest: ArraySlice<UInt8>
 
-    init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+    package init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-    var isAtEnd: Bool { rest.isEmpty }
+    package var isAtEnd: Bool { rest.isEmpty }
 
     /// The tag of the next element; nil at the end.
-    var nextTag: UInt8? { rest.first }
+    package var nextTag: UInt8? { rest.first }
 
     /// The next element; nil, and nothing taken, where there is none.
-    mutating func next() -> DERElement? {
+    package mutating func next() -> DERElement? {
         let start = rest.startIndex
         let count = rest.count
         guard count >= 2 else { return nil }
@@ -60,13 +60,13 @@ struct DERReader {
     }
 
     /// The next element if it has this tag; nil, and nothing taken, otherwise.
-    mutating func next(_ tag: UInt8) -> DERElement? {
+    package mutating func next(_ tag: UInt8) -> DERElement? {
         guard nextTag == tag else { return nil }
         return next()
     }
 
     /// All elements of `bytes`; nil unless they are made of nothing else.
-    static func elements(_ bytes: ArraySlice<UInt8>) -> [DERElement]? {
+    package static func elements(_ bytes: ArraySlice<UInt8>) -> [DERElement]? {
         var reader = DERReader(bytes)
         var elements: [DERElement] = []
         while !reader.isAtEnd {
@@ -77,7 +77,7 @@ struct DERReader {
     }
 
     /// The one element that `bytes` are, if it has this tag.
-    static func single(_ bytes: ArraySlice<UInt8>, _ tag: UInt8) -> DERElement? {
+    package static func single(_ bytes: ArraySlice<UInt8>, _ tag: UInt8) -> DERElement? {
         var reader = DERReader(bytes)
         guard let element = reader.next(tag), reader.isAtEnd else { return nil }
         return element

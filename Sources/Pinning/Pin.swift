@@ -1,3 +1,4 @@
+import CertificateProfile
 import Notation
 
 /// Why a text or a file is not a pin.
@@ -166,41 +167,19 @@ enum DER {
         case publicKey
     }
 
-    private static let sequence: UInt8 = 0x30
-    private static let objectIdentifier: UInt8 = 0x06
-    private static let integer: UInt8 = 0x02
     private static let version: UInt8 = 0xA0
 
     /// What `bytes` are, by their outline: both are a sequence that begins with a sequence, which
     /// begins with the algorithm's identifier in a SubjectPublicKeyInfo, and with the version or
     /// serial number in a certificate (RFC 5280 §4.1). Bytes after the outer sequence are refused.
     static func kind(_ bytes: [UInt8]) -> Kind? {
-        guard let outer = contents(of: bytes[...], tag: sequence), outer.endIndex == bytes.endIndex,
-            let inner = contents(of: outer, tag: sequence), let first = inner.first
-        else { return nil }
-        switch first {
-        case objectIdentifier: return .publicKey
-        case integer, version: return .certificate
+        guard let outer = DERReader.single(bytes[...], DERElement.sequence) else { return nil }
+        var parts = DERReader(outer.contents)
+        guard let inner = parts.next(DERElement.sequence) else { return nil }
+        switch inner.contents.first {
+        case DERElement.objectIdentifier: return .publicKey
+        case DERElement.integer, version: return .certificate
         default: return nil
         }
-    }
-
-    /// The contents of the element at the start of `bytes`, if it has this tag and is all there.
-    /// Its length must be in the fewest octets that hold it: what DER is to BER (X.690 §10.1).
-    private static func contents(of bytes: ArraySlice<UInt8>, tag: UInt8) -> ArraySlice<UInt8>? {
-        guard bytes.first == tag, let form = bytes.dropFirst().first else { return nil }
-        var rest = bytes.dropFirst(2)
-        var length = Int(form)
-        if form >= 0x80 {
-            let octets = Int(form & 0x7F)
-            guard (1...4).contains(octets), rest.count >= octets, rest.first != 0 else {
-                return nil
-            }
-            length = rest.prefix(octets).reduce(0) { $0 << 8 | Int($1) }
-            guard length >= 0x80 else { return nil }
-            rest = rest.dropFirst(octets)
-        }
-        guard length <= rest.count else { return nil }
-        return rest.prefix(length)
     }
 }

@@ -410,7 +410,8 @@ let package = Package(
         .testTarget(
             name: "PinfoldClientTests",
             dependencies: [
-                "PinfoldClient", "Engine", "Serialization", "EventStreams", "Documents", "CLinux",
+                "Clocks", "PinfoldClient", "Engine", "Serialization", "EventStreams", "Documents",
+                "CLinux",
                 "Addressing",
                 "EventLoop", "Locking", "Retries", "ContentCoding", "Cookies",
                 "HTTPAuthentication",

@@ -125,8 +125,9 @@ final class TaskRegistry: Sendable {
             continuation.finish()
             return stream
         }
-        continuation.onTermination = { [weak self] _ in
-            _ = self?.state.withLock { $0.observers.removeValue(forKey: number) }
+        // Each refers to the other until the events end, which they do with the session.
+        continuation.onTermination = { [self] _ in
+            _ = state.withLock { $0.observers.removeValue(forKey: number) }
         }
         return stream
     }

@@ -69,13 +69,13 @@ struct SecureRelayTests {
         }
 
         private static func tcpPair() throws -> (near: Int32, far: Int32) {
-            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             defer { close(listener) }
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
             var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             let connected = withUnsafeMutablePointer(to: &address) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                     bind(listener, $0, length) == 0 && listen(listener, 1) == 0
@@ -84,7 +84,7 @@ struct SecureRelayTests {
                 }
             }
             try #require(connected)
-            let near = accept(listener, nil, nil)
+            let near = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
             try #require(near >= 0)
             for end in [near, far] { _ = fcntl_int(end, F_SETFL, O_NONBLOCK) }
             return (near, far)

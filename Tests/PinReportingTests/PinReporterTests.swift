@@ -153,7 +153,7 @@ private final class Taker: Sendable {
         thread = try Thread(name: "taker") {
             var wanted = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
             while poll(&wanted, 1, -1) >= 0, wanted.revents & Int16(POLLHUP) == 0 {
-                let connection = accept(listener, nil, nil)
+                let connection = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
                 guard connection >= 0 else { continue }
                 Self.answer(connection, status)
                 close(connection)

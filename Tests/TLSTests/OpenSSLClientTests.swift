@@ -14,7 +14,7 @@ struct OpenSSLClientTests {
             "printf question | timeout 20 openssl s_client \(flag) -ign_eof -servername a.test "
             + "-alpn h2,http/1.1 -connect 127.0.0.1:\(port) 2>&1"
         let output = try #require(popen(command, "r"))
-        let descriptor = accept(listener, nil, nil)
+        let descriptor = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
         try #require(descriptor >= 0)
         defer { close(descriptor) }
         _ = fcntl_int(descriptor, F_SETFL, O_NONBLOCK)

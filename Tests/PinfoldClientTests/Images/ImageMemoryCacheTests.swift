@@ -94,7 +94,7 @@ struct ImageMemoryCacheTests {
         let listener = try Sockets.listen(on: try #require(.init("127.0.0.1:0")))
         defer { Descriptors.close(listener) }
         let endpoint = try #require(Sockets.localEndpoint(listener))
-        let writing = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let writing = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = endpoint.port.bigEndian

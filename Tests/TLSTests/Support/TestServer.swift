@@ -3,7 +3,8 @@ import COpenSSL
 import Locking
 
 /// A TLS server on loopback, in a thread of its own, that serves a known number of connections one
-/// after the other with the library's own blocking calls.
+/// after the other with the library's own blocking calls. Programs that other tests start do not
+/// inherit its sockets, nor a client's: they would keep a connection open that both ends closed.
 final class TestServer: @unchecked Sendable {
     /// How a connection is served.
     enum Behaviour: Sendable {
@@ -160,7 +161,7 @@ final class TestServer: @unchecked Sendable {
     }
 
     private static func listen() -> (Int32, UInt16) {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
@@ -186,7 +187,7 @@ final class TestServer: @unchecked Sendable {
 
     /// Serves one connection; false if none came.
     private func serve() -> Bool {
-        let descriptor = accept(listener, nil, nil)
+        let descriptor = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
         guard descriptor >= 0 else { return false }
         TestServer.limit(descriptor)
         defer { close(descriptor) }

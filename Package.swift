@@ -147,8 +147,8 @@ let package = Package(
         .target(
             name: "TLS",
             dependencies: [
-                "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "TLSWire",
-                "Clocks", "Locking", "SuffixList",
+                "CLinux", "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning",
+                "TLSWire", "Clocks", "Locking", "SuffixList",
             ], swiftSettings: strict),
         .target(
             name: "Imaging",

@@ -28,6 +28,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -37,6 +38,7 @@
 #include <unistd.h>
 
 /* Linux's own calls (_GNU_SOURCE). */
+extern long syscall(long number, ...);
 extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 extern int pipe2(int ends[2], int flags);
 extern ssize_t splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t count,
@@ -60,6 +62,27 @@ enum { PINFOLD_SWIFT_COMPILER = __swift__ };
 enum { PINFOLD_SWIFT_COMPILER = 0 };
 #endif
 
+/* send(2) and recv(2) on sockets that never block: the count, or the negated errno. The C library's
+ * own are cancellation points: in a program of several threads each call costs two atomic operations
+ * for pthread_cancel(3), which nothing here uses. With PINFOLD_CHECKED_SOCKETS they are the C
+ * library's, for sanitizers to see. MSG_NOSIGNAL: a peer that is gone is an error to report, never a
+ * SIGPIPE. */
+static inline ssize_t socket_send(int fd, const void *bytes, size_t count) {
+#ifdef PINFOLD_CHECKED_SOCKETS
+    ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL);
+#else
+    ssize_t sent = syscall(SYS_sendto, fd, bytes, count, MSG_NOSIGNAL, NULL, 0);
+#endif
+    return sent < 0 ? -(ssize_t)errno : sent;
+}
+static inline ssize_t socket_receive(int fd, void *room, size_t count) {
+#ifdef PINFOLD_CHECKED_SOCKETS
+    ssize_t received = recv(fd, room, count, 0);
+#else
+    ssize_t received = syscall(SYS_recvfrom, fd, room, count, 0, NULL, NULL);
+#endif
+    return received < 0 ? -(ssize_t)errno : received;
+}
 /* Variadic calls, which Swift does not import. */
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);

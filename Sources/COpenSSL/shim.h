@@ -1,6 +1,5 @@
 #ifndef PINFOLD_COPENSSL_H
 #define PINFOLD_COPENSSL_H
-#include <errno.h>
 #include <openssl/bio.h>
 #include <openssl/core.h>
 #include <openssl/core_dispatch.h>
@@ -228,29 +227,7 @@ static inline void pinfold_ERR_raise(unsigned long code) {
     ERR_raise(ERR_GET_LIB(code), ERR_GET_REASON(code));
 }
 
-// The socket calls of the BIO: the count, or the negated errno, read before anything can change it.
-// MSG_NOSIGNAL: a peer that is gone is an error to report, never a SIGPIPE.
-static inline ssize_t pinfold_receive(int descriptor, void *bytes, size_t count) {
-    ssize_t received = recv(descriptor, bytes, count, 0);
-    return received < 0 ? -(ssize_t)errno : received;
-}
-
-static inline ssize_t pinfold_send(int descriptor, const void *bytes, size_t count) {
-    ssize_t sent = send(descriptor, bytes, count, MSG_NOSIGNAL);
-    return sent < 0 ? -(ssize_t)errno : sent;
-}
-
 static const uint64_t pinfold_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
 static const uint64_t pinfold_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 static const uint64_t pinfold_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;
-
-enum {
-    pinfold_EAGAIN = EAGAIN,
-    pinfold_EINTR = EINTR,
-    pinfold_EPIPE = EPIPE,
-    pinfold_ECONNRESET = ECONNRESET,
-    pinfold_ETIMEDOUT = ETIMEDOUT,
-    pinfold_EHOSTUNREACH = EHOSTUNREACH,
-    pinfold_ENETUNREACH = ENETUNREACH
-};
 #endif

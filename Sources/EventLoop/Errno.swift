@@ -7,6 +7,10 @@ package struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
     @inlinable
     package init(code: Int32) { self.code = code }
 
+    /// The error of a call that returns its number negated.
+    @inlinable @inline(__always)
+    init(negated result: Int) { code = Int32(truncatingIfNeeded: -result) }
+
     /// The calling thread's errno; meaningful only directly after a failed call.
     @inlinable @inline(__always)
     static var last: Errno { Errno(code: __errno_location().pointee) }

@@ -6,10 +6,10 @@ package enum Transfers {
     @inline(__always)
     package static func read(_ fd: Int32, into memory: UnsafeMutableRawBufferPointer) -> IOResult {
         while true {
-            let count = recv(fd, memory.baseAddress, memory.count, 0)
+            let count = socket_receive(fd, memory.baseAddress, memory.count)
             if count > 0 { return .bytes(count) }
             if count == 0 { return .endOfStream }
-            let error = Errno.last
+            let error = Errno(negated: count)
             if error == .again { return .wouldBlock }
             if error != .interrupted { return .failed(error) }
         }
@@ -19,9 +19,9 @@ package enum Transfers {
     @inline(__always)
     package static func write(_ fd: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
         while true {
-            let count = send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            let count = socket_send(fd, bytes.baseAddress, bytes.count)
             if count >= 0 { return .bytes(count) }
-            let error = Errno.last
+            let error = Errno(negated: count)
             if error == .again { return .wouldBlock }
             if error != .interrupted { return .failed(error) }
         }

@@ -1,3 +1,4 @@
+import CLinux
 import COpenSSL
 
 /// What a connection's BIO knows of what carries its bytes: the socket, or a session over it.
@@ -83,7 +84,7 @@ struct SocketState {
     /// - Returns: whether it is to seem to have succeeded.
     mutating func notesLoss(_ number: Int32) -> Bool {
         errorNumber = number
-        let isGone = [pinfold_EPIPE, pinfold_ECONNRESET].contains(Int(number))
+        let isGone = number == EPIPE || number == ECONNRESET
         guard isShakingHands, !isAtEnd, isGone else { return false }
         hasLostOutput = true
         return true
@@ -164,7 +165,7 @@ enum SocketBIO {
             guard let socket = state(bio) else { return -1 }
             if let status = begin(socket, bio, bytes, capacity, count) { return status }
             while true {
-                let received = pinfold_receive(socket.pointee.fileDescriptor, bytes, capacity)
+                let received = socket_receive(socket.pointee.fileDescriptor, bytes, capacity)
                 if received > 0 {
                     socket.pointee.isDrained = received < capacity
                     count?.pointee = received
@@ -175,9 +176,9 @@ enum SocketBIO {
                 case 0:
                     socket.pointee.isAtEnd = true
                     return 0
-                case Int32(pinfold_EINTR):
+                case EINTR:
                     continue
-                case Int32(pinfold_EAGAIN):
+                case EAGAIN:
                     pinfold_BIO_set_retry_read(bio)
                     return -1
                 case let number:
@@ -194,15 +195,15 @@ enum SocketBIO {
             guard let socket = state(bio) else { return -1 }
             pinfold_BIO_clear_retry_flags(bio)
             while true {
-                let sent = pinfold_send(socket.pointee.fileDescriptor, bytes, length)
+                let sent = socket_send(socket.pointee.fileDescriptor, bytes, length)
                 if sent >= 0 {
                     count?.pointee = sent
                     return 1
                 }
                 switch Int32(truncatingIfNeeded: -sent) {
-                case Int32(pinfold_EINTR):
+                case EINTR:
                     continue
-                case Int32(pinfold_EAGAIN):
+                case EAGAIN:
                     pinfold_BIO_set_retry_write(bio)
                     return -1
                 case let number:

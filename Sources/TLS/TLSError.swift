@@ -1,3 +1,4 @@
+import CLinux
 import COpenSSL
 import Pinning
 
@@ -186,11 +187,11 @@ extension TLSError {
 
 /// What became of the connection, for the errnos that connections die of.
 private func transportText(_ number: Int32, _ peer: String) -> String {
-    switch Int(number) {
-    case pinfold_ECONNRESET: "the \(peer) reset the connection"
-    case pinfold_EPIPE: "the \(peer) had closed the connection"
-    case pinfold_ETIMEDOUT: "the connection timed out"
-    case pinfold_EHOSTUNREACH, pinfold_ENETUNREACH: "the \(peer) became unreachable"
+    switch number {
+    case ECONNRESET: "the \(peer) reset the connection"
+    case EPIPE: "the \(peer) had closed the connection"
+    case ETIMEDOUT: "the connection timed out"
+    case EHOSTUNREACH, ENETUNREACH: "the \(peer) became unreachable"
     default: "the connection failed (errno \(number))"
     }
 }

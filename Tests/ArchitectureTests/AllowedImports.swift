@@ -63,8 +63,8 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "TLS",
         [
-            "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning", "TLSWire",
-            "Clocks", "Locking", "SuffixList",
+            "CLinux", "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning",
+            "TLSWire", "Clocks", "Locking", "SuffixList",
         ]
     ),
     (

@@ -1,5 +1,6 @@
 import Addressing
 import CachePolicy
+import Clocks
 import EventLoop
 import HTTPCore
 import Logging
@@ -56,6 +57,8 @@ package final class Environment {
     private let exchangePrefix: UInt64
     private var wallOffset: Int64 = 0
     private var wallReadAt = Int64.min
+    /// The monotonic clock in microseconds as it was read last, and the loop's turn then.
+    private var reading: (turn: UInt64, microseconds: Int64) = (.max, 0)
 
     /// Exchange objects kept for the next request.
     private static let keptExchanges = 64
@@ -143,6 +146,21 @@ package final class Environment {
         return now + wallOffset
     }
 
+    /// Microseconds of the monotonic clock, as they were last read in this turn: when a request
+    /// began that this turn brings, for it had been waiting since before that.
+    @inline(__always)
+    func turnMicroseconds() -> Int64 {
+        reading.turn == loop.turnNumber ? reading.microseconds : readClock()
+    }
+
+    /// Microseconds of the monotonic clock.
+    @inline(__always)
+    func readClock() -> Int64 {
+        let now = Clock.monotonicMicroseconds()
+        reading = (loop.turnNumber, now)
+        return now
+    }
+
     /// Wakes the store's readers once for all loads of this turn.
     func wakeReadersAfterTurn() {
         guard !readersAreToWake else { return }
@@ -177,10 +195,8 @@ package final class Environment {
     }
 
     /// An exchange of a client is over.
-    func exchangeEnded(_ exchange: Exchange, durationMicroseconds: UInt64) {
-        if tellsOfExchanges {
-            host?.exchangeEnded(exchange, durationMicroseconds: durationMicroseconds)
-        }
+    func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord) {
+        if tellsOfExchanges { host?.exchangeEnded(exchange, record) }
         metrics.adjust(.exchangesInFlight, by: -1)
         activity.end()
         hadActivity = true
@@ -288,7 +304,7 @@ private final class NoUpstreams: UpstreamSource {
 /// Who is told of exchanges, and makes room for their connections.
 package protocol EnvironmentHost: AnyObject {
     /// An exchange of a client is over, and counted. Its values hold during the call.
-    func exchangeEnded(_ exchange: Exchange, durationMicroseconds: UInt64)
+    func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord)
     /// Descriptors have run out. True: some are free again.
     func freesDescriptors() -> Bool
     /// A tunnel ends here: its client's connection is now the host's, to speak TLS on in the name

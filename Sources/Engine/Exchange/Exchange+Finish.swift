@@ -1,4 +1,3 @@
-import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldMetrics
@@ -12,10 +11,9 @@ extension Exchange {
         leaveFlight()
         leaveAccount()
         uploadEnded()
-        let stream = client
-        report(to: stream)
+        let stream = client.take()
+        report(sent: stream?.sentBytes ?? (total: 0, content: 0))
         endRevalidation()
-        client = nil
         if let stream, !clientIsGone {
             stream.exchangeEnded(cut: cut)
         } else {
@@ -23,17 +21,15 @@ extension Exchange {
         }
     }
 
-    private func report(to stream: (any DownstreamStream)?) {
-        let now = Clock.monotonicMicroseconds()
-        let duration = UInt64(max(0, now - started))
+    private func report(sent: (total: UInt64, content: UInt64)) {
+        let duration = UInt64(max(0, environment.readClock() - started))
         debugEnd(duration)
         guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
-        let sent = stream?.sentBytes ?? (total: 0, content: 0)
         let record = record(at: label, duration, contentBytes: sent.content)
         metrics.recordExchange(record)
         if transformed != nil { countTransformations(route: record.route) }
         metrics.add(.clientBytesSent, sent.total + relayedBytes.toClient)
-        environment.exchangeEnded(self, durationMicroseconds: duration)
+        environment.exchangeEnded(self, record)
     }
 
     @inline(__always)

@@ -13,19 +13,19 @@ extension Exchange {
             if !request.method.isSafe { makeKey(origin) }
             return missed(reason)
         }
-        guard origin.cacheStores, let store else { return missed(.bypass) }
+        guard origin.cacheStores, store != nil else { return missed(.bypass) }
         if staysOutOfCache(origin) { return missed(.bypassField) }
         guard let view = writeKey(origin) else { return missed(.keyTooLong) }
-        switch store.lookup(view) {
-        case .none: lookOnDisk(view, in: store, beside: [])
+        switch store?.lookup(view) {
+        case nil, .some(.none): lookOnDisk(view, beside: [])
         case .one(let response):
             guard answers(response, origin) else {
-                return lookOnDisk(view, in: store, beside: [response])
+                return lookOnDisk(view, beside: [response])
             }
             found(response, view, origin)
         case .several(let responses):
             guard let response = select(from: responses, origin) else {
-                return lookOnDisk(view, in: store, beside: responses)
+                return lookOnDisk(view, beside: responses)
             }
             found(response, view, origin)
         }
@@ -39,8 +39,9 @@ extension Exchange {
 
     /// Nothing of what memory has for the URI answers: asks the disk tier, or forwards.
     private func lookOnDisk(
-        _ view: CacheKeyView, in store: CacheStore, beside responses: [CachedResponse]
+        _ view: CacheKeyView, beside responses: [CachedResponse]
     ) {
+        guard let store else { return missed(.bypass) }
         self.key = CacheKey(view)
         let onDisk = store.diskVariants(view) { names in
             withRequestHead { VaryKey(names: names, for: request, in: $0) }

@@ -106,11 +106,12 @@ extension Exchange {
 
     /// The origin that the target names, known or new.
     private func findOrigin() -> Origin? {
-        withRequestHead { bytes in
-            origins.origin(
-                host: bytes.extracting(request.host.indices), port: request.port,
-                scheme: request.scheme, policy: environment.policy)
+        let host = requestHead.octets.extracting(request.host.indices)
+        if let latest = origins.latest(host: host, port: request.port, scheme: request.scheme) {
+            return latest
         }
+        return origins.origin(
+            host: host, port: request.port, scheme: request.scheme, policy: environment.policy)
     }
 
     private func proceed(to origin: Origin) {

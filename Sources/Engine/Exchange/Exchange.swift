@@ -245,7 +245,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         client: any DownstreamStream, ingress: consuming Ingress, peer: Endpoint
     ) {
         id = environment.nextExchangeID()
-        started = Clock.monotonicMicroseconds()
+        started = environment.turnMicroseconds()
         self.client = client
         let isCounted = ingress.isCounted
         self.ingress = consume ingress

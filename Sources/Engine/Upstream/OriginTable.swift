@@ -44,19 +44,24 @@ package final class OriginTable {
 
     deinit { latestHost.deallocate() }
 
+    /// The origin asked for last, if the request's target is the same, in lower case.
+    @inline(__always)
+    func latest(host: Span<UInt8>, port: UInt16, scheme: Scheme) -> Origin? {
+        guard port == latestPort, scheme == latestScheme, host.count == latestHostCount,
+            host.withUnsafeBytes({ isLatest($0) })
+        else { return nil }
+        return latest
+    }
+
     /// The origin of a request's target; nil for a host that is too long to be one.
     package func origin(
-        host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: @autoclosure () -> PolicySnapshot
+        host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: PolicySnapshot
     ) -> Origin? {
         guard host.count > 0, host.count <= 255 else { return nil }
-        if port == latestPort, scheme == latestScheme, host.count == latestHostCount,
-            host.withUnsafeBytes({ isLatest($0) })
-        {
-            return latest
-        }
+        if let latest = latest(host: host, port: port, scheme: scheme) { return latest }
         for index in host.indices { latestHost[index] = ASCII.lowercased(host[index]) }
         let origin = entry(
-            UnsafeRawBufferPointer(rebasing: latestHost[0..<host.count]), port, scheme, policy()
+            UnsafeRawBufferPointer(rebasing: latestHost[0..<host.count]), port, scheme, policy
         ).origin
         (latest, latestHostCount, latestPort, latestScheme) = (origin, host.count, port, scheme)
         return origin

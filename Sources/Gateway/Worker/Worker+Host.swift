@@ -1,16 +1,15 @@
 import Engine
 import HTTPCore
+import PinfoldMetrics
 
 // What the worker does for its exchanges: they are written to the access log.
 extension Worker: EnvironmentHost {
-    package func exchangeEnded(_ exchange: Exchange, durationMicroseconds: UInt64) {
-        if let log = shared.accessLog {
-            write(exchange, to: log, durationMicroseconds: durationMicroseconds)
-        }
+    package func exchangeEnded(_ exchange: Exchange, _ counted: ExchangeRecord) {
+        if let log = shared.accessLog { write(exchange, counted, to: log) }
     }
 
     /// Hands an exchange's line to the access log.
-    private func write(_ exchange: Exchange, to log: AccessLog, durationMicroseconds: UInt64) {
+    private func write(_ exchange: Exchange, _ counted: ExchangeRecord, to log: AccessLog) {
         guard let peer = exchange.peer, index < log.producers.count else { return }
         var record = AccessLogRecord(client: peer)
         record.timeMilliseconds = environment.wallMilliseconds
@@ -25,10 +24,9 @@ extension Worker: EnvironmentHost {
         record.notStored = exchange.notStoredReason
         record.reason = exchange.fault.map { UInt16(clamping: $0.reason.index) }
         // As in every web server's log: content, without heads and framing.
-        record.requestBytes = exchange.receivedBodyBytes + exchange.relayedBytes.fromClient
-        record.responseBytes =
-            (exchange.client?.sentBytes.content ?? 0) + exchange.relayedBytes.toClient
-        record.durationMicroseconds = durationMicroseconds
+        record.requestBytes = counted.requestBytes
+        record.responseBytes = counted.responseBytes
+        record.durationMicroseconds = counted.durationMicroseconds
         record.upstreamTLS = exchange.upstreamVersion
         let session = ingress?.session
         record.clientTLS = session?.version

@@ -37,13 +37,15 @@ final class LockStorage<Value: ~Copyable>: ManagedBuffer<pthread_mutex_t, Value>
     static func holding(_ initial: consuming sending Value) -> LockStorage<Value> {
         let made = LockStorage.create(minimumCapacity: 1) { _ in pthread_mutex_t() }
         let storage = unsafeDowncast(made, to: LockStorage<Value>.self)
-        var attributes = pthread_mutexattr_t()
-        pthread_mutexattr_init(&attributes)
-        defer { pthread_mutexattr_destroy(&attributes) }
         #if DEBUG
+            var attributes = pthread_mutexattr_t()
+            pthread_mutexattr_init(&attributes)
+            defer { pthread_mutexattr_destroy(&attributes) }
             pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ERRORCHECK))
+            let code = pthread_mutex_init(storage.mutex, &attributes)
+        #else
+            let code = pthread_mutex_init(storage.mutex, nil)
         #endif
-        let code = pthread_mutex_init(storage.mutex, &attributes)
         precondition(code == 0, "pthread_mutex_init: \(code)")
         storage.value.initialize(to: initial)
         return storage

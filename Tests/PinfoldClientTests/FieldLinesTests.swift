@@ -9,7 +9,7 @@ struct FieldLinesTests {
 
     private func read(_ text: [String], areEngines: Bool = false) -> HTTPFields {
         let bytes = Array(text.map { $0 + "\r\n" }.joined().utf8)
-        return bytes.withUnsafeBytes { lines.fields(of: $0, areEngines: areEngines) }
+        return bytes.withUnsafeBytes { lines.fields(of: $0, areEngines: areEngines) }.fields
     }
 
     @Test(arguments: [
@@ -113,10 +113,26 @@ struct FieldLinesTests {
         }
     }
 
+    @Test func `are marked where they mean work, in whatever order and letter case`() {
+        func marks(_ text: String) -> FieldMarks {
+            Array(text.utf8).withUnsafeBytes { lines.fields(of: $0, areEngines: false) }.marks
+        }
+        for _ in 0..<3 {
+            #expect(marks("Server: x\r\nDate: y\r\nX-Set-Cookie: a=b\r\n") == [])
+            #expect(marks("") == [])
+            #expect(marks("content-encoding: gzip\r\nServer: x\r\n") == .contentEncoding)
+            #expect(marks("Server: x\r\nSET-COOKIE: a=b\r\nset-cookie: c=d\r\n") == .setCookie)
+            #expect(marks("Authentication-Info: nextnonce=\"a\"\r\n") == .authenticationInfo)
+            #expect(
+                marks("Set-Cookie: a=b\r\nContent-Encoding: br\r\nAuthentication-Info: a=b\r\n")
+                    == [.setCookie, .contentEncoding, .authenticationInfo])
+        }
+    }
+
     @Test func `keep bytes that are not of UTF-8 as they are`() throws {
         let bytes = Array("Server: ".utf8) + [0xE9, 0xFF, 13, 10]
         for _ in 0..<3 {
-            let fields = bytes.withUnsafeBytes { lines.fields(of: $0, areEngines: false) }
+            let fields = bytes.withUnsafeBytes { lines.fields(of: $0, areEngines: false).fields }
             let field = try #require(fields.first)
             #expect(field.withUnsafeBytesOfValue { Array($0) } == [0xE9, 0xFF])
         }
@@ -124,7 +140,9 @@ struct FieldLinesTests {
 
     @Test(arguments: ["", "no colon\r\n", "Server: no end", ": no name\r\n", "a b: c\r\n"])
     func `that are none are left out`(text: String) {
-        let fields = Array(text.utf8).withUnsafeBytes { lines.fields(of: $0, areEngines: false) }
+        let fields = Array(text.utf8).withUnsafeBytes {
+            lines.fields(of: $0, areEngines: false).fields
+        }
         #expect(fields.isEmpty)
     }
 }

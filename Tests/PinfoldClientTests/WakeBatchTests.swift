@@ -62,4 +62,42 @@ struct WakeBatchTests {
         // The turn after finds nobody.
         loop.turn(waitingAtMost: 0)
     }
+
+    @Test func `wake one another while the loop is held up`() async throws {
+        let line = WakeLine()
+        let sleepers = Sleepers()
+        await sleepers.sleep(5)
+        #expect(!line.wakeNext())
+        line.append([try #require(sleepers.next()), try #require(sleepers.next())])
+        line.append([try #require(sleepers.next())])
+        for count in 1...3 {
+            #expect(line.wakeNext())
+            await sleepers.areWoken(count)
+        }
+        #expect(!line.wakeNext())
+        line.append([try #require(sleepers.next()), try #require(sleepers.next())])
+        #expect(line.wakeNext())
+        #expect(line.wakeNext())
+        #expect(!line.wakeNext())
+        await sleepers.areWoken(5)
+    }
+
+    @Test func `are each woken once, by whomever`() async throws {
+        let line = WakeLine()
+        let sleepers = Sleepers()
+        let count = 500
+        await sleepers.sleep(count)
+        var waiters: [CheckedContinuation<Void, Never>] = []
+        while let waiter = sleepers.next() { waiters.append(waiter) }
+        // A continuation that is resumed twice ends the process.
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask { for _ in 0..<count { line.wakeNext() } }
+            }
+            for waiter in waiters { line.append([waiter]) }
+        }
+        while line.wakeNext() {}
+        await sleepers.areWoken(count)
+        #expect(sleepers.wokenCount == count)
+    }
 }

@@ -78,10 +78,9 @@ final class TaskAuthentication: Sendable {
         return own ?? (try? store.authorization(for: question)) ?? nil
     }
 
-    /// A response, which may say what the next answer is made of.
+    /// A response that says what the next answer is made of.
     func received(_ response: HTTPResponse) {
-        guard response.headerFields.contains(.authenticationInfo),
-            let asker = request?.origin.map({ Asker($0, isProxy: false) }),
+        guard let asker = request?.origin.map({ Asker($0, isProxy: false) }),
             let info = asker.info(of: response)
         else { return }
         let isOwn = state.withLock { state in

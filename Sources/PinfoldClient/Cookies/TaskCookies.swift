@@ -25,7 +25,6 @@ struct TaskCookies: Sendable {
     /// A response to a request. One that the session's cache has answered sets nothing again.
     func received(_ response: HTTPResponse, for request: HTTPRequest, cache: CacheUse) {
         guard cache == .none || cache == .miss else { return }
-        guard response.headerFields.contains(.setCookie) else { return }
         store.take(response.headerFields[values: .setCookie], from: request, ofTaskFor: first)
     }
 }

@@ -26,48 +26,75 @@ enum RequestHeadText {
                 .invalidRequest, "\(request.method) \(path) cannot be asked for by a URL",
                 of: request)
         }
-        var text: [UInt8] = []
-        text.reserveCapacity(
-            512 + path.utf8.count + request.headerFields.count * bytesOfUsualField)
-        append(request.method.rawValue, to: &text)
-        append(" ", to: &text)
-        append(scheme, to: &text)
-        append("://", to: &text)
-        append(authority, to: &text)
-        append(path, to: &text)
-        append(" HTTP/1.1\r\nHost: ", to: &text)
-        append(authority, to: &text)
-        append("\r\n", to: &text)
+        var text = Text(
+            room: 512 + path.utf8.count + request.headerFields.count * bytesOfUsualField)
+        text.append(request.method.rawValue)
+        text.append(" ")
+        text.append(scheme)
+        text.append("://")
+        text.append(authority)
+        text.append(path)
+        text.append(" HTTP/1.1\r\nHost: ")
+        text.append(authority)
+        text.append("\r\n")
         append(request.headerFields, to: &text)
-        if asksForUpgrade { append("Connection: Upgrade\r\n", to: &text) }
+        if asksForUpgrade { text.append("Connection: Upgrade\r\n") }
         switch framing {
         case .none: break
-        case .length(let count): append("Content-Length: \(count)\r\n", to: &text)
-        case .chunked: append("Transfer-Encoding: chunked\r\n", to: &text)
+        case .length(let count): text.append("Content-Length: \(count)\r\n")
+        case .chunked: text.append("Transfer-Encoding: chunked\r\n")
         }
-        append("\r\n", to: &text)
-        return text
+        text.append("\r\n")
+        return text.finished()
     }
 
     private static let bytesOfUsualField = 48
 
-    /// One copy of memory: an array takes in the UTF-8 view of a string several times as slowly.
-    private static func append(_ string: String, to text: inout [UInt8]) {
-        var string = string
-        string.withUTF8 { text.append(contentsOf: $0) }
+    /// Bytes that are put together from strings: an array takes in each of them several times as
+    /// slowly.
+    private struct Text {
+        private var bytes: [UInt8]
+        private var count = 0
+
+        init(room: Int) { bytes = Array(repeating: 0, count: room) }
+
+        mutating func append(_ string: String) {
+            var string = string
+            string.withUTF8 { append($0) }
+        }
+
+        private mutating func append(_ part: UnsafeBufferPointer<UInt8>) {
+            guard let source = part.baseAddress else { return }
+            let end = count + part.count
+            if end > bytes.count {
+                bytes.append(
+                    contentsOf: repeatElement(0, count: max(end, 2 * bytes.count) - bytes.count))
+            }
+            bytes.withUnsafeMutableBytes { room in
+                room.baseAddress.map {
+                    ($0 + count).copyMemory(from: source, byteCount: part.count)
+                }
+            }
+            count = end
+        }
+
+        consuming func finished() -> [UInt8] {
+            bytes.removeLast(bytes.count - count)
+            return bytes
+        }
     }
 
-    private static func append(_ fields: HTTPFields, to text: inout [UInt8]) {
+    private static func append(_ fields: HTTPFields, to text: inout Text) {
         // HTTP types have one field for each cookie; a request has one for all (RFC 6265 section
         // 5.4).
         if fields.contains(.cookie), let cookies = fields[.cookie] {
-            append("Cookie: \(cookies)\r\n", to: &text)
+            text.append("Cookie: \(cookies)\r\n")
         }
         for field in fields where !isWritten(field.name.canonicalName) {
-            append(field.name.rawName, to: &text)
-            append(": ", to: &text)
-            append(field.value, to: &text)
-            append("\r\n", to: &text)
+            text.append(field.name.rawName)
+            text.append(": ")
+            text.append(field.value)
+            text.append("\r\n")
         }
     }
 

@@ -22,6 +22,8 @@ public final class ClientRuntime: Sendable {
     let sources: ThreadPool
     /// Write files.
     let writers: ThreadPool
+    /// The tasks that a turn of the loop wakes, which wake one another.
+    let woken = WakeLine()
     private let thread: Thread
     private let isClosed = Atomic(false)
     private let numbers = Atomic<UInt64>(0)
@@ -77,8 +79,10 @@ public final class ClientRuntime: Sendable {
             writers = ThreadPool(
                 name: "pinfold-write", threads: Self.writerThreads, niceness: 0,
                 limit: Self.writerLimit)
-            let (start, isOpen) = (Monitor<Result<Void, Errno>?>(nil), isOpen)
-            thread = try Thread(name: name) { RuntimeLoop.run(mailbox, isOpen, telling: start) }
+            let (start, isOpen, woken) = (Monitor<Result<Void, Errno>?>(nil), isOpen, woken)
+            thread = try Thread(name: name) {
+                RuntimeLoop.run(mailbox, isOpen, woken, telling: start)
+            }
             try start.wait { $0.map { .done($0) } ?? .signal }.get()
         } catch {
             throw ClientError(

@@ -18,20 +18,24 @@ final class RuntimeLoop {
     /// Tells the loop something from another thread.
     let post: @Sendable (RuntimeMessage) -> Void
 
-    private init(_ mailbox: Mailbox<RuntimeMessage>) throws(Errno) {
+    private init(
+        _ mailbox: Mailbox<RuntimeMessage>, _ woken: WakeLine
+    ) throws(Errno) {
         loop = try EventLoop()
-        wakes = WakeBatch(of: loop)
+        wakes = WakeBatch(of: loop, in: woken)
         post = { mailbox.post($0) }
     }
 
     /// What the thread does.
-    /// - Parameter isOpen: set to false when nothing is taken any more.
+    /// - Parameters:
+    ///   - isOpen: set to false when nothing is taken any more.
+    ///   - woken: who is woken at the end of a turn.
     static func run(
-        _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>,
+        _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>, _ woken: WakeLine,
         telling start: Monitor<Result<Void, Errno>?>
     ) {
         do throws(Errno) {
-            let runtime = try RuntimeLoop(mailbox)
+            let runtime = try RuntimeLoop(mailbox, woken)
             let receiver = MailboxReceiver(mailbox) { [unowned runtime] in runtime.handle($0) }
             try runtime.loop.add(
                 receiver, descriptor: receiver.descriptor, trigger: .levelReadable)

@@ -34,6 +34,9 @@ public final class SessionManager: Sendable {
     private let policy: PolicySnapshot
     /// The tasks under way.
     let registry: TaskRegistry
+    /// The configuration's time-outs.
+    private let requestMilliseconds: Int64
+    private let resourceMilliseconds: Int64
 
     /// - Parameters:
     ///   - configuration: By default that of every client: valid chains of the system's trust
@@ -49,6 +52,8 @@ public final class SessionManager: Sendable {
         let runtime = if let runtime { runtime } else { try ClientRuntime.shared() }
         self.configuration = configuration
         self.runtime = runtime
+        requestMilliseconds = configuration.requestTimeout.wholeMilliseconds
+        resourceMilliseconds = configuration.resourceTimeout.wholeMilliseconds
         number = runtime.nextNumber()
         proxyRules = ProxyRules(configuration.proxies)
         let callbacks = CallbackLine(configuration.callbacks)
@@ -159,7 +164,7 @@ public final class SessionManager: Sendable {
         let channel = TransferChannel(
             runtime.nextNumber(), on: runtime,
             progress: options.progress?.begins(sending: content.map(\.length) ?? 0))
-        let milliseconds = (options.timeout ?? configuration.requestTimeout).wholeMilliseconds
+        let milliseconds = options.timeout?.wholeMilliseconds ?? requestMilliseconds
         let order = TransferOrder(
             session: number, number: channel.number,
             origin: options.stream?.output == nil ? origin : origin.ofHandshakes,
@@ -169,7 +174,7 @@ public final class SessionManager: Sendable {
             content: content?.outgoing(on: runtime) ?? .none, priority: options.priority,
             idleMilliseconds: max(1, milliseconds),
             remainingMilliseconds: max(1, remainingTime.wholeMilliseconds),
-            totalMilliseconds: configuration.resourceTimeout.wholeMilliseconds,
+            totalMilliseconds: resourceMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
             takesWhatIsStored: options.cachePolicy.takesWhatIsStored)
         guard runtime.post(.begin(order)) else {

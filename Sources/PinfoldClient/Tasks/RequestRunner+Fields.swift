@@ -13,8 +13,10 @@ extension RequestRunner {
     ///
     /// - Parameter request: As it was sent.
     func received(_ head: ReceivedHead, for request: HTTPRequest) {
-        authentication.received(head.response)
-        cookies?.received(head.response, for: request, cache: head.metrics.cache)
+        if head.marks.contains(.authenticationInfo) { authentication.received(head.response) }
+        if head.marks.contains(.setCookie) {
+            cookies?.received(head.response, for: request, cache: head.metrics.cache)
+        }
     }
 
     /// What is asked for after a challenge; nil: the response with the challenge is the task's.

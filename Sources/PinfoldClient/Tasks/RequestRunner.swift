@@ -40,6 +40,7 @@ final class RequestRunner: Sendable {
     /// The head of a response, whose content may follow.
     private struct Arrival {
         let head: HTTPResponse
+        let marks: FieldMarks
         let record: AttemptRecord
     }
 
@@ -106,7 +107,8 @@ final class RequestRunner: Sendable {
 
     /// What undoes the codings of a response; nil: it is handed on as it is.
     private func decoder(_ arrival: Arrival) throws(ClientError) -> ContentDecoder? {
-        guard options.decodesContent ?? session.configuration.decodesContent,
+        guard arrival.marks.contains(.contentEncoding),
+            options.decodesContent ?? session.configuration.decodesContent,
             let codings = ContentDecoding.codings(of: arrival.head, to: arrival.record.request)
         else { return nil }
         do throws(ContentCodingError) { return try ContentDecoder(codings) } catch {
@@ -205,12 +207,16 @@ final class RequestRunner: Sendable {
         // RFC 9110 section 15.5.20: over a different connection.
         course.isMisdirected = arrived.response.status.code == 421
         received(arrived, for: sent)
-        return .success(Arrival(head: arrived.response, record: record))
+        return .success(Arrival(head: arrived.response, marks: arrived.marks, record: record))
     }
 
     private func step(
         after outcome: Result<HTTPResponse, ClientError>, _ course: Course
     ) -> NextStep {
+        let retries = options.retries ?? session.configuration.retries
+        if case .success(let head) = outcome, AttemptRules.asksForNothing(head.status, retries) {
+            return .finish
+        }
         let rules = AttemptRules(session.configuration, options, elapsed: handle.elapsed)
         var generator = SystemRandom()
         return rules.step(

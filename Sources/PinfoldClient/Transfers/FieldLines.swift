@@ -1,6 +1,33 @@
 import HTTPTypes
 import Notation
 
+/// The fields of a response, and which of them ask for something to be done.
+struct ReceivedFields: Sendable {
+    var fields = HTTPFields()
+    var marks = FieldMarks()
+}
+
+/// Fields that few responses have, and that mean work for a task: found once, while a response's
+/// lines are read, instead of by a search for each.
+struct FieldMarks: OptionSet, Sendable {
+    let rawValue: UInt8
+
+    static let contentEncoding = Self(rawValue: 1)
+    static let setCookie = Self(rawValue: 2)
+    static let authenticationInfo = Self(rawValue: 4)
+
+    init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    init(_ name: HTTPField.Name) {
+        switch name {
+        case .contentEncoding: self = .contentEncoding
+        case .setCookie: self = .setCookie
+        case .authenticationInfo: self = .authenticationInfo
+        default: self = []
+        }
+    }
+}
+
 /// Reads field lines into the fields of HTTP types.
 ///
 /// Responses of one server say most things again and again: short lines of fields that are no
@@ -42,6 +69,7 @@ final class FieldLines {
         let bytes: [UInt8]
         let field: HTTPField
         let owner: Owner
+        let mark: FieldMarks
         /// It is short, and no secret.
         let mayBeKept: Bool
 
@@ -49,6 +77,7 @@ final class FieldLines {
             self.bytes = Array(bytes)
             field = HTTPField(name: name, value: value)
             owner = Owner(name)
+            mark = FieldMarks(name)
             mayBeKept =
                 bytes.count <= FieldLines.longestKept
                 && FieldLines.kept.contains(name.canonicalName)
@@ -88,7 +117,7 @@ final class FieldLines {
 
     /// The last lines that were all of those that are kept, with their fields: responses that a
     /// server gives within a second often differ in nothing.
-    private var latest = (bytes: [UInt8](), areEngines: true, fields: HTTPFields())
+    private var latest = (bytes: [UInt8](), areEngines: true, received: ReceivedFields())
     /// In bytes; longer heads are read line by line.
     private static let longestLatest = 2048
 
@@ -98,22 +127,23 @@ final class FieldLines {
     /// - Parameters:
     ///   - bytes: lines of a name, a colon, a value and CRLF, already found to be well formed.
     ///   - areEngines: the engine's own are among them.
-    func fields(of bytes: UnsafeRawBufferPointer, areEngines: Bool = true) -> HTTPFields {
+    func fields(of bytes: UnsafeRawBufferPointer, areEngines: Bool = true) -> ReceivedFields {
         if areEngines == latest.areEngines,
             latest.bytes.withUnsafeBytes({ $0.hasSameBytes(as: bytes) })
         {
-            return latest.fields
+            return latest.received
         }
         let lines = lines(of: bytes, areEngines: areEngines)
-        var fields = HTTPFields()
-        fields.reserveCapacity(lines.count)
+        var received = ReceivedFields()
+        received.fields.reserveCapacity(lines.count)
         // All at once, which costs a call of a generic function for each of them less.
-        fields.replaceSubrange(0..<0, with: Fields(lines: lines))
+        received.fields.replaceSubrange(0..<0, with: Fields(lines: lines))
+        for line in lines { received.marks.formUnion(line.mark) }
         if bytes.count <= Self.longestLatest, lines.allSatisfy(\.mayBeKept) {
             latest.bytes.replaceSubrange(0..., with: bytes)
-            (latest.areEngines, latest.fields) = (areEngines, fields)
+            (latest.areEngines, latest.received) = (areEngines, received)
         }
-        return fields
+        return received
     }
 
     private func lines(of bytes: UnsafeRawBufferPointer, areEngines: Bool) -> [Line] {

@@ -61,11 +61,11 @@ extension Transfer: DownstreamStream {
     }
 
     /// The head of the response, whose fields are these.
-    func setHead(_ fields: HTTPFields) {
-        let received = HTTPResponse(
+    func setHead(_ received: ReceivedFields) {
+        let head = HTTPResponse(
             status: .init(code: Int(response.status), reasonPhrase: response.phrase),
-            headerFields: fields)
-        response.head = ReceivedHead(response: received, metrics: times)
+            headerFields: received.fields)
+        response.head = ReceivedHead(response: head, marks: received.marks, metrics: times)
     }
 
     package func withdrawHead() -> Bool {

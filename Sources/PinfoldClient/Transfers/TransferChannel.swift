@@ -4,6 +4,8 @@ import Locking
 /// A response's head as it came, and how it came.
 struct ReceivedHead: Sendable {
     var response: HTTPResponse
+    /// Those of its fields that mean work.
+    var marks = FieldMarks()
     var metrics: TransferTimes
 }
 
@@ -319,6 +321,7 @@ final class TransferChannel: Sendable {
         } onCancel: {
             cancel()
         }
+        runtime.woken.wakeNext()
     }
 }
 

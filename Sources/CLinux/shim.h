@@ -63,10 +63,10 @@ enum { PINFOLD_SWIFT_COMPILER = 0 };
 #endif
 
 /* send(2) and recv(2) on sockets that never block: the count, or the negated errno. The C library's
- * own are cancellation points: in a program of several threads each call costs two atomic operations
- * for pthread_cancel(3), which nothing here uses. With PINFOLD_CHECKED_SOCKETS they are the C
- * library's, for sanitizers to see. MSG_NOSIGNAL: a peer that is gone is an error to report, never a
- * SIGPIPE. */
+ * versions are cancellation points: in a multithreaded program each call costs two atomic
+ * operations to support pthread_cancel(3), which nothing here uses. With PINFOLD_CHECKED_SOCKETS
+ * the C library's are called, so that sanitizers see them. MSG_NOSIGNAL: a peer that is gone is an
+ * error to report, never a SIGPIPE. */
 static inline ssize_t socket_send(int fd, const void *bytes, size_t count) {
 #ifdef PINFOLD_CHECKED_SOCKETS
     ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL);
@@ -83,6 +83,7 @@ static inline ssize_t socket_receive(int fd, void *room, size_t count) {
 #endif
     return received < 0 ? -(ssize_t)errno : received;
 }
+
 /* Variadic calls, which Swift does not import. */
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);

@@ -18,8 +18,6 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 #include <stdint.h>
-#include <sys/socket.h>
-#include <sys/types.h>
 
 // Swift imports functions, and macros that are plain literals; what OpenSSL spells as any other
 // macro is given a function here, one each, that adds nothing.

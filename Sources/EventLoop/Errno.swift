@@ -7,7 +7,7 @@ package struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
     @inlinable
     package init(code: Int32) { self.code = code }
 
-    /// The error of a call that returns its number negated.
+    /// The error of a call that returned a negated errno.
     @inlinable @inline(__always)
     init(negated result: Int) { code = Int32(truncatingIfNeeded: -result) }
 

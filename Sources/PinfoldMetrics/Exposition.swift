@@ -135,7 +135,7 @@ private struct RouteHistogram {
         [
             RouteHistogram(
                 name: "pinfold_http_request_duration_seconds", unit: "seconds",
-                help: "From a request's first byte to its response's last; not of streams.",
+                help: "From a request's complete head to its response's last byte; not of streams.",
                 offset: RouteLayout.duration, buckets: .durations, inMillionths: true),
             RouteHistogram(
                 name: "pinfold_upstream_first_byte_seconds", unit: "seconds",

@@ -9,7 +9,7 @@ package struct ExchangeRecord: Sendable, Equatable {
     package var status: UInt16
     /// What the cache had to do with it.
     package var cache: CacheResult
-    /// From the request's first byte to the response's last, in microseconds.
+    /// From the request's complete head to the response's last byte, in microseconds.
     package var durationMicroseconds: UInt64
     /// The request body's bytes, as content (without chunk framing).
     package var requestBytes: UInt64

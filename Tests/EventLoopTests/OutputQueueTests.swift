@@ -112,7 +112,8 @@ struct OutputQueueTests {
     @Test func `several runs go out in one call`() throws {
         // A socket of packets keeps the borders of the calls.
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let type = Int32(
+            SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         let (left, right) = (OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1]))
         var queue = OutputQueue()

@@ -27,7 +27,8 @@ private func accepted(_ listener: Int32) throws -> (socket: OwnedDescriptor, pee
 /// A socket that is bound to a port, so that nobody else gets it, and does not listen.
 private func boundOnly(_ endpoint: Endpoint) throws -> (socket: OwnedDescriptor, at: Endpoint) {
     var address = KernelAddress(endpoint)
-    let fd = socket(Int32(address.storage.ss_family), Int32(SOCK_STREAM.rawValue), 0)
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let fd = socket(Int32(address.storage.ss_family), type, 0)
     guard fd >= 0 else { throw Errno.last }
     let owned = OwnedDescriptor(fd)
     guard address.withPointer({ bind(fd, $0, $1.pointee) }) == 0 else { throw Errno.last }
@@ -61,7 +62,8 @@ struct SocketsTests {
     }
 
     @Test func `other listeners keep the congestion control of the system`() throws {
-        let plain = OwnedDescriptor(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+        let plain = OwnedDescriptor(
+            socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
         let everywhere = try listening(on: Endpoint(address: .v4(0), port: 0))
         #expect(!congestionControl(plain.fd).isEmpty)
         #expect(congestionControl(everywhere.socket.fd) == congestionControl(plain.fd))

@@ -63,7 +63,8 @@ struct SecureClientTests {
         let still = try StillWorker()
         var early: [UInt8] = []
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        let type = Int32(
+            SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         // Made over another pair, whose bytes are moved by hand: the hello is early.
         let far = FarEnd(try .client(ends[1]))

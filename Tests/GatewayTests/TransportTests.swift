@@ -11,7 +11,8 @@ struct TransportTests {
     /// Two ends over TLS whose handshakes are done: the server's, and the client's.
     private func open(on loop: EventLoop) throws -> (near: FarEnd, far: FarEnd) {
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        let type = Int32(
+            SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         let (near, far) = (FarEnd(try .server(ends[0])), FarEnd(try .client(ends[1])))
         for _ in 0..<20 where !near.isOpen || !far.isOpen {

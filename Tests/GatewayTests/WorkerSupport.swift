@@ -73,7 +73,8 @@ final class StillWorker {
         as role: Ingress.Role = .forward
     ) throws -> (client: ClientConnection, far: Int32) {
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        let type = Int32(
+            SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         let client = ClientConnection(
             worker: worker, transport: try transport(ends[0]), ingress: ingress(role),
@@ -86,7 +87,8 @@ final class StillWorker {
     /// Accepts a client from an address, within the limits; the descriptor is the client's end.
     func accept(_ address: String) throws -> Int32 {
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        let type = Int32(
+            SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         worker.accept(ends[0], from: try #require(Endpoint(address)), on: listener)
         return ends[1]

@@ -113,7 +113,7 @@ struct FieldLinesTests {
         }
     }
 
-    @Test func `are marked where they mean work, in whatever order and letter case`() {
+    @Test func `are marked if they need action, in any order and letter case`() {
         func marks(_ text: String) -> FieldMarks {
             Array(text.utf8).withUnsafeBytes { lines.fields(of: $0, areEngines: false) }.marks
         }

@@ -6,7 +6,7 @@ import Testing
 @Suite("What the loop hands to a task")
 struct TransferChannelTests {
     private static let head = ReceivedHead(
-        response: HTTPResponse(status: .ok), metrics: TransferTimes())
+        response: HTTPResponse(status: .ok), marks: [], metrics: TransferTimes())
 
     private func withChannel(
         _ progress: TransferProgress? = nil, _ body: (TransferChannel) async throws -> Void

@@ -37,7 +37,7 @@ struct WakeBatchTests {
 
     @Test func `wake at the end of its turn, together`() async throws {
         let loop = try EventLoop()
-        let wakes = WakeBatch(of: loop)
+        let wakes = WakeBatch(of: loop, in: WakeLine())
         let sleepers = Sleepers()
         await sleepers.sleep(6)
         for round in 1...2 {
@@ -50,7 +50,7 @@ struct WakeBatchTests {
 
     @Test func `wake sooner where there are many`() async throws {
         let loop = try EventLoop()
-        let wakes = WakeBatch(of: loop)
+        let wakes = WakeBatch(of: loop, in: WakeLine())
         let sleepers = Sleepers()
         await sleepers.sleep(WakeBatch.most + 1)
         for _ in 0..<WakeBatch.most { wakes.add(try #require(sleepers.next())) }
@@ -82,7 +82,24 @@ struct WakeBatchTests {
         await sleepers.areWoken(5)
     }
 
-    @Test func `are each woken once, by whomever`() async throws {
+    @Test func `wake the next of those that the loop's turn has woken`() async throws {
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        let channel = TransferChannel(runtime.nextNumber(), on: runtime, progress: nil)
+        let sleepers = Sleepers()
+        await sleepers.sleep(1)
+        let reader = Task { while try await channel.part() != nil {} }
+        runtime.woken.append([try #require(sleepers.next())])
+        // The loop has no part in either.
+        while sleepers.wokenCount == 0 {
+            _ = channel.push(nil, [[1]])
+            await Task.yield()
+        }
+        channel.finish(TransferTimes())
+        try await reader.value
+    }
+
+    @Test func `are each woken exactly once, whoever wakes them`() async throws {
         let line = WakeLine()
         let sleepers = Sleepers()
         let count = 500

@@ -204,7 +204,7 @@ final class DNSServer: Sendable {
     }
 
     private static func serveTCP(_ inner: Inner) {
-        let connection = accept(inner.tcp, nil, nil)
+        let connection = accept4(inner.tcp, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
         guard connection >= 0 else { return }
         defer { close(connection) }
         var length = [UInt8](repeating: 0, count: 2)

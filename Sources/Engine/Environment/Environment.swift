@@ -57,7 +57,7 @@ package final class Environment {
     private let exchangePrefix: UInt64
     private var wallOffset: Int64 = 0
     private var wallReadAt = Int64.min
-    /// The monotonic clock in microseconds as it was read last, and the loop's turn then.
+    /// The last reading of the monotonic clock, in microseconds, and the turn it was taken in.
     private var reading: (turn: UInt64, microseconds: Int64) = (.max, 0)
 
     /// Exchange objects kept for the next request.
@@ -146,8 +146,9 @@ package final class Environment {
         return now + wallOffset
     }
 
-    /// Microseconds of the monotonic clock, as they were last read in this turn: when a request
-    /// began that this turn brings, for it had been waiting since before that.
+    /// The monotonic clock in microseconds, as last read in this turn, or read now if it has not
+    /// been: taken as the start of a request that arrives in this turn, which it precedes by the
+    /// length of the turn at most.
     @inline(__always)
     func turnMicroseconds() -> Int64 {
         reading.turn == loop.turnNumber ? reading.microseconds : readClock()
@@ -303,7 +304,8 @@ private final class NoUpstreams: UpstreamSource {
 
 /// Who is told of exchanges, and makes room for their connections.
 package protocol EnvironmentHost: AnyObject {
-    /// An exchange of a client is over, and counted. Its values hold during the call.
+    /// An exchange of a client is over, and counted. Its values hold during the call, except for
+    /// `client`, which it has left; byte counts and duration are in the record.
     func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord)
     /// Descriptors have run out. True: some are free again.
     func freesDescriptors() -> Bool

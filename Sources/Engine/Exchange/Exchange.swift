@@ -1,7 +1,6 @@
 import Addressing
 import CachePolicy
 import CacheStore
-import Clocks
 import EventLoop
 import HTTPCore
 import Notation

@@ -44,7 +44,7 @@ package final class OriginTable {
 
     deinit { latestHost.deallocate() }
 
-    /// The origin asked for last, if the request's target is the same, in lower case.
+    /// The origin asked for last, if host (in lower case), port and scheme are the same.
     @inline(__always)
     func latest(host: Span<UInt8>, port: UInt16, scheme: Scheme) -> Origin? {
         guard port == latestPort, scheme == latestScheme, host.count == latestHostCount,
@@ -58,7 +58,6 @@ package final class OriginTable {
         host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: PolicySnapshot
     ) -> Origin? {
         guard host.count > 0, host.count <= 255 else { return nil }
-        if let latest = latest(host: host, port: port, scheme: scheme) { return latest }
         for index in host.indices { latestHost[index] = ASCII.lowercased(host[index]) }
         let origin = entry(
             UnsafeRawBufferPointer(rebasing: latestHost[0..<host.count]), port, scheme, policy

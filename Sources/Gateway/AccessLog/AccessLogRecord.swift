@@ -11,7 +11,7 @@ import TLS
 /// Everything is a number or an index, so that the worker fills it in and copies it without
 /// touching the heap; the log's thread makes text of it.
 package struct AccessLogRecord: Sendable {
-    /// When the request's first byte arrived, in milliseconds since 1970.
+    /// When the request's head was complete, in milliseconds since 1970.
     package var timeMilliseconds: Int64 = 0
     /// The exchange's number, which is also in error replies; logged as 16 hexadecimal digits.
     package var exchange: UInt64 = 0
@@ -55,7 +55,7 @@ package struct AccessLogRecord: Sendable {
     /// The response body's bytes, as content (without chunk framing); a tunnel's bytes to the
     /// client.
     package var responseBytes: UInt64 = 0
-    /// From the request's first byte to the response's last, in microseconds.
+    /// From the request's complete head to the response's last byte, in microseconds.
     package var durationMicroseconds: UInt64 = 0
 
     /// A record of a client's exchange, all else to be filled in.

@@ -4,15 +4,16 @@ import PinfoldMetrics
 
 // What the worker does for its exchanges: they are written to the access log.
 extension Worker: EnvironmentHost {
-    package func exchangeEnded(_ exchange: Exchange, _ counted: ExchangeRecord) {
-        if let log = shared.accessLog { write(exchange, counted, to: log) }
+    package func exchangeEnded(_ exchange: Exchange, _ reported: ExchangeRecord) {
+        if let log = shared.accessLog { write(exchange, reported, to: log) }
     }
 
     /// Hands an exchange's line to the access log.
-    private func write(_ exchange: Exchange, _ counted: ExchangeRecord, to log: AccessLog) {
+    private func write(_ exchange: Exchange, _ reported: ExchangeRecord, to log: AccessLog) {
         guard let peer = exchange.peer, index < log.producers.count else { return }
         var record = AccessLogRecord(client: peer)
-        record.timeMilliseconds = environment.wallMilliseconds
+        let milliseconds = Int64(clamping: reported.durationMicroseconds / 1000)
+        record.timeMilliseconds = environment.wallMilliseconds - milliseconds
         record.exchange = exchange.id
         let ingress = exchange.ingress
         record.listener = UInt16(clamping: ingress?.label ?? 0)
@@ -24,9 +25,9 @@ extension Worker: EnvironmentHost {
         record.notStored = exchange.notStoredReason
         record.reason = exchange.fault.map { UInt16(clamping: $0.reason.index) }
         // As in every web server's log: content, without heads and framing.
-        record.requestBytes = counted.requestBytes
-        record.responseBytes = counted.responseBytes
-        record.durationMicroseconds = counted.durationMicroseconds
+        record.requestBytes = reported.requestBytes
+        record.responseBytes = reported.responseBytes
+        record.durationMicroseconds = reported.durationMicroseconds
         record.upstreamTLS = exchange.upstreamVersion
         let session = ingress?.session
         record.clientTLS = session?.version

@@ -78,7 +78,7 @@ final class TaskAuthentication: Sendable {
         return own ?? (try? store.authorization(for: question)) ?? nil
     }
 
-    /// A response that says what the next answer is made of.
+    /// Takes in a response with Authentication-Info, from which the next answer is made.
     func received(_ response: HTTPResponse) {
         guard let asker = request?.origin.map({ Asker($0, isProxy: false) }),
             let info = asker.info(of: response)

@@ -50,8 +50,8 @@ enum RequestHeadText {
 
     private static let bytesOfUsualField = 48
 
-    /// Bytes that are put together from strings: an array takes in each of them several times as
-    /// slowly.
+    /// Assembles bytes from strings. Appending the strings to an array one by one is several times
+    /// slower.
     private struct Text {
         private var bytes: [UInt8]
         private var count = 0

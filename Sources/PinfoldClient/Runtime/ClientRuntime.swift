@@ -22,7 +22,7 @@ public final class ClientRuntime: Sendable {
     let sources: ThreadPool
     /// Write files.
     let writers: ThreadPool
-    /// The tasks that a turn of the loop wakes, which wake one another.
+    /// The tasks to be woken at the end of a turn of the loop; each one wakes the next.
     let woken = WakeLine()
     private let thread: Thread
     private let isClosed = Atomic(false)

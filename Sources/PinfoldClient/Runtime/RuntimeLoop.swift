@@ -29,7 +29,7 @@ final class RuntimeLoop {
     /// What the thread does.
     /// - Parameters:
     ///   - isOpen: set to false when nothing is taken any more.
-    ///   - woken: who is woken at the end of a turn.
+    ///   - woken: the tasks to wake at the end of a turn.
     static func run(
         _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>, _ woken: WakeLine,
         telling start: Monitor<Result<Void, Errno>?>

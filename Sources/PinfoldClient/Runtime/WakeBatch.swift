@@ -1,5 +1,6 @@
 import EventLoop
 import Locking
+import Synchronization
 
 /// Wakes the tasks of a loop's turn together, at its end.
 ///
@@ -14,7 +15,7 @@ final class WakeBatch {
     private let line: WakeLine
     private var waiters: [CheckedContinuation<Void, Never>] = []
 
-    init(of loop: EventLoop, in line: WakeLine = WakeLine()) {
+    init(of loop: EventLoop, in line: WakeLine) {
         self.loop = loop
         self.line = line
     }
@@ -33,43 +34,53 @@ final class WakeBatch {
     }
 }
 
-/// Tasks that are to be woken now: by the loop, and by each of them that is awake already.
+/// Tasks due to be woken, by the loop or by any of them that is already awake.
 ///
-/// The system may let a thread that was woken run in place of the loop that woke it. Whoever is
-/// awake therefore wakes the next task before it goes on, so that there is one when it is done, and
-/// its thread need not sleep until the loop runs again. The loop depends on nobody in this: whom no
-/// other task has woken it wakes itself.
+/// The system may let a thread that was woken run in place of the loop that woke it. So each woken
+/// task wakes the next before it goes on: its thread then finds more work when it is done, and need
+/// not sleep until the loop runs again. The loop itself wakes every task that no other has taken
+/// out of the line; one that was taken out waits for whoever took it.
 final class WakeLine: Sendable {
     private struct State {
         var waiters: [CheckedContinuation<Void, Never>] = []
-        /// The first one that was not woken.
+        /// The index of the first that has not been woken.
         var next = 0
     }
 
     private let state = Locked(State())
+    /// How many there are: mostly none, which is seen without taking the lock.
+    private let count = Atomic(0)
 
     /// Adds tasks behind those that are there.
     func append(_ waiters: [CheckedContinuation<Void, Never>]) {
-        state.withLock { $0.waiters.append(contentsOf: waiters) }
+        guard !waiters.isEmpty else { return }
+        state.withLock { state in
+            state.waiters.append(contentsOf: waiters)
+            count.add(waiters.count, ordering: .relaxed)
+        }
     }
 
     /// Wakes the task that has waited longest.
     ///
-    /// - Returns: false: there is none.
+    /// - Returns: false if there is none.
     @discardableResult
     func wakeNext() -> Bool {
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        guard count.load(ordering: .relaxed) > 0, let waiter = takeNext() else { return false }
+        waiter.resume()
+        return true
+    }
+
+    private func takeNext() -> CheckedContinuation<Void, Never>? {
+        state.withLock { state in
             guard state.next < state.waiters.count else { return nil }
-            defer {
-                state.next += 1
-                if state.next == state.waiters.count {
-                    state.waiters.removeAll(keepingCapacity: true)
-                    state.next = 0
-                }
+            let waiter = state.waiters[state.next]
+            state.next += 1
+            if state.next == state.waiters.count {
+                state.waiters.removeAll(keepingCapacity: true)
+                state.next = 0
             }
-            return state.waiters[state.next]
+            count.subtract(1, ordering: .relaxed)
+            return waiter
         }
-        waiter?.resume()
-        return waiter != nil
     }
 }

@@ -34,7 +34,7 @@ public final class SessionManager: Sendable {
     private let policy: PolicySnapshot
     /// The tasks under way.
     let registry: TaskRegistry
-    /// The configuration's time-outs.
+    /// The configuration's timeouts, in milliseconds.
     private let requestMilliseconds: Int64
     private let resourceMilliseconds: Int64
 

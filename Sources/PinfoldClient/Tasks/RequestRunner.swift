@@ -214,7 +214,7 @@ final class RequestRunner: Sendable {
         after outcome: Result<HTTPResponse, ClientError>, _ course: Course
     ) -> NextStep {
         let retries = options.retries ?? session.configuration.retries
-        if case .success(let head) = outcome, AttemptRules.asksForNothing(head.status, retries) {
+        if case .success(let head) = outcome, AttemptRules.isFinal(head.status, retries) {
             return .finish
         }
         let rules = AttemptRules(session.configuration, options, elapsed: handle.elapsed)

@@ -1,14 +1,14 @@
 import HTTPTypes
 import Notation
 
-/// The fields of a response, and which of them ask for something to be done.
+/// The fields of a response, and which of them the task must act on.
 struct ReceivedFields: Sendable {
     var fields = HTTPFields()
     var marks = FieldMarks()
 }
 
-/// Fields that few responses have, and that mean work for a task: found once, while a response's
-/// lines are read, instead of by a search for each.
+/// Rare fields that a task must act on. They are noted once, as a response's lines are read, so
+/// that nobody has to search for them.
 struct FieldMarks: OptionSet, Sendable {
     let rawValue: UInt8
 

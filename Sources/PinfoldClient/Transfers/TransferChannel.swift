@@ -4,8 +4,8 @@ import Locking
 /// A response's head as it came, and how it came.
 struct ReceivedHead: Sendable {
     var response: HTTPResponse
-    /// Those of its fields that mean work.
-    var marks = FieldMarks()
+    /// Which of its fields the task must act on.
+    let marks: FieldMarks
     var metrics: TransferTimes
 }
 

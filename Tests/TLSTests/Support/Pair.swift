@@ -9,7 +9,8 @@ final class SocketPair {
 
     init() {
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        let type = Int32(
+            SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { fatalError("no socket pair") }
         (near, far) = (ends[0], ends[1])
     }

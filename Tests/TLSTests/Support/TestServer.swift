@@ -4,7 +4,8 @@ import Locking
 
 /// A TLS server on loopback, in a thread of its own, that serves a known number of connections one
 /// after the other with the library's own blocking calls. Programs that other tests start do not
-/// inherit its sockets, nor a client's: they would keep a connection open that both ends closed.
+/// inherit its sockets, nor a client's: they would keep open a connection that
+/// both ends have closed.
 final class TestServer: @unchecked Sendable {
     /// How a connection is served.
     enum Behaviour: Sendable {
@@ -297,7 +298,7 @@ final class TestServer: @unchecked Sendable {
 final class Gate: @unchecked Sendable {
     private var descriptors: [Int32] = [-1, -1]
 
-    init() { pipe(&descriptors) }
+    init() { _ = pipe2(&descriptors, O_CLOEXEC) }
 
     deinit {
         close(descriptors[0])

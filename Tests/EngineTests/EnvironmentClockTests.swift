@@ -1,0 +1,38 @@
+import Activity
+import Clocks
+import EngineTestSupport
+import EventLoop
+import Logging
+import PinfoldMetrics
+import Testing
+
+@testable import Engine
+
+@Suite("An environment's clock")
+struct EnvironmentClockTests {
+    @Test func `gives everything in a turn the last reading of that turn`() throws {
+        let loop = try EventLoop()
+        let resolver = try ScriptedResolver { 0 }
+        let shared = SharedEnvironment(
+            mailboxes: [try Mailbox<EngineMessage>()], resolver: resolver.resolver, store: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, labels: RouteLabels(),
+            activity: ActivityMonitor(delays: ActivityDelays()))
+        let environment = Environment(
+            index: 0, loop: loop, policy: try testPolicy(), shared: shared,
+            metrics: WorkerMetrics(
+                dimensions: MetricsDimensions(reasons: Reason.tokens.count)))
+        defer { environment.close() }
+        var latest: Int64 = 0
+        for _ in 0..<3 {
+            // The first call in a turn reads the clock.
+            let first = environment.turnMicroseconds()
+            #expect(first > latest)
+            #expect(environment.turnMicroseconds() == first)
+            repeat { latest = environment.readClock() } while latest == first
+            #expect(environment.turnMicroseconds() == latest)
+            // So that the next turn's reading differs.
+            while Clock.monotonicMicroseconds() == latest {}
+            loop.turn(waitingAtMost: 0)
+        }
+    }
+}

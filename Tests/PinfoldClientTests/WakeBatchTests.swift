@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldClient
 
-@Suite("Tasks that a loop wakes")
+@Suite("Tasks that a loop wakes", .timeLimit(.minutes(2)))
 struct WakeBatchTests {
     /// Tasks that wait, and how many of them were woken.
     private final class Sleepers: Sendable {
@@ -63,7 +63,7 @@ struct WakeBatchTests {
         loop.turn(waitingAtMost: 0)
     }
 
-    @Test func `wake one another while the loop is held up`() async throws {
+    @Test func `are woken one for each call`() async throws {
         let line = WakeLine()
         let sleepers = Sleepers()
         await sleepers.sleep(5)
@@ -82,7 +82,7 @@ struct WakeBatchTests {
         await sleepers.areWoken(5)
     }
 
-    @Test func `wake the next of those that the loop's turn has woken`() async throws {
+    @Test func `wake the next when they are woken themselves`() async throws {
         let runtime = try ClientRuntime()
         defer { runtime.close() }
         let channel = TransferChannel(runtime.nextNumber(), on: runtime, progress: nil)

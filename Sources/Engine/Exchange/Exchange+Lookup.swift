@@ -16,6 +16,8 @@ extension Exchange {
         guard origin.cacheStores, store != nil else { return missed(.bypass) }
         if staysOutOfCache(origin) { return missed(.bypassField) }
         guard let view = writeKey(origin) else { return missed(.keyTooLong) }
+        // Neither the store nor what it finds gets a name: references would be counted for that,
+        // for each hit.
         switch store?.lookup(view) {
         case nil, .some(.none): lookOnDisk(view, beside: [])
         case .one(let response):

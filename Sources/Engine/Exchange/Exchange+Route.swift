@@ -82,7 +82,9 @@ extension Exchange {
     }
 
     private func origin(of authority: BoundAuthority) -> Origin? {
-        origin(host: authority.host.utf8.span, port: authority.port, scheme: .https)
+        origins.origin(
+            host: authority.host.utf8.span, port: authority.port, scheme: .https,
+            policy: environment.policy)
     }
 
     /// What a reverse route's upstream is told about the client's side.
@@ -104,16 +106,9 @@ extension Exchange {
 
     /// The origin that the target names, known or new.
     private func findOrigin() -> Origin? {
-        origin(
+        origins.origin(
             host: requestHead.octets.extracting(request.host.indices), port: request.port,
-            scheme: request.scheme)
-    }
-
-    /// The policy is fetched only if the target differs from the last one, which it seldom does.
-    @inline(__always)
-    private func origin(host: Span<UInt8>, port: UInt16, scheme: Scheme) -> Origin? {
-        if let latest = origins.latest(host: host, port: port, scheme: scheme) { return latest }
-        return origins.origin(host: host, port: port, scheme: scheme, policy: environment.policy)
+            scheme: request.scheme, policy: environment.policy)
     }
 
     private func proceed(to origin: Origin) {

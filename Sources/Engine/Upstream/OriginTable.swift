@@ -44,17 +44,22 @@ package final class OriginTable {
 
     deinit { latestHost.deallocate() }
 
-    /// The origin asked for last, if host (in lower case), port and scheme are the same.
+    /// The origin of a request's target; nil for a host that is too long to be one. The policy is
+    /// fetched only if the target differs from the last one, which it seldom does.
     @inline(__always)
-    func latest(host: Span<UInt8>, port: UInt16, scheme: Scheme) -> Origin? {
-        guard port == latestPort, scheme == latestScheme, host.count == latestHostCount,
+    package func origin(
+        host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: @autoclosure () -> PolicySnapshot
+    ) -> Origin? {
+        if port == latestPort, scheme == latestScheme, host.count == latestHostCount,
             host.withUnsafeBytes({ isLatest($0) })
-        else { return nil }
-        return latest
+        {
+            return latest
+        }
+        return find(host: host, port: port, scheme: scheme, policy: policy())
     }
 
-    /// The origin of a request's target; nil for a host that is too long to be one.
-    package func origin(
+    /// Finds or makes one, which is then the latest.
+    private func find(
         host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: PolicySnapshot
     ) -> Origin? {
         guard host.count > 0, host.count <= 255 else { return nil }

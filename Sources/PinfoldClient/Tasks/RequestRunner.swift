@@ -213,6 +213,7 @@ final class RequestRunner: Sendable {
     private func step(
         after outcome: Result<HTTPResponse, ClientError>, _ course: Course
     ) -> NextStep {
+        // As the rules say, too, which most responses do not need.
         let retries = options.retries ?? session.configuration.retries
         if case .success(let head) = outcome, AttemptRules.isFinal(head.status, retries) {
             return .finish

@@ -4,8 +4,8 @@ import Locking
 
 /// A TLS server on loopback, in a thread of its own, that serves a known number of connections one
 /// after the other with the library's own blocking calls. Programs that other tests start do not
-/// inherit its sockets, nor a client's: they would keep open a connection that
-/// both ends have closed.
+/// inherit its sockets, nor a client's: they would keep open a connection that both ends have
+/// closed.
 final class TestServer: @unchecked Sendable {
     /// How a connection is served.
     enum Behaviour: Sendable {

@@ -1,0 +1,36 @@
+import HTTPTypes
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("The text of a request's head")
+struct RequestHeadTextTests {
+    private static let start =
+        "GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n"
+
+    private func text(_ fields: [(String, String)]) throws -> String {
+        var request = HTTPRequest(method: .get, scheme: "http", authority: "a.test", path: "/")
+        for (name, value) in fields {
+            request.headerFields.append(
+                HTTPField(name: try #require(HTTPField.Name(name)), value: value))
+        }
+        return String(
+            decoding: try RequestHeadText.make(of: request, framing: .none), as: UTF8.self)
+    }
+
+    @Test func `has every byte of a field's value, however long`() throws {
+        // Around the room that is taken at first, and around what it grows to.
+        for count in Array(400...700) + Array(1000...1200) + [4096, 8190, 70_000] {
+            let value = String(repeating: "v", count: count)
+            #expect(try text([("X-Long", value)]) == Self.start + "X-Long: \(value)\r\n\r\n")
+        }
+    }
+
+    @Test func `has every field, however many`() throws {
+        for count in [0, 1, 10, 100, 1000] {
+            let fields = (0..<count).map { ("X-\($0)", "\($0 * $0) and so on, and so on, so on") }
+            let lines = fields.map { "\($0): \($1)\r\n" }.joined()
+            #expect(try text(fields) == Self.start + lines + "\r\n")
+        }
+    }
+}

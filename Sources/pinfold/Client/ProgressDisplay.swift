@@ -62,6 +62,9 @@ final class ProgressDisplay: Sendable {
             state.rate.note(moved, at: now)
             let interval = isTerminal ? Self.drawnMilliseconds : Self.lineMilliseconds
             guard now - state.drawn >= interval else { return nil }
+            let totals = sums.compactMap(\.of)
+            // A drawing of nothing would put off the first that says something.
+            if isTerminal, moved == 0, totals.isEmpty { return nil }
             let isFirst = state.drawn == 0
             state.drawn = now
             // Lines are for what takes long; nothing has moved yet.
@@ -71,7 +74,6 @@ final class ProgressDisplay: Sendable {
                 return ProgressText.line(name, moved, of: total, rate: state.rate.perSecond) + "\n"
             }
             state.isDrawn = true
-            let totals = sums.compactMap(\.of)
             let total =
                 totals.count == sums.count
                 ? state.endedBytes + totals.reduce(0, +) : nil

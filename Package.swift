@@ -335,10 +335,11 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(name: "CookiesTests", dependencies: ["Cookies"], swiftSettings: strict),
         .testTarget(
-            name: "HTTPAuthenticationTests", dependencies: ["HTTPAuthentication"],
-            swiftSettings: strict),
+            name: "HTTPAuthenticationTests",
+            dependencies: ["HTTPAuthentication", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "EventStreamsTests", dependencies: ["EventStreams"], swiftSettings: strict),
+            name: "EventStreamsTests", dependencies: ["EventStreams", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(name: "RetriesTests", dependencies: ["Retries"], swiftSettings: strict),
         .testTarget(
             name: "ReachabilityTests", dependencies: ["Reachability"], swiftSettings: strict),

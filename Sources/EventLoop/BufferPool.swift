@@ -122,6 +122,12 @@ package final class BufferPool {
     /// An empty buffer of `largeBytes`.
     package func takeLarge() -> Buffer { handOut(large.take() ?? make(Self.largeBytes)) }
 
+    /// An empty buffer of `smallBytes`, or of another size where that is too small.
+    @inline(__always)
+    package func take(atLeast bytes: Int) -> Buffer {
+        bytes <= Self.smallBytes ? takeSmall() : take(bytes: bytes)
+    }
+
     /// An empty buffer of another size, which is not kept afterwards.
     package func take(bytes: Int) -> Buffer { handOut(make(bytes)) }
 

@@ -28,10 +28,10 @@ enum EncryptedHello {
         ErrorQueue.clear()
     }
 
-    /// Whether a context's connections look for it.
-    static func isOffered(in context: TLSClientContext) -> Bool {
+    /// Whether a context's connections look for it, of which `ssl` is one.
+    static func isOffered(in context: TLSClientContext, by ssl: OpaquePointer) -> Bool {
         context.settings.looksForEncryptedHello
-            && SSL_CTX_has_client_custom_ext(context.context, type) == 1
+            && SSL_CTX_has_client_custom_ext(SSL_get_SSL_CTX(ssl), type) == 1
     }
 
     /// What is sent, the same in every connection of the process: a second ClientHello must have

@@ -70,10 +70,14 @@ package final class TLSClientConnection: TLSConnection {
         sessionKey = key
         let session = context.sessions?.take(for: key, now: now)
         offeredFacts = session?.facts
-        try super.init(context: context.context, fileDescriptor: fileDescriptor, outer: outer)
+        let library: OpaquePointer
+        do throws(TLSContextError) { library = try context.library() } catch {
+            throw .resources("\(error)")
+        }
+        try super.init(context: library, fileDescriptor: fileDescriptor, outer: outer)
         SSL_set_connect_state(ssl)
         if let session { offer(session) }
-        peerReadsEncryptedHello = !EncryptedHello.isOffered(in: context)
+        peerReadsEncryptedHello = !EncryptedHello.isOffered(in: context, by: ssl)
         guard !host.isEmpty, !TLSClientConnection.isAddress(host) else { return }
         guard pinfold_SSL_set_host_name(ssl, host) == 1 else {
             throw .resources(ErrorQueue.drain())

@@ -1,5 +1,6 @@
 import COpenSSL
 import CertificateProfile
+import Locking
 import Pinning
 import Synchronization
 
@@ -31,6 +32,12 @@ package struct TLSClientSettings: Hashable, Sendable {
     package var looksForEncryptedHello = false
 
     package init() {}
+
+    /// Nothing is asked of the library that it could refuse.
+    fileprivate var areAlwaysPossible: Bool {
+        !minimumVersion.isObsolete && ciphers == nil && cipherSuites == nil
+            && (try? LibraryContext.wireForm(applicationProtocols)) != nil
+    }
 }
 
 /// One security policy in force: everything that connections under it share. Immutable; used by any
@@ -42,7 +49,8 @@ package final class TLSClientContext: @unchecked Sendable {
     /// Differs between all contexts of the process.
     package let identity: UInt64
     package let settings: TLSClientSettings
-    let context: OpaquePointer
+    /// The library's context; nil: it is made when it is first needed.
+    private let context: Locked<OpaquePointer?>
     /// What connections present to servers that ask for it; nil: nothing.
     let clientIdentity: TLSClientIdentity?
     let judge: TrustJudge
@@ -55,54 +63,84 @@ package final class TLSClientContext: @unchecked Sendable {
     ///   - revocation: the lists that servers' chains are held to; nil: none.
     ///   - sessions: where sessions are kept for resumption, shared between contexts; nil resumes
     ///     none.
+    ///   - isDeferred: the library's context, which takes milliseconds and memory, is made by
+    ///     ``prepare()``, or for the first connection. It is made now all the same where settings
+    ///     could turn out to be impossible.
     /// - Throws: for a pin or an anchor that is no certificate or key, and for a pinset that no
     ///   server can pass.
     package init(
         _ settings: TLSClientSettings = TLSClientSettings(), roots: TrustRoots,
         clientIdentity: TLSClientIdentity? = nil, revocation: RevocationLists? = nil,
-        sessions: TLSSessionCache? = nil
+        sessions: TLSSessionCache? = nil, isDeferred: Bool = false
     ) throws(TLSContextError) {
         for pinset in settings.policy.pinsets {
             if let problem = pinset.problem { throw .pinset(name: pinset.name, problem) }
         }
-        let context = try TLSClientContext.makeContext(settings, clientIdentity)
+        let isDeferred = isDeferred && clientIdentity == nil && settings.areAlwaysPossible
+        let context =
+            isDeferred
+            ? nil
+            : try TLSClientContext.makeContext(
+                settings, clientIdentity, keepsSessions: sessions != nil)
         do throws(TLSContextError) {
             judge = try TrustJudge(
-                settings.policy, roots: roots, securityLevel: SSL_CTX_get_security_level(context),
+                settings.policy, roots: roots,
+                securityLevel: context.map { SSL_CTX_get_security_level($0) },
                 profile: settings.profile, revocation: revocation,
                 requiresStaple: settings.requiresStaple, transparency: settings.transparency)
         } catch {
             SSL_CTX_free(context)
             throw error
         }
-        self.context = context
+        self.context = Locked(context)
         self.settings = settings
         self.clientIdentity = clientIdentity
         self.sessions = sessions
         identity = TLSClientContext.identities.wrappingAdd(1, ordering: .relaxed).newValue
-        guard sessions != nil else { return }
+    }
+
+    /// Reads the system's trust anchors and makes the library's context, where that is still to be
+    /// done. What fails here fails again for the connections.
+    package func prepare() {
+        judge.roots.readSystem()
+        _ = try? library()
+    }
+
+    /// The library's context is there.
+    var hasLibrary: Bool { context.withLock { $0 != nil } }
+
+    /// The library's context. Whoever needs it while it is made waits.
+    func library() throws(TLSContextError) -> OpaquePointer {
+        try context.withLock { (context) throws(TLSContextError) in
+            if let context { return context }
+            let made = try TLSClientContext.makeContext(
+                settings, clientIdentity, keepsSessions: sessions != nil)
+            context = made
+            return made
+        }
+    }
+
+    deinit {
+        sessions?.removeSessions(ofContext: identity)
+        context.withLock { SSL_CTX_free($0) }
+    }
+
+    private static func makeContext(
+        _ settings: TLSClientSettings, _ identity: TLSClientIdentity?, keepsSessions: Bool
+    ) throws(TLSContextError) -> OpaquePointer {
+        try LibraryContext.make(TLS_client_method()) { (context) throws(TLSContextError) in
+            try configure(context, settings)
+            try identity?.present(in: context)
+            if keepsSessions { keepSessions(of: context) }
+        }
+    }
+
+    private static func keepSessions(of context: OpaquePointer) {
         let mode = SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL
         _ = pinfold_SSL_CTX_set_session_cache_mode(context, Int(mode))
         SSL_CTX_sess_set_new_cb(context) { ssl, session in
             TLSClientConnection.from(ssl)?.keep(session)
             return 0
-        }
-    }
-
-    /// Reads the system's trust anchors, where that is still to be done.
-    package func readSystemRoots() { judge.roots.readSystem() }
-
-    deinit {
-        sessions?.removeSessions(ofContext: identity)
-        SSL_CTX_free(context)
-    }
-
-    private static func makeContext(
-        _ settings: TLSClientSettings, _ identity: TLSClientIdentity?
-    ) throws(TLSContextError) -> OpaquePointer {
-        try LibraryContext.make(TLS_client_method()) { (context) throws(TLSContextError) in
-            try configure(context, settings)
-            try identity?.present(in: context)
         }
     }
 

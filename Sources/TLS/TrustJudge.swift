@@ -12,8 +12,9 @@ package final class TrustJudge: Sendable {
     let roots: TrustRoots
     /// The certificates of each pinset, in the policy's order.
     let pinsets: [PinsetCertificates]
+    private let givenLevel: Int32?
     /// What keys and signatures must be worth (SSL_CTX_set_security_level(3)).
-    let securityLevel: Int32
+    var securityLevel: Int32 { givenLevel ?? Self.standardSecurityLevel }
     let profile: ChosenProfile
     /// What certificates are looked up in; nil: revocation is not looked at.
     let revocation: RevocationLists?
@@ -24,7 +25,7 @@ package final class TrustJudge: Sendable {
     let transparencyKeys = TransparencyKeys()
 
     /// The security level of connections that allow no obsolete version of TLS.
-    package static let standardSecurityLevel: Int32 = {
+    static let standardSecurityLevel: Int32 = {
         guard let context = SSL_CTX_new(TLS_client_method()) else { return 2 }
         defer { SSL_CTX_free(context) }
         return SSL_CTX_get_security_level(context)
@@ -33,7 +34,8 @@ package final class TrustJudge: Sendable {
     /// - Parameters:
     ///   - policy: the pinsets; a pinset that no server can pass is taken, and refuses all.
     ///   - roots: the trust anchors; shared between judges.
-    ///   - securityLevel: of the connections whose servers are judged.
+    ///   - securityLevel: of the connections whose servers are judged; nil: these allow no
+    ///     obsolete version of TLS.
     ///   - profile: what is asked of chains beyond what the library verifies.
     ///   - revocation: the lists that chains are held to; nil: none.
     ///   - requiresStaple: whether servers must staple an OCSP response.
@@ -41,7 +43,7 @@ package final class TrustJudge: Sendable {
     /// - Throws: for a pin or an anchor that is no certificate or key.
     package init(
         _ policy: SecurityPolicy, roots: TrustRoots,
-        securityLevel: Int32 = TrustJudge.standardSecurityLevel,
+        securityLevel: Int32? = nil,
         profile: ChosenProfile = .byDefault, revocation: RevocationLists? = nil,
         requiresStaple: Bool = false, transparency: TransparencyPolicy? = nil
     ) throws(TLSContextError) {
@@ -51,7 +53,7 @@ package final class TrustJudge: Sendable {
         }
         self.policy = try TrustJudge.resolve(policy)
         self.roots = roots
-        self.securityLevel = securityLevel
+        givenLevel = securityLevel
         self.profile = profile
         self.revocation = revocation
         self.requiresStaple = requiresStaple

@@ -13,7 +13,7 @@ struct ContextFactoryTests {
     ) throws -> LoadedRoots {
         var factory = ContextFactory(
             sessions: TLSSessionCache(), showsChains: false, systemRoots: version)
-        factory.readsSystemRoots = readsSystem
+        factory.preparesTLS = readsSystem
         return try factory.make(UpstreamTLS(roots: sources), pinsets: []).judge.roots
     }
 

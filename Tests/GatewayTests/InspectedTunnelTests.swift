@@ -17,7 +17,8 @@ struct InspectedTunnelTests {
         let anchor = RootSource.file(name: "roots", contents: TestIdentity.certificate)
         guard let roots = try? TrustRoots([anchor]),
             let context = try? TLSClientContext(roots: roots),
-            pinfold_SSL_CTX_set_max_proto_version(context.context, TLS1_2_VERSION) == 1
+            let library = try? context.library(),
+            pinfold_SSL_CTX_set_max_proto_version(library, TLS1_2_VERSION) == 1
         else { fatalError("no client context") }
         return context
     }()

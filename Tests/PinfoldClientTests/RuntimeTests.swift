@@ -61,10 +61,8 @@ struct RuntimeTests {
                 late.withLock { late in
                     let session = try? SessionManager(configuration: .patient, runtime: runtime)
                     guard let session else { return }
-                    let authentication = TaskAuthentication(
-                        session.credentials, hook: nil, task: .next())
                     late = try? session.transfer(
-                        request, nil, RequestOptions(), authentication, remainingTime: .seconds(9))
+                        request, nil, RequestOptions(), nil, remainingTime: .seconds(9))
                 }
             }
             #expect(

@@ -6,7 +6,7 @@ import Testing
 @Suite("What the loop hands to a task")
 struct TransferChannelTests {
     private static let head = ReceivedHead(
-        response: HTTPResponse(status: .ok), marks: [], metrics: TransferTimes())
+        response: HTTPResponse(status: .ok), status: 200, marks: [], metrics: TransferTimes())
 
     private func withChannel(
         _ progress: TransferProgress? = nil, _ body: (TransferChannel) async throws -> Void
@@ -74,10 +74,14 @@ struct TransferChannelTests {
     func `hands out content at once that has come in one part`(bytes: Int) async throws {
         let content = [UInt8](repeating: 3, count: bytes)
         try await withChannel { channel in
-            channel.finish(TransferTimes(), Self.head, bytes == 0 ? [] : [content])
+            var times = TransferTimes()
+            times.total = 7
+            channel.finish(times, Self.head, bytes == 0 ? [] : [content])
             #expect(channel.wholePart(atMost: bytes - 1) == nil)
-            let isWhole = channel.wholePart(atMost: bytes) == content
+            let whole = try #require(channel.wholePart(atMost: bytes))
+            let isWhole = whole.bytes == content
             #expect(isWhole)
+            #expect(whole.times.total == 7)
             #expect(channel.isExhausted)
             #expect(!channel.isFull)
             let next = try await channel.part()
@@ -111,7 +115,7 @@ struct TransferChannelTests {
             channel.suspend()
             #expect(channel.wholePart(atMost: 9) == nil)
             channel.resume()?.resume()
-            #expect(channel.wholePart(atMost: 9) == [1])
+            #expect(channel.wholePart(atMost: 9)?.bytes == [1])
         }
         // The task is cancelled.
         try await withChannel { channel in

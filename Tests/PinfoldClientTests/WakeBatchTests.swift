@@ -8,7 +8,7 @@ import Testing
 struct WakeBatchTests {
     /// Tasks that wait, and how many of them were woken.
     private final class Sleepers: Sendable {
-        private let waiting = Locked<[CheckedContinuation<Void, Never>]>([])
+        private let waiting = Locked<[Waiter]>([])
         private let woken = Locked(0)
 
         var count: Int { waiting.withLock { $0.count } }
@@ -17,7 +17,7 @@ struct WakeBatchTests {
         func sleep(_ count: Int) async {
             for _ in 0..<count {
                 Task {
-                    await withCheckedContinuation { waiter in
+                    await Waiter.wait { waiter in
                         waiting.withLock { $0.append(waiter) }
                     }
                     woken.withLock { $0 += 1 }
@@ -26,7 +26,7 @@ struct WakeBatchTests {
             while self.count < count { await Task.yield() }
         }
 
-        func next() -> CheckedContinuation<Void, Never>? {
+        func next() -> Waiter? {
             waiting.withLock { $0.popLast() }
         }
 
@@ -104,7 +104,7 @@ struct WakeBatchTests {
         let sleepers = Sleepers()
         let count = 500
         await sleepers.sleep(count)
-        var waiters: [CheckedContinuation<Void, Never>] = []
+        var waiters: [Waiter] = []
         while let waiter = sleepers.next() { waiters.append(waiter) }
         // A continuation that is resumed twice ends the process.
         await withTaskGroup(of: Void.self) { group in

@@ -1,5 +1,6 @@
 import CLinux
 import COpenSSL
+import CertificateProfile
 import Pinning
 import Testing
 
@@ -124,6 +125,46 @@ struct ContextTests {
             settings.applicationProtocols = [String(repeating: "x", count: count)]
             let made = try? TLSClientContext(settings, roots: PKI.roots())
             #expect((made != nil) == isFine)
+        }
+    }
+
+    @Test func `the library's context is made when it is needed, where that is allowed`() throws {
+        let pins = pinset(.publicKey, PKI.direct.pins(.key))
+        var settings = TLSClientSettings()
+        settings.profile = ChosenProfile(.lenient)
+        settings.policy = SecurityPolicy(pinsets: [pins])
+        let now = try TLSClientContext(settings, roots: PKI.roots())
+        #expect(now.hasLibrary)
+        let later = try TLSClientContext(settings, roots: PKI.roots(), isDeferred: true)
+        #expect(!later.hasLibrary)
+        #expect(later.judge.securityLevel == now.judge.securityLevel)
+        let library = try later.library()
+        #expect(try later.hasLibrary && later.library() == library)
+        let prepared = try TLSClientContext(settings, roots: PKI.roots(), isDeferred: true)
+        prepared.prepare()
+        #expect(prepared.hasLibrary)
+        // It keeps sessions and judges as one that was made at once.
+        let server = TestServer([PKI.direct])
+        let client = try TestClient(
+            TLSClientContext(
+                settings, roots: PKI.roots(PKI.root), sessions: TLSSessionCache(),
+                isDeferred: true), port: server.port)
+        #expect(client.handshake() == nil)
+    }
+
+    @Test func `what the library could refuse it is asked at once`() throws {
+        let changes: [((inout TLSClientSettings) -> Void, isPossible: Bool)] = [
+            ({ $0.ciphers = "ECDHE-RSA-AES128-GCM-SHA256" }, true),
+            ({ $0.ciphers = "none" }, false),
+            ({ $0.cipherSuites = "TLS_AES_128_GCM_SHA256" }, true),
+            ({ $0.cipherSuites = "none" }, false), ({ $0.minimumVersion = .tls11 }, true),
+            ({ $0.applicationProtocols = [""] }, false),
+        ]
+        for (change, isPossible) in changes {
+            var settings = TLSClientSettings()
+            change(&settings)
+            let made = try? TLSClientContext(settings, roots: PKI.roots(), isDeferred: true)
+            #expect(made.map(\.hasLibrary) == (isPossible ? true : nil))
         }
     }
 

@@ -9,8 +9,8 @@ struct ContextFactory {
     let sessions: TLSSessionCache
     let showsChains: Bool
     let systemRoots: SystemRootsVersion
-    /// The system's trust anchors are read at once.
-    var readsSystemRoots = true
+    /// The system's trust anchors are read, and the library's contexts made, at once.
+    var preparesTLS = true
     private var loadedLists: [(files: [CRLFile], lists: RevocationLists)] = []
     private var loaded: [(sources: [RootSource], roots: LoadedRoots)] = []
 
@@ -30,7 +30,7 @@ struct ContextFactory {
             settings, roots: try roots(tls.roots), clientIdentity: try Self.identity(tls),
             revocation: try lists(tls.crls),
             // A session that is resumed shows no chain.
-            sessions: showsChains ? nil : sessions)
+            sessions: showsChains ? nil : sessions, isDeferred: !preparesTLS)
     }
 
     private static func settings(_ tls: UpstreamTLS, _ pinsets: [Pinset]) -> TLSClientSettings {
@@ -116,7 +116,7 @@ struct ContextFactory {
             wanted == [.system]
             ? try SharedRoots.system(systemRoots)
             : try LoadedRoots(wanted, readsSystem: false)
-        if readsSystemRoots, let error = roots.readSystem() { throw error }
+        if preparesTLS, let error = roots.readSystem() { throw error }
         loaded.append((wanted, roots))
         return roots
     }

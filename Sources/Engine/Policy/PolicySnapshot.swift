@@ -54,8 +54,8 @@ package final class PolicySnapshot: Sendable {
     ///   - images: what decodes images for the rules of host entries; nil: nothing can.
     ///   - showsChains: connections keep the chain that was verified, for a reviewer, resume no
     ///     session, and have the reviewer asked for a certificate that a server wants.
-    ///   - readsSystemRoots: the system's trust anchors are read now; else by
-    ///     ``readSystemRoots()``, or when the first server's chain is verified.
+    ///   - preparesTLS: the system's trust anchors are read, and the library's contexts made, now;
+    ///     else by ``prepareTLS()``, or when the first server is spoken to by TLS.
     ///   - labels: where routes get their label's index.
     ///   - reachability: finds or makes the state of a configured host.
     /// - Throws: what makes a TLS policy impossible.
@@ -64,7 +64,7 @@ package final class PolicySnapshot: Sendable {
         following previous: PolicySnapshot? = nil, sessions: TLSSessionCache,
         ticketKeys: TLSTicketKeys? = nil, issuer: CertificateIssuer? = nil,
         images: (any ImageTransforming)? = nil, showsChains: Bool = false,
-        readsSystemRoots: Bool = true, labels: RouteLabels,
+        preparesTLS: Bool = true, labels: RouteLabels,
         reachability: (String) -> HostReachability
     ) throws(TLSContextError) {
         self.generation = generation
@@ -90,7 +90,7 @@ package final class PolicySnapshot: Sendable {
             trustGeneration = generation
             var contexts = ContextFactory(
                 sessions: sessions, showsChains: showsChains, systemRoots: systemRoots)
-            contexts.readsSystemRoots = readsSystemRoots
+            contexts.preparesTLS = preparesTLS
             defaultTLS = try contexts.make(configuration.tls, pinsets: [])
             entryTLS = try contexts.make(configuration.hosts.entries, configuration.pinsets)
             entryProbeTLS = try contexts.makeForProbes(
@@ -183,10 +183,11 @@ package final class PolicySnapshot: Sendable {
         entryIndex.map { entryTLS[$0] } ?? defaultTLS
     }
 
-    /// Reads the system's trust anchors for all contexts, where that is still to be done.
-    package func readSystemRoots() {
-        defaultTLS.readSystemRoots()
-        for context in entryTLS { context.readSystemRoots() }
+    /// Reads the system's trust anchors and makes the library's contexts, where that is still to be
+    /// done.
+    package func prepareTLS() {
+        defaultTLS.prepare()
+        for context in entryTLS { context.prepare() }
     }
 
     /// What the server of a tunnel is probed with.

@@ -31,9 +31,7 @@ extension UpstreamConnection: UpstreamStream {
     ) -> HeadDraft {
         let line = Int(request.methodRange.count) + Int(request.path.count) + host.count
         let needed = line + room + Self.reservedBytes
-        let buffers = environment.loop.buffers
-        return HeadDraft(
-            needed <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: needed))
+        return HeadDraft(environment.loop.buffers.take(atLeast: needed))
     }
 
     /// The head of a request that a proxy is to forward: in absolute-form (RFC 9112 §3.2.2), and

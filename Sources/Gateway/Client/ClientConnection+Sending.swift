@@ -11,9 +11,7 @@ extension ClientConnection: DownstreamStream {
 
     func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
         let needed = room + (phrase?.count ?? 0) + Self.reservedBytes
-        var head = HeadDraft(
-            needed <= BufferPool.smallBytes
-                ? buffers.takeSmall() : buffers.take(bytes: needed))
+        var head = HeadDraft(buffers.take(atLeast: needed))
         if phrase == nil, status == 200 {
             head.fields.append("HTTP/1.1 200 OK\r\n")
         } else {

@@ -12,7 +12,7 @@ final class TaskAuthentication: Sendable {
 
     private struct State {
         /// What is asked for now, as the task has it.
-        var request: HTTPRequest?
+        var request: HTTPRequest
         /// What it took along for the server, and for the proxy.
         var sent: [Bool: Authenticator.Answer] = [:]
         /// What the next request takes along instead.
@@ -26,19 +26,24 @@ final class TaskAuthentication: Sendable {
         var failures = 0
     }
 
-    let store: CredentialStore
+    private let store: CredentialStore
     let task: TaskIdentifier
     private let hook: ChallengeHook?
-    private let state = Locked(State())
+    private let state: Locked<State>
 
-    init(_ store: CredentialStore, hook: ChallengeHook?, task: TaskIdentifier) {
+    /// - Parameter request: What is asked for now, as the task has it.
+    init(
+        _ store: CredentialStore, hook: ChallengeHook?, task: TaskIdentifier,
+        asking request: HTTPRequest
+    ) {
         self.store = store
         self.hook = hook
         self.task = task
+        state = Locked(State(request: request))
     }
 
     /// What is asked for now, as the task has it.
-    var request: HTTPRequest? { state.withLock { $0.request } }
+    private var request: HTTPRequest { state.withLock { $0.request } }
 
     /// A request as it is sent. A field of the caller's own is left as it is. What is for a proxy
     /// the engine adds: it knows whether a tunnel has to be asked for.
@@ -80,7 +85,7 @@ final class TaskAuthentication: Sendable {
 
     /// Takes in a response with Authentication-Info, from which the next answer is made.
     func received(_ response: HTTPResponse) {
-        guard let asker = request?.origin.map({ Asker($0, isProxy: false) }),
+        guard let asker = request.origin.map({ Asker($0, isProxy: false) }),
             let info = asker.info(of: response)
         else { return }
         let isOwn = state.withLock { state in
@@ -114,8 +119,7 @@ extension TaskAuthentication {
         to response: HTTPResponse, _ content: RequestContent?, proxy: Proxy?
     ) async throws(ClientError) -> HTTPRequest? {
         let request = state.withLock { $0.request }
-        guard let request,
-            let asker = proxy?.asker ?? request.origin.map({ Asker($0, isProxy: false) })
+        guard let asker = proxy?.asker ?? request.origin.map({ Asker($0, isProxy: false) })
         else { return nil }
         // The caller's own was refused: that is for the caller to know. One for a proxy is not
         // sent: the engine takes it for a field of the last hop.

@@ -7,8 +7,8 @@ extension ThreadPool {
     /// end, its files are closed.
     func perform<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
         let job = PooledJob<Value>()
-        await withCheckedContinuation { continuation in
-            job.begin(continuation)
+        await Waiter.wait { waiter in
+            job.begin(waiter)
             let ticket = PooledTicket(job)
             _ = run { ticket.job.end(work()) }
         }
@@ -20,14 +20,14 @@ extension ThreadPool {
 private final class PooledJob<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
-        var waiter: CheckedContinuation<Void, Never>?
+        var waiter: Waiter?
     }
 
     private let state = Locked(State())
 
     var value: Value? { state.withLock { $0.value } }
 
-    func begin(_ waiter: CheckedContinuation<Void, Never>) { state.withLock { $0.waiter = waiter } }
+    func begin(_ waiter: Waiter) { state.withLock { $0.waiter = waiter } }
 
     /// - Parameter value: nil: the work will not be done.
     func end(_ value: Value?) {

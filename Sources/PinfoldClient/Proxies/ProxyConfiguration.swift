@@ -149,11 +149,12 @@ extension SessionManager {
     /// tunnel also in clear text: proxies that forward do not switch (RFC 6455 section 4.1).
     func proxyRoute(
         of request: HTTPRequest, to origin: RequestOrigin, _ options: RequestOptions,
-        _ authentication: TaskAuthentication
+        _ authentication: TaskAuthentication?
     ) throws(ClientError) -> ProxyRoute? {
         guard let proxy = try proxy(for: request, to: origin, options) else { return nil }
         return ProxyRoute(
-            proxy.upstream(authentication), tunnelsClearText: request.headerFields[.upgrade] != nil)
+            proxy.upstream(authentication, credentials),
+            tunnelsClearText: request.headerFields[.upgrade] != nil)
     }
 
     /// The proxy that asks for credentials; nil: none can have asked.
@@ -192,18 +193,23 @@ extension Proxy {
 
     /// What the engine knows of it. Connections are shared by requests with the same credentials:
     /// those of the session's store, those that the proxy was named with, or a task's own.
-    func upstream(_ authentication: TaskAuthentication) -> UpstreamProxy {
+    ///
+    /// - Parameters:
+    ///   - authentication: The task's; nil: it has no credentials of its own.
+    ///   - store: The session's.
+    func upstream(
+        _ authentication: TaskAuthentication?, _ store: CredentialStore
+    ) -> UpstreamProxy {
         let (asker, given) = (asker, authorization)
         var identity = given ?? ""
         let value: UpstreamProxy.Authorization
-        if authentication.hasOwn(for: asker) {
+        if let authentication, authentication.hasOwn(for: asker) {
             identity += " \(authentication.task)"
             value = { authentication.unasked(asker.question($0, $1))?.value ?? given }
         } else if let given {
             value = { _, _ in given }
         } else {
             // The engine keeps it for all tasks.
-            let store = authentication.store
             value = { (try? store.authorization(for: asker.question($0, $1)))??.value }
         }
         return UpstreamProxy(

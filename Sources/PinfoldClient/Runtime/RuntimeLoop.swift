@@ -8,7 +8,9 @@ final class RuntimeLoop {
     /// Wakes the tasks that read what transfers bring.
     let wakes: WakeBatch
     private var sessions: [UInt64: SessionLoop] = [:]
-    /// Transfers that have not ended, whose session knows them, too.
+    /// The one that was asked for last: many requests in a row are of one.
+    private var latestSession: SessionLoop?
+    /// Transfers of all sessions that have not ended.
     private var transfers: [UInt64: Transfer] = [:]
     /// Handlers of descriptors that belong to no session, such as the route socket.
     private var watches: [UInt64: (handler: EventHandler, descriptor: Int32)] = [:]
@@ -104,7 +106,7 @@ final class RuntimeLoop {
     }
 
     private func begin(_ order: TransferOrder) {
-        guard !isClosing, let session = sessions[order.session], !session.isEnding else {
+        guard !isClosing, let session = session(order.session), !session.isEnding else {
             return Self.refuse(.begin(order))
         }
         let transfer = Transfer(order, in: session)
@@ -112,9 +114,26 @@ final class RuntimeLoop {
         session.enqueue(transfer)
     }
 
-    func transferEnded(_ number: UInt64) { transfers[number] = nil }
+    /// A transfer that has not ended.
+    func transfer(_ number: UInt64) -> Transfer? { transfers[number] }
 
-    func sessionEnded(_ number: UInt64) { sessions[number] = nil }
+    func transfers(of session: SessionLoop) -> [Transfer] {
+        transfers.values.filter { $0.session === session }
+    }
+
+    /// False: it had ended before.
+    func transferEnded(_ number: UInt64) -> Bool { transfers.removeValue(forKey: number) != nil }
+
+    private func session(_ number: UInt64) -> SessionLoop? {
+        if let latestSession, latestSession.number == number { return latestSession }
+        latestSession = sessions[number]
+        return latestSession
+    }
+
+    func sessionEnded(_ number: UInt64) {
+        sessions[number] = nil
+        if latestSession?.number == number { latestSession = nil }
+    }
 
     private func close() {
         isClosing = true

@@ -27,8 +27,8 @@ final class SessionLoop {
     private var queue: RequestQueue
     /// Kept until the last request has ended.
     private let cache: SessionCache?
-    /// Transfers that have not ended, waiting ones included.
-    private var transfers: [UInt64: Transfer] = [:]
+    /// How many transfers have not ended, waiting ones included: the runtime has them.
+    private var transferCount = 0
     /// Those of them that are, or are to become, WebSockets, and how many there may be.
     private var webSockets = 0
     private let maximumWebSockets: Int
@@ -88,7 +88,7 @@ final class SessionLoop {
 
     /// Takes a transfer in; it begins now, or when another one has made room.
     func enqueue(_ transfer: Transfer) {
-        transfers[transfer.number] = transfer
+        transferCount += 1
         if transfer.takesProtocols {
             webSockets += 1
             guard webSockets <= maximumWebSockets else {
@@ -119,11 +119,11 @@ final class SessionLoop {
 
     /// A transfer is over, whether it had begun or not.
     func ended(_ transfer: Transfer) {
-        guard transfers.removeValue(forKey: transfer.number) != nil else { return }
-        runtime.transferEnded(transfer.number)
+        guard runtime.transferEnded(transfer.number) else { return }
+        transferCount -= 1
         if transfer.takesProtocols { webSockets -= 1 }
         leavesQueue(transfer)
-        if isEnding, transfers.isEmpty { loop.afterTurn { [self] in close() } }
+        if isEnding, transferCount == 0 { loop.afterTurn { [self] in close() } }
     }
 
     /// A transfer neither waits for its turn any more nor counts as a request under way; others
@@ -139,7 +139,9 @@ final class SessionLoop {
         // On a stack of their own: this one may be deep in an exchange that is ending.
         loop.afterTurn { [self] in
             // One that was suspended meanwhile has given its turn back.
-            for number in next where queue.isActive(number) { transfers[number]?.begin() }
+            for number in next where queue.isActive(number) {
+                runtime.transfer(number)?.begin()
+            }
         }
     }
 
@@ -152,9 +154,9 @@ final class SessionLoop {
         self.error = self.error ?? error
         if cancelling {
             let reason = error ?? .sessionInvalidated()
-            for transfer in Array(transfers.values) { transfer.cancel(reason) }
+            for transfer in runtime.transfers(of: self) { transfer.cancel(reason) }
         }
-        if transfers.isEmpty { loop.afterTurn { [self] in close() } }
+        if transferCount == 0 { loop.afterTurn { [self] in close() } }
     }
 
     private func close() {

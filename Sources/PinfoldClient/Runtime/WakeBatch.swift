@@ -13,14 +13,14 @@ final class WakeBatch {
 
     private unowned let loop: EventLoop
     private let line: WakeLine
-    private var waiters: [CheckedContinuation<Void, Never>] = []
+    private var waiters: [Waiter] = []
 
     init(of loop: EventLoop, in line: WakeLine) {
         self.loop = loop
         self.line = line
     }
 
-    func add(_ waiter: CheckedContinuation<Void, Never>) {
+    func add(_ waiter: Waiter) {
         if waiters.isEmpty { loop.afterTurn { [self] in wake() } }
         waiters.append(waiter)
         if waiters.count >= Self.most { wake() }
@@ -42,7 +42,7 @@ final class WakeBatch {
 /// out of the line; one that was taken out waits for whoever took it.
 final class WakeLine: Sendable {
     private struct State {
-        var waiters: [CheckedContinuation<Void, Never>] = []
+        var waiters: [Waiter] = []
         /// The index of the first that has not been woken.
         var next = 0
     }
@@ -52,7 +52,7 @@ final class WakeLine: Sendable {
     private let count = Atomic(0)
 
     /// Adds tasks behind those that are there.
-    func append(_ waiters: [CheckedContinuation<Void, Never>]) {
+    func append(_ waiters: [Waiter]) {
         guard !waiters.isEmpty else { return }
         state.withLock { state in
             state.waiters.append(contentsOf: waiters)
@@ -70,7 +70,7 @@ final class WakeLine: Sendable {
         return true
     }
 
-    private func takeNext() -> CheckedContinuation<Void, Never>? {
+    private func takeNext() -> Waiter? {
         state.withLock { state in
             guard state.next < state.waiters.count else { return nil }
             let waiter = state.waiters[state.next]

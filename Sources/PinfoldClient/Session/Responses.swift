@@ -117,7 +117,7 @@ public struct ResponseContent: AsyncSequence, Sendable {
     public func collect(atMost maximum: Int) async throws(ClientError) -> [UInt8] {
         if decoder == nil, let whole = guardian.channel.wholePart(atMost: maximum) {
             guardian.isOver(nil)
-            return whole
+            return whole.bytes
         }
         var bytes: [UInt8] = []
         while let part = try await next() {

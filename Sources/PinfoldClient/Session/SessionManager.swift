@@ -92,7 +92,7 @@ public final class SessionManager: Sendable {
         do throws(TLSContextError) {
             policy = try PolicySnapshot(
                 snapshot, generation: 1, sessions: TLSSessionCache(),
-                showsChains: configuration.challenges != nil, readsSystemRoots: false,
+                showsChains: configuration.challenges != nil, preparesTLS: false,
                 labels: labels
             ) { HostReachability(host: $0) }
         } catch {
@@ -146,11 +146,12 @@ public final class SessionManager: Sendable {
     /// Begins one exchange of a task.
     ///
     /// - Parameters:
+    ///   - authentication: Nil: the task has no credentials of its own.
     ///   - remainingTime: How long it may take, waiting for its turn included.
     ///   - fresh: Only a connection that carried no request before will do.
     func transfer(
         _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions,
-        _ authentication: TaskAuthentication, remainingTime: Duration, fresh: Bool = false
+        _ authentication: TaskAuthentication?, remainingTime: Duration, fresh: Bool = false
     ) throws(ClientError) -> TransferChannel {
         guard let origin = request.origin, origin.scheme == "http" || origin.scheme == "https"
         else {
@@ -160,7 +161,7 @@ public final class SessionManager: Sendable {
         }
         let proxy = try proxyRoute(of: request, to: origin, options, authentication)
         // Here, and not on the loop, which others wait for.
-        if origin.scheme == "https" || proxy != nil { policy.readSystemRoots() }
+        if origin.scheme == "https" || proxy != nil { policy.prepareTLS() }
         let channel = TransferChannel(
             runtime.nextNumber(), on: runtime,
             progress: options.progress?.begins(sending: content.map(\.length) ?? 0))

@@ -26,7 +26,7 @@ final class WebSocketCore: Sendable {
         var pings = WaitingTasks<Void>()
         var closers = WaitingTasks<WebSocket.Closing>()
         /// The reading task, while the inbox is full.
-        var reading: CheckedContinuation<Void, Never>?
+        var reading: Waiter?
         /// How it ended, for all that is asked from then on; messages before that are still there.
         var end: Result<WebSocket.Closing, ClientError>?
         /// Ends what waits for the server for too long.
@@ -225,13 +225,13 @@ final class WebSocketCore: Sendable {
     }
 
     private func waitForRoom() async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+        await Waiter.wait { waiter in
             let isReady = state.withLock { state in
                 if readsOn(state) { return true }
-                state.reading = continuation
+                state.reading = waiter
                 return false
             }
-            if isReady { continuation.resume() }
+            if isReady { waiter.resume() }
         }
     }
 

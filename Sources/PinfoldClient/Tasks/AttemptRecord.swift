@@ -11,10 +11,12 @@ struct AttemptRecord: Sendable {
     ///
     /// - Parameter status: Nil: there is no response.
     func metrics(status: Int?) -> TaskMetrics {
+        metrics(status: status, channel.times ?? TransferTimes())
+    }
+
+    func metrics(status: Int?, _ times: TransferTimes) -> TaskMetrics {
         var metrics = before
-        metrics.transactions.append(
-            .init(
-                channel.times ?? TransferTimes(), of: request, cause: cause, status: status))
+        metrics.transactions.append(.init(times, of: request, cause: cause, status: status))
         return metrics
     }
 }

@@ -82,7 +82,7 @@ struct AttemptRules: Sendable {
                     after: failure, request, hasRepeatableContent, counts, using: &generator)
             else { return .fail(error) }
             return .retry(after: wait)
-        case .success(let response) where Self.isFinal(response.status, retries):
+        case .success(let response) where Self.isFinal(response.status.code, retries):
             return .finish
         case .success(let response):
             if hasRepeatableContent, counts.challenges < Self.maximumChallenges,
@@ -102,8 +102,8 @@ struct AttemptRules: Sendable {
     }
 
     /// Whether a status asks for nothing: neither credentials nor another place nor a retry.
-    static func isFinal(_ status: HTTPResponse.Status, _ retries: RetryPolicy) -> Bool {
-        200..<300 ~= status.code && !retries.statuses.contains(status.code)
+    static func isFinal(_ status: Int, _ retries: RetryPolicy) -> Bool {
+        200..<300 ~= status && !retries.statuses.contains(status)
     }
 
     private static func challenger(_ response: HTTPResponse) -> NextStep.Challenger? {

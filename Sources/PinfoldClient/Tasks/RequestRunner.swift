@@ -19,8 +19,6 @@ final class RequestRunner: Sendable {
     private let part: TaskPart?
     /// Other requests of the same task may follow: somebody else tells the task's end.
     var isPart: Bool { part != nil }
-    /// Answers its challenges.
-    let authentication: TaskAuthentication
     /// Nil: it neither sends nor keeps any.
     let cookies: TaskCookies?
 
@@ -33,6 +31,8 @@ final class RequestRunner: Sendable {
         /// The server has nothing to do with the request on the connections that there are (421).
         var isMisdirected = false
         var metrics: TaskMetrics
+        /// Answers its challenges; nil: there were none, and nothing is answered unasked.
+        var authentication: TaskAuthentication?
         /// The last response.
         var response: HTTPResponse?
     }
@@ -40,6 +40,7 @@ final class RequestRunner: Sendable {
     /// The head of a response, whose content may follow.
     private struct Arrival {
         let head: HTTPResponse
+        let status: Int
         let marks: FieldMarks
         let record: AttemptRecord
     }
@@ -55,9 +56,6 @@ final class RequestRunner: Sendable {
         let request = part?.request ?? handle.request
         self.request = request
         self.part = part
-        authentication = TaskAuthentication(
-            session.credentials, hook: session.configuration.challenges,
-            task: handle.identifier)
         cookies =
             options.handlesCookies
             ? session.configuration.cookies.map { TaskCookies($0, first: request) } : nil
@@ -78,7 +76,7 @@ final class RequestRunner: Sendable {
                     TaskCompletion(
                         task: handle.identifier, request: record.request, response: head,
                         error: error?.about(record.request),
-                        metrics: record.metrics(status: head.status.code)))
+                        metrics: record.metrics(status: arrival.status)))
             }
             handle.hasResponse(guardian)
             return StreamedResponse(head: head, record, guardian, decoder)
@@ -90,19 +88,31 @@ final class RequestRunner: Sendable {
         _ content: RequestContent?, atMost maximum: Int
     ) async throws(ClientError) -> DataResponse {
         try await carryOut(content) { [handle] (arrival) throws(ClientError) in
-            let guardian = ResponseGuard(arrival.record.channel)
-            let response = StreamedResponse(
-                head: arrival.head, arrival.record, guardian, try decoder(arrival))
-            let bytes = try await response.content.collect(atMost: maximum)
-            let metrics = response.metrics
-            try handle.check()
+            let response = try await collected(arrival, atMost: maximum)
             handle.complete(
                 TaskCompletion(
                     task: handle.identifier, request: response.request, response: response.head,
-                    error: nil, metrics: metrics))
-            return DataResponse(
-                head: response.head, content: bytes, request: response.request, metrics: metrics)
+                    error: nil, metrics: response.metrics))
+            return response
         }
+    }
+
+    private func collected(
+        _ arrival: Arrival, atMost maximum: Int
+    ) async throws(ClientError) -> DataResponse {
+        let (head, record) = (arrival.head, arrival.record)
+        let decoder = try decoder(arrival)
+        if decoder == nil, let whole = record.channel.wholePart(atMost: maximum) {
+            return DataResponse(
+                head: head, content: whole.bytes, request: record.request,
+                metrics: record.metrics(status: arrival.status, whole.times))
+        }
+        let response = StreamedResponse(head: head, record, ResponseGuard(record.channel), decoder)
+        let bytes = try await response.content.collect(atMost: maximum)
+        try handle.check()
+        return DataResponse(
+            head: response.head, content: bytes, request: response.request,
+            metrics: response.metrics)
     }
 
     /// What undoes the codings of a response; nil: it is handed on as it is.
@@ -148,7 +158,7 @@ final class RequestRunner: Sendable {
     ) async throws(ClientError) -> Output? {
         let result = try await attempt(&course)
         var stands = false
-        switch (step(after: result.map(\.head), course), result) {
+        switch (step(after: result, course), result) {
         case (.fail(let error), _):
             if case .success(let arrival) = result { leave(arrival, &course) }
             throw error
@@ -183,9 +193,13 @@ final class RequestRunner: Sendable {
     private func attempt(
         _ course: inout Course
     ) async throws(ClientError) -> Result<Arrival, ClientError> {
-        if Task.isCancelled || !handle.goesOn { try await handle.turn() }
-        let sent = prepared(course.request, course.content)
-        let remainingTime = remainingTime
+        var elapsed = Task.isCancelled ? nil : handle.elapsedIfItGoesOn
+        if elapsed == nil {
+            try await handle.turn()
+            elapsed = handle.elapsed
+        }
+        let remainingTime = session.configuration.resourceTimeout - (elapsed ?? .zero)
+        let sent = prepared(&course)
         guard remainingTime > .zero else {
             throw ClientError(
                 .timedOut,
@@ -193,7 +207,8 @@ final class RequestRunner: Sendable {
                 of: course.request)
         }
         let channel = try session.transfer(
-            sent, course.content, options, authentication, remainingTime: remainingTime,
+            sent, course.content, options, course.authentication,
+            remainingTime: remainingTime,
             fresh: course.isMisdirected)
         handle.attach(channel)
         let record = AttemptRecord(
@@ -205,23 +220,34 @@ final class RequestRunner: Sendable {
         }
         course.response = arrived.response
         // RFC 9110 section 15.5.20: over a different connection.
-        course.isMisdirected = arrived.response.status.code == 421
-        received(arrived, for: sent)
-        return .success(Arrival(head: arrived.response, marks: arrived.marks, record: record))
+        course.isMisdirected = arrived.status == 421
+        received(arrived, for: sent, course.authentication)
+        return .success(
+            Arrival(
+                head: arrived.response, status: arrived.status, marks: arrived.marks,
+                record: record))
+    }
+
+    /// The request of the next attempt as it is sent.
+    private func prepared(_ course: inout Course) -> HTTPRequest {
+        if course.authentication == nil, session.credentials.answersUnasked {
+            course.authentication = authentication(for: course.request)
+        }
+        return prepared(course.request, course.content, course.authentication)
     }
 
     private func step(
-        after outcome: Result<HTTPResponse, ClientError>, _ course: Course
+        after outcome: Result<Arrival, ClientError>, _ course: Course
     ) -> NextStep {
         // As the rules say, too, which most responses do not need.
         let retries = options.retries ?? session.configuration.retries
-        if case .success(let head) = outcome, AttemptRules.isFinal(head.status, retries) {
+        if case .success(let arrival) = outcome, AttemptRules.isFinal(arrival.status, retries) {
             return .finish
         }
         let rules = AttemptRules(session.configuration, options, elapsed: handle.elapsed)
         var generator = SystemRandom()
         return rules.step(
-            after: outcome, of: course.request,
+            after: outcome.map(\.head), of: course.request,
             hasRepeatableContent: course.content?.isRepeatable ?? true, course.counts,
             using: &generator)
     }
@@ -269,10 +295,12 @@ final class RequestRunner: Sendable {
     private func answer(
         _ challenger: NextStep.Challenger, _ response: HTTPResponse, _ course: inout Course
     ) async throws(ClientError) -> Bool {
-        let content = course.content
+        let authentication = course.authentication ?? authentication(for: course.request)
+        course.authentication = authentication
+        let (request, content) = (course.request, course.content)
         let answered = await handle.asking { [self] in
             await Result { () async throws(ClientError) in
-                try await answer(to: challenger, response, content)
+                try await answer(to: challenger, request, response, content, authentication)
             }
         }
         try handle.check()
@@ -284,14 +312,11 @@ final class RequestRunner: Sendable {
 
     /// Goes on without the rest of a response.
     private func leave(_ arrival: Arrival, _ course: inout Course) {
-        course.metrics = arrival.record.metrics(status: arrival.head.status.code)
+        course.metrics = arrival.record.metrics(status: arrival.status)
         // What has come in one piece has ended, and its connection is used again. Anything
         // longer would hold a place that the next request may be waiting for.
         arrival.record.channel.cancel()
     }
-
-    /// How long the task may still take.
-    private var remainingTime: Duration { session.configuration.resourceTimeout - handle.elapsed }
 
     /// Whether content may follow on a head (RFC 9110 section 6.4.1).
     private static func hasContent(_ head: HTTPResponse, to request: HTTPRequest) -> Bool {

@@ -50,7 +50,7 @@ public final class TaskHandle: Sendable {
         /// Why it ends before its time.
         var ending: ClientError?
         /// The runner, between two exchanges.
-        var waiter: CheckedContinuation<Void, Never>?
+        var waiter: Waiter?
         /// Cancels the hook that is being asked, between two exchanges.
         var cancelHook: (@Sendable () -> Void)?
         /// The wait before the next exchange is not over.
@@ -146,7 +146,7 @@ public final class TaskHandle: Sendable {
     }
 
     private func change(_ body: (inout Inner) -> Void) {
-        let waiters = inner.withLock { inner -> [CheckedContinuation<Void, Never>?] in
+        let waiters = inner.withLock { inner -> [Waiter?] in
             if case .complete = inner.stage { return [] }
             let wasRunning = inner.isRunning
             body(&inner)
@@ -213,8 +213,15 @@ public final class TaskHandle: Sendable {
         try check()
     }
 
-    /// It neither waits nor was cancelled: ``turn(after:)`` would return at once.
-    var goesOn: Bool { inner.withLock { $0.ending == nil && $0.mayGoOn } }
+    /// How long it has been under way, where it neither waits nor was cancelled; nil: see
+    /// ``turn(after:)``, which would return at once otherwise.
+    var elapsedIfItGoesOn: Duration? {
+        let now = Clock.monotonicMilliseconds()
+        let elapsed = inner.withLock { inner in
+            inner.ending == nil && inner.mayGoOn ? inner.clock.elapsed(at: now) : nil
+        }
+        return elapsed.map { .milliseconds($0) }
+    }
 
     /// Throws where it was cancelled.
     func check() throws(ClientError) {
@@ -251,12 +258,12 @@ public final class TaskHandle: Sendable {
     private func changes() async {
         if inner.withLock({ $0.mayGoOn }) { return }
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
+            await Waiter.wait { waiter in
                 let goesOn = inner.withLock { inner in
-                    if !inner.mayGoOn { inner.waiter = continuation }
+                    if !inner.mayGoOn { inner.waiter = waiter }
                     return inner.mayGoOn
                 }
-                if goesOn { continuation.resume() }
+                if goesOn { waiter.resume() }
             }
         } onCancel: {
             cancel()

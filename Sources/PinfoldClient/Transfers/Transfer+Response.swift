@@ -35,7 +35,7 @@ extension Transfer: DownstreamStream {
         if let phrase {
             response.phrase = phrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         }
-        return HeadDraft(environment.loop.buffers.take(bytes: room + Self.reservedBytes))
+        return HeadDraft(environment.loop.buffers.take(atLeast: room + Self.reservedBytes))
     }
 
     package func sendInterim(_ head: consuming HeadDraft) { _ = head.finished() }
@@ -65,7 +65,8 @@ extension Transfer: DownstreamStream {
         let head = HTTPResponse(
             status: .init(code: Int(response.status), reasonPhrase: response.phrase),
             headerFields: received.fields)
-        response.head = ReceivedHead(response: head, marks: received.marks, metrics: times)
+        response.head = ReceivedHead(
+            response: head, status: Int(response.status), marks: received.marks, metrics: times)
     }
 
     package func withdrawHead() -> Bool {

@@ -113,10 +113,8 @@ final class Transfer: EventHandler {
         case .bytes(let bytes): upload = Upload(.bytes(bytes))
         case .feed(let feed): upload = Upload(.feed(feed))
         }
-        let buffers = environment.loop.buffers
         let count = order.head.count + content.count
-        let buffer =
-            count <= BufferPool.smallBytes ? buffers.takeSmall() : buffers.take(bytes: count)
+        let buffer = environment.loop.buffers.take(atLeast: count)
         buffer.writable.copyBytes(from: order.head)
         buffer.end = order.head.count
         if upload?.isWithHead ?? false { upload?.buffer = buffer }

@@ -4,6 +4,8 @@ import Locking
 /// A response's head as it came, and how it came.
 struct ReceivedHead: Sendable {
     var response: HTTPResponse
+    /// The response's, which would have to be read from its text.
+    let status: Int
     /// Which of its fields the task must act on.
     let marks: FieldMarks
     var metrics: TransferTimes
@@ -30,7 +32,7 @@ final class TransferChannel: Sendable {
         var times: TransferTimes?
         /// Nothing is handed out.
         var isSuspended = false
-        var waiter: CheckedContinuation<Void, Never>?
+        var waiter: Waiter?
         /// The loop was told to pause, and waits to be told that there is room.
         var isPaused = false
 
@@ -49,14 +51,12 @@ final class TransferChannel: Sendable {
         }
         mutating func add(_ head: ReceivedHead?, _ parts: [[UInt8]]) {
             if let head { self.head = head }
-            for part in parts {
-                self.parts.append(part)
-                bytes += part.count
-            }
+            if self.parts.isEmpty { self.parts = parts } else { self.parts += parts }
+            for part in parts { bytes += part.count }
             isPaused = bytes >= TransferChannel.fullBytes
         }
 
-        mutating func takeWaiter() -> CheckedContinuation<Void, Never>? { waiter.take() }
+        mutating func takeWaiter() -> Waiter? { waiter.take() }
     }
 
     private let state = Locked(State())
@@ -83,7 +83,7 @@ final class TransferChannel: Sendable {
         show(head, parts)
         let (waiter, hasRoom) = state.withLock { state in
             // Nothing comes behind a gap.
-            guard state.end == nil else { return (nil as CheckedContinuation<Void, Never>?, true) }
+            guard state.end == nil else { return (nil as Waiter?, true) }
             state.add(head, parts)
             return (state.isSuspended ? nil : state.takeWaiter(), !state.isPaused)
         }
@@ -91,7 +91,7 @@ final class TransferChannel: Sendable {
         return hasRoom
     }
 
-    private static func wake(_ waiter: CheckedContinuation<Void, Never>?, by wakes: WakeBatch?) {
+    private static func wake(_ waiter: Waiter?, by wakes: WakeBatch?) {
         guard let waiter else { return }
         if let wakes { wakes.add(waiter) } else { waiter.resume() }
     }
@@ -154,10 +154,15 @@ final class TransferChannel: Sendable {
     /// The head of the response.
     func head() async throws(ClientError) -> ReceivedHead {
         while true {
+            // It is hardly ever there yet.
+            await news()
             try endIfCancelled()
             let result = state.withLock { state -> Result<ReceivedHead, ClientError>? in
                 if state.isSuspended { return nil }
-                if let head = state.head { return .success(head) }
+                if let head = state.head {
+                    state.headWasTaken = true
+                    return .success(head)
+                }
                 switch state.end {
                 case .failure(let error): return .failure(error)
                 case .success:
@@ -166,7 +171,6 @@ final class TransferChannel: Sendable {
                 }
             }
             if let result { return try result.get() }
-            await news()
         }
     }
 
@@ -181,16 +185,16 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// All of the content, where it has come, and in one part at most; nil: it is to be read part
-    /// by part.
-    func wholePart(atMost maximum: Int) -> [UInt8]? {
+    /// All of the content, and how long it took, where it has come, and in one part at most; nil:
+    /// it is to be read part by part.
+    func wholePart(atMost maximum: Int) -> (bytes: [UInt8], times: TransferTimes)? {
         guard !Task.isCancelled else { return nil }
         return state.withLock { state in
             guard !state.isSuspended, case .success = state.end, state.taken == 0,
                 state.parts.count <= 1, state.bytes <= maximum
             else { return nil }
             (state.bytes, state.isPaused) = (0, false)
-            return state.parts.popLast() ?? []
+            return (state.parts.popLast() ?? [], state.times ?? TransferTimes())
         }
     }
 
@@ -269,7 +273,7 @@ final class TransferChannel: Sendable {
     /// It goes on.
     ///
     /// - Returns: Who waits for it, to be resumed when no lock is held.
-    func resume() -> CheckedContinuation<Void, Never>? {
+    func resume() -> Waiter? {
         runtime.post(.resume(transfer: number))
         return state.withLock { state in
             state.isSuspended = false
@@ -285,7 +289,7 @@ final class TransferChannel: Sendable {
     /// What was not read yet is let go of, too.
     ///
     /// - Returns: Who waits for news, to be resumed when no lock is held.
-    func end(with error: @autoclosure () -> ClientError) -> CheckedContinuation<Void, Never>? {
+    func end(with error: @autoclosure () -> ClientError) -> Waiter? {
         let (waiter, isOver) = state.withLock { state in
             let isOver = state.end != nil
             state.isSuspended = false
@@ -307,16 +311,15 @@ final class TransferChannel: Sendable {
         _ isNews: @escaping @Sendable (State) -> Bool = { $0.hasNews }
     ) async {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
+            await Waiter.wait { waiter in
                 let isThere = state.withLock { state in
                     // One task reads; a second one would wait for ever.
                     precondition(state.waiter == nil, "a response is read by two tasks")
                     let isThere = isNews(state)
-                    if isThere, state.head != nil { state.headWasTaken = true }
-                    if !isThere { state.waiter = continuation }
+                    if !isThere { state.waiter = waiter }
                     return isThere
                 }
-                if isThere { continuation.resume() }
+                if isThere { waiter.resume() }
             }
         } onCancel: {
             cancel()

@@ -12,7 +12,7 @@ enum EncryptedHello {
             | SSL_EXT_TLS1_3_HELLO_RETRY_REQUEST)
 
     /// Has the connections of a context look for it. A library that knows the extension refuses:
-    /// then ``isOffered(in:)`` is false.
+    /// then ``isOffered(in:by:)`` is false.
     static func offer(in context: OpaquePointer) {
         _ = SSL_CTX_add_custom_ext(
             context, type, contexts,

@@ -40,7 +40,7 @@ package struct TLSClientSettings: Hashable, Sendable {
     }
 }
 
-/// One security policy in force: everything that connections under it share. Immutable; used by any
+/// One security policy in force: everything that connections under it share. It never changes; used by any
 /// number of threads at once. Making one digests the pins, so make it when configuration changes,
 /// never per connection.
 package final class TLSClientContext: @unchecked Sendable {
@@ -115,6 +115,7 @@ package final class TLSClientContext: @unchecked Sendable {
             if let context { return context }
             let made = try TLSClientContext.makeContext(
                 settings, clientIdentity, keepsSessions: sessions != nil)
+            judge.take(securityLevel: SSL_CTX_get_security_level(made))
             context = made
             return made
         }

@@ -3,6 +3,7 @@ import CertificateProfile
 import Clocks
 import Notation
 import Pinning
+import Synchronization
 
 /// A security policy with what it is applied by: trust anchors, pinned certificates and the
 /// library's security level. It judges the servers of live connections as well as certificates
@@ -12,9 +13,13 @@ package final class TrustJudge: Sendable {
     let roots: TrustRoots
     /// The certificates of each pinset, in the policy's order.
     let pinsets: [PinsetCertificates]
-    private let givenLevel: Int32?
+    /// -1: the connections' context has not been made.
+    private let level: Atomic<Int32>
     /// What keys and signatures must be worth (SSL_CTX_set_security_level(3)).
-    var securityLevel: Int32 { givenLevel ?? Self.standardSecurityLevel }
+    var securityLevel: Int32 {
+        let level = level.load(ordering: .relaxed)
+        return level < 0 ? Self.standardSecurityLevel : level
+    }
     let profile: ChosenProfile
     /// What certificates are looked up in; nil: revocation is not looked at.
     let revocation: RevocationLists?
@@ -34,8 +39,8 @@ package final class TrustJudge: Sendable {
     /// - Parameters:
     ///   - policy: the pinsets; a pinset that no server can pass is taken, and refuses all.
     ///   - roots: the trust anchors; shared between judges.
-    ///   - securityLevel: of the connections whose servers are judged; nil: these allow no
-    ///     obsolete version of TLS.
+    ///   - securityLevel: of the connections whose servers are judged; nil: they allow no obsolete
+    ///     version of TLS, and have the library's standard level until ``take(securityLevel:)``.
     ///   - profile: what is asked of chains beyond what the library verifies.
     ///   - revocation: the lists that chains are held to; nil: none.
     ///   - requiresStaple: whether servers must staple an OCSP response.
@@ -53,13 +58,16 @@ package final class TrustJudge: Sendable {
         }
         self.policy = try TrustJudge.resolve(policy)
         self.roots = roots
-        givenLevel = securityLevel
+        level = Atomic(securityLevel ?? -1)
         self.profile = profile
         self.revocation = revocation
         self.requiresStaple = requiresStaple
         self.transparency = transparency
         pinsets = certificates
     }
+
+    /// The context of the connections whose servers are judged has been made, with this level.
+    func take(securityLevel: Int32) { level.store(securityLevel, ordering: .relaxed) }
 
     static func resolve(
         _ policy: SecurityPolicy

@@ -143,6 +143,28 @@ struct ChallengeTests {
         }
     }
 
+    @Test func `are answered with the nonce that a response named`() async throws {
+        try await withServer { connection, request in
+            if request.field("authorization") == nil {
+                connection.respond("401 Who", ["WWW-Authenticate: Digest realm=r, nonce=n1"])
+            } else {
+                connection.respond("200 OK", ["Authentication-Info: nextnonce=\"n2\""])
+            }
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            session.credentials.set(Self.right, for: try ProtectionSpace(server.url, realm: "r"))
+            for _ in 0..<2 {
+                let response = try await session.data(for: try HTTPRequest(.get, server.url))
+                #expect(response.head.status == .ok)
+            }
+            let nonces = server.requests.map { request in
+                request.field("authorization").map { $0.contains("nonce=\"n2\"") ? 2 : 1 }
+            }
+            #expect(nonces == [nil, 1, 2])
+        }
+    }
+
     @Test(arguments: [
         (ChallengeDisposition.performDefaultHandling, 1), (.rejectProtectionSpace, 2),
     ])

@@ -1,7 +1,9 @@
 import HTTPTypes
 import Testing
 
+@testable import Engine
 @testable import PinfoldClient
+@testable import TLS
 
 @Suite("A session's security policy")
 struct SecurityPolicyTests {
@@ -23,6 +25,23 @@ struct SecurityPolicyTests {
             #expect(server.requests.count == (error == nil ? 1 : 0))
         }
         return error
+    }
+
+    @Test(arguments: [false, true])
+    func `costs nothing until a server is spoken to by TLS`(secure: Bool) async throws {
+        try await withServer(secure: secure) { connection, _ in
+            connection.respond("200 OK", [])
+            return true
+        } _: { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.securityPolicy = try TestAuthority.policy()
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let context = session.policy.tls(entryIndex: 0)
+            #expect(!context.hasLibrary)
+            _ = try await session.data(for: try HTTPRequest(.get, server.url))
+            #expect(context.hasLibrary == secure)
+            #expect(!session.policy.tls(entryIndex: nil).hasLibrary)
+        }
     }
 
     @Test func `trusts a private authority that it names`() async throws {

@@ -128,6 +128,14 @@ struct TransferChannelTests {
         }
     }
 
+    @Test func `is not suspended once it is cancelled`() async throws {
+        try await withChannel { channel in
+            channel.cancel()
+            channel.suspend()
+            #expect(await failure { _ = try await channel.head() }?.reason == .cancelled)
+        }
+    }
+
     @Test func `takes nothing in once it has ended`() async throws {
         let progress = TransferProgress()
         try await withChannel(progress) { channel in

@@ -106,7 +106,7 @@ struct WakeBatchTests {
         await sleepers.sleep(count)
         var waiters: [Waiter] = []
         while let waiter = sleepers.next() { waiters.append(waiter) }
-        // A continuation that is resumed twice ends the process.
+        // Tests are built for debugging: a waiter that is resumed twice ends the process then.
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask { for _ in 0..<count { line.wakeNext() } }

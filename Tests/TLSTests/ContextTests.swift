@@ -131,7 +131,6 @@ struct ContextTests {
     @Test func `the library's context is made when it is needed, where that is allowed`() throws {
         let pins = pinset(.publicKey, PKI.direct.pins(.key))
         var settings = TLSClientSettings()
-        settings.profile = ChosenProfile(.lenient)
         settings.policy = SecurityPolicy(pinsets: [pins])
         let now = try TLSClientContext(settings, roots: PKI.roots())
         #expect(now.hasLibrary)
@@ -143,16 +142,30 @@ struct ContextTests {
         let prepared = try TLSClientContext(settings, roots: PKI.roots(), isDeferred: true)
         prepared.prepare()
         #expect(prepared.hasLibrary)
-        // It keeps sessions and judges as one that was made at once.
-        let server = TestServer([PKI.direct])
-        let client = try TestClient(
-            TLSClientContext(
-                settings, roots: PKI.roots(PKI.root), sessions: TLSSessionCache(),
-                isDeferred: true), port: server.port)
-        #expect(client.handshake() == nil)
     }
 
-    @Test func `what the library could refuse it is asked at once`() throws {
+    @Test func `a context whose library's was made later judges, and keeps sessions`() throws {
+        var settings = TLSClientSettings()
+        settings.profile = ChosenProfile(.lenient)
+        settings.policy = SecurityPolicy(pinsets: [pinset(.publicKey, PKI.direct.pins(.key))])
+        let context = try TLSClientContext(
+            settings, roots: PKI.roots(PKI.root), sessions: TLSSessionCache(), isDeferred: true)
+        let server = TestServer([PKI.direct], connections: 2)
+        let resumed = try (0..<2).map { _ in
+            let client = try TestClient(context, port: server.port)
+            #expect(client.handshake() == nil)
+            #expect(client.exchange() == "hello")
+            return client.connection.isResumed
+        }
+        #expect(resumed == [false, true])
+        settings.policy = SecurityPolicy(pinsets: [pinset(.publicKey, PKI.leaf.pins(.key))])
+        let other = try TLSClientContext(
+            settings, roots: PKI.roots(PKI.root), isDeferred: true)
+        let refusing = TestServer([PKI.direct])
+        #expect(try TestClient(other, port: refusing.port).handshake()?.token == "no-pin-matches")
+    }
+
+    @Test func `the library is asked at once for what it could refuse`() throws {
         let changes: [((inout TLSClientSettings) -> Void, isPossible: Bool)] = [
             ({ $0.ciphers = "ECDHE-RSA-AES128-GCM-SHA256" }, true),
             ({ $0.ciphers = "none" }, false),

@@ -55,7 +55,7 @@ package final class PolicySnapshot: Sendable {
     ///   - showsChains: connections keep the chain that was verified, for a reviewer, resume no
     ///     session, and have the reviewer asked for a certificate that a server wants.
     ///   - preparesTLS: the system's trust anchors are read, and the library's contexts made, now;
-    ///     else by ``prepareTLS()``, or when the first server is spoken to by TLS.
+    ///     else by ``prepareTLS(host:port:)``, or when the first server is spoken to by TLS.
     ///   - labels: where routes get their label's index.
     ///   - reachability: finds or makes the state of a configured host.
     /// - Throws: what makes a TLS policy impossible.
@@ -183,12 +183,14 @@ package final class PolicySnapshot: Sendable {
         entryIndex.map { entryTLS[$0] } ?? defaultTLS
     }
 
-    /// Reads the system's trust anchors and makes the library's contexts, where that is still to be
-    /// done.
-    package func prepareTLS() {
-        defaultTLS.prepare()
-        for context in entryTLS { context.prepare() }
+    /// Reads the system's trust anchors and makes the library's context for a host, where that is
+    /// still to be done.
+    package func prepareTLS(host: String, port: UInt16) {
+        tls(entryIndex: entry(host: host, port: port)).prepare()
     }
+
+    /// The same for proxies that are spoken to by TLS.
+    package func prepareTLSOfProxies() { defaultTLS.prepare() }
 
     /// What the server of a tunnel is probed with.
     func probeTLS(entryIndex: Int?) -> TLSClientContext {

@@ -31,7 +31,7 @@ public final class SessionManager: Sendable {
     /// Runs completion handlers.
     let callbacks: CallbackLine
     /// What servers' certificates are held to, among others.
-    private let policy: PolicySnapshot
+    let policy: PolicySnapshot
     /// The tasks under way.
     let registry: TaskRegistry
     /// The configuration's timeouts, in milliseconds.
@@ -161,7 +161,10 @@ public final class SessionManager: Sendable {
         }
         let proxy = try proxyRoute(of: request, to: origin, options, authentication)
         // Here, and not on the loop, which others wait for.
-        if origin.scheme == "https" || proxy != nil { policy.prepareTLS() }
+        if origin.scheme == "https" {
+            policy.prepareTLS(host: origin.host, port: UInt16(origin.port))
+        }
+        if proxy?.proxy.isSecure ?? false { policy.prepareTLSOfProxies() }
         let channel = TransferChannel(
             runtime.nextNumber(), on: runtime,
             progress: options.progress?.begins(sending: content.map(\.length) ?? 0))

@@ -213,8 +213,8 @@ public final class TaskHandle: Sendable {
         try check()
     }
 
-    /// How long it has been under way, where it neither waits nor was cancelled; nil: see
-    /// ``turn(after:)``, which would return at once otherwise.
+    /// How long it has been under way, where it neither waits nor was cancelled; nil:
+    /// ``turn(after:)`` has to be called first.
     var elapsedIfItGoesOn: Duration? {
         let now = Clock.monotonicMilliseconds()
         let elapsed = inner.withLock { inner in

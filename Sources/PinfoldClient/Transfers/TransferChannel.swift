@@ -4,7 +4,7 @@ import Locking
 /// A response's head as it came, and how it came.
 struct ReceivedHead: Sendable {
     var response: HTTPResponse
-    /// The response's, which would have to be read from its text.
+    /// The status code; `HTTPResponse.Status` would have to parse it from its text.
     let status: Int
     /// Which of its fields the task must act on.
     let marks: FieldMarks
@@ -266,7 +266,11 @@ final class TransferChannel: Sendable {
 
     /// Nothing is handed out, and the loop neither reads nor sends anything further.
     func suspend() {
-        state.withLock { $0.isSuspended = true }
+        state.withLock { state in
+            // There is nothing to hold back: whoever waits is to learn of the end.
+            if case .failure(let error) = state.end, error.endsAtOnce { return }
+            state.isSuspended = true
+        }
         runtime.post(.suspend(transfer: number))
     }
 

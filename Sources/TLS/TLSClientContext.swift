@@ -40,9 +40,9 @@ package struct TLSClientSettings: Hashable, Sendable {
     }
 }
 
-/// One security policy in force: everything that connections under it share. It never changes; used by any
-/// number of threads at once. Making one digests the pins, so make it when configuration changes,
-/// never per connection.
+/// One security policy in force: everything that connections under it share. It never changes, and
+/// is used by any number of threads at once. Making one digests the pins, so make it when
+/// configuration changes, never per connection.
 package final class TLSClientContext: @unchecked Sendable {
     private static let identities = Atomic<UInt64>(0)
 

@@ -7,7 +7,8 @@ import Testing
 
 /// Always takes the whole of a delay.
 private struct Greatest: RandomNumberGenerator {
-    // ThreadSanitizer follows `inout` arguments by their address, which an empty value does not have.
+    // ThreadSanitizer follows `inout` arguments by their address, which an empty value does not
+    // have.
     private let value = UInt64.max
 
     mutating func next() -> UInt64 { value }

@@ -39,8 +39,10 @@ final class SimulatedTunnel {
     private var isBroken = false
     /// Its connection was told to be closed.
     private(set) var isClosed = false
-    /// When one of them sent something last: what the other takes, a relay does not see.
-    private var sentAt: Int64
+    /// When one of them last sent something that a relay surely could pass on. What is sent while
+    /// the other has not taken everything may wait in the relay, which counts as idle then; what
+    /// the other takes, a relay does not see.
+    private var passedAt: Int64
     private let idleMilliseconds: Int64
     /// Whether not every policy lets it be.
     private let isDoubtful: Bool
@@ -67,7 +69,7 @@ final class SimulatedTunnel {
         self.server = End(
             server, content: world.random.bytes(world.random.below(size)), sent: 0,
             awaitsHead: false)
-        sentAt = world.now
+        passedAt = world.now
         // An upgrade goes by the policy of a later time, which may be the strictest one.
         idleMilliseconds =
             request.target == nil
@@ -92,7 +94,7 @@ final class SimulatedTunnel {
         let (end, other) = isClient ? (client, server) : (server, client)
         guard !end.isOver else { return }
         switch world.isSettling ? world.random.below(80) : world.random.below(100) {
-        case 0..<40: send(end)
+        case 0..<40: send(end, to: other)
         case 40..<98: receive(end, from: other)
         case 98 where !isClosed: cutOff()
         default:
@@ -114,7 +116,7 @@ final class SimulatedTunnel {
         if !isClosed { world.fail("tunnel \(number) outlives its exchange") }
     }
 
-    private func send(_ end: End) {
+    private func send(_ end: End, to other: End) {
         guard !end.hasFinished else { return }
         let left = end.content.count - end.sent
         guard left > 0 else {
@@ -128,8 +130,8 @@ final class SimulatedTunnel {
                 end.descriptor, $0.baseAddress.map { $0 + end.sent }, count, Int32(MSG_NOSIGNAL))
         }
         if sent > 0 {
+            if other.received == end.sent { passedAt = world.now }
             end.sent += sent
-            sentAt = world.now
         } else if sent < 0, errnoNow != EAGAIN {
             end.hasFinished = true
             overEarly()
@@ -158,7 +160,7 @@ final class SimulatedTunnel {
 
     /// An end without the other's last byte: only if something was wrong.
     private func overEarly() {
-        let wasIdle = world.now - sentAt >= idleMilliseconds
+        let wasIdle = world.now - passedAt >= idleMilliseconds
         // A reload may end a switched protocol, whose server was verified; a tunnel, of which
         // nothing was known, only where a policy denies the address.
         let mayBeSuperseded = world.reloads != reloads && (status == 101 || isDoubtful)

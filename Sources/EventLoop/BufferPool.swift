@@ -122,10 +122,12 @@ package final class BufferPool {
     /// An empty buffer of `largeBytes`.
     package func takeLarge() -> Buffer { handOut(large.take() ?? make(Self.largeBytes)) }
 
-    /// An empty buffer of `smallBytes`, or of another size where that is too small.
+    /// An empty buffer of `smallBytes`, of `largeBytes` where that is too small, or of another size
+    /// where that is, too.
     @inline(__always)
     package func take(atLeast bytes: Int) -> Buffer {
-        bytes <= Self.smallBytes ? takeSmall() : take(bytes: bytes)
+        if bytes <= Self.smallBytes { return takeSmall() }
+        return bytes <= Self.largeBytes ? takeLarge() : take(bytes: bytes)
     }
 
     /// An empty buffer of another size, which is not kept afterwards.

@@ -16,7 +16,8 @@ struct BufferTests {
             (pool.takeSmall(), BufferPool.smallBytes), (pool.takeLarge(), BufferPool.largeBytes),
             (pool.take(bytes: 1), 1), (pool.take(bytes: 700), 700),
             (pool.take(atLeast: BufferPool.smallBytes), BufferPool.smallBytes),
-            (pool.take(atLeast: BufferPool.smallBytes + 1), BufferPool.smallBytes + 1),
+            (pool.take(atLeast: BufferPool.smallBytes + 1), BufferPool.largeBytes),
+            (pool.take(atLeast: BufferPool.largeBytes + 1), BufferPool.largeBytes + 1),
         ] {
             #expect(buffer.capacity == size)
             #expect(buffer.isEmpty)

@@ -79,7 +79,9 @@ extension Transfer {
         switch part {
         case .bytes(let bytes):
             guard !bytes.isEmpty else { return true }
-            let buffer = environment.loop.buffers.take(bytes: bytes.count)
+            // One that is kept: glibc before 2.38 does not use aligned memory again that was freed,
+            // and may let its heap grow by 64 MiB instead.
+            let buffer = environment.loop.buffers.take(atLeast: bytes.count)
             buffer.writable.copyBytes(from: bytes)
             buffer.end = bytes.count
             give(buffer.readable, owner: buffer, isLast: false, upload)

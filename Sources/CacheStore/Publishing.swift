@@ -87,14 +87,23 @@ extension CacheStore {
 
     /// Queues a published response for the disk, if it has a place there.
     private func queue(_ response: CachedResponse, superseded: [Removal], reserved: Int) {
+        if !enqueue(response, superseded: superseded, reserved: reserved) {
+            disk.budget.release(reserved)
+        }
+    }
+
+    /// The same, but the `reserved` bytes stay the caller's where it answers false.
+    private func enqueue(
+        _ response: CachedResponse, superseded: [Removal], reserved: Int
+    ) -> Bool {
         if response.token != .none,
             disk.queue.append(.row(response, superseded: superseded, reserved: reserved))
         {
-            return
+            return true
         }
         if response.token != .none { _ = disk.index.remove(response.token) }
         disk.remove(superseded)
-        disk.budget.release(reserved)
+        return false
     }
 
     /// See `update`.
@@ -110,6 +119,7 @@ extension CacheStore {
         let isChunked = isChunked(response)
         let reserved = text + Int(clamping: response.isOnDiskOnly ? 0 : response.bodyCount)
         let hasBudget = disk.budget.reserve(reserved)
+        let held = hasBudget ? reserved : 0
         let freshened: Freshened = memory.withShard(old.keyHash, adding: response) {
             shard, dropped in
             let isInMemory = shard.contains(old)
@@ -118,7 +128,14 @@ extension CacheStore {
             switch disk.index.succeed(old.token, with: response) {
             case .takenOver(let token, let body, let removals):
                 response.token = token
-                freshened = .headOnly(body: body, removals)
+                // Queued under the lock: a body's rows must be written in the order in which they
+                // have taken it over.
+                if let row = rowOfHead(response, body: body) {
+                    freshened = .headOnly(
+                        isQueued: enqueue(row, superseded: removals, reserved: held))
+                } else {
+                    freshened = .noMemory(removals)
+                }
             case .rewrite:
                 guard !response.isOnDiskOnly else { return .superseded }
                 // With another Vary key it would not be replaced by itself.
@@ -136,22 +153,19 @@ extension CacheStore {
             }
             return freshened
         }
-        let held = hasBudget ? reserved : 0
         switch freshened {
         case .superseded:
             disk.budget.release(held)
             throw .superseded
         case .whole(let removals):
             queue(response, superseded: removals, reserved: held)
-        case .headOnly(let body, let removals):
-            let row = rowOfHead(response, body: body)
-            guard let row else {
-                disk.budget.release(held)
-                disk.remove(removals)
-                remove(response)
-                throw .memory
-            }
-            queue(row, superseded: removals, reserved: held)
+        case .headOnly(let isQueued):
+            if !isQueued { disk.budget.release(held) }
+        case .noMemory(let removals):
+            disk.budget.release(held)
+            disk.remove(removals)
+            remove(response)
+            throw .memory
         }
         return response
     }
@@ -159,7 +173,8 @@ extension CacheStore {
     private enum Freshened: Sendable {
         case superseded
         case whole([Removal])
-        case headOnly(body: Int64, [Removal])
+        case headOnly(isQueued: Bool)
+        case noMemory([Removal])
     }
 
     /// What is written for a response whose chunks stay as they are. The chunks were pinned for

@@ -158,7 +158,19 @@ final class RowWriter {
         tier.counters.noRoom.wrappingAdd(1, ordering: .relaxed)
         if let removal = tier.index.remove(response.token) {
             _ = try remove(removal, connection)
+        } else {
+            try keepTrack(of: response, connection)
         }
+    }
+
+    /// A response is not written whose chunks are those of a row that it has just superseded: no
+    /// row refers to them until what made it unwanted, its removal or its successor, is carried
+    /// out. If the database fails before, the next start removes them.
+    private func keepTrack(
+        of response: CachedResponse, _ connection: some WritableRows
+    ) throws(DatabaseError) {
+        guard case .disk(let body) = response.body, body.id != response.token.id else { return }
+        try connection.insert(incomplete: body.id)
     }
 
     /// The body was being received and there was no room for all of it.
@@ -189,7 +201,10 @@ final class RowWriter {
         _ response: CachedResponse, _ connection: some WritableRows
     ) throws(DatabaseError) -> Bool {
         let token = response.token
-        guard let entry = tier.index.row(token) else { return false }
+        guard let entry = tier.index.row(token) else {
+            try keepTrack(of: response, connection)
+            return false
+        }
         if case .disk(let disk) = response.body { receiving.remove(disk.id) }
         var bodyID: Int64 = 0
         var inline = UnsafeRawBufferPointer(start: nil, count: 0)

@@ -86,8 +86,9 @@ struct SimulationTests {
     /// What was found by these seeds, each before it was mended: exchanges in the background that
     /// were forgotten when the server had confirmed what is stored; a change through a request that
     /// had waited over a reload, after which what was stored still answered; the end of an idle
-    /// tunnel, which the simulation itself did not expect.
-    @Test(arguments: [15, 500, 703_085] as [UInt64])
+    /// tunnel, which the simulation itself did not expect; chunks that stayed on disk when it
+    /// failed between a row that was confirmed and then invalidated, and that row's removal.
+    @Test(arguments: [15, 500, 703_085, 1_009_894] as [UInt64])
     func `a fault that was found once is not found again`(seed: UInt64) throws {
         var summary = Summary()
         let found = try play(seed, into: &summary)

@@ -6,7 +6,7 @@ import CSQLite
 ///     entry        one narrow row per complete response: what the index in memory is read from
 ///     content      the response itself: key, vary key, head, times and a small body, one checksum
 ///     chunk        a large body in pieces; id = body id * 2^20 + number of the piece
-///     incomplete   bodies that are being received; whatever is left here at start is removed
+///     incomplete   bodies being received, still read, or between two entries: removed at start
 ///     garbage      ranges of ids whose content and chunks are removed little by little
 ///
 /// An entry is visible when its `entry` row is committed, which is the last thing written of it.

@@ -39,7 +39,8 @@ final class RowWriter {
     var garbage: [ClosedRange<Int64>] = []
     /// Bodies being received.
     private var receiving: Set<Int64> = []
-    /// Bodies being received for which there was no room: the rest of them is not written.
+    /// Bodies for which there was no room while they were received: the rest of them is not
+    /// written, and no row that refers to them, until they are dropped.
     private var abandoned: Set<Int64> = []
     /// The row removed last, to tell rows of one page from rows all over the file.
     private var lastRemoved: Int64 = 0
@@ -89,15 +90,14 @@ final class RowWriter {
                 try drop(body, connection)
                 abandoned.insert(body)
             }
-        case .dropBody(let body):
-            abandoned.remove(body)
-            try drop(body, connection)
+        case .dropBody(let body): try drop(body, connection)
         case .remove(let removals):
             for removal in removals { batch.changedPages += try remove(removal, connection) }
         case .purge(let lastID):
             try connection.removeAllEntries()
             try connection.insert(garbage: 0...lastID)
             collect(0...lastID)
+            abandoned = abandoned.filter { $0 > lastID }
         case .barrier(let completion):
             batch.barriers.append(completion)
         case .fault(let error):
@@ -173,14 +173,16 @@ final class RowWriter {
         try connection.insert(incomplete: body.id)
     }
 
-    /// The body was being received and there was no room for all of it.
+    /// There was no room for all of the body. A 304 may have come before its first row was refused:
+    /// then the next row refers to it, too.
     private func isAbandoned(_ response: CachedResponse) -> Bool {
         guard case .disk(let body) = response.body else { return false }
-        return abandoned.remove(body.id) != nil
+        return abandoned.contains(body.id)
     }
 
     private func drop(_ body: Int64, _ connection: some WritableRows) throws(DatabaseError) {
         receiving.remove(body)
+        abandoned.remove(body)
         try connection.complete(body: body)
         // A large body goes little by little, between other work.
         if try connection.removeChunks(of: body...body) { return }

@@ -12,11 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 import requests
-import websockets.sync.client
-import websockets.sync.server
 from support.gateway import Gateway
 from support.git import git, git_http_backend, make_repository, run
 from support.origin import HTTPOrigin, reply
+from support.websocket import converse, serving
 from support.wire import Wire
 
 
@@ -261,29 +260,15 @@ def test_git_clones_from_plain_files(running, nginx, repository, workspace):
 
 @pytest.fixture
 def echo_server():
-    def echo(connection):
-        for message in connection:
-            connection.send(message)
-
-    with websockets.sync.server.serve(echo, "127.0.0.1", 0, max_size=None) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server.socket.getsockname()[1]
-        server.shutdown()
-        thread.join()
+    with serving() as port:
+        yield port
 
 
-def converse(client) -> None:
-    for message in ("text", "x" * 200_000, os.urandom(2_000_000), ""):
-        client.send(message)
-        assert client.recv() == message
-    assert client.ping().wait(10)
+MESSAGES = "text", "x" * 200_000, os.urandom(2_000_000), ""
 
 
 def test_a_websocket_passes_through_a_tunnel(running, echo_server):
-    with websockets.sync.client.connect(
-            f"ws://ws.test:{echo_server}/", proxy=running.proxy_url, max_size=None) as client:
-        converse(client)
+    converse(f"ws://ws.test:{echo_server}/", *MESSAGES, proxy=running.proxy_url)
 
 
 def test_a_websocket_passes_through_a_reverse_listener(gateway, echo_server):
@@ -291,9 +276,7 @@ def test_a_websocket_passes_through_a_reverse_listener(gateway, echo_server):
         {"name": "ws", "address": "127.0.0.1:0", "kind": "reverse",
          "upstream": f"http://127.0.0.1:{echo_server}"}]})
     host, port = running.listeners["ws"]
-    with websockets.sync.client.connect(
-            f"ws://{host}:{port}/", proxy=None, max_size=None) as client:
-        converse(client)
+    converse(f"ws://{host}:{port}/", *MESSAGES, proxy=None)
 
 
 def test_a_websocket_upgrade_passes_in_absolute_form(running, echo_server):

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import ssl
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 import requests
-import websockets.sync.client
-import websockets.sync.server
 from support.gateway import BINARY, free_port
 from support.interception import (
     HOST, OTHER, PINNED, WRONG_PIN, Inside, connect_head, curl, nobody_is_connected)
 from support.origin import reply
 from support.servers import Server
 from support.wait import until
+from support.websocket import converse, serving
 from support.wire import request
 
 pytestmark = pytest.mark.usefixtures("no_proxy_variables")
@@ -258,23 +257,10 @@ def test_a_client_that_says_nothing_is_given_up(gateway, pki, authority, there):
 
 
 def test_a_websocket_inside(running, authority, pki):
-    import ssl
-    context = pki.intermediate.issue(HOST).server_context(alpn=())
     client = ssl.create_default_context(cafile=str(authority.file))
-
-    def echo(connection) -> None:
-        for message in connection:
-            connection.send(message)
-
-    with websockets.sync.server.serve(echo, "127.0.0.1", 0, ssl=context) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        port = server.socket.getsockname()[1]
-        with websockets.sync.client.connect(
-                f"wss://{HOST}:{port}/", proxy=running.proxy_url, ssl=client) as one:
-            one.send("x" * 100_000)
-            assert one.recv() == "x" * 100_000
+    with serving(tls=pki.intermediate.issue(HOST).server_context(alpn=())) as port:
+        converse(f"wss://{HOST}:{port}/", "x" * 100_000, proxy=running.proxy_url, ssl=client)
         assert running.metric("pinfold_upgrades_total") == 1
-        server.shutdown()
     nobody_is_connected(running)
 
 

@@ -139,6 +139,19 @@ def test_a_first_message_of_one_byte_records_in_one_byte_segments(running, there
         assert inside.ask(wire, asked, b"here").startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.parametrize("size", [1, 7, 60, 74, 1 << 14])
+def test_a_request_in_the_segments_of_the_handshakes_end_is_answered(
+        running, there, inside, wire, size):
+    """In TLS 1.3 a client may send its request together with its Finished."""
+    with tunnel(running, there.port, wire(running)) as one:
+        data = inside.last_flight(one)
+        inside.tls.write(request("/", host=f"{HOST}:{there.port}"))
+        data += inside.outgoing.read()
+        for start in range(0, len(data), size):
+            one.send(data[start:start + size])
+        assert inside.ask(one, b"", b"here").startswith(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize("count, size", [(200, 0), (200, 60), (3000, 0)])
 def test_a_first_message_with_many_extensions_is_answered(running, there, inside, count, size):
     message = with_extensions(message_of(inside.hello), count, size)

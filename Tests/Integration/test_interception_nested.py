@@ -6,17 +6,15 @@ import contextlib
 import os
 import signal
 import ssl
-import threading
 
 import pytest
-import websockets.sync.client
-import websockets.sync.server
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.interception import (
     HOST, OTHER, Inside, InnerWire, connect_head, nobody_is_connected)
 from support.origin import chunked, reply
 from support.secure import NAME, client_context, curl, forward, reload, secure_wire, tls_of
 from support.wait import until
+from support.websocket import converse, serving
 from support.wire import request
 
 LONG = os.urandom(3 << 20)
@@ -312,22 +310,10 @@ def test_a_reload_that_no_longer_intercepts_ends_it(running, opened, there):
 
 
 def test_a_websocket_inside(running, authority, pki):
-    context = pki.intermediate.issue(HOST).server_context(alpn=())
-
-    def echo(connection) -> None:
-        for message in connection:
-            connection.send(message)
-
-    with websockets.sync.server.serve(echo, "127.0.0.1", 0, ssl=context) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        port = server.socket.getsockname()[1]
-        with websockets.sync.client.connect(
-                f"wss://{HOST}:{port}/", proxy=f"https://127.0.0.1:{running.proxy[1]}",
-                proxy_ssl=client_context(pki.root),
-                ssl=ssl.create_default_context(cafile=str(authority.file))) as one:
-            for size in (1, 300_000):
-                one.send("x" * size)
-                assert one.recv() == "x" * size
+    with serving(tls=pki.intermediate.issue(HOST).server_context(alpn=())) as port:
+        converse(
+            f"wss://{HOST}:{port}/", "x", "x" * 300_000,
+            proxy=f"https://127.0.0.1:{running.proxy[1]}", proxy_ssl=client_context(pki.root),
+            ssl=ssl.create_default_context(cafile=str(authority.file)))
         assert running.metric("pinfold_upgrades_total") == 1
-        server.shutdown()
     nobody_is_connected(running)

@@ -9,13 +9,13 @@ import subprocess
 import threading
 
 import pytest
-import websockets.sync.server
 from support.chromium import Chromium
 from support.git import git, git_http_backend, make_repository
 from support.interception import HOST, OTHER, curl, nobody_is_connected
 from support.origin import OriginConnection, reply
 from support.programs import Told, Toolchains, answer, clean_environment
 from support.secure import forward, tls_of
+from support.websocket import serving
 
 
 @pytest.fixture
@@ -147,26 +147,23 @@ socket.onmessage = (message) => {{
 def test_a_browser_s_websocket(running, origin, authority, workspace, pki, tls):
     came = threading.Event()
 
-    def echo(connection) -> None:
-        connection.send(connection.recv(10))
-        assert connection.recv(10) == "it came"
+    async def echo_once(connection) -> None:
+        await connection.send(await connection.recv())
+        assert await connection.recv() == "it came"
         came.set()
 
     def answered(seen) -> bytes:
         if seen.target == "/wait":
             # The page has not loaded before this.
             return reply(b"", "200 OK" if came.wait(20) else "504 Gateway Timeout")
-        page = _PAGE.format(authority=f"{HOST}:{server.socket.getsockname()[1]}")
+        page = _PAGE.format(authority=f"{HOST}:{port}")
         return reply(page.encode(), "200 OK", "Content-Type: text/html")
 
-    with websockets.sync.server.serve(
-            echo, "127.0.0.1", 0,
-            ssl=pki.intermediate.issue(HOST).server_context(alpn=())) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    certificate = pki.intermediate.issue(HOST).server_context(alpn=())
+    with serving(echo_once, tls=certificate) as port:
         there = origin(answered, tls=tls)
         browser = Chromium(workspace, running.proxy_url, [authority.file])
         shown = browser.shows(f"https://{HOST}:{there.port}/")
-        server.shutdown()
     assert "<title>to and fro</title>" in shown
     assert running.metric("pinfold_upgrades_total") == 1
 

@@ -6,19 +6,17 @@ import hashlib
 import socket
 import ssl
 import struct
-import threading
 
 import httpx
 import pytest
 import requests
 import requests.adapters
-import websockets.sync.client
-import websockets.sync.server
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.origin import reply
 from support.secure import (
     NAME, client_context, curl, forward, reverse, secure_wire, tls_of)
 from support.wait import until
+from support.websocket import converse, serving
 from support.wire import Wire, request
 
 HOST = "origin.test"
@@ -133,21 +131,12 @@ def test_requests_and_httpx_speak_tls_to_their_proxy(running, there, pki):
 
 
 def test_a_websocket_passes_a_tls_listener(gateway, leaf, pki):
-    def echo(connection) -> None:
-        for message in connection:
-            connection.send(message)
-
-    with websockets.sync.server.serve(echo, "127.0.0.1", 0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        port = server.socket.getsockname()[1]
+    with serving() as port:
         running = gateway({"listeners": [
             forward(None), reverse(tls_of(leaf), f"http://127.0.0.1:{port}")]})
-        with websockets.sync.client.connect(
-                f"wss://{NAME}/", sock=running.wire("route").socket,
-                ssl=client_context(pki.root), server_hostname=NAME) as one:
-            one.send("x" * 300_000)
-            assert one.recv() == "x" * 300_000
-        server.shutdown()
+        converse(
+            f"wss://{NAME}/", "x" * 300_000, sock=running.wire("route").socket,
+            ssl=client_context(pki.root), server_hostname=NAME)
     until(lambda: running.access_lines(), "the relay has ended")
     assert running.access_lines()[0]["client_tls"] == "TLSv1.3"
 

@@ -1,5 +1,4 @@
 import CLinux
-import DurableFiles
 import Notation
 
 /// A jar on disk, in the Netscape format that curl, wget and browsers' extensions read and write
@@ -20,7 +19,7 @@ public enum CookieFile {
     private static let note = "#pinfold "
     private static let httpOnly = "#HttpOnly_"
 
-    /// The jar of a file; nil: there is no file. Cookies whose end is past are left out.
+    /// The jar of a file; nil: there is no file, or a character device such as `/dev/null`. Cookies whose end is past are left out.
     ///
     /// - Parameter now: seconds since 1970.
     /// - Throws: where it cannot be read, and where a line is not one of the format.
@@ -32,7 +31,8 @@ public enum CookieFile {
     }
 
     /// Writes a jar's cookies that outlast the session, for their owner alone (mode 0600). After a
-    /// loss of power, too, the file is the one of before or this one.
+    /// loss of power, too, the file is the one of before or this one. A link to a file stays, and
+    /// the file that it leads to is replaced; a character device such as `/dev/null` is written to.
     ///
     /// - Parameters:
     ///   - now: seconds since 1970.
@@ -41,11 +41,7 @@ public enum CookieFile {
         _ jar: CookieJar, to path: String, at now: Int64, includesSession: Bool = false
     ) throws(CookieFileError) {
         let text = text(of: jar, at: now, includesSession: includesSession)
-        do throws(FileError) {
-            try DurableFile.replace(path, by: Array(text.utf8), mode: 0o600)
-        } catch {
-            throw CookieFileError(path: path, problem: .system(error.code))
-        }
+        try DiskFile.replace(path, by: Array(text.utf8), mode: 0o600)
     }
 
     static func text(of jar: CookieJar, at now: Int64, includesSession: Bool = false) -> String {
@@ -175,6 +171,8 @@ public struct CookieFileError: Error, Hashable, Sendable, CustomStringConvertibl
         case tooLarge
         /// The system's error number.
         case system(Int32)
+        /// It is no regular file, but this.
+        case kind(String)
     }
 
     /// Of the file.
@@ -191,6 +189,7 @@ public struct CookieFileError: Error, Hashable, Sendable, CustomStringConvertibl
         case .line(let line, let text): "\(path):\(line): \(text)"
         case .tooLarge: "\(path): more than \(CookieFile.maximumBytes) bytes"
         case .system(let code): "\(path): \(String(cString: strerror(code)))"
+        case .kind(let text): "\(path): \(text); expected a regular file"
         }
     }
 }

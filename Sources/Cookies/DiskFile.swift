@@ -1,16 +1,33 @@
 import CLinux
+import DurableFiles
 
-/// Files that are read as a whole.
+/// Files that are read and written as a whole.
 enum DiskFile {
-    /// The bytes of a file; nil: there is none.
+    /// What is at a path, links followed.
+    private enum Kind {
+        case file
+        /// Such as `/dev/null`: it is empty, and takes whatever is written.
+        case characterDevice
+    }
+
+    /// The bytes of a file; nil: there is none, or a character device.
     static func contents(of path: String, most: Int) throws(CookieFileError) -> [UInt8]? {
-        let descriptor = open_with_mode(path, O_RDONLY | O_CLOEXEC, 0)
+        // A named pipe would wait for somebody who writes.
+        let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
+        let descriptor = open_with_mode(path, flags, 0)
         guard descriptor >= 0 else {
-            let error = lastError(path)
-            if error.problem == .system(ENOENT) { return nil }
-            throw error
+            // Sockets and devices that nothing drives cannot be opened.
+            let code = __errno_location().pointee
+            guard code != ENOENT else { return nil }
+            guard code != ENXIO else {
+                throw CookieFileError(path: path, problem: .kind("a socket or a missing device"))
+            }
+            throw CookieFileError(path: path, problem: .system(code))
         }
         defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw lastError(path) }
+        guard try kind(status, path) == .file else { return nil }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
@@ -23,6 +40,79 @@ enum DiskFile {
                 throw CookieFileError(path: path, problem: .tooLarge)
             }
         }
+    }
+
+    /// Has bytes in a file, in place of those before; after a loss of power, too, it is the one or
+    /// the other. A link to a file stays one: the file that it leads to is replaced. A character
+    /// device is written to. Anything else stays as it is.
+    static func replace(
+        _ path: String, by bytes: [UInt8], mode: mode_t
+    ) throws(CookieFileError) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard try kind(status, path) == .file else {
+                return try write(bytes, toDevice: path)
+            }
+        } else if __errno_location().pointee != ENOENT {
+            throw lastError(path)
+        }
+        let target = try target(of: path)
+        do throws(FileError) {
+            try DurableFile.replace(target, by: bytes, mode: mode)
+        } catch {
+            throw CookieFileError(path: path, problem: .system(error.code))
+        }
+    }
+
+    private static func kind(
+        _ status: stat, _ path: String
+    ) throws(CookieFileError) -> Kind {
+        let problem: CookieFileError.Problem
+        switch Int32(status.st_mode) & S_IFMT {
+        case S_IFREG: return .file
+        case S_IFCHR: return .characterDevice
+        case S_IFDIR: problem = .system(EISDIR)
+        case S_IFIFO: problem = .kind("a pipe")
+        case S_IFSOCK: problem = .kind("a socket")
+        default: problem = .kind("a device")
+        }
+        throw CookieFileError(path: path, problem: problem)
+    }
+
+    private static func write(
+        _ bytes: [UInt8], toDevice path: String
+    ) throws(CookieFileError) {
+        let flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
+        let descriptor = open_with_mode(path, flags, 0)
+        guard descriptor >= 0 else { throw lastError(path) }
+        defer { close(descriptor) }
+        var written = 0
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                CLinux.write(
+                    descriptor, $0.baseAddress.map { $0 + written }, $0.count - written)
+            }
+            if count < 0, __errno_location().pointee == EINTR { continue }
+            guard count > 0 else { throw lastError(path) }
+            written += count
+        }
+    }
+
+    /// Where a path leads through links in its last part. What they lead to may be missing.
+    private static func target(of path: String) throws(CookieFileError) -> String {
+        var path = path
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        // As many as the system follows.
+        for _ in 0..<40 {
+            let count = readlink(path, &buffer, buffer.count)
+            guard count > 0 else { return path }
+            let bytes = buffer[..<count].map { UInt8(bitPattern: $0) }
+            guard let link = String(validating: bytes, as: UTF8.self) else {
+                throw CookieFileError(path: path, problem: .system(EILSEQ))
+            }
+            path = link.hasPrefix("/") ? link : "\(Folder.of(path))/\(link)"
+        }
+        throw CookieFileError(path: path, problem: .system(ELOOP))
     }
 
     private static func lastError(_ path: String) -> CookieFileError {

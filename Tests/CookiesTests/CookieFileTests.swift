@@ -143,4 +143,54 @@ struct CookieFileTests {
             #expect(left.isEmpty)
         }
     }
+
+    /// A file that is no regular one stays what it is.
+    private func mode(_ path: String) -> mode_t {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : 0
+    }
+
+    @Test func `may be a device that forgets everything, and stays one`() throws {
+        try withFolder { folder in
+            let path = folder + "/null"
+            // Only root may make a device; to others, a link to one does no harm.
+            let isRoot = geteuid() == 0
+            let made = isRoot ? mknod(path, S_IFCHR | 0o666, 0x103) : symlink("/dev/null", path)
+            try #require(made == 0)
+            #expect(try CookieFile.read(path, at: now) == nil)
+            try CookieFile.write(filled, to: path, at: now + 9)
+            #expect(mode(path) == (isRoot ? S_IFCHR : S_IFLNK))
+            #expect(try CookieFile.read(path, at: now) == nil)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["null"])
+        }
+    }
+
+    @Test func `is no pipe, which stays as it is and is not waited for`() throws {
+        try withFolder { folder in
+            let path = folder + "/pipe"
+            try #require(mkfifo(path, 0o600) == 0)
+            let error = CookieFileError(path: path, problem: .kind("a pipe"))
+            #expect("\(error)" == "\(path): a pipe; expected a regular file")
+            #expect(throws: error) { try CookieFile.write(filled, to: path, at: now) }
+            #expect(mode(path) == S_IFIFO)
+            #expect(throws: error) { try CookieFile.read(path, at: now) }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `is the one that a link leads to, which stays a link`(isThere: Bool) throws {
+        try withFolder { folder in
+            try FileManager.default.createDirectory(
+                atPath: folder + "/real", withIntermediateDirectories: false)
+            let (path, target) = (folder + "/link", folder + "/real/jar")
+            try #require(symlink("next", path) == 0 && symlink("real/jar", folder + "/next") == 0)
+            if isThere { try Data("# mine\n".utf8).write(to: URL(fileURLWithPath: target)) }
+            try CookieFile.write(filled, to: path, at: now + 9)
+            #expect(mode(path) == S_IFLNK)
+            #expect(mode(target) == S_IFREG)
+            #expect(try CookieFile.read(path, at: now + 9)?.count == 4)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: folder + "/real") == ["jar"])
+        }
+    }
 }

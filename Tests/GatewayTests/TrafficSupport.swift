@@ -160,6 +160,7 @@ final class ScriptedConsumer: UpstreamConsumer {
     /// What is sent, and whether that is all.
     var request = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
     var endsRequest = true
+    var expectsContinue = false
     var method = Method.get
     /// Takes content; else it asks for a pause at each part.
     var takesContent = true
@@ -236,7 +237,10 @@ final class ScriptedConsumer: UpstreamConsumer {
         head.fields.appendForwardedFields(
             parsed.fields, of: bytes.span, omitting: FieldIDSet([.host]))
         return upstream.sendHead(
-            head, of: OutgoingRequest(framing: .none, method: method), upgrade: [])
+            head,
+            of: OutgoingRequest(
+                framing: .none, method: method, expectsContinue: expectsContinue),
+            upgrade: [])
     }
 
     func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {

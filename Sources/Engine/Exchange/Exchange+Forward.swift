@@ -115,7 +115,8 @@ extension Exchange {
         let room = request.length + storedValidatorBytes + forwardedBytes
         let outgoing = OutgoingRequest(
             framing: request.framing, method: request.method, asksForUpgrade: asksForUpgrade,
-            acceptsTrailers: request.acceptsTrailers)
+            acceptsTrailers: request.acceptsTrailers,
+            expectsContinue: request.fields.contains(.expect))
         return withRequestHead { bytes in
             let authority = origin.authority
             var head: HeadDraft

@@ -12,15 +12,18 @@ package struct OutgoingRequest {
     package var asksForUpgrade = false
     /// The client takes trailers.
     package var acceptsTrailers = false
+    /// Its content may wait for an interim response (RFC 9110 §10.1.1).
+    package var expectsContinue = false
 
     package init(
         framing: BodyFraming, method: Method, asksForUpgrade: Bool = false,
-        acceptsTrailers: Bool = false
+        acceptsTrailers: Bool = false, expectsContinue: Bool = false
     ) {
         self.framing = framing
         self.method = method
         self.asksForUpgrade = asksForUpgrade
         self.acceptsTrailers = acceptsTrailers
+        self.expectsContinue = expectsContinue
     }
 }
 
@@ -91,7 +94,8 @@ package protocol UpstreamConsumer: AnyObject {
     /// Content arrived. `owner` keeps the bytes alive. `isLast`: `upstreamEnded` follows at once.
     /// False asks to pause until `resume`.
     func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool
-    /// The response ended well. The connection is already back in its pool or closed.
+    /// The response ended well, and the request, too, unless the server does not want the rest of
+    /// it. The connection is already back in its pool or closed.
     func upstreamEnded(trailers: TrailerSection?)
     /// What was queued for the upstream has been written.
     func upstreamDrained()

@@ -9,6 +9,7 @@ extension UpstreamConnection {
         isDriving = true
         defer { isDriving = false }
         budget.renew(environment.loop)
+        if part == .ended, requestIsSent { return conclude() }
         while state == .active, !paused {
             guard !budget.isSpent else { return environment.loop.requeue(self) }
             if !(input?.isEmpty ?? true) {
@@ -35,7 +36,10 @@ extension UpstreamConnection {
         switch part {
         case .head: return advanceHead(input)
         case .body: return advanceBody(input)
-        case .ended: return false
+        case .ended:
+            // Behind the response nothing may come before the next request.
+            conclude()
+            return false
         }
     }
 
@@ -72,11 +76,11 @@ extension UpstreamConnection {
         armBodyDeadline()
         consumer.upstreamHead(head)
         guard state == .active else { return false }
+        headIsUnflushed = true
         if decoder.isComplete {
             end()
-        } else {
-            headIsUnflushed = true
-            if input.isEmpty { flushHead() }
+        } else if input.isEmpty {
+            flushHead()
         }
         return false
     }
@@ -156,8 +160,9 @@ extension UpstreamConnection {
             let content = UnsafeRawBufferPointer(
                 rebasing: UnsafeRawBufferPointer(bytes)[offset..<(offset + count)])
             headIsUnflushed = false
+            let isLast = decoder.isComplete && !takesRestOfRequest
             let goesOn =
-                consumer?.upstreamBody(content, owner: input, isLast: decoder.isComplete) ?? false
+                consumer?.upstreamBody(content, owner: input, isLast: isLast) ?? false
             guard state == .active else { return false }
             if decoder.isComplete {
                 end()
@@ -205,6 +210,9 @@ extension UpstreamConnection {
         case .truncated:
             inputEnded(cleanly: false)
             return false
+        case .failed where part == .ended:
+            inputEnded(cleanly: false)
+            return false
         case .failed(let error):
             fail(ExchangeFault(upstream: error))
             return false
@@ -224,7 +232,9 @@ extension UpstreamConnection {
 
     private func inputEnded(cleanly: Bool) {
         switch part {
-        case .ended: close()
+        case .ended:
+            keepAlive = false
+            consumer == nil ? close() : conclude()
         case .head:
             fail(parser.isWithinHead ? .response(.truncatedHead) : .upstreamClosed)
         case .body:
@@ -239,8 +249,28 @@ extension UpstreamConnection {
         }
     }
 
-    /// The response is complete: the connection goes back before the consumer hears of it.
+    /// A server that answers well and keeps the connection open goes on to read the request, and
+    /// relies on getting all of it, whenever it has answered (RFC 9110 §7.5).
+    private var takesRestOfRequest: Bool {
+        if requestEnded, output.isEmpty { return false }
+        guard keepAlive, !peerFinished, !mayHoldContentBack, input?.isEmpty ?? true,
+            let status = consumer?.response.status
+        else { return false }
+        return 200..<300 ~= status
+    }
+
+    /// The response is complete. Its end is told when the request is, too.
     private func end() {
+        guard takesRestOfRequest else { return conclude() }
+        part = .ended
+        flushHead()
+        // What the server does not take in time is looked at; until there is more to be sent, the
+        // client's own deadline runs.
+        _ = flush()
+    }
+
+    /// The exchange is over: the connection goes back before the consumer hears of it.
+    private func conclude() {
         guard let consumer else { return }
         part = .ended
         uses += 1

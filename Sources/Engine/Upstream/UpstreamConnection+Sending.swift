@@ -85,6 +85,7 @@ extension UpstreamConnection: UpstreamStream {
         head.fields.appendLineEnd()
         guard let head = head.finished() else { return false }
         context = ResponseContext(method: request.method, allowsSwitch: request.asksForUpgrade)
+        mayHoldContentBack = request.expectsContinue
         environment.metrics.add(.upstreamBytesSent, UInt64(head.count))
         output.append(head.readable, owner: head)
         return true
@@ -118,6 +119,7 @@ extension UpstreamConnection: UpstreamStream {
 
     private func queue(_ bytes: UnsafeRawBufferPointer, owner: Buffer) {
         waits.insert(.sending)
+        mayHoldContentBack = false
         environment.metrics.add(.upstreamBytesSent, UInt64(bytes.count))
         output.append(bytes, owner: owner)
     }
@@ -132,8 +134,8 @@ extension UpstreamConnection: UpstreamStream {
         switch transport.flush(&output, on: environment.loop, spending: &budget) {
         case .drained:
             if requestEnded {
-                armResponseDeadline()
-            } else if part == .head {
+                if part == .ended { environment.loop.requeue(self) } else { armResponseDeadline() }
+            } else if part != .body {
                 environment.loop.setDeadline(self, after: nil)  // the client's own deadline runs
             }
             return true

@@ -45,6 +45,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var context = ResponseContext(method: .get)
     var keepAlive = true
     var requestEnded = true
+    /// The request's content may never come, as long as nothing of it has.
+    var mayHoldContentBack = false
     var isChunked = false
     var paused = false
     /// TLS has something to send before it can read on.
@@ -284,7 +286,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         switch part {
         case .head:
             waits.contains(.sending) && isSending ? .upstreamSendTimeout : .firstByteTimeout
-        case .body, .ended: isEventStream ? .eventStreamTimeout : .upstreamBodyTimeout
+        case .body: isEventStream ? .eventStreamTimeout : .upstreamBodyTimeout
+        case .ended: .upstreamSendTimeout
         }
     }
 

@@ -71,7 +71,7 @@ struct ClientWork: Sendable {
         _ outcome: Outcome, of url: String, _ progress: ProgressDisplay
     ) -> ClientFailure? {
         var failures = outcome.failure.map { [$0] } ?? []
-        do throws(OutputError) { try writeOutput(outcome.text) } catch {
+        do throws(OutputError) { try progress.output(outcome.text) } catch {
             failures.append(ClientFailure(.file, "\(url): \(error)"))
         }
         for failure in failures { progress.say("pinfold: \(failure)\n") }
@@ -104,7 +104,7 @@ struct ClientWork: Sendable {
             if writesFiles {
                 try await download(request, options, &outcome, progress)
             } else if count == 1, !headOnly {
-                try await stream(request, options, &outcome)
+                try await stream(request, options, &outcome, progress)
             } else {
                 let response = try await session.data(
                     for: request, content: content, options: options)
@@ -126,12 +126,13 @@ struct ClientWork: Sendable {
 
     /// To standard output as it arrives.
     private func stream(
-        _ request: HTTPRequest, _ options: RequestOptions, _ outcome: inout Outcome
+        _ request: HTTPRequest, _ options: RequestOptions, _ outcome: inout Outcome,
+        _ progress: ProgressDisplay
     ) async throws {
         let response = try await session.response(for: request, content: content, options: options)
-        if output.includesHead { try writeOutput(Array(Self.text(of: response.head).utf8)) }
+        if output.includesHead { try progress.output(Array(Self.text(of: response.head).utf8)) }
         var parts = response.content.makeAsyncIterator()
-        while let part = try await parts.next() { try writeOutput(part) }
+        while let part = try await parts.next() { try progress.output(part) }
         note(response.head, response.request, &outcome)
     }
 

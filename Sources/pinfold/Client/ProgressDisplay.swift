@@ -15,12 +15,16 @@ final class ProgressDisplay: Sendable {
         var rate = TransferRate()
         var isDrawn = false
         var drawn: Int64 = 0
+        /// Something else is on the terminal's line.
+        var isOver = false
     }
 
     private let state = Locked(State())
     private let isOn: Bool
     private let isUpload: Bool
     private let isTerminal = isatty(STDERR_FILENO) == 1
+    /// What goes to standard output may stand on the line that is drawn.
+    private let outputIsTerminal = isatty(STDOUT_FILENO) == 1
 
     /// Milliseconds between two drawings, and between two plain lines.
     private static let drawnMilliseconds: Int64 = 100
@@ -54,50 +58,70 @@ final class ProgressDisplay: Sendable {
 
     private func moved(_ number: Int, _ value: TransferProgress.Value) {
         let now = Clock.monotonicMilliseconds()
-        let line = state.withLock { state -> String? in
-            guard let name = state.transfers[number]?.name else { return nil }
-            state.transfers[number] = (name, value)
-            let sums = state.transfers.values.map { bytes($0.value) }
-            let moved = state.endedBytes + sums.reduce(0) { $0 + $1.moved }
-            state.rate.note(moved, at: now)
-            let interval = isTerminal ? Self.drawnMilliseconds : Self.lineMilliseconds
-            guard now - state.drawn >= interval else { return nil }
-            let totals = sums.compactMap(\.of)
-            // A drawing of nothing would put off the first that says something.
-            if isTerminal, moved == 0, totals.isEmpty { return nil }
-            let isFirst = state.drawn == 0
-            state.drawn = now
-            // Lines are for what takes long; nothing has moved yet.
-            if !isTerminal, isFirst { return nil }
-            guard isTerminal else {
-                let (moved, total) = bytes(value)
-                return ProgressText.line(name, moved, of: total, rate: state.rate.perSecond) + "\n"
-            }
-            state.isDrawn = true
-            let total =
-                totals.count == sums.count
-                ? state.endedBytes + totals.reduce(0, +) : nil
-            return "\r\u{1B}[K"
-                + ProgressText.bar(moved, of: total, rate: state.rate.perSecond)
+        // Written under the lock, so that nothing comes between it and what it depends on.
+        state.withLock { state in
+            let line = line(number, value, now, &state)
+            if let line { writeToStandardError(line) }
         }
-        if let line { writeToStandardError(line) }
+    }
+
+    private func line(
+        _ number: Int, _ value: TransferProgress.Value, _ now: Int64, _ state: inout State
+    ) -> String? {
+        guard let name = state.transfers[number]?.name else { return nil }
+        state.transfers[number] = (name, value)
+        let sums = state.transfers.values.map { bytes($0.value) }
+        let moved = state.endedBytes + sums.reduce(0) { $0 + $1.moved }
+        state.rate.note(moved, at: now)
+        guard !state.isOver else { return nil }
+        let interval = isTerminal ? Self.drawnMilliseconds : Self.lineMilliseconds
+        guard now - state.drawn >= interval else { return nil }
+        let totals = sums.compactMap(\.of)
+        // A drawing of nothing would put off the first that says something.
+        if isTerminal, moved == 0, totals.isEmpty { return nil }
+        let isFirst = state.drawn == 0
+        state.drawn = now
+        // Lines are for what takes long; nothing has moved yet.
+        if !isTerminal, isFirst { return nil }
+        guard isTerminal else {
+            let (moved, total) = bytes(value)
+            return ProgressText.line(name, moved, of: total, rate: state.rate.perSecond) + "\n"
+        }
+        state.isDrawn = true
+        let total =
+            totals.count == sums.count
+            ? state.endedBytes + totals.reduce(0, +) : nil
+        return "\r\u{1B}[K"
+            + ProgressText.bar(moved, of: total, rate: state.rate.perSecond)
     }
 
     /// A line of its own, with nothing drawn over it.
     func say(_ text: String) {
-        clear()
-        writeToStandardError(text)
+        state.withLock { state in
+            clear(&state)
+            writeToStandardError(text)
+        }
+    }
+
+    /// Writes to standard output. Where that is a terminal, nothing is drawn any more: it would take
+    /// away the line that has been written.
+    func output(_ bytes: [UInt8]) throws(OutputError) {
+        guard !bytes.isEmpty else { return }
+        if outputIsTerminal {
+            state.withLock { state in
+                clear(&state)
+                state.isOver = isTerminal
+            }
+        }
+        try writeOutput(bytes)
     }
 
     /// Takes the drawing away.
-    func end() { clear() }
+    func end() { state.withLock { clear(&$0) } }
 
-    private func clear() {
-        let wasDrawn = state.withLock { state in
-            defer { state.isDrawn = false }
-            return state.isDrawn
-        }
-        if wasDrawn { writeToStandardError("\r\u{1B}[K") }
+    private func clear(_ state: inout State) {
+        if state.isDrawn { writeToStandardError("\r\u{1B}[K") }
+        state.isDrawn = false
     }
 }
 

@@ -571,6 +571,55 @@ def test_get_is_not_answered_from_a_head(through):
     assert response.body == b"whole"
 
 
+@pytest.mark.parametrize(("update", "asked", "told"), [
+    ([], {}, "stored"),
+    (["Cache-Control: no-store"], {}, "no-store"), (["Cache-Control: private"], {}, "private"),
+    (["Vary: *"], {}, "vary-any"), ([], {"Authorization": "mine"}, "authorization")])
+def test_a_304_is_told_as_stored_only_if_it_is(through, update, asked, told):
+    """RFC 9211 §2.6; otherwise `detail` says why not."""
+    def handler(seen: Request) -> bytes:
+        if seen.get("if-none-match"):
+            return reply(b"", "304 Not Modified", 'ETag: "a"', *update, length=False)
+        return reply(b"body", "200 OK", "Cache-Control: max-age=0", 'ETag: "a"')
+
+    there = through.origin(handler)
+    running = through.gateway()
+    fetch(running, there.url("/"))
+    response = fetch(running, there.url("/"), **asked)
+    assert response.body == b"body"
+    status = response.cache_status
+    assert (status["fwd-status"], "stored" in status) == (304, told == "stored")
+    assert status.get("detail", "stored") == told
+
+
+@pytest.mark.parametrize("ending", ["client", "server"])
+def test_an_unsafe_request_without_an_answer_invalidates(through, ending):
+    """What it has changed at the server is changed, whoever waits for the answer."""
+    arrived, release = threading.Event(), threading.Event()
+
+    def handler(seen: Request) -> bytes | None:
+        if seen.method == "GET":
+            return reply(b"%d" % len(there.requests), "200 OK", FRESH)
+        arrived.set()
+        if ending == "server":
+            return None
+        release.wait(20)
+        return reply(b"changed")
+
+    there = through.origin(handler)
+    running = through.gateway()
+    first = prime(running, there.url("/")).body
+    if ending == "server":
+        assert send(running, there.url("/"), "POST").status == 502
+    else:
+        wire = running.wire()
+        wire.send(request(there.url("/"), method="POST"))
+        assert arrived.wait(20)
+        wire.reset()
+    until(lambda: fetch(running, there.url("/")).body != first, "it is asked for again")
+    release.set()
+
+
 @pytest.mark.parametrize(("method", "status", "invalidated"), [
     ("POST", "200 OK", True), ("PUT", "204 No Content", True), ("DELETE", "200 OK", True),
     ("PATCH", "303 See Other", True), ("UNKNOWN", "200 OK", True),

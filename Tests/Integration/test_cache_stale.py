@@ -245,6 +245,28 @@ def test_a_failed_refresh_leaves_the_stale_response_for_its_window(through):
 
 
 @pytest.mark.parametrize("fields", [['ETag: "e"'], []])
+@pytest.mark.parametrize("broken", [
+    b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 2000 OK\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx"])
+def test_stale_if_error_bridges_what_is_no_response(through, fields, broken):
+    """RFC 5861 §4: whatever would come to a 502."""
+    def script(connection: OriginConnection) -> None:
+        connection.read_request()
+        old = reply(b"old", "200 OK", "Cache-Control: max-age=0, stale-if-error=600",
+                    "Connection: close", *fields)
+        connection.send(broken if is_stored else old)
+
+    is_stored = False
+    there = through.scripted_origin(script)
+    running = through.gateway()
+    assert fetch(running, there.url("/")).body == b"old"
+    is_stored = True
+    response = fetch(running, there.url("/"))
+    assert (response.status, response.body) == (200, b"old")
+    assert response.cache_status["detail"] == "stale-if-error"
+
+
+@pytest.mark.parametrize("fields", [['ETag: "e"'], []])
 @pytest.mark.parametrize("failure", ["503 Service Unavailable", ""])
 def test_stale_if_error_needs_no_validator(through, fields, failure):
     calls = 0

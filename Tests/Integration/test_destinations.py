@@ -149,12 +149,14 @@ def own_listener(response) -> bool:
 
 
 @pytest.mark.parametrize("host", [
-    "127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0", "own.test"])
+    "127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0", "own.test", "both.test"])
 @pytest.mark.parametrize("listener", ["proxy", "admin"])
 def test_the_gateway_does_not_connect_to_itself(gateway, dns, host, listener):
     """However its address is written, by CONNECT and by an absolute URL: else a CONNECT within a
     CONNECT could nest until the descriptors run out."""
     dns.set("own.test", "127.0.0.1")
+    # Nothing listens at the other address, which is no news to the client.
+    dns.set("both.test", "127.0.0.1", "::1")
     running = gateway({"access": {"destinations": {"allow": ["0.0.0.0/0", "::/0"]}}})
     port = running.listeners[listener][1]
     wire, response = running.connect(f"{host}:{port}")

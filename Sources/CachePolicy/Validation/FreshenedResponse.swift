@@ -10,7 +10,7 @@ package struct FreshenedResponse: Sendable, Equatable {
         case replaceHead
         /// Leave it as it was: what came in may not be stored for others (it answered a request
         /// with Authorization, or one with Cookie and gave no explicit freshness).
-        case leave
+        case leave(NotStoredReason)
         /// Drop it: the origin now says that it must not be kept.
         case remove(NotStoredReason)
     }
@@ -77,15 +77,15 @@ package struct FreshenedResponse: Sendable, Equatable {
         let isAuthorized = request.fields.contains(.authorization)
         var storage = Storage.replaceHead
         var vary = VaryKey.none
-        if asked.flags.contains(.noStore)
-            || options.isShared && metadata.source == .heuristic
-                && request.fields.contains(.cookie)
+        if asked.flags.contains(.noStore) {
+            storage = .leave(.requestNoStore)
+        } else if options.isShared, metadata.source == .heuristic, request.fields.contains(.cookie)
         {
-            storage = .leave
+            storage = .leave(.cookie)
         } else if let reason = facts.reasonAgainstStoring(
             isAuthorized: isAuthorized, options: options)
         {
-            storage = reason == .authorization ? .leave : .remove(reason)
+            storage = reason == .authorization ? .leave(reason) : .remove(reason)
         } else {
             do throws(NotStoredReason) {
                 vary = try facts.vary.key(

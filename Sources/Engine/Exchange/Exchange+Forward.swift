@@ -32,6 +32,10 @@ extension Exchange {
             fail(.superseded)
             return nil
         }
+        // Its head, and perhaps its content, are what the former rules have made of them.
+        if rulesBeforeReload == nil, renewed.transformation !== origin.transformation {
+            rulesBeforeReload = .some(origin.transformation)
+        }
         self.origin = renewed
         // What it changes at its server is still to be invalidated.
         if !request.method.isSafe { makeKey(renewed) }
@@ -87,9 +91,7 @@ extension Exchange {
     /// before it.
     @inline(__always)
     private func filtered(_ upstream: any UpstreamStream) -> any UpstreamStream {
-        guard let rules = origin?.transformation, let checks = rules.response else {
-            return upstream
-        }
+        guard let rules, let checks = rules.response else { return upstream }
         return ResponseFilter(upstream, for: self, by: rules, checks: checks)
     }
 

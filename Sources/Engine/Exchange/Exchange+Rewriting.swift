@@ -98,7 +98,7 @@ extension Exchange {
         case .gathering(let kind):
             handle(.decided(.gather))
             if contentHasEnded {
-                translate(kind, of: rewritten, at: origin)
+                translate(kind, of: rewritten)
             } else {
                 askForContent()
                 client?.resumeContent()
@@ -121,7 +121,7 @@ extension Exchange {
     func gatherForTranslation(
         _ bytes: UnsafeRawBufferPointer, _ rewritten: RewrittenRequest
     ) -> Bool {
-        let maximum = origin?.transformation?.requestContent?.maximumBytes ?? 0
+        let maximum = rules?.requestContent?.maximumBytes ?? 0
         guard rewritten.gathered.bytes.count + bytes.count <= maximum else {
             fail(
                 .transformation(
@@ -135,14 +135,9 @@ extension Exchange {
         return true
     }
 
-    private func translate(
-        _ kind: RequestJob.Kind, of rewritten: RewrittenRequest, at origin: Origin
-    ) {
+    private func translate(_ kind: RequestJob.Kind, of rewritten: RewrittenRequest) {
         rewritten.content = .working
-        guard let translation = origin.transformation?.requestContent else {
-            // A reload took the rules away while the content was gathered.
-            return fail(.superseded)
-        }
+        guard let translation = rules?.requestContent else { return fail(.superseded) }
         let (type, codings) = withRequestHead { bytes in
             (
                 request.fields.first(.contentType).map { bytes.text(at: $0.value) },
@@ -202,6 +197,8 @@ extension Exchange {
     private func replaceContent(
         by content: RequestContent, _ rewritten: RewrittenRequest, _ origin: Origin
     ) throws(TransformationFailure) {
+        // What it changes at its server is stored under the target that the server sees.
+        defer { if !request.method.isSafe { makeKey(origin) } }
         switch content {
         case .content(let translated, let removesQuery):
             let head = withRequestHead {

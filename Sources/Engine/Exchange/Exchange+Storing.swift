@@ -10,7 +10,7 @@ extension Exchange {
         notStoredReason = nil
         // What ends with a clear-text connection is complete by RFC 9112 §8, but cannot be told
         // from what was cut off: it is passed on and not kept.
-        if response.framing.endsWithConnection, origin?.tls == nil {
+        if response.framing.endsWithConnection || wasGatheredToTheEnd, origin?.tls == nil {
             notStoredReason = .incomplete
             return false
         }
@@ -145,6 +145,16 @@ extension Exchange {
         ticket.abandon()
         notStoredReason = .incomplete
         environment.metrics.add(.cacheStoresAborted)
+    }
+
+    /// An unsafe request was sent, and what came of it is not known: its server closed, or nobody
+    /// waited. What it has changed there is changed.
+    func invalidateUnanswered() {
+        guard let key, let store = environment.shared.store, request.method != .connect else {
+            return
+        }
+        for route in CacheRoute.all { key.along(route).withView { store.invalidate($0) } }
+        environment.metrics.add(.cacheInvalidations)
     }
 
     /// An unsafe request's success makes what is stored about its target doubtful.

@@ -56,27 +56,30 @@ extension Exchange {
     /// The origin confirmed what is stored: update it and answer from it.
     private func freshen(_ stored: CachedResponse, _ form: HitForm, _ bytes: Span<UInt8>) {
         cacheResult = .revalidated
-        guard let (current, freshened) = update(stored, with: bytes) else {
+        guard let (current, freshened, notStored) = update(stored, with: bytes) else {
             // The stored head cannot be read: it is of no use to anyone.
             environment.shared.store?.remove(stored)
             self.stored = nil
             handle(.answered(.discarded(then: .forwardAgain)))
             return
         }
+        notStoredReason = notStored
         let told = CacheStatus.forwarded(
-            .init(reason: forwardReason ?? .stale, status: 304, isStored: true))
-        endFlight(.stored)
+            .init(
+                reason: forwardReason ?? .stale, status: 304, isStored: notStored == nil,
+                notStored: notStored))
+        endFlight(notStored == nil ? .stored : .notStored)
         confirmed = ConfirmedResponse(
             stored: current, freshened: freshened,
             hit: freshened.hit(form, at: environment.wallSeconds), cacheStatus: told)
         handle(.answered(.discarded(then: .serveConfirmed)))
     }
 
-    /// Brings a stored response up to date with the head at hand, or drops it if that says so.
-    /// nil: the stored head cannot be read.
+    /// Brings a stored response up to date with the head at hand, or drops it if that says so; with
+    /// the reason if it is not stored as it is now. nil: the stored head cannot be read.
     private func update(
         _ stored: CachedResponse, with bytes: Span<UInt8>
-    ) -> (CachedResponse, FreshenedResponse)? {
+    ) -> (CachedResponse, FreshenedResponse, NotStoredReason?)? {
         let freshened = withRequestHead {
             FreshenedResponse(
                 merging: stored.metadata,
@@ -87,18 +90,19 @@ extension Exchange {
                 options: cacheOptions)
         }
         guard let freshened else { return nil }
-        var current = stored
-        if case .remove = freshened.storage {
+        switch freshened.storage {
+        case .leave(let reason): return (stored, freshened, reason)
+        case .remove(let reason):
             environment.shared.store?.remove(stored)
-        } else if case .replaceHead = freshened.storage, let store = environment.shared.store {
+            return (stored, freshened, reason)
+        case .replaceHead:
             let updated = try? freshened.head.withUnsafeBytes { head throws(StoreRefusal) in
-                try store.update(
+                try environment.shared.store?.update(
                     stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
                     policy: origin?.fingerprint ?? 0)
             }
-            if let updated { current = updated }
+            return (updated ?? stored, freshened, updated == nil ? .storeUnavailable : nil)
         }
-        return (current, freshened)
     }
 
     /// A response to HEAD is news about the response to GET that is stored (RFC 9111 §4.3.5).
@@ -119,8 +123,8 @@ extension Exchange {
 
     /// What is stored and may be sent where the origin failed, if anyone allows it.
     func staleAnswer(insteadOf fault: ExchangeFault) -> (CachedResponse, CacheHit)? {
-        guard fault.allowsStaleAnswer, let stored,
-            let hit = staleHit(stored, insteadOf: .unreachable)
+        guard let stored, let failure = fault.failure(ofResponse: response.status),
+            let hit = staleHit(stored, insteadOf: failure)
         else { return nil }
         return (stored, hit)
     }
@@ -153,14 +157,20 @@ extension Exchange {
 }
 
 extension ExchangeFault {
-    /// Whether the origin was away, which a stale response may bridge. A trust failure never is.
-    fileprivate var allowsStaleAnswer: Bool {
+    /// What a stale response may stand in for: that the origin was away, that it sent no response
+    /// that can be read, or a server error that the route's rules refuse (RFC 5861 §4: what would
+    /// come to a 500, 502, 503 or 504). A trust failure never is.
+    /// - Parameter status: of the response that was refused.
+    fileprivate func failure(ofResponse status: UInt16) -> UpstreamFailure? {
         switch self {
         case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset, .firstByteTimeout,
             .poolWaitTimeout, .tooManyPending, .tlsTimeout:
-            true
-        case .nameNotResolved(let failure): failure != .badName
-        default: false
+            .unreachable
+        case .nameNotResolved(let failure): failure == .badName ? nil : .unreachable
+        case .response: .status(502)
+        case .transformation(let failure):
+            failure.problem == .responseStatusRefused ? .status(status) : nil
+        default: nil
         }
     }
 }

@@ -115,6 +115,13 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
 
     /// What its route's rules made of the request; nil, mostly: nothing.
     var rewritten: RewrittenRequest?
+    /// The rules that the request began under, where a reload has changed them since; nil: it has
+    /// not.
+    var rulesBeforeReload: RouteTransformation??
+    /// What holds for its messages, to their end; nil: no rules.
+    var rules: RouteTransformation? { rulesBeforeReload ?? origin?.transformation }
+    /// The response had no length, and was gathered until its connection ended.
+    var wasGatheredToTheEnd = false
     /// What its route's rules changed of the messages; nil, mostly: nothing.
     package var transformed: TransformationRecord?
     /// Content taken in before there was a connection.
@@ -299,6 +306,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         clear(&serving)
         clear(&translating)
         clear(&rewritten)
+        rulesBeforeReload = nil
+        wasGatheredToTheEnd = false
         clear(&transformed)
         status = 0
         cacheResult = .none

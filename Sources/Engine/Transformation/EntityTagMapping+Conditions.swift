@@ -50,6 +50,6 @@ extension Exchange {
     /// The same, where the rules of the route did not change it: the server knows it by this tag.
     var unchangedTag: [UInt8]? {
         guard let tag = validatedTag else { return nil }
-        return origin?.transformation?.ask.entityTags?.original(tag) == nil ? tag : nil
+        return rules?.ask.entityTags?.original(tag) == nil ? tag : nil
     }
 }

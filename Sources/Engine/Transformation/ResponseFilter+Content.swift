@@ -181,6 +181,7 @@ extension ResponseFilter {
     private func tell(of content: ResponseContent, _ held: HeldResponse) {
         guard let exchange else { return end() }
         exchange.note(response: .init(content))
+        exchange.wasGatheredToTheEnd = held.response.framing.endsWithConnection
         step = .passing
         let changed = content.change.map { change in
             held.head.withUnsafeBytes {

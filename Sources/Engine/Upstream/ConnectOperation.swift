@@ -255,6 +255,8 @@ final class ConnectOperation: EventHandler {
     private func fault(of failure: HappyEyeballs.Failure) -> ExchangeFault {
         switch failure {
         case .attempt(_, _, let errno):
+            // That another address of the name is not reached tells the client nothing.
+            if case .ownListenerRefused = lastRefusal { return .ownListenerRefused }
             let error = Errno(code: errno)
             return error.isExhaustion ? .descriptorsExhausted : .connectFailed(error)
         case .noAddress:

@@ -1,0 +1,99 @@
+"""Rules of a route where they meet what else an exchange does: invalidation, errors that a stale
+response stands in for, reloads, and content whose end is the connection's."""
+
+from __future__ import annotations
+
+import json
+import plistlib
+
+import pytest
+from support.origin import OriginConnection, Request, reply
+from support.wait import until
+from support.wire import request
+from test_reload import reload
+from test_route_rules import FORM, JSON, rules
+
+LONG = "Cache-Control: max-age=600"
+
+
+def hit(response) -> bool:
+    return "hit" in response.cache_status
+
+
+@pytest.mark.parametrize(("method", "asked", "content", "stored"), [
+    ("DELETE", "/d", b"id=5", "/d?id=5"), ("POST", "/p?a=1", b"", "/p"), ("PUT", "/q?a=1", b"", "/q")])
+def test_an_unsafe_request_invalidates_the_target_that_its_server_sees(
+        gateway, origin, method, asked, content, stored):
+    """RFC 9111 §4.4; parameters move to where their method has them."""
+    there = origin(lambda seen: reply(
+        b"%d" % len(there.requests), "200 OK", *([LONG] if seen.method == "GET" else [])))
+    running = gateway(rules(request={"parameters": "byMethod"}))
+    first = running.get(there.url(stored)).body
+    assert hit(running.get(there.url(stored)))
+    data = request(there.url(asked), method=method, body=content, Content_Type=FORM)
+    assert running.ask(data).status == 200
+    assert there.requests[-1].target == stored
+    assert running.get(there.url(stored)).body != first
+
+
+@pytest.mark.parametrize("status", [
+    "500 Internal Server Error", "503 Service Unavailable", "404 Not Found"])
+def test_a_refused_server_error_is_bridged_as_one_that_is_passed_on(gateway, origin, status):
+    def handler(_: Request) -> bytes:
+        if len(there.requests) == 1:
+            return reply(b"{}", "200 OK", JSON, "Cache-Control: max-age=0, stale-if-error=600")
+        return reply(b"error", status)
+
+    there = origin(handler)
+    running = gateway(rules({"statusCodes": ["200-299"]}))
+    assert running.get(there.url()).status == 200
+    response = running.get(there.url())
+    if status.startswith("404"):
+        assert response.status == 502
+        assert b"response-status-refused" in response.body
+    else:
+        assert (response.status, response.body) == (200, b"{}")
+        assert response.cache_status["detail"] == "stale-if-error"
+
+
+@pytest.mark.parametrize("form", ["translated", "origin"])
+def test_what_ends_with_its_connection_is_not_kept_translated_either(
+        gateway, scripted_origin, form):
+    """Without TLS it cannot be told from what was cut off: this might have become 123456."""
+    def script(connection: OriginConnection) -> None:
+        connection.read_request()
+        connection.send(reply(b"123", "200 OK", JSON, LONG, length=False))
+
+    there = scripted_origin(script)
+    running = gateway(rules({"body": {"from": "json", "to": "plist"}}, cache={"form": form}))
+    for _ in range(2):
+        response = running.get(there.url())
+        assert plistlib.loads(response.body) == 123
+        assert not hit(response)
+        assert response.cache_status["detail"] == "incomplete"
+
+
+@pytest.mark.parametrize("after", [
+    {"path": {"prefixes": {"/": "/new"}}, "headers": {"set": {"X-Rules": "new"}},
+     "body": {"from": "form", "to": "plist"}}, None], ids=["others", "none"])
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_a_request_keeps_its_rules_over_a_reload(gateway, origin, after, framing):
+    there = origin(lambda seen: reply(b"[1]", "200 OK", JSON, LONG))
+    before = {"path": {"prefixes": {"/": "/old"}}, "headers": {"set": {"X-Rules": "old"}},
+              "body": {"from": "form", "to": "json"}}
+    running = gateway(rules({"body": {"from": "json", "to": "plist"}}, before))
+    head = (f"POST {there.url('/p')} HTTP/1.1\r\nHost: {there.authority}\r\nContent-Type: {FORM}\r\n")
+    with running.wire() as wire:
+        if framing == "length":
+            wire.send(head + "Content-Length: 7\r\n\r\na=1&")
+        else:
+            wire.send(head + "Transfer-Encoding: chunked\r\n\r\n4\r\na=1&\r\n")
+        until(lambda: running.metric("pinfold_http_requests_in_flight") == 1, "it has begun")
+        reload(running, rules({"contentTypes": ["application/json"]}, after))
+        wire.send("b=2" if framing == "length" else "3\r\nb=2\r\n0\r\n\r\n")
+        response = wire.read_final()
+    assert response.status == 200
+    assert plistlib.loads(response.body) == [1], "what the former rules ask of the response"
+    (seen,) = there.requests
+    assert (seen.target, seen.get("x-rules")) == ("/old/p", "old")
+    assert json.loads(seen.body) == {"a": "1", "b": "2"}

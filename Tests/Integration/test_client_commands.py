@@ -341,6 +341,43 @@ def test_a_download_goes_on_after_kill_9(
     assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
 
 
+@pytest.mark.parametrize(("first", "second"), [
+    (["-o", "f"], ["-o", "./f"]),
+    (["-o", "f"], ["-o", "d/../f"]),
+    (["-o", "f"], ["-o", "{}/f"]),
+    (["-o", "link/f"], ["-o", "d/f"]),
+    (["-O", "--folder", "d"], ["-O", "--folder", "d/"]),
+    (["-O", "--folder", "d"], ["-O", "--folder", "{}/link"]),
+])
+def test_a_download_goes_on_by_whatever_path_its_file_is_named(
+    origin, tmp_path: Path, first: list[str], second: list[str]
+) -> None:
+    content = os.urandom(300_000)
+    asked: list[str] = []
+
+    def handler(request):
+        asked.append(request.get("range"))
+        if not asked[-1]:
+            length = f"Content-Length: {len(content)}"
+            return reply(
+                content[:200_000], "200 OK", 'ETag: "1"', length, "Connection: close",
+                length=False)
+        start = int(asked[-1].removeprefix("bytes=").removesuffix("-"))
+        part = f"Content-Range: bytes {start}-{len(content) - 1}/{len(content)}"
+        return reply(content[start:], "206 Partial Content", 'ETag: "1"', part)
+
+    (tmp_path / "d").mkdir()
+    (tmp_path / "link").symlink_to("d")
+    url = f"http://127.0.0.1:{origin(handler).port}/f"
+    for place in (first, second):
+        done = subprocess.run(
+            [BINARY, "download", url, "--resume", *(word.format(tmp_path) for word in place)],
+            cwd=tmp_path, capture_output=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr.decode()
+    assert asked == ["", "bytes=200000-"]
+    assert [path.read_bytes() for path in tmp_path.rglob("f*")] == [content]
+
+
 def test_upload_sends_a_file(nginx: Nginx, large: Path) -> None:
     done = client("upload", nginx.url("/store/up.bin"), "--file", large)
     assert done.returncode == 0, done.stderr.decode()

@@ -17,7 +17,8 @@ extension Download {
     ) async throws(Stop) {
         try await choose(response)
         if let offset {
-            resumedBytes = max(resumedBytes, offset)
+            // What this call has fetched itself was not there before.
+            resumedBytes = resumedBytes ?? offset
             try await change { file throws(DownloadProblem) in
                 try file.goOn(from: offset, of: total)
             }

@@ -27,7 +27,8 @@ struct Download {
     /// What was asked last, after redirects.
     private var last: HTTPRequest?
     private var metrics: TaskMetrics?
-    var resumedBytes: Int64 = 0
+    /// From where on the first response was written; nil: none was.
+    var resumedBytes: Int64?
     /// Requests sent again after a failure, and whether the next one is.
     private var retries = 0
     private var isRetry = false
@@ -144,7 +145,8 @@ struct Download {
         if let given {
             try await open(given.partialFile)
         } else if let folder {
-            try await open("\(folder)/\(FilePaths.name(of: path))-\(Self.digest(of: path))")
+            let digest = Self.digest(of: FilePaths.resolved(path))
+            try await open("\(folder)/\(FilePaths.name(of: path))-\(digest)")
         } else {
             try await open(path)
         }
@@ -157,8 +159,10 @@ struct Download {
             ? base : base + PartialFile.suffix
         let asked = session.completed(request, options.request)
         let (mayResume, given) = (options.resumes || given != nil, given)
+        // The caller's resume data says that the file is a download's, too.
+        let replaces = options.replacesExisting || given != nil
         file = try await perform { () throws(DownloadProblem) in
-            try PartialFile(path) { data in
+            try PartialFile(path, replaces: replaces) { data in
                 mayResume && data.isOf(asked)
                     && given.map { $0.url == data.url && $0.validator == data.validator } ?? true
             }
@@ -336,7 +340,7 @@ struct Download {
         session.registry.post(.downloadMoved(handle.identifier, to: path))
         return DownloadResponse(
             head: response.head, request: response.request, path: path, length: length,
-            resumedBytes: resumedBytes, metrics: metrics ?? response.metrics)
+            resumedBytes: resumedBytes ?? 0, metrics: metrics ?? response.metrics)
     }
 }
 

@@ -36,6 +36,12 @@ public enum DownloadProblem: Error, Sendable, Hashable, CustomStringConvertible 
     case destinationInvalid(String, expected: String)
     /// The partial file is one of another user's, a link, or no regular file.
     case partialFileUnsafe(String)
+    /// Something is in the partial file's place, and no resume data lies beside it: it may be the
+    /// user's own.
+    case partialFileUnknown(String)
+    /// Somebody has moved, removed or replaced the partial file while it was being written. What
+    /// has its name now stays as it is.
+    case partialFileLost(String)
     /// Another download, of this process or another one, is writing the same partial file.
     case busy(String)
     /// The caller's function that chooses the destination has failed.
@@ -57,6 +63,11 @@ public enum DownloadProblem: Error, Sendable, Hashable, CustomStringConvertible 
             "the destination \"\(path)\": expected \(expected)"
         case .partialFileUnsafe(let path):
             "\(path) is not a regular file of this user; it is not written to"
+        case .partialFileUnknown(let path):
+            "\(path) exists, and nothing says that it is of a download; expected no file there "
+                + "(remove or rename it), or the option to replace it"
+        case .partialFileLost(let path):
+            "\(path) was moved, removed or replaced while it was being written"
         case .busy(let path): "\(path) is being written by another download"
         case .choosing(let text): "no destination was chosen: \(text)"
         case .options(let text): text
@@ -67,7 +78,8 @@ public enum DownloadProblem: Error, Sendable, Hashable, CustomStringConvertible 
         switch self {
         case .transfer, .range, .length: .badResponse
         case .status: .unacceptableStatus
-        case .file, .noSpace, .destinationExists, .destinationInvalid, .partialFileUnsafe, .busy:
+        case .file, .noSpace, .destinationExists, .destinationInvalid, .partialFileUnsafe,
+            .partialFileUnknown, .partialFileLost, .busy:
             .fileFailed
         case .choosing, .options: .invalidRequest
         }

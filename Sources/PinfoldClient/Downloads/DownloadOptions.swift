@@ -15,8 +15,9 @@ public enum DownloadDestination: Sendable, ExpressibleByStringLiteral {
 public struct DownloadOptions: Sendable {
     /// What is special about its request.
     public var request = RequestOptions()
-    /// A file at the destination is replaced. Else the download fails: before it begins, if the
-    /// file is there by then.
+    /// A file at the destination is replaced, and one in the place of the partial file of which
+    /// nothing says that it is a download's. Else the download fails: before it begins, if the file
+    /// is there by then.
     public var replacesExisting = false
     /// Goes on with what an earlier download of the same URL to the same destination has left, be
     /// it of this process or of one that was killed; and leaves something to go on with, however it
@@ -49,7 +50,7 @@ public struct DownloadResponse: Sendable {
     public let path: String
     /// Bytes of the file.
     public let length: Int64
-    /// Of them, bytes that were there before.
+    /// Of them, bytes that were there before the call.
     public let resumedBytes: Int64
     /// One transaction for each request, redirects and beginnings anew included.
     public let metrics: TaskMetrics

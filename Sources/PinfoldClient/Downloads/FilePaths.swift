@@ -14,6 +14,17 @@ enum FilePaths {
         return folder == "/" ? "/\(path)" : "\(folder)/\(path)"
     }
 
+    /// The path that a file has by whatever path it is named: that of its folder without links, `.`
+    /// and `..`. The file itself may be missing; where the folder is, the path stays as it is.
+    static func resolved(_ path: String) -> String {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        guard realpath(folder(of: path), &buffer) != nil else { return path }
+        let end = buffer.firstIndex(of: 0) ?? buffer.endIndex
+        let folder = String(
+            decoding: buffer[..<end].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return folder == "/" ? "/\(name(of: path))" : "\(folder)/\(name(of: path))"
+    }
+
     /// The folder of an absolute path.
     static func folder(of path: String) -> String { Folder.of(path) }
 

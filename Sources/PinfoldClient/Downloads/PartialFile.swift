@@ -8,8 +8,11 @@ import DurableFiles
 /// order, so that wherever the process or the machine stops, resume data never stands beside bytes
 /// of something else:
 ///
-///     anew:    resume data removed ──► bytes removed ──► bytes ──► resume data ──► bytes …
-///     at end:  bytes synced ──► renamed ──► folder synced ──► resume data removed
+///     anew:    note ──► bytes removed ──► bytes ──► resume data ──► bytes …
+///     at end:  bytes synced ──► renamed ──► folder synced ──► resume data or note removed
+///
+/// The note lies where resume data does, and says only that the file is a download's: bytes beside
+/// which nothing lies are somebody else's.
 struct PartialFile: Sendable {
     let path: String
     private let descriptor: Int32
@@ -19,10 +22,18 @@ struct PartialFile: Sendable {
     private(set) var resume: ResumeData?
     /// Bytes that are on the disk whatever happens.
     private var durable: Int64 = 0
-    /// There is resume data on the disk, of whatever.
-    private var hasSidecar = true
+    /// What lies beside it.
+    private var beside = Beside.nothing
+    /// What this download has found or written beside it last.
+    private var known: [UInt8]?
     /// Its bytes are this download's, or there are none.
     private var isOwn: Bool
+
+    private enum Beside {
+        case nothing, note, resumeData
+        /// What an earlier download has left.
+        case old
+    }
 
     /// Behind the name of the destination.
     static let suffix = ".part"
@@ -36,12 +47,23 @@ struct PartialFile: Sendable {
 
     /// Opens the file of a path, or makes it.
     ///
-    /// - Parameter fits: Whether resume data that lies beside it is of this download.
-    init(_ path: String, resumingIf fits: (ResumeData) -> Bool) throws(DownloadProblem) {
+    /// - Parameters:
+    ///   - replaces: What is there may be anybody's.
+    ///   - fits: Whether resume data that lies beside it is of this download.
+    init(
+        _ path: String, replaces: Bool = false, resumingIf fits: (ResumeData) -> Bool
+    ) throws(DownloadProblem) {
         self.path = path
         let (descriptor, size) = try Self.open(path)
         self.descriptor = descriptor
         isOwn = size == 0
+        var status = stat()
+        if lstat(Self.sidecar(of: path), &status) == 0 { beside = .old }
+        known = Self.contents(beside: path)
+        guard size == 0 || replaces || known.map(Self.isOfDownload) ?? false else {
+            CLinux.close(descriptor)
+            throw .partialFileUnknown(path)
+        }
         guard size > 0, let data = Self.resumeData(beside: path), fits(data) else { return }
         // After a restart of the machine only what was synced is sure to be what was written.
         let isSameBoot = !data.boot.isEmpty && data.boot == FilePaths.boot
@@ -100,14 +122,37 @@ struct PartialFile: Sendable {
     }
 
     /// Nil where there is none that can be read: the download begins anew then.
+    ///
+    /// The path that it names does not count: the same file has others, and its folder may have
+    /// been moved.
     static func resumeData(beside path: String) -> ResumeData? {
-        guard
-            let bytes = FilePaths.contents(
-                of: sidecar(of: path), most: ResumeData.maximumTextBytes),
+        guard let bytes = contents(beside: path),
             let text = String(validating: bytes, as: UTF8.self),
-            let data = try? ResumeData(text: text), data.partialFile == path
+            var data = try? ResumeData(text: text)
         else { return nil }
+        data.partialFile = path
         return data
+    }
+
+    private static func contents(beside path: String) -> [UInt8]? {
+        FilePaths.contents(of: sidecar(of: path), most: ResumeData.maximumTextBytes)
+    }
+
+    /// Whether this is resume data or a note. A note may be empty after a loss of power.
+    private static func isOfDownload(_ beside: [UInt8]) -> Bool {
+        beside.isEmpty || beside.starts(with: #"{"pinfold"#.utf8)
+    }
+
+    /// Whether its path still means the file that is open: nobody has moved, removed or replaced
+    /// it.
+    private var isNamed: Bool {
+        var (opened, named) = (stat(), stat())
+        return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0
+            && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
+    }
+
+    private func checkName() throws(DownloadProblem) {
+        guard isNamed else { throw .partialFileLost(path) }
     }
 
     // MARK: Writing
@@ -120,10 +165,8 @@ struct PartialFile: Sendable {
 
     /// Begins from the first byte.
     mutating func reset(_ resume: ResumeData?) throws(DownloadProblem) {
-        if hasSidecar, unlink(sidecar) == 0 {
-            try FilePaths.sync(folder: FilePaths.folder(of: path))
-        }
-        hasSidecar = false
+        try checkName()
+        try keepNote()
         guard ftruncate(descriptor, 0) == 0 else { throw FileProblem.last(.shorten, path) }
         (self.resume, length, durable, isOwn) = (resume, 0, 0, true)
     }
@@ -152,7 +195,7 @@ struct PartialFile: Sendable {
         if length - durable >= Self.syncedBytes {
             try sync()
             try keepResumeData()
-        } else if !hasSidecar {
+        } else if beside != .resumeData {
             try keepResumeData()
         }
     }
@@ -182,16 +225,47 @@ struct PartialFile: Sendable {
         resume?.receivedBytes = length
         resume?.durableBytes = durable
         guard let resume else { return }
+        try replaceSidecar(by: Array(resume.text.utf8))
+        beside = .resumeData
+    }
+
+    /// Writes that the file is a download's, in place of resume data that lies there.
+    private mutating func keepNote() throws(DownloadProblem) {
+        var status = stat()
+        fstat(descriptor, &status)
+        let note = Array(#"{"pinfoldPartialFile":1,"inode":\#(status.st_ino)}"#.utf8)
+        if beside == .nothing {
+            try make(note)
+        } else {
+            try replaceSidecar(by: note)
+        }
+        beside = .note
+    }
+
+    /// Has it on the disk.
+    private mutating func replaceSidecar(by bytes: [UInt8]) throws(DownloadProblem) {
+        try checkName()
         // One name for all of them, so that processes that were killed leave one file at most:
         // nobody else writes it while the partial file is locked.
         do throws(FileError) {
             try DurableFile.replace(
-                sidecar, by: Array(resume.text.utf8), mode: 0o600,
-                temporaryPath: sidecar + ".new")
+                sidecar, by: bytes, mode: 0o600, temporaryPath: sidecar + ".new")
         } catch {
             throw FileProblem.of(error)
         }
-        hasSidecar = true
+        known = bytes
+    }
+
+    /// Where nothing lies there, nothing has to be on the disk: most downloads end soon.
+    private mutating func make(_ note: [UInt8]) throws(DownloadProblem) {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let descriptor = open_with_mode(sidecar, flags, 0o600)
+        guard descriptor >= 0 else { throw FileProblem.last(.open, sidecar) }
+        defer { close(descriptor) }
+        known = note
+        guard CLinux.write(descriptor, note, note.count) == note.count else {
+            throw FileProblem.last(.write, sidecar)
+        }
     }
 
     // MARK: The end
@@ -202,10 +276,11 @@ struct PartialFile: Sendable {
     ) throws(DownloadProblem) {
         guard fsync(descriptor) == 0 else { throw FileProblem.last(.sync, path) }
         durable = length
+        try checkName()
         try FilePaths.move(path, to: destination, replaces: replaces)
         isOwn = false
         try FilePaths.sync(folder: FilePaths.folder(of: destination))
-        unlink(sidecar)
+        removeSidecar()
     }
 
     /// The download does not go on now.
@@ -214,9 +289,12 @@ struct PartialFile: Sendable {
     /// - Returns: By which it can go on.
     mutating func leave(keeping: Bool) -> ResumeData? {
         guard isOwn else { return nil }
+        guard isNamed else {
+            removeSidecar()
+            return nil
+        }
         guard keeping, resume != nil, length > 0 else {
-            unlink(sidecar)
-            unlink(path)
+            remove()
             return nil
         }
         do throws(DownloadProblem) {
@@ -224,13 +302,24 @@ struct PartialFile: Sendable {
             try sync()
             try keepResumeData()
         } catch {
-            guard Self.resumeData(beside: path) != nil else {
-                unlink(sidecar)
-                unlink(path)
+            guard isNamed, Self.resumeData(beside: path) != nil else {
+                if isNamed { remove() }
                 return nil
             }
         }
         return resume
+    }
+
+    /// Another download may have the path by now, and with it what lies beside.
+    private func removeSidecar() {
+        if let known, Self.contents(beside: path) == known { unlink(sidecar) }
+    }
+
+    /// Removes it, so that wherever that is broken off no bytes stay of which nothing is known.
+    private func remove() {
+        ftruncate(descriptor, 0)
+        unlink(sidecar)
+        unlink(path)
     }
 
     /// To be called once, whatever became of it; unlocks it.

@@ -28,7 +28,7 @@ public struct ResumeData: Sendable, Hashable {
     /// Bytes of the whole; nil: the server did not say.
     public internal(set) var expectedBytes: Int64?
     /// The path of the file with what is there, absolute.
-    public let partialFile: String
+    public internal(set) var partialFile: String
     /// The start of the machine in which the bytes were written. In a later one only the durable
     /// ones count: the rest may have been lost with its memory. Empty: not known.
     let boot: String

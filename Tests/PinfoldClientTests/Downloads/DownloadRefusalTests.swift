@@ -181,6 +181,61 @@ struct DownloadRefusalTests {
         }
     }
 
+    @Test func `a file in the partial file's place is kept, unless it may be replaced`()
+        async throws
+    {
+        let content = RangedContent(count: 10)
+        try await withServer {
+            content.answer($0, $1)
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, "\(server.url)/a")
+            folder.write([1, 2, 3], to: "a.bin.part")
+            let part = folder.file("a.bin.part")
+            let error = await failure {
+                _ = try await session.download(
+                    request, to: folder.destination, options: .resuming)
+            }
+            #expect(error?.problem == .partialFileUnknown(part))
+            #expect(error?.reason == .fileFailed)
+            #expect(error?.problem?.description.hasPrefix("\(part) exists") == true)
+            #expect(folder.bytes(of: "a.bin.part") == [1, 2, 3])
+            #expect(server.requests.isEmpty)
+            var options = DownloadOptions()
+            options.replacesExisting = true
+            _ = try await session.download(request, to: folder.destination, options: options)
+            #expect(folder.bytes(of: "a.bin") == content.bytes)
+            #expect(folder.names == ["a.bin"])
+        }
+    }
+
+    @Test func `a partial file that is replaced under way is not taken for the download`()
+        async throws
+    {
+        let content = RangedContent(count: 1_000_000)
+        try await withServer { connection, request in
+            _ = content.answer(connection, request, atMost: 500_000)
+            // By the time that the rest arrives the file is another one.
+            let part = folder.file("a.bin.part")
+            while (folder.bytes(of: "a.bin.part")?.count ?? 0) < 250_000 { sched_yield() }
+            unlink(part)
+            folder.write([9, 9, 9], to: "a.bin.part")
+            connection.send(Array(content.bytes[500_000...]))
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, "\(server.url)/a")
+            let error = await failure {
+                _ = try await session.download(
+                    request, to: folder.destination, options: .resuming)
+            }
+            #expect(error?.problem == .partialFileLost(folder.file("a.bin.part")))
+            #expect(error?.resumeData == nil)
+            #expect(folder.names == ["a.bin.part"])
+            #expect(folder.bytes(of: "a.bin.part") == [9, 9, 9])
+        }
+    }
+
     @Test func `two downloads do not write one file`() async throws {
         let content = RangedContent(count: 1_000_000)
         try await withServer { connection, request in

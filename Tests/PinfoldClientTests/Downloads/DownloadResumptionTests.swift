@@ -1,3 +1,4 @@
+import CLinux
 import HTTPTypes
 import Locking
 import Retries
@@ -121,6 +122,30 @@ struct DownloadResumptionTests {
                     == [nil, "bytes=300000-", "bytes=600000-"])
             #expect(server.requests.map { $0.field("if-range") } == [nil, "\"1\"", "\"1\""])
             #expect(progress.value.received == 1_000_000)
+            // All of it was fetched by this call.
+            #expect(response.resumedBytes == 0)
+        }
+    }
+
+    @Test func `goes on in a folder of its own by whatever path its file is named`() async throws {
+        let content = RangedContent(count: 1000)
+        try await withServer { connection, request in
+            content.answer(connection, request, atMost: request.field("range") == nil ? 600 : nil)
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, "\(server.url)/a")
+            mkdir(folder.file("parts"), 0o700)
+            var options = DownloadOptions.resuming
+            options.folder = folder.file("parts")
+            let error = await failure { [options] in
+                _ = try await session.download(request, to: folder.destination, options: options)
+            }
+            #expect(error?.resumeData?.receivedBytes == 600)
+            options.folder = folder.file("parts/")
+            let response = try await session.download(
+                request, to: .path(folder.file("parts/.././a.bin")), options: options)
+            #expect(response.resumedBytes == 600)
+            #expect(folder.bytes(of: "a.bin") == content.bytes)
         }
     }
 

@@ -46,7 +46,7 @@ struct PartialFileTests {
     }
 
     @Test func `has nothing to go on with where anything does not fit`() throws {
-        // Longer than the whole; of another request; no resume data; damaged; of another file.
+        // Longer than the whole; of another request; without bytes; damaged; a note.
         try lay(101, data())
         try expectNothing()
         try lay(60, data())
@@ -54,13 +54,109 @@ struct PartialFileTests {
         try lay(0, data(received: 10))
         try expectNothing()
         try lay(60, nil)
-        try folder.write("{", to: "a.part.resume")
-        try expectNothing()
+        for text in [String(data().text.dropLast()), "{\"pinfoldPartialFile\":1}", ""] {
+            try folder.write(text, to: "a.part.resume")
+            try expectNothing()
+        }
+    }
+
+    @Test func `goes on by whatever path its resume data names it`() throws {
+        try lay(60, data())
         try folder.write(
-            data().text.replacing("a.part", with: "b.part"), to: "a.part.resume")
-        try expectNothing()
-        unlink(folder.file("a.part.resume"))
-        try expectNothing()
+            data().text.replacing("a.part", with: "x/../a.part"), to: "a.part.resume")
+        let file = try open()
+        defer { file.close() }
+        #expect(file.length == 60)
+        #expect(file.resume?.partialFile == path)
+    }
+
+    @Test(arguments: [nil, "{\"mine\":1}"])
+    func `is not written to where nothing says that it is of a download`(beside: String?) throws {
+        try lay(60, nil)
+        if let beside { try folder.write(beside, to: "a.part.resume") }
+        let names = folder.names
+        #expect(throws: DownloadProblem.partialFileUnknown(path)) { try open() }
+        #expect(folder.bytes(of: "a.part") == [UInt8](repeating: 7, count: 60))
+        #expect(folder.names == names)
+        // Unless it may be replaced; also then only when there is something to write.
+        for resets in [false, true] {
+            var file = try PartialFile(path, replaces: true) { _ in true }
+            #expect(file.resume == nil && file.length == 0)
+            if resets { try file.reset(nil) }
+            #expect(folder.bytes(of: "a.part")?.count == (resets ? 0 : 60))
+            #expect(file.leave(keeping: false) == nil)
+            file.close()
+            #expect(folder.names == (resets ? [] : names))
+        }
+    }
+
+    /// What a process that is killed at this point leaves is written anew by the next one.
+    private func expectMayBegin(_ file: PartialFile) throws {
+        file.close()
+        let next = try open(false)
+        #expect(next.length == 0)
+        next.close()
+    }
+
+    @Test(arguments: [false, true])
+    func `is known as a download's wherever its process was killed`(resumes: Bool) throws {
+        // In place of nothing, and of what another download has left.
+        for lies in [false, true] {
+            if lies { try lay(60, data()) }
+            try expectMayBegin(try open(false))
+            var file = try open(false)
+            try file.reset(resumes ? data() : nil)
+            try expectMayBegin(file)
+            file = try open(false)
+            try file.reset(resumes ? data() : nil)
+            try file.write([[1]], isLast: true)
+            #expect(folder.bytes(of: "a.part") == [1])
+            #expect(PartialFile.resumeData(beside: path) == nil)
+            try expectMayBegin(file)
+            file = try open(false)
+            try file.reset(nil)
+            #expect(file.leave(keeping: false) == nil)
+            file.close()
+            #expect(folder.names == [])
+        }
+    }
+
+    @Test func `is finished only while its name means it`() throws {
+        for isReplaced in [false, true] {
+            var file = try open()
+            try file.reset(data())
+            try file.write([[1, 2]], isLast: false)
+            unlink(path)
+            if isReplaced { folder.write([9, 9], to: "a.part") }
+            #expect(throws: DownloadProblem.partialFileLost(path)) {
+                try file.finish(at: folder.file("a"), replaces: true)
+            }
+            #expect(file.leave(keeping: true) == nil)
+            file.close()
+            // What has its name stays, and its resume data does not lie beside that.
+            #expect(folder.names == (isReplaced ? ["a.part"] : []))
+            #expect(folder.bytes(of: "a.part") == (isReplaced ? [9, 9] : nil))
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `says of nothing that it is kept when somebody has moved it away`(keeps: Bool) throws {
+        var file = try open()
+        try file.reset(data())
+        try file.write([[1, 2]], isLast: false)
+        #expect(rename(path, folder.file("b")) == 0)
+        // Another download, with resume data of its own.
+        var other = try open()
+        #expect(throws: DownloadProblem.partialFileLost(path)) { try file.reset(data()) }
+        try other.reset(data())
+        try other.write([[3]], isLast: false)
+        #expect(file.leave(keeping: keeps) == nil)
+        #expect(folder.bytes(of: "a.part") == [3])
+        #expect(PartialFile.resumeData(beside: path)?.receivedBytes == 1)
+        #expect(other.leave(keeping: true)?.receivedBytes == 1)
+        #expect(folder.bytes(of: "b") == [1, 2])
+        file.close()
+        other.close()
     }
 
     private func expectNothing(fits: Bool = true) throws {
@@ -111,7 +207,7 @@ struct PartialFileTests {
         var file = try open()
         defer { file.close() }
         try file.reset(data())
-        #expect(folder.names == ["a.part"])
+        #expect(PartialFile.resumeData(beside: path) == nil)
         try file.write([[1, 2], [3]], isLast: false)
         #expect(folder.bytes(of: "a.part") == [1, 2, 3])
         #expect(PartialFile.resumeData(beside: path)?.receivedBytes == 3)
@@ -125,9 +221,9 @@ struct PartialFileTests {
         var file = try open(false)
         defer { file.close() }
         try file.reset(nil)
-        #expect(folder.names == ["a.part"])
+        #expect(PartialFile.resumeData(beside: path) == nil)
         try file.write([[1]], isLast: false)
-        #expect(folder.names == ["a.part"])
+        #expect(PartialFile.resumeData(beside: path) == nil)
         #expect(folder.bytes(of: "a.part") == [1])
     }
 

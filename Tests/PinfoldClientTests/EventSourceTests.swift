@@ -1,3 +1,4 @@
+import Engine
 import EventStreams
 import HTTPTypes
 import Locking
@@ -188,6 +189,50 @@ struct EventSourceTests {
             #expect(try await events(source) == ["message a é"])
             #expect(server.requests.map { $0.field("last-event-id") } == [nil, nil, "é"])
         }
+    }
+
+    @Test(
+        arguments: [
+            "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "Transfer-Encoding: chunked\r\n\r\n5\r\nid: ",
+            "Content-Encoding: gzip\r\n\r\n\u{1F}",
+        ])
+    func `comes back where its content breaks off in the midst of its framing or coding`(
+        rest: String
+    ) async throws {
+        try await withServer { connection, request in
+            switch request.connection {
+            case 0:
+                connection.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\(rest)")
+            case 1: connection.send(TestConnection.eventStream + "data: a\n\n")
+            default: connection.respond("204 No Content")
+            }
+            return false
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let source = session.events(for: try HTTPRequest(.get, server.url), options: Self.eager)
+            #expect(try await events(source) == ["message a "])
+        }
+    }
+
+    @Test(
+        arguments: [
+            (ExchangeFault.proxy(.unreachable(.nameNotResolved(.unreachable))), true),
+            (.proxy(.closed), true),
+            (.proxy(.tooManyInterim), false), (.upstreamClosed, true),
+            (.response(.malformedStatusLine), false),
+        ])
+    func `is asked for again after what may go better`(
+        fault: ExchangeFault, expected: Bool
+    ) {
+        var reconnection = Reconnection(Self.eager, isRepeated: true)
+        var generator = SystemRandom()
+        let step = reconnection.step(afterFailure: ClientError(fault), using: &generator)
+        guard case .reconnect = step else {
+            #expect(!expected)
+            return
+        }
+        #expect(expected)
     }
 
     @Test func `is asked for once with POST`() async throws {

@@ -1,3 +1,7 @@
+import ContentCoding
+import Engine
+import HTTPCore
+
 /// When a stream of events is asked for again (WHATWG HTML, "Server-sent events", processing
 /// model): a value, which neither waits nor asks.
 struct Reconnection: Sendable {
@@ -33,7 +37,9 @@ struct Reconnection: Sendable {
 
     /// The stream has ended: well, or with this error.
     func step(afterEnd error: ClientError?) -> Step {
-        if let error, !isRepeated || !error.isOfNetwork { return .fail(error) }
+        if let error, !isRepeated || !(error.isOfNetwork || error.isBrokenOff) {
+            return .fail(error)
+        }
         guard isRepeated else { return .end }
         return .reconnect(after: bounded(time))
     }
@@ -63,9 +69,23 @@ struct Reconnection: Sendable {
 
 extension ClientError {
     /// Another attempt may go better.
-    fileprivate var isOfNetwork: Bool {
-        switch reason {
-        case .nameNotResolved, .cannotConnect, .connectionLost, .timedOut: true
+    fileprivate var isOfNetwork: Bool { retryFailure != nil || isOfFraming }
+
+    /// Content that had begun ends in the midst of its coding, or is framed wrongly from here on:
+    /// for a stream of events that is an end like others (Fetch, "network error").
+    fileprivate var isBrokenOff: Bool {
+        if case .truncated = underlying as? ContentCodingError { return true }
+        if case .response = underlying as? ExchangeFault { return true }
+        return false
+    }
+
+    /// The same where the head came along with what is wrong behind it: there is no stream then.
+    private var isOfFraming: Bool {
+        guard case .response(let error) = underlying as? ExchangeFault else { return false }
+        return switch error {
+        case .malformedChunkSize, .chunkTooLarge, .malformedChunkExtension,
+            .chunkExtensionsTooLarge, .unterminatedChunk, .trailersTooLarge, .tooManyTrailers:
+            true
         default: false
         }
     }

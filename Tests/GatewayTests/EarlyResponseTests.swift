@@ -63,18 +63,20 @@ struct EarlyResponseTests {
         #expect(still.worker.metrics.value(.upstreamConnectionsCreated) == 1, "it is used again")
     }
 
-    @Test func `waits for what the server is slow to take`() throws {
+    @Test func `waits for what the server is slow to take, and says when it has`() throws {
         let (consumer, peer) = try begun()
+        let head = peer.text.utf8.count
         let part = String(repeating: "x", count: 1 << 20)
         var sent = 0
         while sent < 64, consumer.send(part) { sent += 1 }
         #expect(sent < 64, "the kernel's buffers are full at some time")
-        _ = consumer.upstream?.finish(trailers: nil)
         still.deliver(Self.welcome[0], from: peer)
         #expect(consumer.content == "ok")
         #expect(!consumer.isOver)
         #expect(consumer.upstream?.deadline != .max, "it must take something in time")
-        let all = peer.text.utf8.count + (sent + 1) << 20
+        still.turn(until: "it says so") { peer.read().utf8.count > 0 && consumer.drains == 1 }
+        _ = consumer.upstream?.finish(trailers: nil)
+        let all = head + (sent + 1) << 20
         still.turn(until: "all has arrived") { peer.read().utf8.count == all && consumer.isOver }
         #expect(consumer.events.last == .ended(trailers: nil))
     }

@@ -264,9 +264,9 @@ extension UpstreamConnection {
         guard takesRestOfRequest else { return conclude() }
         part = .ended
         flushHead()
-        // What the server does not take in time is looked at; until there is more to be sent, the
-        // client's own deadline runs.
-        _ = flush()
+        // What waits to be taken by the server has its time; until there is more, the client's own
+        // deadline runs.
+        if output.isEmpty { environment.loop.setDeadline(self, after: nil) }
     }
 
     /// The exchange is over: the connection goes back before the consumer hears of it.

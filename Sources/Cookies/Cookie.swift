@@ -14,9 +14,19 @@ public struct Cookie: Hashable, Sendable {
     }
 
     /// May be empty: browsers keep what has no `=` as a value without a name.
-    public var name: String
+    public var name: String {
+        get { String(decoding: nameBytes, as: UTF8.self) }
+        set { nameBytes = Array(newValue.utf8) }
+    }
     /// As the server wrote it, quotes among it.
-    public var value: String
+    public var value: String {
+        get { String(decoding: valueBytes, as: UTF8.self) }
+        set { valueBytes = Array(newValue.utf8) }
+    }
+    /// The name as it is sent, which need not be UTF-8.
+    public var nameBytes: [UInt8]
+    /// The value as it is sent, which need not be UTF-8.
+    public var valueBytes: [UInt8]
     /// In lower case, without a dot at its beginning or end.
     public var domain: String
     /// Only ``domain`` itself is meant, not the names below it.
@@ -40,7 +50,19 @@ public struct Cookie: Hashable, Sendable {
         isSecureOnly: Bool = false, isHTTPOnly: Bool = false, sameSite: SameSite = .unspecified,
         expires: Int64? = nil, created: Int64 = 0
     ) {
-        (self.name, self.value) = (name, value)
+        self.init(
+            nameBytes: Array(name.utf8), valueBytes: Array(value.utf8), domain: domain,
+            isHostOnly: isHostOnly, path: path, isSecureOnly: isSecureOnly, isHTTPOnly: isHTTPOnly,
+            sameSite: sameSite, expires: expires, created: created)
+    }
+
+    /// The same with a name and a value that need not be UTF-8.
+    public init(
+        nameBytes: [UInt8], valueBytes: [UInt8], domain: String, isHostOnly: Bool = true,
+        path: String = "/", isSecureOnly: Bool = false, isHTTPOnly: Bool = false,
+        sameSite: SameSite = .unspecified, expires: Int64? = nil, created: Int64 = 0
+    ) {
+        (self.nameBytes, self.valueBytes) = (nameBytes, valueBytes)
         self.domain = HostName.canonical(domain)
         (self.isHostOnly, self.path) = (isHostOnly, path)
         (self.isSecureOnly, self.isHTTPOnly) = (isSecureOnly, isHTTPOnly)
@@ -48,7 +70,12 @@ public struct Cookie: Hashable, Sendable {
     }
 
     /// As it is written into a Cookie field: `name=value`, or the value alone without a name.
-    public var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
+    public var pair: String { String(decoding: pairBytes, as: UTF8.self) }
+
+    /// The same as it is sent, which need not be UTF-8.
+    public var pairBytes: [UInt8] {
+        nameBytes.isEmpty ? valueBytes : nameBytes + [UInt8(ascii: "=")] + valueBytes
+    }
 
     /// Whether a request takes it along (RFC 6265, section 5.4), its end left aside.
     public func applies(to request: CookieRequest) -> Bool {
@@ -62,7 +89,7 @@ public struct Cookie: Hashable, Sendable {
 
     /// What makes two cookies the same.
     func isSame(as other: Cookie) -> Bool {
-        name == other.name && domain == other.domain && isHostOnly == other.isHostOnly
+        nameBytes == other.nameBytes && domain == other.domain && isHostOnly == other.isHostOnly
             && path == other.path
     }
 

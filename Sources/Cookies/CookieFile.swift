@@ -10,7 +10,7 @@ import Notation
 ///
 /// What the format has no column for stands in a comment before the line, which others pass over.
 /// Cookies that go with the session have the end 0. They are read, and written where that is asked
-/// for, as curl does.
+/// for, as curl does. Names and values need not be UTF-8.
 public enum CookieFile {
     /// Bytes of a file that is read.
     public static let maximumBytes = 32 << 20
@@ -18,8 +18,10 @@ public enum CookieFile {
     private static let header = "# Netscape HTTP Cookie File"
     private static let note = "#pinfold "
     private static let httpOnly = "#HttpOnly_"
+    private static let tab: UInt8 = 0x09
 
-    /// The jar of a file; nil: there is no file, or a character device such as `/dev/null`. Cookies whose end is past are left out.
+    /// The jar of a file; nil: there is no file, or a character device such as `/dev/null`. Cookies
+    /// whose end is past are left out.
     ///
     /// - Parameter now: seconds since 1970.
     /// - Throws: where it cannot be read, and where a line is not one of the format.
@@ -40,33 +42,36 @@ public enum CookieFile {
     public static func write(
         _ jar: CookieJar, to path: String, at now: Int64, includesSession: Bool = false
     ) throws(CookieFileError) {
-        let text = text(of: jar, at: now, includesSession: includesSession)
-        try DiskFile.replace(path, by: Array(text.utf8), mode: 0o600)
+        let bytes = bytes(of: jar, at: now, includesSession: includesSession)
+        try DiskFile.replace(path, by: bytes, mode: 0o600)
     }
 
-    static func text(of jar: CookieJar, at now: Int64, includesSession: Bool = false) -> String {
-        var text = "\(header)\n"
+    static func bytes(
+        of jar: CookieJar, at now: Int64, includesSession: Bool = false
+    ) -> [UInt8] {
+        var bytes = Array("\(header)\n".utf8)
         for (cookie, accessed) in jar.entries {
             guard isWritable(cookie), !cookie.isExpired(at: now),
                 let expires = cookie.expires ?? (includesSession ? 0 : nil)
             else { continue }
-            text += "\(note)created=\(cookie.created) accessed=\(accessed)"
+            var text = "\(note)created=\(cookie.created) accessed=\(accessed)"
             text += " sameSite=\(cookie.sameSite.rawValue)\n"
             let domain = "\(cookie.isHTTPOnly ? httpOnly : "")\(cookie.isHostOnly ? "" : ".")"
             let columns = [
                 domain + cookie.domain, cookie.isHostOnly ? "FALSE" : "TRUE", cookie.path,
-                cookie.isSecureOnly ? "TRUE" : "FALSE", "\(expires)", cookie.name, cookie.value,
+                cookie.isSecureOnly ? "TRUE" : "FALSE", "\(expires)",
             ]
-            text += columns.joined(separator: "\t") + "\n"
+            text += columns.joined(separator: "\t")
+            bytes += text.utf8
+            bytes += [tab] + cookie.nameBytes + [tab] + cookie.valueBytes + [0x0A]
         }
-        return text
+        return bytes
     }
 
     /// No field of a response makes others; a caller's own cookie may have such characters.
     private static func isWritable(_ cookie: Cookie) -> Bool {
-        [cookie.name, cookie.value, cookie.domain, cookie.path].allSatisfy {
-            $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-        }
+        [cookie.nameBytes, cookie.valueBytes, Array(cookie.domain.utf8), Array(cookie.path.utf8)]
+            .joined().allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
     static func jar(
@@ -77,9 +82,7 @@ public enum CookieFile {
         let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() {
             let bare = line.last == 0x0D ? line.dropLast() : line
-            guard let text = String(validating: bare, as: UTF8.self) else {
-                throw CookieFileError(path: path, problem: .line(index + 1, "it is not UTF-8"))
-            }
+            let text = String(decoding: bare, as: UTF8.self)
             if text.hasPrefix(note) {
                 extras = Extras(text.dropFirst(note.count), now: now)
                 continue
@@ -87,7 +90,7 @@ public enum CookieFile {
             let isComment = text.hasPrefix("#") && !text.hasPrefix(httpOnly)
             guard !text.isEmpty, !isComment else { continue }
             do throws(Damage) {
-                let cookie = try cookie(text, extras)
+                let cookie = try cookie(bare, extras)
                 if !cookie.isExpired(at: now) {
                     jar.put(cookie, accessed: extras.accessed, at: now)
                 }
@@ -103,16 +106,17 @@ public enum CookieFile {
     private struct Damage: Error { var text: String }
 
     private static func cookie(
-        _ line: String, _ extras: Extras
+        _ line: ArraySlice<UInt8>, _ extras: Extras
     ) throws(Damage) -> Cookie {
-        let isHTTPOnly = line.hasPrefix(httpOnly)
-        let rest = isHTTPOnly ? line.dropFirst(httpOnly.count) : line[...]
-        let columns = rest.split(separator: "\t", omittingEmptySubsequences: false)
+        let isHTTPOnly = line.starts(with: httpOnly.utf8)
+        let parts = line.dropFirst(isHTTPOnly ? httpOnly.utf8.count : 0)
+            .split(separator: tab, omittingEmptySubsequences: false)
+        let columns = parts.map { String(decoding: $0, as: UTF8.self) }
         // curl leaves the last one out where there is no value.
         guard (6...7).contains(columns.count) else {
             throw Damage(text: "\(columns.count) columns between tabs in place of 7")
         }
-        let domain = columns[0].hasPrefix(".") ? columns[0].dropFirst() : columns[0]
+        let domain = columns[0].hasPrefix(".") ? columns[0].dropFirst() : columns[0][...]
         guard !domain.isEmpty else { throw Damage(text: "the domain is empty") }
         guard columns[2].hasPrefix("/") else { throw Damage(text: "the path has no / in front") }
         guard let end = Int64(columns[4]), end >= 0 else {
@@ -120,13 +124,13 @@ public enum CookieFile {
         }
         let includesBelow = try flag(columns[1], "second")
         return Cookie(
-            name: String(columns[5]), value: columns.count == 7 ? String(columns[6]) : "",
-            domain: String(domain), isHostOnly: !includesBelow, path: String(columns[2]),
+            nameBytes: Array(parts[5]), valueBytes: parts.count == 7 ? Array(parts[6]) : [],
+            domain: String(domain), isHostOnly: !includesBelow, path: columns[2],
             isSecureOnly: try flag(columns[3], "fourth"), isHTTPOnly: isHTTPOnly,
             sameSite: extras.sameSite, expires: end == 0 ? nil : end, created: extras.created)
     }
 
-    private static func flag(_ text: Substring, _ column: String) throws(Damage) -> Bool {
+    private static func flag(_ text: String, _ column: String) throws(Damage) -> Bool {
         switch text.lowercasedASCII {
         case "true": true
         case "false": false

@@ -74,13 +74,18 @@ public struct CookieJar: Sendable {
     /// Of more than ``Limits`` allow it has the first ones in order; one that is too long for what
     /// is left is passed over.
     public mutating func field(for request: CookieRequest, at now: Int64) -> String? {
-        var field = ""
+        fieldBytes(for: request, at: now).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The same as it is sent: what servers set need not be UTF-8.
+    public mutating func fieldBytes(for request: CookieRequest, at now: Int64) -> [UInt8]? {
+        var field: [UInt8] = []
         var count = 0
         for cookie in cookies(for: request, at: now) {
             guard count < limits.cookiesPerRequest else { break }
-            let pair = cookie.pair
-            let separator = count == 0 ? "" : "; "
-            let bytes = field.utf8.count + separator.utf8.count + pair.utf8.count
+            let pair = cookie.pairBytes
+            let separator = Array((count == 0 ? "" : "; ").utf8)
+            let bytes = field.count + separator.count + pair.count
             guard bytes <= limits.bytesPerRequest else { continue }
             field += separator
             field += pair
@@ -112,6 +117,12 @@ public struct CookieJar: Sendable {
     @discardableResult
     public mutating func store(
         setCookie field: String, from request: CookieRequest, at now: Int64
+    ) -> Outcome { store(setCookie: Array(field.utf8), from: request, at: now) }
+
+    /// Takes a response's Set-Cookie field, which need not be UTF-8.
+    @discardableResult
+    public mutating func store(
+        setCookie field: [UInt8], from request: CookieRequest, at now: Int64
     ) -> Outcome {
         do throws(CookieRefusal) {
             let cookie = try Self.cookie(SetCookie(field), from: request, at: now)
@@ -168,8 +179,9 @@ extension CookieJar {
         if field.isSecure, !request.isSecure { throw .notSecure }
         if field.isHTTPOnly, !request.isHTTP { throw .notHTTP }
         let cookie = Cookie(
-            name: field.name, value: field.value, domain: domain.isEmpty ? request.host : domain,
-            isHostOnly: domain.isEmpty, path: field.path ?? CookiePath.byDefault(of: request.path),
+            nameBytes: field.name, valueBytes: field.value,
+            domain: domain.isEmpty ? request.host : domain, isHostOnly: domain.isEmpty,
+            path: field.path ?? CookiePath.byDefault(of: request.path),
             isSecureOnly: field.isSecure, isHTTPOnly: field.isHTTPOnly, sameSite: field.sameSite,
             expires: field.end(now: now), created: now)
         try check(prefixOf: cookie, hasPath: field.path != nil)
@@ -195,7 +207,7 @@ extension CookieJar {
     ) throws(CookieRefusal) -> Outcome {
         for entry in sites[HostName.site(of: cookie.domain)] ?? [] {
             let other = entry.cookie
-            guard other.name == cookie.name, !other.isExpired(at: now) else { continue }
+            guard other.nameBytes == cookie.nameBytes, !other.isExpired(at: now) else { continue }
             // Who can read or write clear text must not put a cookie before one that is Secure.
             if !request.isSecure, other.isSecureOnly,
                 HostName.matches(other.domain, domain: cookie.domain)

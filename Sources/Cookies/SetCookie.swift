@@ -10,8 +10,10 @@ struct SetCookie: Equatable {
     /// How long a cookie may last, in seconds: 400 days.
     static let maximumAgeSeconds: Int64 = 400 * 86_400
 
-    var name: String
-    var value: String
+    /// As the server wrote it: it need not be UTF-8.
+    var name: [UInt8]
+    /// As the server wrote it: it need not be UTF-8.
+    var value: [UInt8]
     /// Without the dot in front, in lower case; nil or empty: none.
     var domain: String?
     /// Nil: none that begins with a slash.
@@ -24,26 +26,25 @@ struct SetCookie: Equatable {
     /// Seconds; of Max-Age, which goes before Expires.
     var maximumAge: Int64?
 
-    init(_ field: String) throws(CookieRefusal) {
-        let bytes = Array(field.utf8)
+    init(_ bytes: [UInt8]) throws(CookieRefusal) {
         // A tab would end a column of the file (``CookieFile``); curl refuses it, too.
         guard !bytes.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
             throw .controlCharacter
         }
         var parts = bytes.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
         let (name, value) = Self.pair(parts.removeFirst())
-        self.name = name ?? ""
-        self.value = value
+        self.name = Array(name ?? [])
+        self.value = Array(value)
         guard !self.name.isEmpty || !value.isEmpty else { throw .empty }
-        guard !"\(self.name)\(value)".utf8.contains(0x09) else { throw .controlCharacter }
-        guard self.name.utf8.count + value.utf8.count <= Self.maximumPairBytes else {
+        guard !self.name.contains(0x09), !value.contains(0x09) else { throw .controlCharacter }
+        guard self.name.count + value.count <= Self.maximumPairBytes else {
             throw .tooLong
         }
         for part in parts {
             let (name, value) = Self.pair(part)
-            guard value.utf8.count <= Self.maximumAttributeBytes else { continue }
+            guard value.count <= Self.maximumAttributeBytes else { continue }
             // Without `=` it is all name.
-            take((name ?? value).lowercasedASCII, name == nil ? "" : value)
+            take(Self.text(name ?? value).lowercasedASCII, name == nil ? "" : Self.text(value))
         }
     }
 
@@ -87,15 +88,17 @@ struct SetCookie: Equatable {
 
     /// What stands before and behind the first `=`, without the space around; all is value where
     /// there is none.
-    private static func pair(_ part: ArraySlice<UInt8>) -> (String?, String) {
+    private static func pair(
+        _ part: ArraySlice<UInt8>
+    ) -> (ArraySlice<UInt8>?, ArraySlice<UInt8>) {
         guard let equals = part.firstIndex(of: UInt8(ascii: "=")) else {
-            return (nil, trimmed(part))
+            return (nil, part.withoutOuterSpace)
         }
-        return (trimmed(part[..<equals]), trimmed(part[(equals + 1)...]))
+        return (part[..<equals].withoutOuterSpace, part[(equals + 1)...].withoutOuterSpace)
     }
 
-    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> String {
-        String(decoding: bytes.withoutOuterSpace, as: UTF8.self)
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String {
+        String(decoding: bytes, as: UTF8.self)
     }
 }
 

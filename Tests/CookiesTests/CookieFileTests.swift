@@ -65,12 +65,14 @@ struct CookieFileTests {
         var jar = filled
         _ = jar.field(
             for: CookieRequest(host: "www.x.test", path: "/a", isSecure: true), at: now + 50)
-        let read = try self.jar(CookieFile.text(of: jar, at: now + 50))
+        let text = String(decoding: CookieFile.bytes(of: jar, at: now + 50), as: UTF8.self)
+        let read = try self.jar(text)
         #expect(read.entries.map(\.accessed) == jar.entries.dropFirst().map(\.accessed))
     }
 
     @Test func `has the columns that curl reads`() {
-        let lines = CookieFile.text(of: filled, at: now + 9).split(separator: "\n")
+        let text = String(decoding: CookieFile.bytes(of: filled, at: now + 9), as: UTF8.self)
+        let lines = text.split(separator: "\n")
         #expect(lines.first == "# Netscape HTTP Cookie File")
         #expect(
             lines.contains(
@@ -121,13 +123,23 @@ struct CookieFileTests {
         }
     }
 
-    @Test func `says that a line is not UTF-8`() {
-        let error = CookieFileError(path: "c.txt", problem: .line(2, "it is not UTF-8"))
-        #expect(throws: error) {
-            try CookieFile.jar(
-                [0x0A, 0xFF], path: "c.txt", limits: CookieJar.Limits(), at: now)
-        }
-        #expect("\(error)" == "c.txt:2: it is not UTF-8")
+    @Test func `says its path and the line`() {
+        let error = #expect(throws: CookieFileError.self) { try jar("\nx\n") }
+        #expect(
+            error.map { "\($0)" } == "c.txt:2: 1 columns between tabs in place of 7")
+    }
+
+    @Test func `keeps names and values that are not UTF-8`() throws {
+        // As curl writes them, comments included.
+        let latin: [UInt8] = Array("# caf".utf8) + [0xE9, 0x0A]
+        let columns = "x.test\tFALSE\t/\tFALSE\t1900000000\tn"
+        let line = Array(columns.utf8) + [0xFF, 0x09, 0xE9, 0x0A]
+        let read = try CookieFile.jar(
+            latin + line, path: "c.txt", limits: CookieJar.Limits(), at: now)
+        #expect(read.cookies.map(\.nameBytes) == [[0x6E, 0xFF]])
+        #expect(read.cookies.map(\.valueBytes) == [[0xE9]])
+        let written = CookieFile.bytes(of: read, at: now)
+        #expect(written.suffix(line.count) == line[...])
     }
 
     @Test func `says what the system says`() throws {

@@ -22,6 +22,21 @@ struct CookieJarTests {
         return jar.field(for: to, at: now + after)
     }
 
+    @Test func `sends back the bytes that were set, which need not be UTF-8`() {
+        var jar = CookieJar()
+        let asked = request("x.test")
+        let field = Array("a=caf".utf8) + [0xE9] + Array("; Path=/".utf8)
+        #expect(jar.store(setCookie: field, from: asked, at: now) == .stored)
+        // Another name, though both are the same text.
+        #expect(jar.store(setCookie: [0xFF] + Array("=1".utf8), from: asked, at: now) == .stored)
+        #expect(jar.store(setCookie: [0xFE] + Array("=2".utf8), from: asked, at: now) == .stored)
+        #expect(
+            jar.fieldBytes(for: asked, at: now)
+                == Array("a=caf".utf8) + [0xE9] + Array("; ".utf8) + [0xFF] + Array("=1; ".utf8)
+                + [0xFE] + Array("=2".utf8))
+        #expect(jar.cookies.first?.value == "caf\u{FFFD}")
+    }
+
     @Test func `gives a request no more than servers take`() throws {
         var jar = CookieJar()
         let asked = request("a.example.com")

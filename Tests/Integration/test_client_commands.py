@@ -378,6 +378,16 @@ def test_a_download_goes_on_by_whatever_path_its_file_is_named(
     assert [path.read_bytes() for path in tmp_path.rglob("f*")] == [content]
 
 
+def test_cookies_that_are_not_utf_8_are_sent_back_as_they_came(origin, tmp_path: Path) -> None:
+    server = origin(lambda _: reply(b"", "200 OK", "Set-Cookie: a=caf\xe9; Max-Age=1000"))
+    jar = tmp_path / "jar"
+    for _ in range(2):
+        done = client("get", f"http://127.0.0.1:{server.port}/", "--cookie-jar", jar)
+        assert done.returncode == 0, done.stderr.decode()
+        assert jar.read_bytes().endswith(b"\ta\tcaf\xe9\n")
+    assert [request.get("cookie") for request in server.requests] == ["", "a=caf\xe9"]
+
+
 def test_upload_sends_a_file(nginx: Nginx, large: Path) -> None:
     done = client("upload", nginx.url("/store/up.bin"), "--file", large)
     assert done.returncode == 0, done.stderr.decode()

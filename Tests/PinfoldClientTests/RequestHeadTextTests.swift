@@ -33,4 +33,17 @@ struct RequestHeadTextTests {
             #expect(try text(fields) == Self.start + lines + "\r\n")
         }
     }
+
+    @Test func `has the bytes of values, which need not be UTF-8`() throws {
+        var request = HTTPRequest(method: .get, scheme: "http", authority: "a.test", path: "/")
+        let latin: [UInt8] = [0x61, 0xE9]
+        request.headerFields.append(HTTPField(name: .cookie, value: latin))
+        request.headerFields.append(HTTPField(name: .cookie, value: "b=1"))
+        request.headerFields.append(HTTPField(name: .userAgent, value: latin))
+        let cookies = Array("Cookie: ".utf8) + latin + Array("; b=1\r\n".utf8)
+        let agent = Array("User-Agent: ".utf8) + latin + Array("\r\n\r\n".utf8)
+        #expect(
+            try RequestHeadText.make(of: request, framing: .none)
+                == Array(Self.start.utf8) + cookies + agent)
+    }
 }

@@ -131,17 +131,17 @@ public final class CookieStore: Sendable {
     // MARK: For tasks
 
     /// The Cookie field of a request; nil: it has none.
-    func field(for request: HTTPRequest) -> String? {
+    func field(for request: HTTPRequest) -> [UInt8]? {
         guard state.withLock({ $0.jar.count > 0 }), let request = CookieRequest(request) else {
             return nil
         }
-        return state.withLock { $0.jar.field(for: request, at: Clock.coarseWallSeconds()) }
+        return state.withLock { $0.jar.fieldBytes(for: request, at: Clock.coarseWallSeconds()) }
     }
 
     /// Takes what a response sets.
     ///
     /// - Parameter first: What the task asked for first.
-    func take(_ fields: [String], from request: HTTPRequest, ofTaskFor first: HTTPRequest) {
+    func take(_ fields: [[UInt8]], from request: HTTPRequest, ofTaskFor first: HTTPRequest) {
         guard !fields.isEmpty, let request = CookieRequest(request) else { return }
         state.withLock { state in
             switch state.policy {

@@ -18,13 +18,13 @@ struct TaskCookies: Sendable {
             return request
         }
         var prepared = request
-        prepared.headerFields[.cookie] = field
+        prepared.headerFields.append(HTTPField(name: .cookie, value: field))
         return prepared
     }
 
     /// A response to a request. One that the session's cache has answered sets nothing again.
     func received(_ response: HTTPResponse, for request: HTTPRequest, cache: CacheUse) {
         guard cache == .none || cache == .miss else { return }
-        store.take(response.headerFields[values: .setCookie], from: request, ofTaskFor: first)
+        store.take(response.headerFields.bytes(of: .setCookie), from: request, ofTaskFor: first)
     }
 }

@@ -63,7 +63,7 @@ enum RequestHeadText {
             string.withUTF8 { append($0) }
         }
 
-        private mutating func append(_ part: UnsafeBufferPointer<UInt8>) {
+        mutating func append(_ part: UnsafeBufferPointer<UInt8>) {
             guard let source = part.baseAddress else { return }
             let end = count + part.count
             if end > bytes.count {
@@ -87,13 +87,19 @@ enum RequestHeadText {
     private static func append(_ fields: HTTPFields, to text: inout Text) {
         // HTTP types have one field for each cookie; a request has one for all (RFC 6265 section
         // 5.4).
-        if fields.contains(.cookie), let cookies = fields[.cookie] {
-            text.append("Cookie: \(cookies)\r\n")
+        if fields.contains(.cookie) {
+            text.append("Cookie: ")
+            for (index, cookie) in fields[fields: .cookie].enumerated() {
+                if index > 0 { text.append("; ") }
+                cookie.withUnsafeBytesOfValue { text.append($0) }
+            }
+            text.append("\r\n")
         }
         for field in fields where !isWritten(field.name.canonicalName) {
             text.append(field.name.rawName)
             text.append(": ")
-            text.append(field.value)
+            // Which need not be UTF-8.
+            field.withUnsafeBytesOfValue { text.append($0) }
             text.append("\r\n")
         }
     }

@@ -6,11 +6,14 @@ package struct ResponseContext: Sendable {
     package var method: Method
     /// Whether the request sent upstream asked for an upgrade; else 101 is a fault.
     package var allowsSwitch: Bool
+    /// Whether the recipient is the user agent itself, which passes the response on to nobody.
+    package var isUserAgent: Bool
 
     /// The context of a request.
-    package init(method: Method, allowsSwitch: Bool = false) {
+    package init(method: Method, allowsSwitch: Bool = false, isUserAgent: Bool = false) {
         self.method = method
         self.allowsSwitch = allowsSwitch
+        self.isUserAgent = isUserAgent
     }
 }
 
@@ -181,6 +184,7 @@ extension ResponseHead {
     ///
     /// Content that a status cannot have is refused when it is announced, not passed over: the next
     /// response on the connection would begin in the middle of it for whoever believes the fields.
+    /// To a user agent nothing follows on such a response.
     @inline(__always)
     fileprivate mutating func decide(
         _ bytes: HeadBytes, _ context: ResponseContext, _ limits: HeadLimits
@@ -200,7 +204,10 @@ extension ResponseHead {
         let announced = try MessageFraming.read(fields, version, bytes)
         switch status {
         case 100..<200, 204:
-            guard announced == nil || announced == .length(0) else { throw .contentForbidden }
+            if let announced, announced != .length(0) {
+                guard context.isUserAgent, status == 204 else { throw .contentForbidden }
+                keepAlive = false
+            }
             if status == 101, !context.allowsSwitch { throw .unexpectedSwitch }
             framing = .none
         case 304: framing = .none

@@ -118,7 +118,7 @@ extension Exchange {
         let outgoing = OutgoingRequest(
             framing: request.framing, method: request.method, asksForUpgrade: asksForUpgrade,
             acceptsTrailers: request.acceptsTrailers,
-            expectsContinue: request.fields.contains(.expect))
+            expectsContinue: request.fields.contains(.expect), isUserAgents: !isIntermediary)
         return withRequestHead { bytes in
             let authority = origin.authority
             var head: HeadDraft

@@ -7,8 +7,9 @@ import Notation
 
 // Phases 6 to 8: the upstream's answer, passed on and stored while it streams.
 extension Exchange {
-    /// Interim responses that one exchange may bring.
-    private static let interimLimit = 32
+    /// Interim responses that one exchange may bring. A server that works for long may send one now
+    /// and then (102); clients of a gateway are not to be flooded.
+    private var interimLimit: Int { isIntermediary ? 32 : 10_000 }
 
     package func upstreamHead(_ head: UnsafeRawBufferPointer) { take(head, sentAs: nil) }
 
@@ -33,7 +34,7 @@ extension Exchange {
     private func passInterim(_ bytes: Span<UInt8>) {
         handle(.answered(.interim))
         interimCount += 1
-        guard interimCount <= Self.interimLimit else { return fail(.upgradeOverInterimLimit) }
+        guard interimCount <= interimLimit else { return fail(.upgradeOverInterimLimit) }
         guard let client, client.takesInterimResponses else { return }
         var interim = makeResponseHead(on: client, bytes)
         interim.fields.appendForwardedFields(

@@ -14,16 +14,19 @@ package struct OutgoingRequest {
     package var acceptsTrailers = false
     /// Its content may wait for an interim response (RFC 9110 §10.1.1).
     package var expectsContinue = false
+    /// It is this program's own: what answers it is passed on to nobody.
+    package var isUserAgents = false
 
     package init(
         framing: BodyFraming, method: Method, asksForUpgrade: Bool = false,
-        acceptsTrailers: Bool = false, expectsContinue: Bool = false
+        acceptsTrailers: Bool = false, expectsContinue: Bool = false, isUserAgents: Bool = false
     ) {
         self.framing = framing
         self.method = method
         self.asksForUpgrade = asksForUpgrade
         self.acceptsTrailers = acceptsTrailers
         self.expectsContinue = expectsContinue
+        self.isUserAgents = isUserAgents
     }
 }
 

@@ -51,6 +51,11 @@ extension UpstreamConnection {
         var rewritten: Buffer?
         do throws(WireError) {
             parsed = try parse(bytes, into: &consumer.response, rewriting: &rewritten)
+        } catch .obsoleteLineFolding where context.isUserAgent {
+            // It is read from the beginning.
+            if ObsoleteFolding.unfold(input.mutableReadable) { return false }
+            fail(.response(.obsoleteLineFolding))
+            return false
         } catch {
             fail(.response(error))
             return false

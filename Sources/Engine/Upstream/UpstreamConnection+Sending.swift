@@ -84,7 +84,9 @@ extension UpstreamConnection: UpstreamStream {
         }
         head.fields.appendLineEnd()
         guard let head = head.finished() else { return false }
-        context = ResponseContext(method: request.method, allowsSwitch: request.asksForUpgrade)
+        context = ResponseContext(
+            method: request.method, allowsSwitch: request.asksForUpgrade,
+            isUserAgent: request.isUserAgents)
         mayHoldContentBack = request.expectsContinue
         environment.metrics.add(.upstreamBytesSent, UInt64(head.count))
         output.append(head.readable, owner: head)

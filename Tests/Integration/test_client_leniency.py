@@ -1,0 +1,45 @@
+"""Responses that a user agent reads, and a gateway refuses to pass on."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from support.gateway import BINARY
+from support.origin import OriginConnection
+from support.wait import SLOWDOWN
+
+FOLDED = b"HTTP/1.1 200 OK\r\nX-Long: one,\r\n two,\r\n\t three\r\nContent-Length: 2\r\n\r\nok"
+EMPTY = b"HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\n"
+PATIENT = b"HTTP/1.1 102 Processing\r\n\r\n" * 50 + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+RESPONSES = [(FOLDED, b"ok"), (EMPTY, b""), (PATIENT, b"ok")]
+NAMES = ["folded lines", "a 204 with a length", "fifty interim responses"]
+
+
+def script(data: bytes, size: int):
+    def run(connection: OriginConnection) -> None:
+        while connection.read_request():
+            for start in range(0, len(data), size):
+                connection.send(data[start:start + size])
+
+    return run
+
+
+@pytest.mark.parametrize("size", [1, 1 << 16], ids=["byte by byte", "at once"])
+@pytest.mark.parametrize(("data", "content"), RESPONSES, ids=NAMES)
+def test_the_client_reads_it(scripted_origin, data, content, size):
+    there = scripted_origin(script(data, size))
+    done = subprocess.run(
+        [BINARY, "get", "-i", "--silent", there.url("/1"), there.url("/2"), "--parallel", "1"],
+        capture_output=True, timeout=60 * SLOWDOWN)
+    assert done.returncode == 0, done.stderr
+    if data is FOLDED:
+        (line, *_) = [one for one in done.stdout.splitlines() if one.startswith(b"X-Long")]
+        assert line.split() == [b"X-Long:", b"one,", b"two,", b"three"]
+    assert done.stdout.count(content or b"HTTP/1.1 204 No Content") == 2
+
+
+@pytest.mark.parametrize(("data", "content"), RESPONSES, ids=NAMES)
+def test_the_gateway_refuses_it(gateway, scripted_origin, data, content):
+    there = scripted_origin(script(data, 1 << 16))
+    assert gateway().get(there.url()).status == 502

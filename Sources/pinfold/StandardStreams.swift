@@ -10,6 +10,16 @@ struct OutputError: Error, CustomStringConvertible {
     }
 }
 
+/// Standard input could not be read.
+struct InputError: Error, CustomStringConvertible {
+    /// The system's error number.
+    let code: Int32
+
+    var description: String {
+        "standard input cannot be read: \(String(cString: strerror(code)))"
+    }
+}
+
 /// Writes a text to standard error, all of it if somebody reads it: with a pipe that nobody reads
 /// the program must still come to its end.
 func writeToStandardError(_ text: String) {
@@ -76,6 +86,14 @@ private func write(
 /// What can be read of standard input, empty at its end. Where it cannot be read, the program
 /// ends with 2.
 func readStandardInput() -> [UInt8] {
+    do throws(InputError) { return try readInput() } catch {
+        writeToStandardError("pinfold: \(error)\n")
+        exit(2)
+    }
+}
+
+/// What can be read of standard input, empty at its end.
+func readInput() throws(InputError) -> [UInt8] {
     let step = 256 << 10
     while true {
         var failure: Int32 = 0
@@ -85,10 +103,7 @@ func readStandardInput() -> [UInt8] {
             count = max(0, result)
         }
         if failure == EINTR { continue }
-        guard failure == 0 else {
-            writeToStandardError("pinfold: standard input cannot be read\n")
-            exit(2)
-        }
+        guard failure == 0 else { throw InputError(code: failure) }
         return chunk
     }
 }

@@ -388,6 +388,29 @@ def test_cookies_that_are_not_utf_8_are_sent_back_as_they_came(origin, tmp_path:
     assert [request.get("cookie") for request in server.requests] == ["", "a=caf\xe9"]
 
 
+def test_a_redirect_that_is_not_utf_8_leads_to_its_bytes(origin) -> None:
+    server = origin(lambda request: reply(b"there") if request.target != "/" else reply(
+        b"", "302 Found", "Location: /caf\xe9"))
+    assert client("get", f"http://127.0.0.1:{server.port}/").stdout == b"there"
+    assert [request.target for request in server.requests] == ["/", "/caf%E9"]
+
+
+def test_digest_hashes_and_sends_back_the_bytes_of_a_challenge(origin) -> None:
+    def md5(data: bytes) -> bytes:
+        return hashlib.md5(data).hexdigest().encode()
+
+    challenge = 'WWW-Authenticate: Digest realm="caf\xe9", nonce="\xff", opaque="\xfe"'
+    server = origin(lambda request: reply(b"in") if request.get("authorization") else reply(
+        b"", "401 Unauthorized", challenge))
+    done = client("get", f"http://127.0.0.1:{server.port}/p", "--user", "u:p")
+    assert done.stdout == b"in", done.stderr.decode()
+    sent = server.requests[1].get("authorization").encode("latin-1")
+    response = md5(md5(b"u:caf\xe9:p") + b":\xff:" + md5(b"GET:/p"))
+    for parameter in (b'realm="caf\xe9"', b'nonce="\xff"', b'opaque="\xfe"',
+                      b'response="' + response + b'"'):
+        assert parameter in sent
+
+
 def test_upload_sends_a_file(nginx: Nginx, large: Path) -> None:
     done = client("upload", nginx.url("/store/up.bin"), "--file", large)
     assert done.returncode == 0, done.stderr.decode()
@@ -428,7 +451,7 @@ def test_tls_goes_through_a_tunnel(gateway, secure, pki) -> None:
 def test_a_proxy_that_cannot_be_used_is_told(httpbin: HTTPBin) -> None:
     dead = f"http://127.0.0.1:{free_port()}"
     done = client("get", httpbin.url("/get"), "--proxy", dead)
-    assert done.returncode == 97
+    assert done.returncode == 7
     assert b"proxy-unreachable" in done.stderr
 
 
@@ -456,7 +479,7 @@ def test_a_pin_is_expected_and_told(secure, pki) -> None:
     assert client(*trusted, "--pin", leaf.pin).stdout == b"secret"
     wrong = "sha256/" + "A" * 43 + "="
     done = client(*trusted, "--pin", wrong)
-    assert done.returncode == 60
+    assert done.returncode == 90
     told = done.stderr.decode()
     assert f"{url}: tls-no-pin-matches: " in told
     assert f"expected one of: {wrong}" in told
@@ -472,5 +495,5 @@ def test_invalid_certificates_are_taken_in_so_many_words_only(secure) -> None:
         "get", url, "--allow-invalid-certificates", "--pin", leaf.pin).stdout == b"secret"
     wrong = "sha256/" + "A" * 43 + "="
     done = client("get", url, "--allow-invalid-certificates", "--pin", wrong)
-    assert done.returncode == 60
+    assert done.returncode == 90
     assert client("get", url, "--insecure").returncode == 64

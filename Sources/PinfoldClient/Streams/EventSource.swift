@@ -8,10 +8,11 @@ public import HTTPTypes
 ///         print(event.type, event.data)
 ///     }
 ///
-/// Where the connection breaks off or ends, also in the midst of a chunk or of a content coding, the
-/// stream is asked for again after a while, with Last-Event-ID. It ends with a 204. It fails with any response that is no stream of events, after
-/// ``EventSourceOptions/maximumFailures``, and with an event or a line that is too large, behind
-/// the events that came before it. Cancelling the task ends it at any stage.
+/// Where the connection breaks off or ends, also in the midst of a chunk or of a content coding,
+/// the stream is asked for again after a while, with Last-Event-ID. It ends with a 204. It fails
+/// with any response that is no stream of events, after ``EventSourceOptions/maximumFailures``, and
+/// with an event or a line that is too large, behind the events that came before it. Cancelling the
+/// task ends it at any stage.
 ///
 /// Each iterator has a connection of its own, which counts as a request under way
 /// (``SessionConfiguration/maximumRequestsPerOrigin``). The server is read no faster than events

@@ -139,13 +139,13 @@ struct ConnectionOptions: ParsableArguments {
             if let literal = try? CertificatePin(pin) {
                 pinned.append(literal)
             } else {
-                pinned += try CertificatePin.pins(in: Self.read(pin, "--pin"))
+                pinned += try Self.pins(in: pin, "--pin", .pins)
             }
         }
         var policy = SecurityPolicy(mode: pinned.isEmpty ? .none : .publicKey, pins: pinned)
         for file in authorities {
-            let contents = try Self.read(file, "--cacert")
-            policy.anchors += try CertificatePin.pins(in: contents).compactMap(\.certificate)
+            let found = try Self.pins(in: file, "--cacert", .authorities)
+            policy.anchors += found.compactMap(\.certificate)
             policy.trustsSystem = false
         }
         policy.allowsInvalidCertificates = allowInvalidCertificates
@@ -154,9 +154,16 @@ struct ConnectionOptions: ParsableArguments {
         return policy
     }
 
-    private static func read(_ file: String, _ option: String) throws -> [UInt8] {
-        do throws(CommandFiles.Problem) { return try CommandFiles.read(file) } catch {
-            throw ClientFailure(.file, "\(option) \(error)")
+    /// - Throws: ``ClientFailure`` with this exit.
+    private static func pins(
+        in file: String, _ option: String, _ exit: ClientExit
+    ) throws -> [CertificatePin] {
+        do {
+            return try CertificatePin.pins(in: CommandFiles.read(file))
+        } catch let error as ClientError {
+            throw ClientFailure(exit, "\(option) \(file): \(error.explanation)")
+        } catch {
+            throw ClientFailure(exit, "\(option) \(error)")
         }
     }
 }

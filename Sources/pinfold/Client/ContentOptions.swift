@@ -78,7 +78,11 @@ struct ContentOptions: ParsableArguments {
         let path = String(text.dropFirst())
         guard path == "-" else { return try .file(path) }
         var bytes: [UInt8] = []
-        while case let more = readStandardInput(), !more.isEmpty { bytes += more }
+        do throws(InputError) {
+            while case let more = try readInput(), !more.isEmpty { bytes += more }
+        } catch {
+            throw ClientFailure(.content, "\(error)")
+        }
         return .bytes(bytes)
     }
 

@@ -103,8 +103,8 @@ final class ProgressDisplay: Sendable {
         }
     }
 
-    /// Writes to standard output. Where that is a terminal, nothing is drawn any more: it would take
-    /// away the line that has been written.
+    /// Writes to standard output. Where that is a terminal, nothing is drawn any more: it would
+    /// take away the line that has been written.
     func output(_ bytes: [UInt8]) throws(OutputError) {
         guard !bytes.isEmpty else { return }
         if outputIsTerminal {

@@ -20,23 +20,42 @@ public struct AuthenticationChallenge: Hashable, Sendable {
     /// What stands behind the scheme in place of parameters.
     public var token68: String?
     /// By their names in lower case; what was quoted, without quotes and escapes.
-    public var parameters: [String: String]
+    public var parameters: [String: String] {
+        get { parameterBytes.mapValues(Self.text) }
+        set { parameterBytes = newValue.mapValues { Array($0.utf8) } }
+    }
+    /// The same as the server sent it, which need not be UTF-8: some are to be sent back.
+    public var parameterBytes: [String: [UInt8]]
 
     /// A challenge put together by hand.
     public init(scheme: String, token68: String? = nil, parameters: [String: String] = [:]) {
         self.scheme = scheme.lowercasedASCII
-        (self.token68, self.parameters) = (token68, parameters)
+        self.token68 = token68
+        parameterBytes = parameters.mapValues { Array($0.utf8) }
+    }
+
+    /// What is not UTF-8 is ISO 8859-1, as it once was by RFC 2616.
+    static func text(_ bytes: [UInt8]) -> String {
+        String(validating: bytes, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 
     /// The realm, which most schemes have.
-    public var realm: String? { parameters["realm"] }
+    public var realm: String? { parameterBytes["realm"].map(Self.text) }
 
     /// The challenges of all fields of one name, in their order.
     public static func parse(
         _ fields: [String]
     ) throws(ChallengeError) -> [AuthenticationChallenge] {
+        try parse(fields.map { Array($0.utf8) })
+    }
+
+    /// The challenges of all fields of one name, in their order, as bytes that need not be UTF-8.
+    public static func parse(
+        _ fields: [[UInt8]]
+    ) throws(ChallengeError) -> [AuthenticationChallenge] {
         // Several fields are one list (RFC 9110, section 5.3).
-        var reader = try ChallengeReader(fields.joined(separator: ","))
+        var reader = try ChallengeReader(Array(fields.joined(separator: ",".utf8)))
         return try reader.challenges()
     }
 
@@ -48,8 +67,8 @@ public struct AuthenticationChallenge: Hashable, Sendable {
     /// The parameters of an Authentication-Info or Proxy-Authentication-Info field (RFC 9110,
     /// section 11.6.3), by their names in lower case.
     public static func parse(info field: String) throws(ChallengeError) -> [String: String] {
-        var reader = try ChallengeReader(field)
-        return try reader.info()
+        var reader = try ChallengeReader(Array(field.utf8))
+        return try reader.info().mapValues(text)
     }
 }
 
@@ -70,8 +89,8 @@ private struct ChallengeReader {
     private let bytes: [UInt8]
     private var position = 0
 
-    init(_ text: String) throws(ChallengeError) {
-        bytes = Array(text.utf8)
+    init(_ bytes: [UInt8]) throws(ChallengeError) {
+        self.bytes = bytes
         guard bytes.count <= AuthenticationChallenge.maximumBytes else { throw .tooLarge }
     }
 
@@ -86,10 +105,10 @@ private struct ChallengeReader {
             if let peek, peek != UInt8(ascii: ",") {
                 guard hasSpace else { throw .unexpected(at: position) }
                 challenge.token68 = takeToken68()
-                if challenge.token68 == nil { try parameters(into: &challenge.parameters) }
+                if challenge.token68 == nil { try parameters(into: &challenge.parameterBytes) }
             } else if hasComma {
                 // `Scheme , name=value`: the list's first member is empty.
-                try parameters(into: &challenge.parameters)
+                try parameters(into: &challenge.parameterBytes)
             }
             found.append(challenge)
             guard position == bytes.count || hasComma else { throw .unexpected(at: position) }
@@ -98,8 +117,8 @@ private struct ChallengeReader {
         return found
     }
 
-    mutating func info() throws(ChallengeError) -> [String: String] {
-        var found: [String: String] = [:]
+    mutating func info() throws(ChallengeError) -> [String: [UInt8]] {
+        var found: [String: [UInt8]] = [:]
         try parameters(into: &found)
         skip(alsoCommas: true)
         guard position == bytes.count else { throw .unexpected(at: position) }
@@ -108,7 +127,7 @@ private struct ChallengeReader {
 
     /// Takes parameters up to the comma before a token that no `=` follows: the next scheme.
     private mutating func parameters(
-        into found: inout [String: String]
+        into found: inout [String: [UInt8]]
     ) throws(ChallengeError) {
         while true {
             let start = position
@@ -122,7 +141,7 @@ private struct ChallengeReader {
             }
             position += 1
             skip()
-            let value = peek == UInt8(ascii: "\"") ? try quoted() : try token()
+            let value = peek == UInt8(ascii: "\"") ? try quoted() : Array(try token().utf8)
             guard found.count < AuthenticationChallenge.maximumParameters else { throw .tooLarge }
             guard found.updateValue(value, forKey: name) == nil else { throw .duplicate(name) }
             skip()
@@ -145,13 +164,13 @@ private struct ChallengeReader {
         return text
     }
 
-    private mutating func quoted() throws(ChallengeError) -> String {
+    private mutating func quoted() throws(ChallengeError) -> [UInt8] {
         position += 1
         var text: [UInt8] = []
         while let byte = peek {
             position += 1
             switch byte {
-            case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
+            case UInt8(ascii: "\""): return text
             case UInt8(ascii: "\\"):
                 guard let escaped = peek, Self.isQuotable(escaped) else { break }
                 position += 1

@@ -28,8 +28,10 @@ public struct Authenticator: Sendable {
     /// A field value (Authorization or Proxy-Authorization), and what it was made of: a request
     /// that is refused brings it back to ``decide(_:for:sent:excluding:using:)``.
     public struct Answer: Hashable, Sendable {
-        /// As the field has it.
-        public let value: String
+        /// As the field has it, which need not be UTF-8: a nonce is sent back as it came.
+        public let bytes: [UInt8]
+        /// The same as text.
+        public var value: String { String(decoding: bytes, as: UTF8.self) }
         /// Whose credentials it says.
         public let space: ProtectionSpace
         /// What it says of them, or proves.
@@ -145,17 +147,17 @@ public struct Authenticator: Sendable {
                 return nil
             }
             return Answer(
-                value: try last.credentials.basic(), space: space, credentials: last.credentials,
-                isUnasked: true)
+                bytes: Array(try last.credentials.basic().utf8), space: space,
+                credentials: last.credentials, isUnasked: true)
         case .digest(var session):
             guard Self.covers(session.challenge, request) else { return nil }
-            let value = try session.authorization(
+            let bytes = try session.authorizationBytes(
                 method: request.method, target: request.target, credentials: last.credentials,
                 content: request.content)
             last.method = .digest(session)
             answered[request.origin] = last
             return Answer(
-                value: value, space: space, credentials: last.credentials,
+                bytes: bytes, space: space, credentials: last.credentials,
                 nonce: session.challenge.nonce, isUnasked: true)
         }
     }
@@ -277,13 +279,14 @@ extension Authenticator {
             let unused = DigestSession(challenge, using: &generator)
             var session = unused
             answer = Answer(
-                value: try session.authorization(
+                bytes: try session.authorizationBytes(
                     method: request.method, target: request.target, credentials: found,
                     content: request.content),
                 space: space, credentials: found, nonce: challenge.nonce)
             method = .digest(sends ? session : unused)
         } else {
-            answer = Answer(value: try found.basic(), space: space, credentials: found)
+            answer = Answer(
+                bytes: Array(try found.basic().utf8), space: space, credentials: found)
             method = .basic(paths(of: request, realm: space.realm))
         }
         answered[request.origin] = Answered(

@@ -11,11 +11,20 @@ public struct DigestChallenge: Hashable, Sendable {
     }
 
     /// What the password is hashed with.
-    public var realm: String
+    public var realm: String { AuthenticationChallenge.text(realmBytes) }
+    /// The same as the server sent it: it is hashed and sent back so.
+    public var realmBytes: [UInt8]
     /// The server's number for one time.
-    public var nonce: String
+    public var nonce: String {
+        get { AuthenticationChallenge.text(nonceBytes) }
+        set { nonceBytes = Array(newValue.utf8) }
+    }
+    /// The same as the server sent it: it is hashed and sent back so.
+    public var nonceBytes: [UInt8]
     /// To be sent back as it is.
-    public var opaque: String?
+    public var opaque: String? { opaqueBytes.map(AuthenticationChallenge.text) }
+    /// The same as the server sent it.
+    public var opaqueBytes: [UInt8]?
     /// The nonce of the last answer was too old; user and password were not wrong.
     public var isStale: Bool
     /// Of all hashes of the answer.
@@ -31,12 +40,12 @@ public struct DigestChallenge: Hashable, Sendable {
     /// Of two protections the one that needs no content is taken.
     public init?(_ challenge: AuthenticationChallenge) {
         let parameters = challenge.parameters
-        guard challenge.scheme == "digest", let realm = challenge.realm,
-            let nonce = parameters["nonce"],
+        guard challenge.scheme == "digest", let realm = challenge.parameterBytes["realm"],
+            let nonce = challenge.parameterBytes["nonce"],
             let algorithm = DigestAlgorithm(name: parameters["algorithm"] ?? "MD5")
         else { return nil }
-        (self.realm, self.nonce, self.algorithm) = (realm, nonce, algorithm)
-        opaque = parameters["opaque"]
+        (realmBytes, nonceBytes, self.algorithm) = (realm, nonce, algorithm)
+        opaqueBytes = challenge.parameterBytes["opaque"]
         isStale = parameters["stale"]?.lowercasedASCII == "true"
         hashesUser = parameters["userhash"]?.lowercasedASCII == "true"
         domain = (parameters["domain"] ?? "").split(separator: " ").map(String.init)
@@ -60,14 +69,14 @@ public struct DigestSession: Hashable, Sendable {
     /// The client's nonce: of so many random bits that no server can foresee it.
     public let clientNonce: String
     /// Of the challenge that the session began with.
-    private let firstNonce: String
+    private let firstNonce: [UInt8]
     /// Requests that were made with the nonce in force.
     public private(set) var nonceCount: UInt32 = 0
 
     /// - Parameter clientNonce: of 128 random bits at least.
     public init(_ challenge: DigestChallenge, clientNonce: String) {
         (self.challenge, self.clientNonce) = (challenge, clientNonce)
-        firstNonce = challenge.nonce
+        firstNonce = challenge.nonceBytes
     }
 
     /// A session whose nonce is of 128 bits of a generator's.
@@ -100,37 +109,50 @@ public struct DigestSession: Hashable, Sendable {
     public mutating func authorization(
         method: String, target: String, credentials: UserCredentials, content: [UInt8]? = []
     ) throws(AuthenticationError) -> String {
+        let bytes = try authorizationBytes(
+            method: method, target: target, credentials: credentials, content: content)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The same as it is sent: with what the server sent as it came, which need not be UTF-8.
+    public mutating func authorizationBytes(
+        method: String, target: String, credentials: UserCredentials, content: [UInt8]? = []
+    ) throws(AuthenticationError) -> [UInt8] {
         try credentials.check()
         guard nonceCount < Self.maximumCount else { throw .nonceUsedUp }
         let response = try response(
             count: nonceCount + 1, secret: secret(credentials), method: method, target: target,
             content: content)
         nonceCount += 1
-        var parameters = [try user(credentials)]
-        parameters.append("realm=\(Self.quoted(challenge.realm))")
-        parameters.append("nonce=\(Self.quoted(challenge.nonce))")
-        parameters.append("uri=\(Self.quoted(target))")
-        parameters.append("response=\"\(response)\"")
-        parameters.append("algorithm=\(challenge.algorithm.rawValue)")
+        var parameters = [Array(try user(credentials).utf8)]
+        parameters.append(Self.parameter("realm", challenge.realmBytes))
+        parameters.append(Self.parameter("nonce", challenge.nonceBytes))
+        parameters.append(Self.parameter("uri", Array(target.utf8)))
+        parameters.append(Array("response=\"\(response)\"".utf8))
+        parameters.append(Array("algorithm=\(challenge.algorithm.rawValue)".utf8))
         if let protection = challenge.protection {
-            parameters.append("qop=\(protection.rawValue)")
-            parameters.append("nc=\(Self.digits(nonceCount))")
+            parameters.append(Array("qop=\(protection.rawValue)".utf8))
+            parameters.append(Array("nc=\(Self.digits(nonceCount))".utf8))
         }
         if challenge.protection != nil || challenge.algorithm.isSession {
-            parameters.append("cnonce=\(Self.quoted(clientNonce))")
+            parameters.append(Self.parameter("cnonce", Array(clientNonce.utf8)))
         }
-        if let opaque = challenge.opaque { parameters.append("opaque=\(Self.quoted(opaque))") }
-        if challenge.hashesUser { parameters.append("userhash=true") }
-        return "Digest " + parameters.joined(separator: ", ")
+        if let opaque = challenge.opaqueBytes {
+            parameters.append(Self.parameter("opaque", opaque))
+        }
+        if challenge.hashesUser { parameters.append(Array("userhash=true".utf8)) }
+        return Array("Digest ".utf8) + parameters.joined(separator: ", ".utf8)
     }
 
     /// The hash of A1 (section 3.4.2).
     private func secret(_ credentials: UserCredentials) throws(AuthenticationError) -> String {
         let algorithm = challenge.algorithm
-        let text = "\(credentials.user):\(challenge.realm):\(credentials.password)"
-        let secret = try algorithm.hexadecimal(text)
+        let secret = try algorithm.hexadecimal(
+            Array("\(credentials.user):".utf8) + challenge.realmBytes
+                + Array(":\(credentials.password)".utf8))
         guard algorithm.isSession else { return secret }
-        return try algorithm.hexadecimal("\(secret):\(firstNonce):\(clientNonce)")
+        return try algorithm.hexadecimal(
+            Array("\(secret):".utf8) + firstNonce + Array(":\(clientNonce)".utf8))
     }
 
     /// The response (section 3.4.1) with the hash of A2 (section 3.4.3).
@@ -144,32 +166,36 @@ public struct DigestSession: Hashable, Sendable {
             request += ":\(try algorithm.hexadecimal(content))"
         }
         let hash = try algorithm.hexadecimal(request)
+        let start = Array("\(secret):".utf8) + challenge.nonceBytes
         guard let protection = challenge.protection else {
-            return try algorithm.hexadecimal("\(secret):\(challenge.nonce):\(hash)")
+            return try algorithm.hexadecimal(start + Array(":\(hash)".utf8))
         }
         let middle = "\(Self.digits(count)):\(clientNonce):\(protection.rawValue)"
-        return try algorithm.hexadecimal("\(secret):\(challenge.nonce):\(middle):\(hash)")
+        return try algorithm.hexadecimal(start + Array(":\(middle):\(hash)".utf8))
     }
 
     /// The user's name: its hash (section 3.4.4), as it is, or by RFC 8187 where not in ASCII.
     private func user(_ credentials: UserCredentials) throws(AuthenticationError) -> String {
         let name = credentials.user
         if challenge.hashesUser {
-            return
-                "username=\"\(try challenge.algorithm.hexadecimal("\(name):\(challenge.realm)"))\""
+            let hash = try challenge.algorithm.hexadecimal(
+                Array("\(name):".utf8) + challenge.realmBytes)
+            return "username=\"\(hash)\""
         }
         guard name.utf8.contains(where: { $0 >= 0x80 }) else {
-            return "username=\(Self.quoted(name))"
+            let parameter = Self.parameter("username", Array(name.utf8))
+            return String(decoding: parameter, as: UTF8.self)
         }
         let escaped = PercentCoding.encode(name.utf8) { ASCII.isLetter($0) || ASCII.isDigit($0) }
         return "username*=UTF-8''\(String(decoding: escaped, as: UTF8.self))"
     }
 
-    private static func quoted(_ text: String) -> String {
-        let bytes = text.utf8.flatMap { byte -> [UInt8] in
+    /// A parameter whose value is quoted.
+    private static func parameter(_ name: String, _ value: [UInt8]) -> [UInt8] {
+        let escaped = value.flatMap { byte -> [UInt8] in
             byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") ? [0x5C, byte] : [byte]
         }
-        return "\"\(String(decoding: bytes, as: UTF8.self))\""
+        return Array("\(name)=\"".utf8) + escaped + [UInt8(ascii: "\"")]
     }
 
     private static func digits(_ count: UInt32) -> String {

@@ -38,6 +38,26 @@ struct DigestTests {
                 """)
     }
 
+    @Test func `hashes and sends back the bytes that the server sent, UTF-8 or not`() throws {
+        let start = Array("Digest realm=\"caf".utf8) + [0xE9] + Array("\", nonce=\"".utf8)
+        let field = start + [0xFF] + Array("\", opaque=\"".utf8) + [0xFE] + Array("\"".utf8)
+        let challenges = try AuthenticationChallenge.parse([field])
+        let found = try #require(challenges.first)
+        #expect(found.realm == "café")
+        var session = DigestSession(
+            try #require(DigestChallenge(found)), clientNonce: clientNonce)
+        let value = try session.authorizationBytes(
+            method: "GET", target: "/", credentials: UserCredentials(user: "u", password: "p"))
+        // md5(md5(u:caf\xe9:p):\xff:md5(GET:/))
+        let middle = """
+            ", uri="/", response="97032ef3b4e0984b0fc14a6ac9e89142", algorithm=MD5, opaque="
+            """
+        let expected =
+            Array("Digest username=\"u\", realm=\"caf".utf8) + [0xE9]
+            + Array("\", nonce=\"".utf8) + [0xFF] + Array(middle.utf8) + [0xFE, 0x22]
+        #expect(value == expected)
+    }
+
     /// RFC 7616, section 3.9.2, with the values of its erratum 4897.
     @Test func `hashes the user's name as RFC 7616 does`() throws {
         let challenge = try challenge(

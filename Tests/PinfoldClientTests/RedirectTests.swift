@@ -43,6 +43,20 @@ struct RedirectTests {
         }
     }
 
+    @Test func `lead to the bytes that a server names, UTF-8 or not`() throws {
+        let request = try HTTPRequest(.get, "http://a.test/b/c")
+        for (location, url) in [
+            (Array("/caf".utf8) + [0xE9] + Array("?q= ".utf8) + [0xFF], "/caf%E9?q=%20%FF"),
+            (Array("/café".utf8), "/caf%C3%A9"), (Array("/%E9".utf8), "/%E9"),
+        ] {
+            var response = HTTPResponse(status: .found)
+            response.headerFields.append(HTTPField(name: .location, value: location))
+            let target = try #require(RedirectRule.target(of: response, after: request))
+            #expect(target.request.url == "http://a.test\(url)")
+            #expect(target.request.canBeAsked)
+        }
+    }
+
     @Test func `are an error when there are too many`() async throws {
         try await withServer(Self.counting("302 Found")) { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)

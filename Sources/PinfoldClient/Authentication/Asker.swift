@@ -23,9 +23,9 @@ struct Asker: Sendable {
     func challenges(of response: HTTPResponse) -> [HTTPAuthentication.AuthenticationChallenge] {
         typealias Challenge = HTTPAuthentication.AuthenticationChallenge
         let name: HTTPField.Name = isProxy ? .proxyAuthenticate : .wwwAuthenticate
-        let fields = response.headerFields[values: name]
+        let fields = response.headerFields.bytes(of: name)
         if let all = try? Challenge.parse(fields) { return all }
-        return fields.flatMap { (try? Challenge.parse($0)) ?? [] }
+        return fields.flatMap { (try? Challenge.parse([$0])) ?? [] }
     }
 
     /// What a server says to an answer that it has accepted (RFC 9110 section 11.6.3). Of a proxy

@@ -62,7 +62,7 @@ final class TaskAuthentication: Sendable {
             !request.headerFields.contains(asker.field),
             let answer = next ?? unasked(asker.question(request, content))
         else { return prepared }
-        prepared.headerFields[asker.field] = answer.value
+        prepared.headerFields.append(HTTPField(name: asker.field, value: answer.bytes))
         state.withLock { $0.sent[false] = answer }
         return prepared
     }

@@ -59,11 +59,12 @@ public struct DownloadResponse: Sendable {
 extension DownloadResponse {
     /// A file name for a response: that of its Content-Disposition (RFC 6266), else the last part
     /// of the request's path; never one that leads to another folder. `download` where there is
-    /// none.
+    /// none. A field that is not UTF-8 is read as ISO 8859-1.
     public static func suggestedName(
         for response: HTTPResponse, _ request: HTTPRequest
     ) -> String {
         SuggestedName.name(
-            disposition: response.headerFields[.contentDisposition], path: request.path ?? "/")
+            disposition: response.headerFields.text(of: .contentDisposition),
+            path: request.path ?? "/")
     }
 }

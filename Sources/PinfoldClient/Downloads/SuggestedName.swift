@@ -18,7 +18,7 @@ enum SuggestedName {
         let last = text.split { $0 == "/" || $0 == "\\" }.last.map(String.init) ?? ""
         var name = String(
             String.UnicodeScalarView(
-                last.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }))
+                last.unicodeScalars.filter { $0.value >= 0x20 && !(0x7F...0x9F ~= $0.value) }))
         while name.utf8.count > maximumBytes { name.removeLast() }
         // A leading dot would hide it, or make it a folder's name.
         let visible = name.drop { $0 == "." || $0 == " " }

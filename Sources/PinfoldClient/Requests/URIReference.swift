@@ -45,6 +45,13 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
         path = Self.text(rest)
     }
 
+    /// Reads bytes, which need not be UTF-8: each that may not stand in a URI is percent-encoded.
+    init?(_ bytes: [UInt8]) {
+        guard !Self.hasControl(bytes) else { return nil }
+        let text = PercentCoding.encode(bytes, mayStand: Self.mayStand)
+        self.init(String(decoding: text, as: UTF8.self))
+    }
+
     private static func text(_ bytes: Substring.UTF8View) -> String { String(Substring(bytes)) }
 
     /// A text that may be a URI, for messages: with `***` for what stands before the `@` of its
@@ -79,8 +86,12 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
 
     private static func encoded(_ text: String) -> String? {
         if isEncoded(text) { return text }
-        if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return nil }
+        if hasControl(text.utf8) { return nil }
         return String(decoding: PercentCoding.encode(text.utf8, mayStand: mayStand), as: UTF8.self)
+    }
+
+    private static func hasControl(_ bytes: some Sequence<UInt8>) -> Bool {
+        bytes.contains { $0 < 0x20 || $0 == 0x7F }
     }
 
     /// RFC 3986 section 3.1.

@@ -61,14 +61,15 @@ public struct RedirectRule: Sendable {
         case 307, 308: method = request.method
         default: return nil
         }
-        guard let location = response.headerFields[.location] else { return nil }
+        guard let location = response.headerFields.listBytes(of: .location) else { return nil }
         let reference = request.reference.flatMap { base in
             URIReference(location)?.resolved(against: base)
         }
         var next =
             reference.map { HTTPRequest(method, whatever: $0, request.headerFields) }
             ?? HTTPRequest(
-                method: method, scheme: nil, authority: nil, path: location,
+                method: method, scheme: nil, authority: nil,
+                path: String(decoding: location, as: UTF8.self),
                 headerFields: request.headerFields)
         let keepsContent = method == request.method && response.status.code != 303
         if !keepsContent {

@@ -172,6 +172,22 @@ struct DownloadValueTests {
         #expect(SuggestedName.name(disposition: disposition, path: path) == name)
     }
 
+    @Test func `a suggested name may be in ISO 8859-1`() throws {
+        let start = "attachment; filename=\"caf"
+        for (bytes, name) in [
+            ([0xE9], "café"), (Array("é".utf8), "café"), ([0x9B, 0xE9], "café"),
+        ] as [([UInt8], String)] {
+            var response = HTTPResponse(status: .ok)
+            response.headerFields.append(
+                HTTPField(
+                    name: .contentDisposition,
+                    value: Array(start.utf8) + bytes + Array(".txt\"".utf8)))
+            let request = try HTTPRequest(.get, "http://a.test/")
+            #expect(
+                DownloadResponse.suggestedName(for: response, request) == "\(name).txt")
+        }
+    }
+
     @Test func `a suggested name has room for what is appended to it`() {
         let name = SuggestedName.name(
             disposition: nil, path: "/" + String(repeating: "ü", count: 300))

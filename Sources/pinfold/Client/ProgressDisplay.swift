@@ -125,34 +125,6 @@ final class ProgressDisplay: Sendable {
     }
 }
 
-/// How fast bytes move, over the last seconds.
-struct TransferRate {
-    private static let windowMilliseconds: Int64 = 5000
-    private var marks: [(time: Int64, bytes: Int64)] = []
-
-    mutating func note(_ bytes: Int64, at now: Int64) {
-        // A few marks a second are enough.
-        if let last = marks.last, now - last.time < 200, marks.count > 1 {
-            marks[marks.count - 1].bytes = bytes
-        } else {
-            marks.append((now, bytes))
-        }
-        while marks.count > 2, let first = marks.first,
-            now - first.time > Self.windowMilliseconds
-        {
-            marks.removeFirst()
-        }
-    }
-
-    /// Bytes per second; nil: not known yet.
-    var perSecond: Int64? {
-        guard let first = marks.first, let last = marks.last, last.time > first.time else {
-            return nil
-        }
-        return max(0, (last.bytes - first.bytes) * 1000 / (last.time - first.time))
-    }
-}
-
 /// What is shown.
 enum ProgressText {
     private static let width = 30

@@ -15,4 +15,10 @@ struct Pinfold: ParsableCommand {
             Pins.self, Authority.self, Get.self, Head.self, Post.self, Put.self, Patch.self,
             Delete.self, Upload.self, DownloadCommand.self, ImageWorkerCommand.self,
         ])
+
+    /// Before anything else is opened.
+    static func main() {
+        openStandardStreams()
+        main(nil)
+    }
 }

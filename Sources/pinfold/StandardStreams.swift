@@ -20,6 +20,19 @@ struct InputError: Error, CustomStringConvertible {
     }
 }
 
+/// Opens those of the standard streams that are closed, so that nothing else gets their numbers,
+/// and what is meant for them. They are of no use all the same: each is opened for the other
+/// direction.
+func openStandardStreams() {
+    let modes = [
+        (STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY),
+    ]
+    // The lowest number that is free is the one that is opened.
+    for (descriptor, mode) in modes where fcntl_int(descriptor, F_GETFD, 0) < 0 {
+        _ = open_with_mode("/dev/null", mode, 0)
+    }
+}
+
 /// Writes a text to standard error, all of it if somebody reads it: with a pipe that nobody reads
 /// the program must still come to its end.
 func writeToStandardError(_ text: String) {

@@ -101,8 +101,23 @@ struct ConnectionOptions: ParsableArguments {
         guard HTTPField.isValidValue(value) else {
             throw ValidationError("--header \(text): the value has a character that none may have")
         }
+        if let reason = Self.unsent[name.canonicalName] {
+            throw ValidationError("--header \(name.rawName) is not sent: \(reason)")
+        }
         return HTTPField(name: name, value: value)
     }
+
+    /// The fields that the client writes itself or leaves out, each with the reason.
+    private static let unsent = [
+        "host": "the host is that of the URL",
+        "content-length": "the client counts the content's bytes",
+        "transfer-encoding": "how the content is framed is the client's business",
+        "connection": "the connection is the client's",
+        "keep-alive": "the connection is the client's",
+        "proxy-connection": "the connection is the client's",
+        "upgrade": "the client stays with HTTP/1.1",
+        "proxy-authorization": "a user of the proxy is named in the URL of --proxy",
+    ]
 
     /// A session as the options want it.
     func session(for urls: [String], parallel: Int) throws -> SessionManager {

@@ -1,5 +1,6 @@
 import Engine
 public import HTTPTypes
+import Notation
 
 /// Why a request came to nothing.
 ///
@@ -105,7 +106,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     ) {
         self.reason = reason
         self.explanation = explanation
-        self.url = URIReference.withoutCredentials(url)
+        self.url = Self.shown(url)
         self.host = host
         self.token = token ?? reason.rawValue
         self.presentedPins = presentedPins
@@ -155,12 +156,35 @@ extension ClientError {
         var answer: HTTPResponse?
         if case .proxy(.refused(let refusal)) = fault { answer = HTTPResponse(refusal) }
         self.init(
-            Reason(fault), fault.explanation, token: Self.token(of: fault),
+            Reason(fault), Self.explanation(of: fault), token: Self.token(of: fault),
             presentedPins: presented, proxyResponse: answer, underlying: fault)
     }
 }
 
 extension ClientError {
+    /// A text that may be a URL, for messages: without credentials, also where it is malformed, by
+    /// a missing slash, or one within the password.
+    package static func shown(_ url: String) -> String {
+        let text = URIReference.withoutCredentials(url)
+        guard let sign = text.lastIndex(of: "@"), let colon = text.firstIndex(of: ":"),
+            ["http", "https", "ws", "wss"].contains(text[..<colon].lowercasedASCII),
+            colon < sign
+        else { return text }
+        let rest = text[text.index(after: colon)...]
+        if rest.hasPrefix("//") {
+            let authority = rest.dropFirst(2).prefix { !"/?#".contains($0) }
+            let origin = RequestOrigin(scheme: "http", authority: String(authority))
+            if authority.contains("@") || origin != nil { return text }
+        }
+        return text[...colon] + rest.prefix { "/\\".contains($0) } + "***" + text[sign...]
+    }
+
+    /// The fault's own, but for those that speak of a gateway.
+    private static func explanation(of fault: ExchangeFault) -> String {
+        if case .descriptorsExhausted = fault { return "the process has no file descriptor left" }
+        return fault.explanation
+    }
+
     /// That of the gateway's page, but for what no gateway does.
     private static func token(of fault: ExchangeFault) -> String {
         if case .tlsFailed(.refusedByReview) = fault { return "server-trust-refused" }

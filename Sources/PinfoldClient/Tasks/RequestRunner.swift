@@ -273,10 +273,11 @@ final class RequestRunner: Sendable {
         }
         leave(arrival, &course)
         guard next.canBeAsked else {
+            let url = next.authority == nil ? "\(next.scheme ?? ""):\(next.url)" : next.url
             throw ClientError(
                 .redirectRefused,
-                "the redirect to \(URIReference.withoutCredentials(next.url)) leads to no http or "
-                    + "https URL without credentials", of: course.request)
+                "the redirect to \(ClientError.shown(url)) leads to no http or https URL "
+                    + "without credentials", of: course.request)
         }
         guard !target.keepsContent || course.content?.isRepeatable ?? true else {
             throw ClientError(

@@ -95,7 +95,7 @@ struct ClientWork: Sendable {
     ) async -> Outcome {
         var outcome = Outcome()
         do {
-            let request = try HTTPRequest(method, url, fields: fields)
+            let request = try request(for: url)
             var options = RequestOptions()
             let moved = TransferProgress()
             options.progress = moved
@@ -114,6 +114,8 @@ struct ClientWork: Sendable {
                 if !headOnly { outcome.text += response.content }
                 note(response.head, response.request, &outcome)
             }
+        } catch let failure as ClientFailure {
+            outcome.failure = failure
         } catch let error as OutputError {
             outcome.failure = ClientFailure(.file, "\(url): \(error)")
         } catch let error as ClientError {
@@ -122,6 +124,14 @@ struct ClientWork: Sendable {
             outcome.failure = ClientFailure(.other, "\(url): \(error)")
         }
         return outcome
+    }
+
+    private func request(for url: String) throws -> HTTPRequest {
+        do throws(ClientError) { return try HTTPRequest(method, url, fields: fields) } catch {
+            guard error.url.contains("://***@") else { throw error }
+            throw ClientFailure(
+                .url, "\(error.url): credentials in a URL are not taken; expected them with --user")
+        }
     }
 
     /// To standard output as it arrives.

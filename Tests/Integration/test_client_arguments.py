@@ -1,0 +1,53 @@
+"""What the client's commands are told and cannot do, and how they say so."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from support.gateway import BINARY
+from support.origin import reply
+from support.wait import SLOWDOWN
+
+PATIENCE = 60 * SLOWDOWN
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run([BINARY, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=PATIENCE)
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize("field,reason", [
+    ("Host: a.test", "the host is that of the URL"),
+    ("Content-Length: 5", "the client counts the content's bytes"),
+    ("Transfer-Encoding: chunked", "how the content is framed is the client's business"),
+    ("Connection: close", "the connection is the client's"),
+    ("keep-alive: timeout=5", "the connection is the client's"),
+    ("Proxy-Connection: close", "the connection is the client's"),
+    ("Upgrade: h2c", "the client stays with HTTP/1.1"),
+    ("Proxy-Authorization: Basic eDp5", "a user of the proxy is named in the URL of --proxy"),
+])
+def test_a_field_that_would_not_be_sent_is_refused(field: str, reason: str) -> None:
+    ended, told = run("get", "http://127.0.0.1/", "-H", field)
+    assert ended == 64
+    name = field.partition(":")[0]
+    assert told.startswith(f"Error: --header {name} is not sent: {reason}\n")
+
+
+def test_a_url_with_credentials_is_refused_with_the_option_for_them() -> None:
+    ended, told = run("get", "http://u:secret@127.0.0.1/x")
+    assert ended == 3
+    assert told == ("pinfold: http://***@127.0.0.1/x: credentials in a URL are not taken; "
+                    "expected them with --user\n")
+
+
+@pytest.mark.parametrize("url", ["http:/u:secret@a.test", "http://u:x/secret@a.test"])
+def test_a_password_in_a_malformed_url_is_not_printed(origin: Callable, url: str) -> None:
+    ended, told = run("get", url)
+    assert (ended, "secret" in told) == (3, False)
+    assert "***@a.test" in told
+    server = origin(lambda request: reply(b"", "302 Found", f"Location: {url}"))
+    _, told = run("get", server.url(), "--max-redirects", "2")
+    assert "secret" not in told

@@ -89,6 +89,16 @@ def test_urls_have_curls_codes() -> None:
     compare(7, [f"http://127.0.0.1:{free_port()}/"])
 
 
+def test_redirects_have_curls_codes(origin: Callable) -> None:
+    def to(place: str) -> str:
+        return origin(lambda request: reply(b"", "302 Found", f"Location: {place}")).url()
+
+    url = to("/")
+    compare(47, ["--max-redirects", "2", url], ["-L", "--max-redirs", "2", url])
+    url = to("gopherx://a.test/")
+    compare(1, [url], ["-L", url])
+
+
 def test_standard_input_that_cannot_be_read_is_an_error_of_the_content() -> None:
     done = subprocess.run(
         ["sh", "-c", f'"$0" post http://127.0.0.1:{free_port()}/ --data @- <&-', BINARY],

@@ -35,7 +35,7 @@ enum ClientExit: Int32, CaseIterable {
     /// What it stands for, in the help.
     var meaning: String {
         switch self {
-        case .other: "a scheme other than http and https, or anything else"
+        case .other: "a scheme other than http and https, also of a redirect, or anything else"
         case .url: "no request can be made of it: a malformed URL"
         case .proxyNameNotResolved: "the proxy's name has no address, or its URL is malformed"
         case .nameNotResolved: "the host's name has no address"
@@ -48,7 +48,7 @@ enum ClientExit: Int32, CaseIterable {
         case .timedOut: "it took too long"
         case .range: "the server answers ranges wrongly: without --resume it may succeed"
         case .tls: "no TLS with the server: its port speaks another protocol, or it refuses"
-        case .redirects: "too many redirects, or one that is not followed"
+        case .redirects: "too many redirects"
         case .empty: "the server closed the connection without a response"
         case .lost: "the connection was lost, or what came is no response"
         case .secure: "the server is not trusted: its chain, its name"
@@ -116,7 +116,7 @@ enum ClientExit: Int32, CaseIterable {
         case .unacceptableStatus: self = .status
         case .contentUndecodable: self = .undecodable
         case .contentTooLong: self = .tooLong
-        case .tooManyRedirects, .redirectRefused: self = .redirects
+        case .tooManyRedirects: self = .redirects
         case .contentNotRepeatable: self = .contentNotRepeatable
         case .contentFailed: self = .content
         case .fileFailed: self = .file

@@ -27,6 +27,7 @@ def run(*arguments: str) -> tuple[int, str]:
     ("keep-alive: timeout=5", "the connection is the client's"),
     ("Proxy-Connection: close", "the connection is the client's"),
     ("Upgrade: h2c", "the client stays with HTTP/1.1"),
+    ("HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA", "the client stays with HTTP/1.1"),
     ("Proxy-Authorization: Basic eDp5", "a user of the proxy is named in the URL of --proxy"),
 ])
 def test_a_field_that_would_not_be_sent_is_refused(field: str, reason: str) -> None:

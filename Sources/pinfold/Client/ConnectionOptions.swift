@@ -116,6 +116,7 @@ struct ConnectionOptions: ParsableArguments {
         "keep-alive": "the connection is the client's",
         "proxy-connection": "the connection is the client's",
         "upgrade": "the client stays with HTTP/1.1",
+        "http2-settings": "the client stays with HTTP/1.1",
         "proxy-authorization": "a user of the proxy is named in the URL of --proxy",
     ]
 

@@ -9,7 +9,8 @@ package struct FreshenedResponse: Sendable, Equatable {
         /// Replace its head, times and Vary key by these.
         case replaceHead
         /// Leave it as it was: what came in may not be stored for others (it answered a request
-        /// with Authorization, or one with Cookie and gave no explicit freshness).
+        /// with `no-store`, one with Authorization, or one with Cookie and gave no explicit
+        /// freshness).
         case leave(NotStoredReason)
         /// Drop it: the origin now says that it must not be kept.
         case remove(NotStoredReason)

@@ -44,6 +44,7 @@ struct RuntimeTests {
             session: session, number: number, origin: try #require(request.origin),
             head: try RequestHeadText.make(of: request, framing: .chunked),
             content: .feed(feed), priority: .normal, idleMilliseconds: 3_600_000,
+            queueMilliseconds: 3_600_000,
             remainingMilliseconds: 3_600_000, totalMilliseconds: 3_600_000,
             channel: TransferChannel(number, on: runtime, progress: nil))
     }

@@ -82,6 +82,12 @@ struct RequestOrigin: Hashable, Sendable {
     let host: String
     let port: UInt16
 
+    /// As in a URL, without the scheme's usual port.
+    var text: String {
+        let isSecure = scheme == "https" || scheme == "wss"
+        return "\(scheme)://\(host)" + (port == (isSecure ? 443 : 80) ? "" : ":\(port)")
+    }
+
     /// Nil for an authority with a port that is none, and for one that is not in ASCII.
     init?(scheme: String, authority: String) {
         self.scheme = scheme

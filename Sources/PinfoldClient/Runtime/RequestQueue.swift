@@ -46,6 +46,16 @@ struct RequestQueue: Sendable {
     /// Whether a request has been given its turn, and has not ended.
     func isActive(_ number: UInt64) -> Bool { active.contains(number) }
 
+    /// Those that have their turn, in no order.
+    var activeNumbers: Set<UInt64> { active }
+
+    /// Which limit makes the requests to an origin wait.
+    func limit(at origin: RequestOrigin) -> QueueTimeout.Limit {
+        let most = most(at: origin)
+        guard line(of: origin)?.active ?? 0 >= most else { return .requests(total) }
+        return origin.isOfHandshakes ? .handshakes : .requestsPerOrigin(most)
+    }
+
     private func most(at origin: RequestOrigin) -> Int { origin.isOfHandshakes ? 1 : perOrigin }
 
     /// Whether the request begins at once; else ``remove(_:of:)`` names it when it may.

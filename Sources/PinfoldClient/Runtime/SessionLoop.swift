@@ -12,6 +12,8 @@ struct SessionParts: Sendable {
     let queue: RequestQueue
     /// WebSockets at a time.
     let webSockets: Int
+    /// Streams of events at a time.
+    let eventStreams: Int
     let cache: SessionCache?
     /// Told when the session has ended, with an error where nobody asked for it.
     let ended: @Sendable (ClientError?) -> Void
@@ -32,6 +34,11 @@ final class SessionLoop {
     /// Those of them that are, or are to become, WebSockets, and how many there may be.
     private var webSockets = 0
     private let maximumWebSockets: Int
+    /// Transfers that are, or are to become, streams of events, and how many there may be.
+    private var eventStreams = 0
+    private let maximumEventStreams: Int
+    /// What was found last to hold the places that others wait for: many ask at the same moment.
+    private var latestHolders: (at: Int64, holders: QueueHolders)?
     private(set) var isEnding = false
     private var hasEnded = false
     private var lastServer: (endpoint: Endpoint, text: String)?
@@ -54,6 +61,7 @@ final class SessionLoop {
         number = parts.number
         queue = parts.queue
         maximumWebSockets = parts.webSockets
+        maximumEventStreams = parts.eventStreams
         cache = parts.cache
         whenEnded = parts.ended
         peer = own
@@ -97,14 +105,58 @@ final class SessionLoop {
                         .outOfResources, "\(maximumWebSockets) WebSockets are open already"))
             }
         }
+        if case .content = transfer.order.stream {
+            guard takeEventStream(transfer) else {
+                return transfer.cancel(
+                    ClientError(
+                        .outOfResources, "\(maximumEventStreams) event streams are open already"))
+            }
+        }
         joinQueue(transfer)
     }
 
+    /// False: there are as many as there may be.
+    private func takeEventStream(_ transfer: Transfer) -> Bool {
+        guard !transfer.isEventStream else { return true }
+        guard eventStreams < maximumEventStreams else { return false }
+        eventStreams += 1
+        transfer.isEventStream = true
+        return true
+    }
+
+    /// A response turns out to be a stream of events: no request under way, if there may be one
+    /// more.
+    func becomesEventStream(_ transfer: Transfer) {
+        if takeEventStream(transfer) { leavesQueue(transfer) }
+    }
+
     private func joinQueue(_ transfer: Transfer) {
+        guard !transfer.isEventStream else { return transfer.begin() }
         transfer.isInQueue = true
         let started = queue.add(
             transfer.number, to: transfer.order.origin, priority: transfer.order.priority)
         if started { transfer.begin() } else { transfer.wait() }
+    }
+
+    /// Whether a transfer was given its turn already, and begins as soon as this turn of the loop is
+    /// over.
+    func hasTurn(_ transfer: Transfer) -> Bool { queue.isActive(transfer.number) }
+
+    /// The requests under way whose end a transfer waits for.
+    func holders(ahead transfer: Transfer) -> QueueHolders {
+        let origin = transfer.order.origin
+        let limit = queue.limit(at: origin)
+        if let latestHolders, latestHolders.at == loop.now, latestHolders.holders.limit == limit,
+            latestHolders.holders.origin == origin
+        {
+            return latestHolders.holders
+        }
+        var holders = QueueHolders(limit: limit, origin: origin)
+        for number in queue.activeNumbers {
+            if let holder = runtime.transfer(number) { holders.add(holder) }
+        }
+        latestHolders = (loop.now, holders)
+        return holders
     }
 
     /// A transfer is suspended: one that has not begun no longer waits for its turn.
@@ -122,6 +174,7 @@ final class SessionLoop {
         guard runtime.transferEnded(transfer.number) else { return }
         transferCount -= 1
         if transfer.takesProtocols { webSockets -= 1 }
+        if transfer.isEventStream { eventStreams -= 1 }
         leavesQueue(transfer)
         if isEnding, transferCount == 0 { loop.afterTurn { [self] in close() } }
     }

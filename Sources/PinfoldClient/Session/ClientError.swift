@@ -40,7 +40,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case authenticationFailed
         /// The connection ended before the response did.
         case connectionLost
-        /// Nothing moved for too long, or all of it took too long.
+        /// Nothing moved for too long, or all of it took too long, or the request waited for its
+        /// turn for too long: ``ClientError/underlying`` is a ``QueueTimeout`` then.
         case timedOut
         /// What the server sent is no response by the rules of HTTP.
         case badResponse

@@ -20,16 +20,27 @@ public struct SessionConfiguration: Sendable {
     /// How long nothing may move between client and server, from a request's beginning on. The time
     /// in which the caller does not read is not counted.
     public var requestTimeout = Duration.seconds(60)
+    /// How long a request may wait for its turn, where it has to: counted from when one of those
+    /// that it waits for last came nearer to its end, that is ended, began, or moved content whose
+    /// length is known. A response that nobody reads and one without an end do not. Then it fails
+    /// with ``ClientError/Reason/timedOut`` and a ``QueueTimeout``. Nil: the request's
+    /// ``requestTimeout``.
+    public var queueTimeout: Duration?
     /// How long a task may take in all: waiting for its turn, redirects, retries with the waits
     /// before them, and the content of the response.
     public var resourceTimeout = Duration.seconds(7 * 24 * 3600)
     /// How long a connection is kept for another request.
     public var idleConnectionTimeout = Duration.seconds(60)
     /// Requests under way to one origin (scheme, host and port) at a time, and so connections. More
-    /// wait.
+    /// wait, for ``queueTimeout``. A request is under way until its response has been read, or is
+    /// let go of. Event streams and open WebSockets do not count.
     public var maximumRequestsPerOrigin = 6
-    /// Requests under way at a time in all.
+    /// Requests under way at a time in all; event streams and open WebSockets do not count.
     public var maximumRequests = 256
+    /// Event streams (``EventSource``, and responses of type `text/event-stream`) at a time, over
+    /// all origins: one ``EventSource`` more fails with ``ClientError/Reason/outOfResources``, and
+    /// any other response counts as a request under way.
+    public var maximumEventStreams = 256
     /// WebSockets that are open, or being opened, at a time: one more fails with
     /// ``ClientError/Reason/outOfResources``.
     public var maximumWebSockets = 256
@@ -144,7 +155,8 @@ public struct SessionConfiguration: Sendable {
         // The session's own queue decides who waits. The engine keeps connections for requests that
         // arrive whole: twice as many, and none of ours waits for that. A proxy that forwards is
         // one host for the requests to all origins.
-        limits.connections = 2 * min(max(1, maximumRequests), 1 << 20) + 2
+        let most = max(1, maximumRequests).addingReportingOverflow(max(0, maximumEventStreams))
+        limits.connections = 2 * (most.overflow ? 1 << 20 : min(most.partialValue, 1 << 20)) + 2
         limits.upstreamPerHost = limits.connections
         return limits
     }
@@ -205,6 +217,8 @@ public enum TaskPriorityLevel: Sendable, Hashable, CaseIterable, Comparable {
 public struct RequestOptions: Sendable {
     /// In place of ``SessionConfiguration/requestTimeout``.
     public var timeout: Duration?
+    /// In place of ``SessionConfiguration/queueTimeout``.
+    public var queueTimeout: Duration?
     /// What the session's cache may answer.
     public var cachePolicy = RequestProperties.CachePolicy.useProtocol
     /// How soon it is sent where it has to wait.

@@ -36,6 +36,7 @@ public final class SessionManager: Sendable {
     let registry: TaskRegistry
     /// The configuration's timeouts, in milliseconds.
     private let requestMilliseconds: Int64
+    private let queueMilliseconds: Int64?
     private let resourceMilliseconds: Int64
 
     /// - Parameters:
@@ -53,6 +54,7 @@ public final class SessionManager: Sendable {
         self.configuration = configuration
         self.runtime = runtime
         requestMilliseconds = configuration.requestTimeout.wholeMilliseconds
+        queueMilliseconds = configuration.queueTimeout?.wholeMilliseconds
         resourceMilliseconds = configuration.resourceTimeout.wholeMilliseconds
         number = runtime.nextNumber()
         proxyRules = ProxyRules(configuration.proxies)
@@ -120,7 +122,8 @@ public final class SessionManager: Sendable {
             queue: RequestQueue(
                 perOrigin: configuration.maximumRequestsPerOrigin,
                 total: configuration.maximumRequests, order: configuration.queueOrder),
-            webSockets: configuration.maximumWebSockets, cache: cache,
+            webSockets: configuration.maximumWebSockets,
+            eventStreams: configuration.maximumEventStreams, cache: cache,
             ended: { registry.sessionEnded($0) })
     }
 
@@ -169,14 +172,16 @@ public final class SessionManager: Sendable {
             runtime.nextNumber(), on: runtime,
             progress: options.progress?.begins(sending: content.map(\.length) ?? 0))
         let milliseconds = options.timeout?.wholeMilliseconds ?? requestMilliseconds
+        let queue = options.queueTimeout?.wholeMilliseconds ?? queueMilliseconds ?? milliseconds
         let order = TransferOrder(
             session: number, number: channel.number,
             origin: options.stream?.output == nil ? origin : origin.ofHandshakes,
             head: try RequestHeadText.make(
                 of: request, framing: content?.framing ?? Self.framing(of: request.method),
                 asksForUpgrade: options.stream?.output != nil),
-            content: content?.outgoing(on: runtime) ?? .none, priority: options.priority,
-            idleMilliseconds: max(1, milliseconds),
+            content: content?.outgoing(on: runtime) ?? .none,
+            contentHasEnd: content.map { $0.length != nil } ?? true, priority: options.priority,
+            idleMilliseconds: max(1, milliseconds), queueMilliseconds: max(1, queue),
             remainingMilliseconds: max(1, remainingTime.wholeMilliseconds),
             totalMilliseconds: resourceMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,

@@ -14,9 +14,9 @@ public import HTTPTypes
 /// with an event or a line that is too large, behind the events that came before it. Cancelling the
 /// task ends it at any stage.
 ///
-/// Each iterator has a connection of its own, which counts as a request under way
-/// (``SessionConfiguration/maximumRequestsPerOrigin``). The server is read no faster than events
-/// are taken.
+/// Each iterator has a connection of its own, which does not count as a request under way; so many
+/// streams may be open at a time (``SessionConfiguration/maximumEventStreams``). The server is read
+/// no faster than events are taken.
 public struct EventSource: AsyncSequence, Sendable {
     public typealias Element = ServerSentEvent
     public typealias Failure = ClientError

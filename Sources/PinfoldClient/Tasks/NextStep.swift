@@ -170,6 +170,7 @@ extension ClientError {
         case .connectionLost: .noResponse
         case .timedOut:
             switch underlying as? ExchangeFault {
+            case nil where underlying is QueueTimeout: .notConnected
             case .connectTimeout, .tlsTimeout, .proxy: .notConnected
             default: .noResponse
             }

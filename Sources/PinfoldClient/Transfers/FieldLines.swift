@@ -1,3 +1,4 @@
+import EventStreams
 import HTTPTypes
 import Notation
 
@@ -15,11 +16,16 @@ struct FieldMarks: OptionSet, Sendable {
     static let contentEncoding = Self(rawValue: 1)
     static let setCookie = Self(rawValue: 2)
     static let authenticationInfo = Self(rawValue: 4)
+    /// The content is a stream of events.
+    static let eventStream = Self(rawValue: 8)
 
     init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    init(_ name: HTTPField.Name) {
-        switch name {
+    init(_ field: HTTPField) {
+        switch field.name {
+        case .contentType
+        where ServerSentEventParser.isEventStream(contentType: field.value):
+            self = .eventStream
         case .contentEncoding: self = .contentEncoding
         case .setCookie: self = .setCookie
         case .authenticationInfo: self = .authenticationInfo
@@ -77,7 +83,7 @@ final class FieldLines {
             self.bytes = Array(bytes)
             field = HTTPField(name: name, value: value)
             owner = Owner(name)
-            mark = FieldMarks(name)
+            mark = FieldMarks(field)
             mayBeKept =
                 bytes.count <= FieldLines.longestKept
                 && FieldLines.kept.contains(name.canonicalName)

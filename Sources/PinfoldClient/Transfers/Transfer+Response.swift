@@ -56,8 +56,15 @@ extension Transfer: DownstreamStream {
             response.failure = ClientError(.response(.headTooLarge))
             return
         }
-        setHead(session.fieldLines.fields(of: fields.readable))
+        let received = session.fieldLines.fields(of: fields.readable)
+        setHead(received)
         if let stream = order.stream { lasts(stream) }
+        advanced()
+        if framing != .streamed {
+            responseHasEnd = true
+        } else if received.marks.contains(.eventStream) {
+            session.becomesEventStream(self)
+        }
     }
 
     /// The head of the response, whose fields are these.
@@ -79,6 +86,7 @@ extension Transfer: DownstreamStream {
     package func send(_ content: UnsafeRawBufferPointer, owner: AnyObject) {
         guard response.failure == nil, content.count > 0 else { return }
         moved()
+        if responseHasEnd { advanced() }
         times.receivedBytes += Int64(content.count)
         response.parts.append(Array(content))
         response.bytes += content.count

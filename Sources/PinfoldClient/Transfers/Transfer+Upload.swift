@@ -116,6 +116,7 @@ extension Transfer {
         upload.sent += content.count
         times.sentBytes += Int64(content.count)
         moved()
+        if order.contentHasEnd { advanced() }
         channel.sent(content.count)
         let goesOn = exchange.content(content, owner: owner, isLast: isLast)
         upload.isPaused = !goesOn

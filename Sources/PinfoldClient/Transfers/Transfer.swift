@@ -36,6 +36,14 @@ final class Transfer: EventHandler {
     private var mustEndAt: Int64
     /// How long nothing may move; nil: for ever.
     private var idleMilliseconds: Int64?
+    /// When its turn must have come, in the loop's milliseconds; `.max`: it does not wait for one.
+    private var turnMustCome = Int64.max
+    /// When it last came nearer to its end, in the loop's milliseconds.
+    private(set) var advancedAt: Int64 = 0
+    /// The response's length is known.
+    var responseHasEnd = false
+    /// It is one of the session's streams of events, and no longer a request under way.
+    var isEventStream = false
     /// When the next part of the content may be asked for; `.max`: no pause runs.
     private var pauseEnds = Int64.max
     /// The reader has as much as may wait for it: time does not run against the server.
@@ -59,6 +67,7 @@ final class Transfer: EventHandler {
     /// Others have to end first.
     func wait() {
         guard join() else { return }
+        turnMustCome = environment.loop.now + order.queueMilliseconds
         updateDeadline()
     }
 
@@ -78,6 +87,7 @@ final class Transfer: EventHandler {
         state = .running
         times.queued = Clock.monotonicMicroseconds() - ordered
         movedAt = environment.loop.now
+        (advancedAt, turnMustCome) = (movedAt, .max)
         guard join() else { return }
         updateDeadline()
         let exchange = environment.takeExchange()
@@ -197,6 +207,9 @@ final class Transfer: EventHandler {
     /// Something moved between the two ends.
     func moved() { movedAt = environment.loop.now }
 
+    /// It came nearer to its end.
+    func advanced() { advancedAt = environment.loop.now }
+
     /// What follows on the head lasts as long as both ends wish.
     func lasts(_ stream: StreamKind) {
         mustEndAt = .max
@@ -207,7 +220,9 @@ final class Transfer: EventHandler {
     private func updateDeadline() {
         guard state != .ended else { return }
         if isSuspended { return environment.loop.setDeadline(self, after: nil) }
-        var next = min(mustEndAt, pauseEnds)
+        // A millisecond later than those it waits for, whose time may be over at the same moment.
+        let turn = state == .waiting && turnMustCome != .max ? turnMustCome + 1 : .max
+        var next = min(mustEndAt, pauseEnds, turn)
         if state == .running, !readerIsBehind, let idleMilliseconds {
             next = min(next, movedAt + idleMilliseconds)
         }
@@ -226,6 +241,11 @@ final class Transfer: EventHandler {
             now - movedAt >= idleMilliseconds
         {
             return cancel(ClientError(.timedOut, "nothing moved for \(idleMilliseconds) ms"))
+        }
+        if state == .waiting, now > turnMustCome, !session.hasTurn(self) {
+            let holders = session.holders(ahead: self)
+            turnMustCome = max(turnMustCome, holders.advancedAt + order.queueMilliseconds)
+            if now > turnMustCome { return cancel(ClientError(holders.timeout(of: order))) }
         }
         if now >= pauseEnds {
             pauseEnds = .max
@@ -261,6 +281,7 @@ final class Transfer: EventHandler {
     func suspend() {
         guard state != .ended, !isSuspended else { return }
         suspendedAt = environment.loop.now
+        turnMustCome = .max
         updateDeadline()
         session.suspended(self)
     }

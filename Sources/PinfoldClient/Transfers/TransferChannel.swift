@@ -250,6 +250,23 @@ final class TransferChannel: Sendable {
     /// How long it took until it ended, well or not; until then, to the head of the response.
     var times: TransferTimes? { state.withLock { $0.times ?? $0.head?.metrics } }
 
+    /// How far whoever reads the response is.
+    enum Reading {
+        /// Nothing has come.
+        case unanswered
+        /// Something has come that was not taken out.
+        case unread
+        /// All that has come was taken out.
+        case caughtUp
+    }
+
+    var reading: Reading {
+        state.withLock { state in
+            guard state.head != nil else { return .unanswered }
+            return state.hasParts || !state.headWasTaken ? .unread : .caughtUp
+        }
+    }
+
     /// The response is complete, and all of it was taken out.
     var isExhausted: Bool {
         state.withLock { state in

@@ -13,6 +13,9 @@ final class TransferOrder: Sendable {
     let priority: TaskPriorityLevel
     /// How long nothing may move, in milliseconds.
     let idleMilliseconds: Int64
+    /// How long it may wait for its turn while those before it come no nearer to their end, in
+    /// milliseconds.
+    let queueMilliseconds: Int64
     /// How long it may take, waiting for its turn included, in milliseconds.
     let remainingMilliseconds: Int64
     /// How long its task may take in all, in milliseconds: for messages.
@@ -26,17 +29,21 @@ final class TransferOrder: Sendable {
     let stream: StreamKind?
     /// Whatever the cache has answers it.
     let takesWhatIsStored: Bool
+    /// The content is of a known length, or there is none: sending it comes to an end.
+    let contentHasEnd: Bool
 
     init(
         session: UInt64, number: UInt64, origin: RequestOrigin, head: [UInt8],
-        content: OutgoingContent, priority: TaskPriorityLevel, idleMilliseconds: Int64,
-        remainingMilliseconds: Int64, totalMilliseconds: Int64, channel: TransferChannel,
+        content: OutgoingContent, contentHasEnd: Bool = true, priority: TaskPriorityLevel,
+        idleMilliseconds: Int64, queueMilliseconds: Int64, remainingMilliseconds: Int64,
+        totalMilliseconds: Int64, channel: TransferChannel,
         needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil,
         takesWhatIsStored: Bool = false
     ) {
         (self.session, self.number, self.origin) = (session, number, origin)
         (self.head, self.content, self.priority) = (head, content, priority)
-        self.idleMilliseconds = idleMilliseconds
+        self.contentHasEnd = contentHasEnd
+        (self.idleMilliseconds, self.queueMilliseconds) = (idleMilliseconds, queueMilliseconds)
         self.needsFreshConnection = needsFreshConnection
         self.remainingMilliseconds = remainingMilliseconds
         self.totalMilliseconds = totalMilliseconds

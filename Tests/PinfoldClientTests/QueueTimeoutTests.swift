@@ -1,0 +1,185 @@
+import CLinux
+import HTTPTypes
+import Locking
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("A request that waits for its turn")
+struct QueueTimeoutTests {
+    /// A server with responses of many kinds, by their paths.
+    private func withResponses(
+        _ body: (TestServer, ClientRuntime) async throws -> Void
+    ) async throws {
+        try await withServer { connection, request in
+            switch request.path {
+            case "/unread":
+                // More than waits for a reader: then no time runs against the server.
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n")
+                connection.send([UInt8](repeating: 7, count: 1 << 20))
+            case "/silent": break
+            case "/endless":
+                connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            case "/slow":
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 110\r\n\r\n")
+                for _ in 0..<110 {
+                    connection.send("x")
+                    // The pace of the content, which the client must bear.
+                    _ = poll(nil, 0, 20)
+                }
+                return true
+            case "/events":
+                connection.send(TestConnection.eventStream + "data: a\n\n")
+            default:
+                connection.respond("200 OK", [], request.path)
+                return true
+            }
+            connection.waitForEnd()
+            return false
+        } _: { server, runtime in
+            try await body(server, runtime)
+        }
+    }
+
+    private func response(
+        _ path: String, _ server: TestServer, _ session: SessionManager
+    ) async throws -> StreamedResponse {
+        try await session.response(for: try HTTPRequest(.get, "\(server.url)\(path)"))
+    }
+
+    /// Why a request fails that should have had its turn.
+    private func failure(
+        _ server: TestServer, _ session: SessionManager, _ options: RequestOptions
+    ) async throws -> (error: ClientError, timeout: QueueTimeout) {
+        let error = try await #require(throws: ClientError.self) {
+            try await session.data(
+                for: try HTTPRequest(.get, "\(server.url)/last"), options: options)
+        }
+        return (error, try #require(error.underlying as? QueueTimeout))
+    }
+
+    /// Whose time is the one that counts.
+    enum Setting: CaseIterable { case session, request, requestsTimeout, sessionsTimeout }
+
+    @Test(arguments: Setting.allCases)
+    func `fails behind unread responses, which its error names`(setting: Setting) async throws {
+        try await withResponses { server, runtime in
+            var configuration = SessionConfiguration.patient
+            var options = RequestOptions()
+            var waited = Duration.milliseconds(150)
+            switch setting {
+            case .session: configuration.queueTimeout = waited
+            case .request: options.queueTimeout = waited
+            case .requestsTimeout: options.timeout = waited
+            case .sessionsTimeout:
+                // Which those ahead of it have to keep, too.
+                waited = .seconds(4)
+                configuration.requestTimeout = waited
+            }
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            var held: [StreamedResponse] = []
+            for _ in 0..<6 { held.append(try await response("/unread", server, session)) }
+            let (error, timeout) = try await failure(server, session, options)
+            #expect(error.reason == .timedOut && error.token == "queue-timeout")
+            #expect(timeout.limit == .requestsPerOrigin(6) && timeout.origin == server.url)
+            #expect(timeout.waited == waited && timeout.unreadResponses == 6)
+            #expect(error.explanation.contains("6 requests to \(server.url)"))
+            #expect(!server.requests.contains { $0.path == "/last" })
+            // Whoever lets go of one gives its place to the next.
+            held.removeAll()
+            let next = try await session.data(for: try HTTPRequest(.get, "\(server.url)/next"))
+            #expect(next.text == "/next")
+        }
+    }
+
+    @Test func `fails behind whatever stands still, each kind counted`() async throws {
+        try await withResponses { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.maximumRequests = 4
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let suspended = try await response("/unread", server, session)
+            try #require(session.tasks.first).suspend()
+            let unread = try await response("/unread", server, session)
+            let endless = try await response("/endless", server, session)
+            let silent = Task { try await response("/silent", server, session) }
+            while !server.requests.contains(where: { $0.path == "/silent" }) { await Task.yield() }
+            var options = RequestOptions()
+            options.queueTimeout = .milliseconds(100)
+            let (error, timeout) = try await failure(server, session, options)
+            #expect(timeout.limit == .requests(4) && timeout.origin == server.url)
+            #expect(timeout.unreadResponses == 1 && timeout.suspendedTasks == 1)
+            #expect(timeout.unansweredRequests == 1 && timeout.unendingResponses == 1)
+            #expect(error.explanation.contains("1 suspended"))
+            silent.cancel()
+            _ = (unread, suspended, endless)
+        }
+    }
+
+    @Test func `goes on waiting while those ahead come nearer to their end`() async throws {
+        try await withResponses { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.maximumRequestsPerOrigin = 1
+            configuration.queueTimeout = .milliseconds(1500)
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let slow = try await response("/slow", server, session)
+            async let read = slow.content.collect(atMost: 200)
+            let next = try await session.data(for: try HTTPRequest(.get, "\(server.url)/next"))
+            #expect(next.text == "/next")
+            #expect(next.metrics.total > .milliseconds(1500))
+            #expect(try await read.count == 110)
+        }
+    }
+
+    @Test func `does not wait for streams of events`() async throws {
+        try await withResponses { server, runtime in
+            var configuration = SessionConfiguration.patient
+            (configuration.maximumRequestsPerOrigin, configuration.maximumRequests) = (2, 2)
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let request = try HTTPRequest(.get, "\(server.url)/events")
+            var iterators: [EventSource.Iterator] = []
+            for _ in 0..<8 {
+                var iterator = session.events(for: request).makeAsyncIterator()
+                #expect(try await iterator.next()?.data == "a")
+                iterators.append(iterator)
+            }
+            // Whoever reads them, and by what.
+            var plain: [StreamedResponse] = []
+            for _ in 0..<4 { plain.append(try await response("/events", server, session)) }
+            let next = try await session.data(for: try HTTPRequest(.get, "\(server.url)/next"))
+            #expect(next.text == "/next")
+            // Nor does a stream of events wait for its turn.
+            let held = [
+                try await response("/unread", server, session),
+                try await response("/unread", server, session),
+            ]
+            var late = session.events(for: request).makeAsyncIterator()
+            #expect(try await late.next()?.data == "a")
+            _ = (held, plain)
+        }
+    }
+
+    @Test func `leaves no more streams of events than may be`() async throws {
+        try await withResponses { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.maximumEventStreams = 2
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let source = session.events(for: try HTTPRequest(.get, "\(server.url)/events"))
+            var iterators = [source.makeAsyncIterator(), source.makeAsyncIterator()]
+            for index in iterators.indices {
+                #expect(try await iterators[index].next()?.data == "a")
+            }
+            var third = source.makeAsyncIterator()
+            let error = await #expect(throws: ClientError.self) { try await third.next() }
+            #expect(error?.reason == .outOfResources)
+            #expect(error?.explanation == "2 event streams are open already")
+            // One that is read as any response counts as a request under way instead.
+            let plain = try await response("/events", server, session)
+            // One that has ended makes room.
+            iterators.removeLast()
+            while await runtime.transferCount > 2 { await Task.yield() }
+            var fourth = source.makeAsyncIterator()
+            #expect(try await fourth.next()?.data == "a")
+            _ = (plain, iterators)
+        }
+    }
+}

@@ -106,9 +106,8 @@ package final class TLSServerConnection: TLSConnection {
             self.answer(answer)
         case .awaited: break
         case .answered(_, let hello):
-            let second = TLSClientHello(ssl)
-            guard second.serverName == hello.serverName, second.namesNoHost == hello.namesNoHost
-            else {
+            // It was answered by the first: what that depended on may not change (§4.1.2).
+            guard TLSClientHello(ssl) == hello else {
                 alert?.pointee = Int32(TLSAlert.illegalParameter.code)
                 finding = .identityRefused(.illegalParameter)
                 return SSL_CLIENT_HELLO_ERROR

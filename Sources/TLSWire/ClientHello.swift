@@ -18,6 +18,8 @@ package struct ClientHello: Hashable, Sendable {
     package let random: [UInt8]
     package let sessionID: [UInt8]
     package let suites: [UInt16]
+    let compression: [UInt8]
+    let extensions: HelloExtensions
     /// The host that it asks for, in lower case and without a final dot; nil: it names none.
     package let serverName: String?
     /// What the list of versions has; nil: there is none.
@@ -47,10 +49,11 @@ package struct ClientHello: Hashable, Sendable {
         sessionID = Array(try reader.vector(lengthBytes: 1))
         guard sessionID.count <= 32 else { throw .malformed("the session of the ClientHello") }
         suites = try reader.shorts(lengthBytes: 2)
-        guard try reader.vector(lengthBytes: 1).contains(0) else {
+        compression = Array(try reader.vector(lengthBytes: 1))
+        guard compression.contains(0) else {
             throw .malformed("the compression of the ClientHello")
         }
-        let extensions = reader.isAtEnd ? [:] : try reader.extensions()
+        extensions = reader.isAtEnd ? HelloExtensions() : try reader.extensions()
         try reader.end()
         serverName = try Self.serverName(extensions[ExtensionType.serverName])
         versions = try Self.versions(extensions[ExtensionType.supportedVersions])
@@ -117,9 +120,11 @@ package struct ClientHello: Hashable, Sendable {
     }
 
     private static func encryptedHello(
-        _ extensions: [UInt16: ArraySlice<UInt8>]
+        _ extensions: HelloExtensions
     ) -> EncryptedHello {
-        if extensions.keys.contains(where: ExtensionType.encryptedNamesOfDrafts.contains) {
+        if extensions.entries.contains(where: {
+            ExtensionType.encryptedNamesOfDrafts.contains($0.type)
+        }) {
             return .unknown
         }
         guard let content = extensions[ExtensionType.encryptedClientHello] else { return .none }

@@ -40,6 +40,17 @@ package struct HandshakeStream {
         case changeCipherSpec
     }
 
+    /// What records mean that are not of the handshake.
+    package enum Stage: Hashable, Sendable {
+        /// A change of cipher is the end of what is not encrypted: before TLS 1.3, and as long as
+        /// it is not known which version is spoken.
+        case upToEncryption
+        /// Around the second ClientHello of TLS 1.3 a change of cipher says nothing, and comes to
+        /// nothing (RFC 8446 §D.4). So does early data, if the client has announced it: the server
+        /// skips it (§4.2.10).
+        case afterRetry(skipsEarlyData: Bool)
+    }
+
     /// How much is taken. All in bytes.
     package struct Limits: Sendable {
         /// Of all that comes before encryption begins, the headers of records included.
@@ -52,6 +63,8 @@ package struct HandshakeStream {
         package var message = 64 * 1024
         /// Of warnings, in number.
         package var alerts = 4
+        /// Of changes of cipher that say nothing, in number.
+        package var cipherChanges = 4
 
         package init() {}
     }
@@ -60,16 +73,21 @@ package struct HandshakeStream {
         case changeCipherSpec = 20
         case alert = 21
         case handshake = 22
+        case applicationData = 23
     }
 
     private static let recordHeaderBytes = 5
     private static let messageHeaderBytes = 4
     /// RFC 8446 §5.1.
     private static let recordBytes = 16 * 1024
+    /// What encryption may add to a record (RFC 8446 §5.2).
+    private static let encryptionBytes = 256
 
     private let limits: Limits
+    private let stage: Stage
     private var taken = 0
     private var alerts = 0
+    private var cipherChanges = 0
     private var header: [UInt8] = []
     private var content = Content.handshake
     private var recordLeft = 0
@@ -81,7 +99,10 @@ package struct HandshakeStream {
     /// The version that the last record's header says.
     package private(set) var recordVersion: UInt16 = 0
 
-    package init(limits: Limits = Limits()) { self.limits = limits }
+    package init(limits: Limits = Limits(), stage: Stage = .upToEncryption) {
+        self.limits = limits
+        self.stage = stage
+    }
 
     /// Whether it is between two records and within no message.
     package var isBetweenMessages: Bool { recordLeft == 0 && header.isEmpty && gathered.isEmpty }
@@ -133,8 +154,9 @@ package struct HandshakeStream {
         // Told from something else by the first bytes: nobody waits for five of them.
         switch header.count {
         case 1:
-            guard let type = Content(rawValue: byte) else {
-                throw byte == 23 && recordVersion != 0
+            guard let type = Content(rawValue: byte) else { throw .notTLS }
+            if type == .applicationData, stage != .afterRetry(skipsEarlyData: true) {
+                throw recordVersion != 0 || stage != .upToEncryption
                     ? .unexpected("encrypted data") : .notTLS
             }
             guard gathered.isEmpty || type == content else {
@@ -148,7 +170,8 @@ package struct HandshakeStream {
             recordLeft = Int(header[3]) << 8 | Int(header[4])
             header.removeAll(keepingCapacity: true)
             guard recordLeft > 0 else { throw .malformed("an empty record") }
-            guard recordLeft <= Self.recordBytes else { throw .tooLong("a record") }
+            let most = Self.recordBytes + (content == .applicationData ? Self.encryptionBytes : 0)
+            guard recordLeft <= most else { throw .tooLong("a record") }
         default: break
         }
     }
@@ -168,9 +191,22 @@ package struct HandshakeStream {
             return .alert(isFatal: gathered[0] == 2, code: gathered[1])
         case .changeCipherSpec:
             guard recordLeft == 0, gathered == [1] else { throw .malformed("a change of cipher") }
+            if stage != .upToEncryption { return try passOverCipherChange() }
             isOver = true
             return .changeCipherSpec
+        case .applicationData:
+            gathered.removeAll(keepingCapacity: true)
+            return nil
         }
+    }
+
+    private mutating func passOverCipherChange() throws(TLSWireError) -> Item? {
+        cipherChanges += 1
+        guard cipherChanges <= limits.cipherChanges else {
+            throw .tooLong("the series of changes of cipher")
+        }
+        gathered.removeAll(keepingCapacity: true)
+        return nil
     }
 
     private mutating func finishMessage() throws(TLSWireError) -> Item? {

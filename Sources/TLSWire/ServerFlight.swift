@@ -47,6 +47,8 @@ package struct ServerFlight {
     private var staple: [UInt8]?
     /// The ticket that a resumed session is continued by.
     package private(set) var ticket: [UInt8] = []
+    /// What has come with the ServerHello of TLS 1.3, and behind it.
+    private var behind: [UInt8] = []
 
     package init(
         answering hello: ClientHello, limits: HandshakeStream.Limits = HandshakeStream.Limits()
@@ -74,6 +76,7 @@ package struct ServerFlight {
             case .changeCipherSpec: return try cipherChanges()
             case .message(let message):
                 if let finding = try take(message) {
+                    if finding == .encrypted { behind = Array(rest) }
                     // One that goes on in plain text has another reading than the client's.
                     if case .presented = finding, !rest.isEmpty || !stream.isBetweenMessages {
                         throw .unexpected("more than a flight")
@@ -83,6 +86,25 @@ package struct ServerFlight {
             }
         }
         return nil
+    }
+
+    /// How it goes on where the server asks for another ClientHello; nil: it does not.
+    ///
+    /// - Throws: for a request that no client would follow, and for what may not come behind it.
+    package func retry() throws(TLSWireError) -> HelloRetry? {
+        guard let server, server.asksForRetry else { return nil }
+        let request = try HelloRetryRequest(server, answering: hello)
+        guard stream.isBetweenMessages else {
+            throw .unexpected("more than a request for another ClientHello")
+        }
+        var retry = HelloRetry(of: hello, by: request)
+        let answer = try behind.withUnsafeBufferPointer { bytes throws(TLSWireError) in
+            try retry.takeFromServer(UnsafeRawBufferPointer(bytes))
+        }
+        guard answer == nil else {
+            throw .unexpected("an alert behind a request for another ClientHello")
+        }
+        return retry
     }
 
     private mutating func cipherChanges() throws(TLSWireError) -> Finding {

@@ -7,6 +7,7 @@ package struct ServerHello: Hashable, Sendable {
     package let suite: UInt16
     /// The SCTs of Certificate Transparency, as the extension has them; nil: it is not there.
     package let timestamps: [UInt8]?
+    let extensions: HelloExtensions
 
     /// SHA-256 of `HelloRetryRequest`: the random of a ServerHello that asks for another
     /// ClientHello (RFC 8446 §4.1.3).
@@ -31,7 +32,7 @@ package struct ServerHello: Hashable, Sendable {
         guard sessionID.count <= 32 else { throw .malformed("the session of the ServerHello") }
         suite = try reader.short()
         guard try reader.byte() == 0 else { throw .notOffered("compression") }
-        let extensions = reader.isAtEnd ? [:] : try reader.extensions()
+        extensions = reader.isAtEnd ? HelloExtensions() : try reader.extensions()
         try reader.end()
         timestamps = extensions[ExtensionType.signedTimestamps].map { Array($0) }
         if let content = extensions[ExtensionType.supportedVersions] {
@@ -50,6 +51,10 @@ package struct ServerHello: Hashable, Sendable {
             throw .notOffered("the version")
         }
         guard hello.suites.contains(suite) else { throw .notOffered("the cipher suite") }
+        // A client aborts at any other (RFC 8446 §4.1.3).
+        guard version != ClientHello.Version.tls13 || sessionID == hello.sessionID else {
+            throw .notOffered("the session")
+        }
         guard !asksForRetry || version == ClientHello.Version.tls13 else {
             throw .unexpected("a request for another ClientHello")
         }

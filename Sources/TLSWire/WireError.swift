@@ -10,6 +10,8 @@ package enum TLSWireError: Error, Hashable, Sendable {
     case unexpected(StaticText)
     /// One side answers what the other did not ask for; what it was.
     case notOffered(StaticText)
+    /// A second ClientHello is not the first, but for what a client is to change; what differs.
+    case changed(StaticText)
     /// What was agreed on does not prove who the server is, or is not known to; what it was.
     case unprovable(StaticText)
 }
@@ -32,6 +34,7 @@ extension TLSWireError: CustomStringConvertible {
         case .tooLong(let what): "too long: \(what)"
         case .unexpected(let what): "unexpected: \(what)"
         case .notOffered(let what): "not offered by the client: \(what)"
+        case .changed(let what): "changed since the first ClientHello: \(what)"
         case .unprovable(let what): "proves nothing about the server: \(what)"
         }
     }

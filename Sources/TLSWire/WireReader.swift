@@ -49,13 +49,13 @@ struct WireReader {
     }
 
     /// The extensions of a message, each once (RFC 8446 §4.2).
-    mutating func extensions() throws(TLSWireError) -> [UInt16: ArraySlice<UInt8>] {
-        var found: [UInt16: ArraySlice<UInt8>] = [:]
+    mutating func extensions() throws(TLSWireError) -> HelloExtensions {
+        var found = HelloExtensions()
         var inner = WireReader(try vector(lengthBytes: 2), what)
         while !inner.isAtEnd {
             let type = try inner.short()
             let content = try inner.vector(lengthBytes: 2)
-            guard found.updateValue(content, forKey: type) == nil else {
+            guard found.add(type, content) else {
                 throw .malformed("an extension that is there twice")
             }
         }
@@ -63,16 +63,43 @@ struct WireReader {
     }
 }
 
+/// The extensions of a message, in their order.
+struct HelloExtensions: Hashable {
+    struct Entry: Hashable {
+        let type: UInt16
+        let content: ArraySlice<UInt8>
+    }
+
+    private(set) var entries: [Entry] = []
+    private var types: Set<UInt16> = []
+
+    subscript(type: UInt16) -> ArraySlice<UInt8>? {
+        types.contains(type) ? entries.first { $0.type == type }?.content : nil
+    }
+
+    /// False: there is one of this type already.
+    mutating func add(_ type: UInt16, _ content: ArraySlice<UInt8>) -> Bool {
+        guard types.insert(type).inserted else { return false }
+        entries.append(Entry(type: type, content: content))
+        return true
+    }
+}
+
 /// The extensions that are looked at (IANA's registry of TLS extensions).
 enum ExtensionType {
     static let serverName: UInt16 = 0
+    static let supportedGroups: UInt16 = 10
     static let applicationProtocols: UInt16 = 16
     /// SCTs of Certificate Transparency (RFC 6962 §3.3.1).
     static let signedTimestamps: UInt16 = 18
+    /// RFC 7685.
+    static let padding: UInt16 = 21
     static let sessionTicket: UInt16 = 35
     static let preSharedKey: UInt16 = 41
     static let earlyData: UInt16 = 42
     static let supportedVersions: UInt16 = 43
+    static let cookie: UInt16 = 44
+    static let keyShare: UInt16 = 51
     /// RFC 9849.
     static let encryptedClientHello: UInt16 = 0xFE0D
     /// Encrypted names as drafts had them (ESNI, and ECH up to its 12th draft), and the extension

@@ -39,6 +39,14 @@ def server_of(pki, origin, version: str):
         "Content-Type: text/html"), tls=tls)
 
 
+def retrying(pki, origin):
+    tls = pki.intermediate.issue(HOST).server_context()
+    tls.set_ecdh_curve("secp384r1")
+    return origin(lambda seen: reply(
+        b"<title>there</title>" + seen.target.encode(), "200 OK", "Cache-Control: no-store",
+        "Content-Type: text/html"), tls=tls)
+
+
 def run(program: Program, folder: Path, gate, pki, base: str, *steps: str) -> Done:
     """What a program does that trusts the server's own authority."""
     folder.mkdir()
@@ -63,6 +71,28 @@ def test_a_program_is_unaware(gateway, pki, origin, workspace, toolchains, name,
     results = {(line["inspected"], line["upstream_tls"]) for line in gate.wait_access(2)}
     assert results <= {(VERSIONS[version][1], version), ("resumed", version)}, results
     assert (VERSIONS[version][1], version) in results
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_unaware_of_its_second_hello(
+        gateway, pki, origin, workspace, toolchains, name):
+    """The server takes a group that no client sends a key of before it is asked."""
+    there = retrying(pki, origin)
+    gate = gateway(configured(pki))
+    done = run(toolchains.programs[name], workspace / "run", gate, pki,
+               f"https://{HOST}:{there.port}", "GET:/one", "GET:/two")
+    assert done.code == 0, done.said
+    assert done.answers == [answer(b"<title>there</title>/one"),
+                            answer(b"<title>there</title>/two")]
+    for line in gate.wait_access(1):
+        assert (line["inspected"], line["upstream_tls"]) == ("probed", "TLSv1.3"), line
+
+
+def test_a_browser_is_unaware_of_its_second_hello(gateway, pki, origin, workspace):
+    there = retrying(pki, origin)
+    gate = gateway(configured(pki))
+    browser = Chromium(workspace / "browser", "http://%s:%d" % gate.proxy, [pki.root.pem_file])
+    assert "<title>there</title>" in browser.shows(f"https://{HOST}:{there.port}/page")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -14,11 +14,12 @@ from support.inspection import (
     with_extension)
 from support.interception import Inside, nobody_is_connected
 from support.origin import reply
+from support.secondhello import SecondHelloClient, handshake_records
 from support.secure import reload
 from support.wait import until
 from test_interception_pinning import FAULTS, context, host_of
 
-PROTOCOL_VERSION, ACCESS_DENIED = 70, 49
+PROTOCOL_VERSION, ACCESS_DENIED, ILLEGAL_PARAMETER, UNRECOGNIZED_NAME = 70, 49, 47, 112
 HOST = "new.test"
 
 
@@ -193,6 +194,96 @@ def test_grease_is_refused_where_the_server_might_read_it(gateway, pki):
         assert there.asked == 3
         # Who sends none is served.
         assert ask(through(gate, HOST, there.port), HOST).body == b"read"
+
+
+# MARK: a second ClientHello
+
+SECRET = "secret.test"
+REQUEST = b"GET /there HTTP/1.1\r\nHost: there\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def retrying(origin, pki):
+    """A server of two hosts that asks for a second ClientHello, and what names it was asked for."""
+    made = pki.intermediate.issue(HOST, SECRET).server_context(alpn=("one", "two"))
+    made.set_ecdh_curve("secp521r1")
+    there = origin(lambda _: reply(b"served"), tls=made)
+    there.names = made.names
+    return there
+
+
+def with_secret(pki) -> dict:
+    """Tunnels to one host of the server are probed, those to the other are refused."""
+    config = configured(pki, "probe")
+    config["hosts"].append({"match": [SECRET], "tunnel": "refuse", "pinsets": ["p"]})
+    return config
+
+
+@contextlib.contextmanager
+def asked_twice(gate, port: int, protocols: bytes = b""):
+    client = SecondHelloClient(opened(gate, HOST, port), HOST, protocols)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def test_a_second_hello_for_another_host_never_reaches_the_server(gateway, pki, retrying):
+    gate = gateway(with_secret(pki))
+    with asked_twice(gate, retrying.port) as client:
+        told = client.shake(SECRET)
+        assert told is not None, "the handshake came to its end"
+        assert alert_in(told) == UNRECOGNIZED_NAME
+    (line,) = gate.wait_access(1)
+    assert (line["reason"], line["inspected"], line["upstream_tls"]) == (
+        "tunnel-name-mismatch", "refused", "TLSv1.3")
+    assert inspections(gate, "refused", "1.3") == 1
+    assert SECRET not in retrying.names and retrying.requests == []
+    nobody_is_connected(gate)
+
+
+def test_a_second_hello_with_other_protocols_never_reaches_the_server(gateway, pki, retrying):
+    """The probe was asked what the first had offered."""
+    gate = gateway(with_secret(pki))
+    with asked_twice(gate, retrying.port, b"\3one") as client:
+        told = client.shake(HOST, b"\3two")
+        assert told is not None, "the handshake came to its end"
+        assert alert_in(told) == ILLEGAL_PARAMETER
+    (line,) = gate.wait_access(1)
+    assert (line["reason"], line["inspected"]) == ("tunnel-hello-changed", "refused")
+    assert retrying.requests == []
+
+
+@pytest.mark.parametrize("records", [1, 7, 1 << 14])
+def test_a_second_hello_that_is_the_first_is_let_through(gateway, pki, retrying, records):
+    gate = gateway(with_secret(pki))
+    with asked_twice(gate, retrying.port, b"\3one") as client:
+        assert client.shake(
+            HOST, b"\3one", lambda flight: handshake_records(flight, records)) is None
+        assert b"served" in client.ask(REQUEST)
+    assert gate.wait_access(1)[0]["inspected"] == "probed"
+    assert set(retrying.names) == {HOST}
+
+
+def test_a_second_hello_with_something_between_its_fragments_is_refused(gateway, pki, retrying):
+    gate = gateway(with_secret(pki))
+    with asked_twice(gate, retrying.port) as client:
+        told = client.shake(
+            HOST, b"", lambda flight: handshake_records(flight, 100, b"\x14\3\3\0\1\1"))
+        assert told is not None and alert_in(told) == 40
+    assert gate.wait_access(1)[0]["reason"] == "tunnel-hello-malformed"
+    assert retrying.requests == []
+
+
+def test_a_second_hello_that_does_not_come_is_not_waited_for(gateway, pki, retrying):
+    config = with_secret(pki)
+    config["timeouts"]["head"] = "300ms"
+    gate = gateway(config)
+    with asked_twice(gate, retrying.port) as client:
+        told = client.shake(HOST, b"", lambda flight: flight[:-1])
+        assert told is not None and alert_in(told) == 40
+    assert gate.wait_access(1)[0]["reason"] == "tunnel-handshake-timeout"
+    nobody_is_connected(gate)
 
 
 # MARK: intercept

@@ -78,6 +78,7 @@ package enum ExchangeFault: Error, Sendable {
         case .tunnelRefused: .access(.tunnelRefused)
         case .interceptionImpossible: .access(.interceptionImpossible)
         case .tunnel(let reason): .tunnel(reason)
+        case .tunnelHello(.changed): .tunnel(.helloChanged)
         case .tunnelHello: .tunnel(.helloMalformed)
         case .clearTextRefused: .access(.clearTextRefused)
         case .pinnedPortRefused: .access(.pinnedPortRefused)

@@ -32,16 +32,21 @@ extension InspectedTunnel {
             return fail(
                 .tunnel(reason), reason == .encryptedHello ? .accessDenied : .unrecognizedName)
         }
-        guard let server, let input else { return false }
-        // A copy: who intercepts the tunnel in the end needs it, too.
-        let copy = environment.loop.buffers.take(bytes: seen)
-        copy.writable.copyMemory(
-            from: UnsafeRawBufferPointer(rebasing: input.readable.prefix(seen)))
-        copy.end = seen
-        server.output.append(copy.readable, owner: copy)
+        // It is kept: who intercepts the tunnel in the end needs it, too.
+        sendCopy(bytes: seen)
         flight = ServerFlight(answering: hello)
         go(to: .answering, within: policy.timeouts(for: authority).connectMilliseconds)
         return true
+    }
+
+    /// Queues a copy of the first bytes of the client's for the server.
+    func sendCopy(bytes count: Int) {
+        guard let server, let input else { return }
+        let copy = environment.loop.buffers.take(bytes: count)
+        copy.writable.copyMemory(
+            from: UnsafeRawBufferPointer(rebasing: input.readable.prefix(count)))
+        copy.end = count
+        server.output.append(copy.readable, owner: copy)
     }
 
     /// Takes in the server's flight, and keeps it.
@@ -53,15 +58,19 @@ extension InspectedTunnel {
             case .presented(let proof): return judge(proof)
             case .resumed: return resume(by: flight?.ticket ?? [])
             case .encrypted: return meetEncryption()
-            case .alert(let code):
-                return fail(
-                    .tlsFailed(.alertReceived(code: code, name: TLSAlert(code: code).name)),
-                    TLSAlert(code: code))
+            case .alert(let code): return fail(alert: code)
             case nil: return true
             }
         } catch {
             return fail(.tlsFailed(TLSError(error)), .handshakeFailure)
         }
+    }
+
+    /// The server will not: the client is told what it said.
+    func fail(alert code: UInt8) -> Bool {
+        fail(
+            .tlsFailed(.alertReceived(code: code, name: TLSAlert(code: code).name)),
+            TLSAlert(code: code))
     }
 
     /// Lets both sides end their handshake, and looks on.

@@ -62,8 +62,59 @@ extension InspectedTunnel {
         if hello?.encryptedHello != ClientHello.EncryptedHello.none, trust.readsEncryptedHello {
             return fail(.tunnel(.encryptedHello), .accessDenied)
         }
+        do throws(TLSWireError) {
+            retry = try flight?.retry()
+        } catch {
+            return fail(.tlsFailed(TLSError(error)), .handshakeFailure)
+        }
         release(.probed, ending: nil)
         return true
+    }
+
+    // MARK: A second ClientHello
+
+    /// Takes in the second ClientHello that the server has asked for, which it gets when that is
+    /// the first but for what it asked for; then the server's answer.
+    func greetAgain() -> Bool {
+        guard retry?.isAgreed == false else { return hearAnswer() }
+        guard let input, input.count > seen else { return readClient() != nil || hearAnswer() }
+        let fresh = UnsafeRawBufferPointer(rebasing: input.readable[seen...])
+        do throws(TLSWireError) {
+            switch try retry?.takeFromClient(fresh) {
+            case .agrees(let count):
+                sendCopy(bytes: seen + count)
+                input.start += seen + count
+                seen = 0
+                if input.isEmpty { self.input = nil }
+                go(to: .retrying, within: policy.timeouts(for: authority).connectMilliseconds)
+            // The server need not be told what the end of its connection says, too.
+            case .leaves: close(nil)
+            case nil: seen += fresh.count
+            }
+            return step == .retrying
+        } catch {
+            switch error {
+            case .changedName: return fail(.tunnel(.nameMismatch), .unrecognizedName)
+            case .changed: return fail(.tunnelHello(error), .illegalParameter)
+            default: return fail(.tunnelHello(error), .handshakeFailure)
+            }
+        }
+    }
+
+    /// Takes in what the server says around the second ClientHello, and tells the client.
+    private func hearAnswer() -> Bool {
+        guard let buffer = readServer() else { return false }
+        do throws(TLSWireError) {
+            let answer = try retry?.takeFromServer(buffer.readable)
+            if case .alert(let code) = answer { return fail(alert: code) }
+            output.append(buffer.readable, owner: buffer)
+            if answer == .encrypted {
+                go(to: .finishing, within: policy.timeouts.headMilliseconds)
+            }
+            return true
+        } catch {
+            return fail(.tlsFailed(TLSError(error)), .handshakeFailure)
+        }
     }
 
     // MARK: Interception

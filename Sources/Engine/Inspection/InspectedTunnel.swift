@@ -12,14 +12,16 @@ import TLSWire
 ///     200 to CONNECT│ greeting │ ───────────► │ answering │ ────────────────────► │ finishing │
 ///                   └──────────┘              └───────────┘                       └───────────┘
 ///                        │ not TLS, another name    │ TLS 1.3   ┌─────────┐ proved      │
-///                        ▼                          ├─────────► │ probing │ ───────► relayed
-///                    ┌──────────┐   not proved      │           └─────────┘
-///                    │ refusing │ ◄─────────────────┤           ┌───────────┐
-///                    └──────────┘                   └─────────► │ verifying │ ──► intercepted
-///                   an alert, and the end                       └───────────┘
+///                        ▼                          ├─────────► │ probing │ ─┬─────► relayed
+///                    ┌──────────┐   not proved      │           └─────────┘  ▼ a HelloRetryRequest
+///                    │ refusing │ ◄─────────────────┤           ┌───────────┐ │  ┌──────────┐
+///                    └──────────┘                   └─────────► │ verifying │ └► │ retrying │
+///                   an alert, and the end                       └───────────┘    └──────────┘
+///                                                                intercepted        relayed
 ///
 /// Until the server is trusted the client's ClientHello is all that the server gets, and an alert
-/// of its own all that the client does. While the handshake is finished both are still looked at
+/// of its own all that the client does. A second ClientHello that the server asks for goes to it
+/// once it agrees with the first (``HelloRetry``). While the handshake is finished both are still looked at
 /// (``HandshakeEnding``); from the first encrypted byte on it is a tunnel as any other.
 final class InspectedTunnel: EventHandler {
     /// How it goes on.
@@ -33,7 +35,9 @@ final class InspectedTunnel: EventHandler {
         case ended(ExchangeFault?)
     }
 
-    enum Step { case greeting, answering, probing, verifying, finishing, refusing, over }
+    enum Step {
+        case greeting, answering, probing, verifying, retrying, finishing, refusing, over
+    }
 
     /// The server's connection.
     final class Server: EventHandler {
@@ -90,6 +94,8 @@ final class InspectedTunnel: EventHandler {
     /// What the server has said and the client has not been told.
     var held: [UInt8] = []
     var ending: HandshakeEnding?
+    /// What the server's request for another ClientHello leads to; nil: there is none.
+    var retry: HelloRetry?
     /// What is noted of the session when the handshake has ended; nil: nothing.
     var session: SessionNote?
 
@@ -164,7 +170,8 @@ final class InspectedTunnel: EventHandler {
     override func deadlineReached() {
         switch step {
         case .over: return
-        case .greeting, .finishing:
+        case .retrying where retry?.isAgreed == true: refuse(.tlsTimeout, .handshakeFailure)
+        case .greeting, .retrying, .finishing:
             environment.metrics.add(.clientHandshakesTimeout)
             refuse(.tunnel(.handshakeTimeout), .handshakeFailure)
         case .answering: refuse(.tlsTimeout, .handshakeFailure)
@@ -185,6 +192,7 @@ final class InspectedTunnel: EventHandler {
             switch step {
             case .greeting: goesOn = greet()
             case .answering: goesOn = answer()
+            case .retrying: goesOn = greetAgain()
             case .finishing: goesOn = finish()
             case .refusing: goesOn = linger()
             // A client that leaves is told of by `ready`.
@@ -267,7 +275,9 @@ final class InspectedTunnel: EventHandler {
         input?.start += seen
         seen = 0
         if input?.isEmpty ?? true { input = nil }
-        go(to: .finishing, within: policy.timeouts.headMilliseconds)
+        go(
+            to: retry == nil ? .finishing : .retrying,
+            within: policy.timeouts.headMilliseconds)
     }
 
     /// Queues bytes for the client.

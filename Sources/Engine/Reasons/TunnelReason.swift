@@ -9,6 +9,7 @@ package enum TunnelReason: UInt8, Sendable, CaseIterable {
     case helloMalformed
     case nameMissing
     case nameMismatch
+    case helloChanged
     case encryptedHello
     case tls13Refused
     case sessionUnknown
@@ -38,6 +39,12 @@ package enum TunnelReason: UInt8, Sendable, CaseIterable {
                 "tunnel-name-mismatch",
                 "the client names another server in its TLS handshake than in its CONNECT",
                 "Look at what the client sends as SNI: it must be the host of its CONNECT.")
+        case .helloChanged:
+            Self.entry(
+                "tunnel-hello-changed",
+                "the client's second ClientHello, which the server asked for, is not its first",
+                "The operational log says what has changed beyond what RFC 8446, section 4.1.2 "
+                    + "allows. No client that is in order does that: look at the client.")
         case .encryptedHello:
             Self.entry(
                 "tunnel-encrypted-hello",

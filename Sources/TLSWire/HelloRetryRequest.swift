@@ -1,0 +1,187 @@
+/// What a server asks a client to change in its ClientHello (RFC 8446 §4.1.4).
+struct HelloRetryRequest: Hashable {
+    /// The suite that it has chosen.
+    let suite: UInt16
+    /// The group that it wants a key of; nil: the client's keys stay as they are.
+    let group: UInt16?
+    /// What it is to be sent back, as the extension has it; nil: nothing.
+    let cookie: ArraySlice<UInt8>?
+
+    private static let extensions: Set<UInt16> = [
+        ExtensionType.supportedVersions, ExtensionType.keyShare, ExtensionType.cookie,
+    ]
+
+    /// - Parameter server: asks for another ClientHello.
+    /// - Throws: for what a client has to end the handshake at.
+    init(_ server: ServerHello, answering hello: ClientHello) throws(TLSWireError) {
+        for entry in server.extensions.entries where !Self.extensions.contains(entry.type) {
+            throw .notOffered("an extension of the request for another ClientHello")
+        }
+        suite = server.suite
+        if let content = server.extensions[ExtensionType.keyShare] {
+            var reader = WireReader(content, "the group of the request for another ClientHello")
+            let group = try reader.short()
+            try reader.end()
+            // One of which the client has sent a key would change nothing.
+            guard try hello.groups().contains(group), try !hello.keyShareGroups().contains(group)
+            else { throw .notOffered("the group") }
+            self.group = group
+        } else {
+            group = nil
+        }
+        cookie = server.extensions[ExtensionType.cookie]
+        if let cookie {
+            let what: StaticText = "the cookie"
+            var reader = WireReader(cookie, what)
+            guard try !reader.vector(lengthBytes: 2).isEmpty else { throw .malformed(what) }
+            try reader.end()
+        }
+        guard group != nil || cookie != nil else {
+            throw .unexpected("a request for another ClientHello that asks for no change")
+        }
+    }
+}
+
+extension ClientHello {
+    /// The groups that the client can make keys of; empty: it does not say.
+    fileprivate func groups() throws(TLSWireError) -> [UInt16] {
+        guard let content = extensions[ExtensionType.supportedGroups] else { return [] }
+        var reader = WireReader(content, "the groups of the ClientHello")
+        let groups = try reader.shorts(lengthBytes: 2)
+        try reader.end()
+        return groups
+    }
+
+    /// The groups that the client has sent keys of, in their order.
+    fileprivate func keyShareGroups() throws(TLSWireError) -> [UInt16] {
+        guard let content = extensions[ExtensionType.keyShare] else { return [] }
+        let what: StaticText = "the keys of the ClientHello"
+        var reader = WireReader(content, what)
+        var shares = WireReader(try reader.vector(lengthBytes: 2), what)
+        try reader.end()
+        var groups: [UInt16] = []
+        while !shares.isAtEnd {
+            groups.append(try shares.short())
+            guard try !shares.vector(lengthBytes: 2).isEmpty else { throw .malformed(what) }
+        }
+        return groups
+    }
+}
+
+// MARK: - The second ClientHello
+
+extension ClientHello {
+    /// Extensions that may come, go or change where the server asks for another ClientHello.
+    private static let changeable: Set<UInt16> = [
+        ExtensionType.cookie, ExtensionType.earlyData, ExtensionType.padding,
+        ExtensionType.preSharedKey,
+    ]
+
+    /// Checks that a client's second ClientHello is this one without modification, but for the
+    /// exceptions that RFC 8446 §4.1.2 lists.
+    ///
+    /// - Throws: `changed`: the first difference, the server's name before all others; `malformed`
+    ///   for an extension with exceptions that is not as its structure has it.
+    func requireSame(
+        in second: ClientHello, for request: HelloRetryRequest
+    ) throws(TLSWireError) {
+        guard second.serverName == serverName else { throw .changedName }
+        guard second.legacyVersion == legacyVersion else { throw .changed("the version") }
+        guard second.random == random else { throw .changed("the random") }
+        guard second.sessionID == sessionID else { throw .changed("the session") }
+        guard second.suites == suites else { throw .changed("the cipher suites") }
+        guard second.compression == compression else { throw .changed("the compression") }
+        let (before, after) = (unchangeable, second.unchangeable)
+        guard before.map(\.type) == after.map(\.type) else {
+            throw .changed("the list of extensions")
+        }
+        for (one, other) in zip(before, after) where one.content != other.content {
+            guard one.type == ExtensionType.keyShare, request.group != nil else {
+                throw .changed(Self.text(of: one.type))
+            }
+        }
+        if let group = request.group, try second.keyShareGroups() != [group] {
+            throw .changed("the keys, which are not the one asked for")
+        }
+        try requireChanges(in: second, for: request)
+        try requireSamePreSharedKeys(in: second)
+    }
+
+    private var unchangeable: [HelloExtensions.Entry] {
+        extensions.entries.filter { !Self.changeable.contains($0.type) }
+    }
+
+    private static func text(of type: UInt16) -> StaticText {
+        switch type {
+        case ExtensionType.serverName: "the server's name"
+        case ExtensionType.applicationProtocols: "the protocols (ALPN)"
+        case ExtensionType.supportedGroups: "the groups"
+        case ExtensionType.supportedVersions: "the versions"
+        case ExtensionType.keyShare: "the keys"
+        case ExtensionType.sessionTicket: "the session's ticket"
+        case ExtensionType.encryptedClientHello: "the encrypted ClientHello"
+        default: "an extension"
+        }
+    }
+
+    /// Of early data, cookie and padding.
+    private func requireChanges(
+        in second: ClientHello, for request: HelloRetryRequest
+    ) throws(TLSWireError) {
+        guard !second.offersEarlyData else {
+            throw .changed("early data, which may no longer be announced")
+        }
+        guard
+            second.extensions[ExtensionType.cookie]
+                == request.cookie ?? extensions[ExtensionType.cookie]
+        else { throw .changed("the cookie") }
+        // RFC 7685 §3.
+        guard second.extensions[ExtensionType.padding]?.allSatisfy({ $0 == 0 }) ?? true else {
+            throw .changed("the padding, to what is none")
+        }
+    }
+
+    /// Pre-shared keys may go, and their ages and binders are made anew.
+    private func requireSamePreSharedKeys(in second: ClientHello) throws(TLSWireError) {
+        guard let after = second.extensions[ExtensionType.preSharedKey] else { return }
+        guard let before = extensions[ExtensionType.preSharedKey] else {
+            throw .changed("the pre-shared keys")
+        }
+        // RFC 8446 §4.2.11.
+        guard second.extensions.entries.last?.type == ExtensionType.preSharedKey else {
+            throw .malformed("pre-shared keys that are not the last extension")
+        }
+        var old = try Self.preSharedKeys(before)[...]
+        for key in try Self.preSharedKeys(after) {
+            guard let index = old.firstIndex(of: key) else {
+                throw .changed("the pre-shared keys")
+            }
+            old = old[(index + 1)...]
+        }
+    }
+
+    /// The identities of pre-shared keys (RFC 8446 §4.2.11), each of which has its binder.
+    private static func preSharedKeys(
+        _ content: ArraySlice<UInt8>
+    ) throws(TLSWireError) -> [ArraySlice<UInt8>] {
+        let what: StaticText = "the pre-shared keys of the ClientHello"
+        var reader = WireReader(content, what)
+        var identities = WireReader(try reader.vector(lengthBytes: 2), what)
+        var binders = WireReader(try reader.vector(lengthBytes: 2), what)
+        try reader.end()
+        var found: [ArraySlice<UInt8>] = []
+        while !identities.isAtEnd {
+            found.append(try identities.vector(lengthBytes: 2))
+            _ = try identities.take(4)
+            guard try binders.vector(lengthBytes: 1).count >= 32 else { throw .malformed(what) }
+        }
+        try binders.end()
+        guard !found.isEmpty, found.allSatisfy({ !$0.isEmpty }) else { throw .malformed(what) }
+        return found
+    }
+}
+
+extension TLSWireError {
+    /// A second ClientHello names another server than the first.
+    package static var changedName: Self { .changed("the server's name") }
+}

@@ -75,6 +75,7 @@ let package = Package(
             name: "Notation",
             swiftSettings: inlined + [.enableExperimentalFeature("Lifetimes")]),
         .target(name: "Addressing", dependencies: ["Notation"], swiftSettings: inlined),
+        .target(name: "ClientShares", dependencies: ["Addressing"], swiftSettings: inlined),
         .target(
             name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: inlined),
         .target(
@@ -147,7 +148,8 @@ let package = Package(
         .target(
             name: "TLS",
             dependencies: [
-                "CLinux", "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning",
+                "CLinux", "COpenSSL", "Notation", "Addressing", "ClientShares",
+                "CertificateProfile", "Pinning",
                 "TLSWire", "Clocks", "Locking", "SuffixList",
             ], swiftSettings: strict),
         .target(
@@ -159,7 +161,8 @@ let package = Package(
         .target(
             name: "CertificateAuthority",
             dependencies: [
-                "COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "Threads",
+                "COpenSSL", "Notation", "Addressing", "ClientShares", "Pinning", "Clocks",
+                "Locking", "Threads",
                 "TLS",
             ], swiftSettings: strict),
         .target(
@@ -170,7 +173,8 @@ let package = Package(
         .target(
             name: "Resolver",
             dependencies: [
-                "CLinux", "CAres", "Notation", "Addressing", "Clocks", "Locking", "Threads",
+                "CLinux", "CAres", "Notation", "Addressing", "ClientShares", "Clocks", "Locking",
+                "Threads",
             ],
             swiftSettings: strict),
         .target(
@@ -200,7 +204,7 @@ let package = Package(
         .target(
             name: "Engine",
             dependencies: [
-                "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing",
+                "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "ClientShares",
                 "CertificateProfile", "Pinning", "Documents", "ContentCoding", "Transformation",
                 "JSONSchema", "Activity", "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "TLS",
                 "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
@@ -274,6 +278,9 @@ let package = Package(
         .testTarget(
             name: "AddressingTests", dependencies: ["Addressing"], swiftSettings: strict),
         .testTarget(
+            name: "ClientSharesTests", dependencies: ["ClientShares", "Addressing"],
+            swiftSettings: strict),
+        .testTarget(
             name: "CertificateProfileTests", dependencies: ["CertificateProfile"],
             swiftSettings: strict),
         .testTarget(
@@ -306,8 +313,8 @@ let package = Package(
         .testTarget(
             name: "TLSTests",
             dependencies: [
-                "TLS", "TLSWire", "CLinux", "COpenSSL", "CertificateProfile", "Pinning",
-                "Locking", "SuffixList",
+                "TLS", "TLSWire", "CLinux", "COpenSSL", "Addressing", "CertificateProfile",
+                "Pinning", "Locking", "SuffixList",
             ], swiftSettings: strict),
         .testTarget(
             name: "TrustCheckTests", dependencies: ["TrustCheck", "Notation"], swiftSettings: strict

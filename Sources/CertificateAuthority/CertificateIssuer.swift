@@ -84,7 +84,7 @@ package final class CertificateIssuer: Sendable {
 package struct IssuerOptions: Sendable {
     /// Certificates that are kept at most.
     package var maximumCertificates = 10_000
-    /// Names that may wait for their certificate.
+    /// Names that may wait for their certificate; once half as many do, a quarter for each client.
     package var maximumWaiting = 1024
     /// Seconds since 1970.
     package var clock: @Sendable () -> Int64 = { Clock.coarseWallSeconds() }

@@ -1,3 +1,4 @@
+import Addressing
 import Pinning
 import TLS
 
@@ -9,15 +10,18 @@ package struct CertificateRequest: Sendable {
     package let keyKind: CertificateKeyKind
     /// The certificate that the server itself presented; nil: it is not known.
     package let server: ServerCertificate?
+    /// Whose tunnel it is for, as limits count clients; nil: no client's.
+    package let client: IPNetwork?
 
     package init(
         authority: CertificateAuthority, name: ReferenceIdentifier, keyKind: CertificateKeyKind,
-        server: ServerCertificate? = nil
+        server: ServerCertificate? = nil, client: IPNetwork? = nil
     ) {
         self.authority = authority
         self.name = name
         self.keyKind = keyKind
         self.server = server
+        self.client = client
     }
 
     /// By what certificates are kept: two requests with one key are given one certificate.

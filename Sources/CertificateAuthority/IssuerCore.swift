@@ -1,3 +1,5 @@
+import Addressing
+import ClientShares
 import Locking
 import TLS
 
@@ -10,7 +12,9 @@ final class IssuerCore: Sendable {
     }
 
     private struct State {
-        var kept: RecencyTable<CertificateRequest.Key, Kept>
+        var kept: ShareTable<CertificateRequest.Key, Kept>
+        /// What is queued or being signed, by the clients that have asked for it.
+        var places: PlaceShares<IPNetwork>
         /// Who waits for what is queued or being signed.
         var waiters: [CertificateRequest.Key: [CertificateIssuer.Completion]] = [:]
         /// What is queued, first in first out, from `next` on.
@@ -51,7 +55,10 @@ final class IssuerCore: Sendable {
 
     init(options: IssuerOptions) {
         self.options = options
-        monitor = Monitor(State(kept: RecencyTable(limit: options.maximumCertificates)))
+        monitor = Monitor(
+            State(
+                kept: ShareTable(limit: max(1, options.maximumCertificates)),
+                places: PlaceShares(places: options.maximumWaiting)))
     }
 
     func cached(_ key: CertificateRequest.Key) -> TLSServerIdentity? {
@@ -65,7 +72,6 @@ final class IssuerCore: Sendable {
     ) -> Result<TLSServerIdentity, IssuanceFailure>? {
         let now = options.clock()
         let key = request.key
-        let limit = options.maximumWaiting
         let (answer, isNew) = monitor.withLock {
             state -> (Result<TLSServerIdentity, IssuanceFailure>?, Bool) in
             if let identity = state.use(key, now: now) { return (.success(identity), false) }
@@ -78,7 +84,7 @@ final class IssuerCore: Sendable {
                 state.statistics.coalesced += 1
                 return (nil, false)
             }
-            guard state.waiters.count < limit else {
+            guard state.places.take(for: request.client) else {
                 state.statistics.failures += 1
                 return (.failure(.overloaded), false)
             }
@@ -106,23 +112,26 @@ final class IssuerCore: Sendable {
     ) {
         let key = request.key
         let waiters = monitor.withLock { state in
-            let waiters = state.waiters.removeValue(forKey: key) ?? []
+            let waiters = state.waiters.removeValue(forKey: key)
+            if waiters != nil { state.places.giveBack(for: request.client) }
             switch outcome {
             case .success(let issued):
                 // Half of what is left: a client that takes it late still has a while.
                 let useBefore = now + (issued.validity.upperBound - now) / 2
                 state.statistics.issued += 1
-                state.kept.set(Kept(identity: issued.identity, useBefore: useBefore), for: key)
+                state.kept.set(
+                    Kept(identity: issued.identity, useBefore: useBefore), for: key,
+                    of: request.client)
             case .failure:
-                state.statistics.failures += waiters.count
+                state.statistics.failures += waiters?.count ?? 0
             }
-            return waiters
+            return waiters ?? []
         }
         let answer = outcome.map(\.identity)
         for waiter in waiters { waiter(answer) }
     }
 
-    func setLimit(_ limit: Int) { monitor.withLock { $0.kept.setLimit(limit) } }
+    func setLimit(_ limit: Int) { monitor.withLock { $0.kept.setLimit(max(1, limit)) } }
 
     func statistics() -> IssuerStatistics {
         monitor.withLock { state in
@@ -141,6 +150,7 @@ final class IssuerCore: Sendable {
             state.next = 0
             let waiters = state.waiters.values.flatMap { $0 }
             state.waiters = [:]
+            state.places.removeAll()
             state.statistics.failures += waiters.count
             return waiters
         }

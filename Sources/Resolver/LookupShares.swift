@@ -1,4 +1,5 @@
 import Addressing
+import ClientShares
 
 /// Who may start another lookup, so that one client or one dead zone does not take all the places.
 ///
@@ -12,8 +13,8 @@ struct LookupShares: Sendable {
         let zone: String
     }
 
-    private struct Zone: Sendable {
-        var pending = 0
+    /// What is remembered of a zone in which lookups time out.
+    private struct Failures: Sendable {
         /// Lookups that timed out since the last one that was answered.
         var timeouts = 0
         var lastTimeout: Int64 = 0
@@ -25,66 +26,54 @@ struct LookupShares: Sendable {
     static let failingPending = 4
     /// A zone without another time-out for so long is no longer a failing one.
     static let failingMilliseconds: Int64 = 10_000
-    /// Zones remembered for their time-outs.
+    /// Zones remembered for their time-outs; each client has a share of them.
     static let maximumZones = 1024
 
-    private let places: Int
-    private var pending = 0
-    private var clients: [IPNetwork: Int] = [:]
-    private var zones: [String: Zone] = [:]
+    private var clients: PlaceShares<IPNetwork>
+    private var zones: PlaceShares<String>
+    private var failures = ShareTable<String, Failures>(limit: Self.maximumZones)
 
     /// - Parameter places: lookups under way at once.
-    init(places: Int) { self.places = places }
-
-    private var share: Int { max(1, places / 4) }
-    private var areScarce: Bool { pending >= max(1, places / 2) }
+    init(places: Int) {
+        clients = PlaceShares(places: places)
+        zones = PlaceShares(places: places)
+    }
 
     /// Counts a lookup that begins, or says why it may not.
     mutating func begin(
         _ name: DomainName, client: IPNetwork?, nowMilliseconds now: Int64
     ) -> Result<Ticket, ResolveFailure> {
-        guard pending < places else { return .failure(.overloaded) }
-        let zoneName = name.zone
-        var zone = zones[zoneName] ?? Zone()
-        if now - zone.lastTimeout >= Self.failingMilliseconds { zone.timeouts = 0 }
-        if zone.timeouts >= Self.failingTimeouts, zone.pending >= Self.failingPending {
+        guard !clients.isFull else { return .failure(.overloaded) }
+        let zone = name.zone
+        if let known = failures.use(zone), known.timeouts >= Self.failingTimeouts,
+            now - known.lastTimeout < Self.failingMilliseconds,
+            zones.taken(by: zone) >= Self.failingPending
+        {
             return .failure(.zoneLimit)
         }
-        if areScarce {
-            if let client, clients[client, default: 0] >= share { return .failure(.clientLimit) }
-            if zone.pending >= share { return .failure(.zoneLimit) }
-        }
-        if zones[zoneName] == nil, zones.count >= Self.maximumZones { forgetIdleZones() }
-        zone.pending += 1
-        zones[zoneName] = zone
-        if let client { clients[client, default: 0] += 1 }
-        pending += 1
-        return .success(Ticket(client: client, zone: zoneName))
+        guard clients.mayTake(for: client) else { return .failure(.clientLimit) }
+        guard zones.take(for: zone) else { return .failure(.zoneLimit) }
+        _ = clients.take(for: client)
+        return .success(Ticket(client: client, zone: zone))
     }
 
     /// A lookup is over.
     mutating func end(_ ticket: Ticket, timedOut: Bool, nowMilliseconds now: Int64) {
-        pending -= 1
-        if let client = ticket.client, let count = clients[client] {
-            clients[client] = count > 1 ? count - 1 : nil
+        clients.giveBack(for: ticket.client)
+        zones.giveBack(for: ticket.zone)
+        guard timedOut else {
+            failures.remove(ticket.zone)
+            return
         }
-        guard var zone = zones[ticket.zone] else { return }
-        zone.pending -= 1
-        if timedOut {
-            zone.timeouts += 1
-            zone.lastTimeout = now
-        } else {
-            zone.timeouts = 0
-        }
-        zones[ticket.zone] = zone.pending > 0 || zone.timeouts > 0 ? zone : nil
+        var known = failures.value(of: ticket.zone) ?? Failures()
+        if now - known.lastTimeout >= Self.failingMilliseconds { known.timeouts = 0 }
+        known.timeouts += 1
+        known.lastTimeout = now
+        failures.set(known, for: ticket.zone, of: ticket.client)
     }
 
     /// Nothing is under way any more.
-    mutating func removeAll() { self = LookupShares(places: places) }
-
-    private mutating func forgetIdleZones() {
-        zones = zones.filter { $0.value.pending > 0 }
-    }
+    mutating func removeAll() { self = LookupShares(places: clients.places) }
 }
 
 extension DomainName {

@@ -205,7 +205,8 @@ final class ResolverCore: Sendable {
             state.shares.end(
                 pending.ticket, timedOut: result == .failed(.timeout), nowMilliseconds: now)
             let entry = AnswerCache.Entry(result: result, expiresAtMilliseconds: expiresAt)
-            state.cache.insert(name, entry, nowMilliseconds: now)
+            state.cache.insert(
+                name, entry, client: pending.ticket.client, nowMilliseconds: now)
             state.statistics.add(latencyMilliseconds: now - pending.startedAtMilliseconds)
             switch result {
             case .resolved(let answer):

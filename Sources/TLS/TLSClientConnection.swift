@@ -7,6 +7,8 @@ import Pinning
 package final class TLSClientConnection: TLSConnection {
     package let context: TLSClientContext
     private let sessionKey: TLSSessionCache.Key
+    /// Whose share of the sessions its own are; nil: no client's.
+    private let client: IPNetwork?
     /// What the offered session's full handshake found.
     let offeredFacts: TrustFacts?
 
@@ -60,14 +62,16 @@ package final class TLSClientConnection: TLSConnection {
     ///   - now: seconds since 1970, to know which sessions can still be resumed.
     ///   - outer: the session over the socket that carries this one, open and read by nobody else;
     ///     nil: the socket itself does.
+    ///   - client: for whose request it is made; its sessions are of this client's share.
     package init(
         context: TLSClientContext, fileDescriptor: Int32, host: String, port: UInt16, now: Int64,
-        outer: TLSConnection? = nil
+        outer: TLSConnection? = nil, client: IPNetwork? = nil
     ) throws(TLSError) {
         let host = TrustJudge.normalised(host)
         let key = TLSSessionCache.Key(context: context.identity, host: host, port: port)
         self.context = context
         sessionKey = key
+        self.client = client
         let session = context.sessions?.take(for: key, now: now)
         offeredFacts = session?.facts
         let library: OpaquePointer
@@ -247,6 +251,6 @@ extension TLSClientConnection {
         cache.insert(
             TLSSessionCache.Session(
                 bytes: bytes, expires: expires, isSingleUse: isSingleUse, facts: facts),
-            for: sessionKey)
+            for: sessionKey, of: client)
     }
 }

@@ -1,9 +1,12 @@
+import Addressing
+import ClientShares
 import Locking
 import Pinning
 
 /// What the session cache holds at most.
 package struct TLSSessionLimits: Hashable, Sendable {
-    /// Sessions in all; the least recently used servers' make room.
+    /// Sessions in all; each client has a share of them, of which the least recently used servers'
+    /// make room.
     package var sessions = 4096
     /// Sessions of one server under one policy; the newest stay. Servers send two tickets per
     /// connection, and a TLS 1.3 ticket serves one connection.
@@ -42,80 +45,50 @@ package final class TLSSessionCache: Sendable {
         var facts: TrustFacts
     }
 
-    private struct Server {
-        /// Oldest first.
-        var sessions: [Session]
-        var lastUse: UInt64
-    }
-
-    private struct State {
-        var servers: [Key: Server] = [:]
-        var sessions = 0
-        var uses: UInt64 = 0
-    }
-
     package let limits: TLSSessionLimits
-    private let state = Locked(State())
+    /// The sessions of each server, the oldest first.
+    private let servers: Locked<ShareTable<Key, [Session]>>
 
     package init(limits: TLSSessionLimits = TLSSessionLimits()) {
         self.limits = limits
+        servers = Locked(ShareTable(limit: limits.sessions))
     }
 
     /// How many sessions are held.
-    package var count: Int { state.withLock { $0.sessions } }
+    package var count: Int { servers.withLock { $0.weight } }
 
     /// Keeps a session as the server's newest.
-    func insert(_ session: Session, for key: Key) {
+    ///
+    /// - Parameter client: whose request the connection was made for; nil: no client's.
+    func insert(_ session: Session, for key: Key, of client: IPNetwork? = nil) {
         guard limits.sessions > 0, limits.sessionsPerServer > 0 else { return }
-        state.withLock { state in
-            state.uses += 1
-            var server = state.servers.removeValue(forKey: key) ?? Server(sessions: [], lastUse: 0)
-            server.sessions.append(session)
-            server.lastUse = state.uses
-            state.sessions += 1
-            if server.sessions.count > limits.sessionsPerServer {
-                server.sessions.removeFirst()
-                state.sessions -= 1
-            }
-            state.servers[key] = server
-            if state.sessions > limits.sessions { TLSSessionCache.evict(&state, limits) }
-        }
-    }
-
-    /// Drops the least recently used servers until an eighth of the room is free: sorting at every
-    /// insertion would cost more than the sessions are worth.
-    private static func evict(_ state: inout State, _ limits: TLSSessionLimits) {
-        let target = limits.sessions - limits.sessions / 8
-        let oldestFirst = state.servers.sorted { $0.value.lastUse < $1.value.lastUse }
-        for (key, server) in oldestFirst {
-            guard state.sessions > target else { return }
-            state.servers.removeValue(forKey: key)
-            state.sessions -= server.sessions.count
+        servers.withLock { servers in
+            var sessions = servers.remove(key) ?? []
+            sessions.append(session)
+            if sessions.count > limits.sessionsPerServer { sessions.removeFirst() }
+            servers.set(sessions, for: key, of: client, weight: sessions.count)
         }
     }
 
     /// The newest session that can be resumed at `now` (seconds since 1970), or nil. A single-use
     /// session is removed with that, an expired one too.
     func take(for key: Key, now: Int64) -> Session? {
-        state.withLock { state in
-            guard var server = state.servers.removeValue(forKey: key) else { return nil }
-            state.uses += 1
-            let before = server.sessions.count
-            server.sessions.removeAll { $0.expires <= now }
-            let session = server.sessions.last
-            if let session, session.isSingleUse { server.sessions.removeLast() }
-            server.lastUse = state.uses
-            state.sessions -= before - server.sessions.count
-            if !server.sessions.isEmpty { state.servers[key] = server }
+        servers.withLock { servers in
+            guard var sessions = servers.use(key) else { return nil }
+            sessions.removeAll { $0.expires <= now }
+            let session = sessions.last
+            if let session, session.isSingleUse { sessions.removeLast() }
+            if sessions.isEmpty {
+                servers.remove(key)
+            } else {
+                servers.update(sessions, for: key, weight: sessions.count)
+            }
             return session
         }
     }
 
     /// Drops the sessions of a context that is gone.
     func removeSessions(ofContext context: UInt64) {
-        state.withLock { state in
-            state.servers = state.servers.filter { $0.key.context != context }
-            state.sessions = state.servers.values.reduce(0) { $0 + $1.sessions.count }
-        }
+        servers.withLock { $0.removeAll { key, _ in key.context == context } }
     }
 }

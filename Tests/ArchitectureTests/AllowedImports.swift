@@ -19,6 +19,7 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     // Pure: no system calls, no clock, no threads.
     ("Notation", []),
     ("Addressing", ["Notation"]),
+    ("ClientShares", ["Addressing"]),
     ("HTTPCore", ["Notation", "Addressing"]),
     ("CachePolicy", ["COpenSSL", "Notation", "HTTPCore"]),
     ("CertificateProfile", ["Notation", "Addressing"]),
@@ -63,7 +64,8 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "TLS",
         [
-            "CLinux", "COpenSSL", "Notation", "Addressing", "CertificateProfile", "Pinning",
+            "CLinux", "COpenSSL", "Notation", "Addressing", "ClientShares", "CertificateProfile",
+            "Pinning",
             "TLSWire", "Clocks", "Locking", "SuffixList",
         ]
     ),
@@ -77,7 +79,8 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "CertificateAuthority",
         [
-            "COpenSSL", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "Threads", "TLS",
+            "COpenSSL", "Notation", "Addressing", "ClientShares", "Pinning", "Clocks", "Locking",
+            "Threads", "TLS",
         ]
     ),
     (
@@ -86,7 +89,10 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     ),
     (
         "Resolver",
-        ["CLinux", "CAres", "Notation", "Addressing", "Clocks", "Locking", "Threads"]
+        [
+            "CLinux", "CAres", "Notation", "Addressing", "ClientShares", "Clocks", "Locking",
+            "Threads",
+        ]
     ),
     (
         "PinReporting",
@@ -117,7 +123,8 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "Engine",
         [
-            "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "CertificateProfile",
+            "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "ClientShares",
+            "CertificateProfile",
             "Pinning", "ContentCoding", "Documents", "Transformation", "JSONSchema", "Activity",
             "PinfoldMetrics",
             "Clocks",

@@ -1,3 +1,4 @@
+import Addressing
 import CLinux
 import Clocks
 import Locking
@@ -147,6 +148,29 @@ private final class Pause: Sendable {
         pause.end()
         #expect(answers.wait(6).filter { (try? $0.get()) != nil }.count == 4)
         #expect(issuer.statistics().failures == 2)
+    }
+
+    @Test func `lets one client's names wait and be kept beside another's`() throws {
+        let issuer = try issuer(kept: 4, waiting: 8)
+        let (flood, other) = (IPNetwork(.v4(1)), IPNetwork(.v4(2)))
+        func request(_ name: String, _ client: IPNetwork) throws -> CertificateRequest {
+            try Fixture.request(authority, name, client: client)
+        }
+        let pause = try Pause(issuer, authority)
+        let (answers, others) = (Answers(), Answers())
+        for index in 0..<10 {
+            issuer.issue(try request("n\(index).test", flood), completion: answers.add)
+        }
+        #expect(answers.wait(6).count == 6, "half of the places are taken")
+        for name in ["a.test", "b.test"] {
+            issuer.issue(try request(name, other), completion: others.add)
+        }
+        pause.end()
+        #expect(others.wait(2).allSatisfy { (try? $0.get()) != nil })
+        #expect(answers.wait(10).count { (try? $0.get()) != nil } == 4)
+        for index in 20..<30 { _ = try issue(issuer, try request("n\(index).test", flood)) }
+        #expect(issuer.statistics().kept == 4)
+        #expect(issuer.cached(try request("b.test", other)) != nil)
     }
 
     @Test func `issues anew when half of a certificate's time is over`() throws {

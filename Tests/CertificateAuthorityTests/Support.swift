@@ -84,11 +84,12 @@ enum Fixture {
 
     static func request(
         _ authority: CertificateAuthority, _ host: String,
-        kind: CertificateKeyKind = .ecdsaP256, server: ServerCertificate? = nil
+        kind: CertificateKeyKind = .ecdsaP256, server: ServerCertificate? = nil,
+        client: IPNetwork? = nil
     ) throws -> CertificateRequest {
         CertificateRequest(
             authority: authority, name: try #require(ReferenceIdentifier(host)), keyKind: kind,
-            server: server)
+            server: server, client: client)
     }
 
     static func issue(_ request: CertificateRequest, now: Int64 = now) throws -> Issued {

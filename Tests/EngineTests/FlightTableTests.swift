@@ -1,3 +1,4 @@
+import Addressing
 import Testing
 
 @testable import Engine
@@ -53,24 +54,33 @@ struct FlightTableTests {
     @Test func `a key that was marked goes alone until its time`() {
         var table = FlightTable<Flight>(placeCount: 8)
         let flight = Flight()
-        table.goAlone(hash: 3, until: 100)
+        table.goAlone(hash: 3, until: 100, for: nil)
         #expect(enter(&table, flight, 3, now: 99) == "alone")
         #expect(enter(&table, flight, 3, now: 100) == "lead")
         #expect(enter(&table, Flight(), 3, now: 100) == "follow")
     }
 
-    @Test func `a mark neither ends a flight nor outlasts another key's`() {
+    @Test func `a mark does not end a flight, and is of one key`() {
         var table = FlightTable<Flight>(placeCount: 8)
         let (first, second) = (Flight(), Flight())
         _ = enter(&table, first, 3)
-        table.goAlone(hash: 3, until: 100)
-        table.goAlone(hash: 11, until: 100)
+        table.goAlone(hash: 3, until: 100, for: nil)
         #expect(enter(&table, second, 3) == "follow")
         table.leave(first, hash: 3)
-        table.goAlone(hash: 3, until: 100)
+        #expect(enter(&table, second, 3) == "alone")
+        // Of the same place.
         #expect(enter(&table, second, 11) == "lead")
-        table.leave(second, hash: 11)
-        #expect(enter(&table, second, 3) == "lead")
+    }
+
+    @Test func `one client's marks leave those of others`() {
+        var table = FlightTable<Flight>(placeCount: 8)
+        table.goAlone(hash: 3, until: 100, for: IPNetwork(.v4(1)))
+        for hash: UInt64 in 100..<200 {
+            table.goAlone(hash: hash, until: 100, for: IPNetwork(.v4(2)))
+        }
+        #expect(enter(&table, Flight(), 3) == "alone")
+        #expect(enter(&table, Flight(), 199) == "alone")
+        #expect(enter(&table, Flight(), 101) == "lead")
     }
 
     @Test func `the table holds no flight that has ended`() {

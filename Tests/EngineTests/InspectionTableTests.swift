@@ -57,6 +57,26 @@ struct InspectionTableTests {
         #expect(table.end(of: try session(digest: 1), at: 0) == 9)
     }
 
+    @Test func `one client's sessions and probes leave those of others`() throws {
+        var table = InspectionTable(sessionLimit: 4, probeLimit: 4)
+        let address = try #require(IPAddress("192.0.2.7"))
+        func server(_ port: UInt16) -> ProbedServer {
+            ProbedServer(
+                endpoint: Endpoint(address: address, port: port), authority: Self.authority,
+                applicationProtocols: [])
+        }
+        let clients = [IPNetwork("192.0.2.1"), IPNetwork("192.0.2.2")]
+        table.note(try session("192.0.2.1"), until: 9)
+        table.note(ProbedTrust(), of: server(1), for: clients[0], until: 9)
+        for number: UInt8 in 2..<20 {
+            table.note(try session("192.0.2.2", digest: number), until: 9)
+            table.note(ProbedTrust(), of: server(UInt16(number)), for: clients[1], until: 9)
+        }
+        #expect(table.end(of: try session("192.0.2.1"), at: 0) == 9)
+        let known = [1, 2, 19].map { table.probe(of: server($0), at: 0) != nil }
+        #expect(known == [true, false, true])
+    }
+
     @Test func `a probe is of one address, host and list of protocols, for a while`() throws {
         let address = try #require(IPAddress("192.0.2.7"))
         func server(
@@ -67,8 +87,8 @@ struct InspectionTableTests {
                 authority: BoundAuthority(host: host, port: 443), applicationProtocols: protocols)
         }
         let ledger = InspectionLedger()
-        ledger.note(ProbedTrust(readsEncryptedHello: true), of: server(), at: 1000)
-        ledger.note(ProbedTrust(expires: 50), of: server(444), at: 1000)
+        ledger.note(ProbedTrust(readsEncryptedHello: true), of: server(), for: nil, at: 1000)
+        ledger.note(ProbedTrust(expires: 50), of: server(444), for: nil, at: 1000)
         let end = 1000 + InspectionLedger.probeMilliseconds
         #expect(ledger.probe(of: server(), at: end - 1, wall: 0)?.readsEncryptedHello == true)
         #expect(ledger.probe(of: server(443, "b.test"), at: 1000, wall: 0) == nil)

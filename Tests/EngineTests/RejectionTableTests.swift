@@ -130,6 +130,17 @@ struct RejectionTableTests {
             ]
         )
     }
+
+    @Test func `one client's rejections do not have another's tunnels intercepted again`() {
+        let table = Ledger(rules(alerts: 1))
+        #expect(table.note(.alert, by: pair("192.0.2.1"), at: 0))
+        for number in 0..<4200 {
+            table.note(.alert, by: pair("192.0.2.2", "n\(number).test"), at: 1)
+        }
+        #expect(table.count == RejectionTable.limit)
+        #expect(table.isGivenUp(pair("192.0.2.1"), at: 2))
+        #expect(table.isGivenUp(pair("192.0.2.2", "n4199.test"), at: 2))
+    }
 }
 
 @Suite("The first bytes in a tunnel")

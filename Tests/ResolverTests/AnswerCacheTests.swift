@@ -41,6 +41,21 @@ struct AnswerCacheTests {
         expectFind(nil, in: &cache, name, nowMilliseconds: 0)
     }
 
+    @Test func `one client's names do not push out another's answers`() throws {
+        var cache = AnswerCache(maximumEntries: 10)
+        let (first, second) = (IPNetwork(.v4(1)), IPNetwork(.v4(2)))
+        let kept = try name("a.example")
+        cache.insert(kept, entry(1, until: 100), client: first, nowMilliseconds: 0)
+        for number: UInt32 in 0..<100 {
+            cache.insert(
+                try name("n\(number).example"), entry(number, until: 100), client: second,
+                nowMilliseconds: 0)
+        }
+        #expect(cache.count == 10)
+        expectFound(in: &cache, kept, nowMilliseconds: 1)
+        expectFound(in: &cache, try name("n99.example"), nowMilliseconds: 1)
+    }
+
     @Test func `an entry already expired is not kept, and takes its predecessor with it`() throws {
         var cache = AnswerCache(maximumEntries: 4)
         let name = try name("a.example")

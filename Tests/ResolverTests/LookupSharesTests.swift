@@ -94,4 +94,20 @@ struct LookupSharesTests {
             #expect(try failure(&shares, "i\(number).dead.test", now: 10_100) == nil)
         }
     }
+
+    @Test func `one client's dead zones do not have another's forgotten`() throws {
+        var shares = LookupShares(places: 1000)
+        for number in 0..<8 {
+            let ticket = try begin(&shares, "h\(number).dead.test", client: "192.0.2.1").get()
+            shares.end(ticket, timedOut: true, nowMilliseconds: 100)
+        }
+        for number in 0..<2000 {
+            let ticket = try begin(&shares, "h.z\(number).test", client: "192.0.2.2").get()
+            shares.end(ticket, timedOut: true, nowMilliseconds: 100)
+        }
+        for number in 0..<4 {
+            #expect(try failure(&shares, "i\(number).dead.test", now: 200) == nil)
+        }
+        #expect(try failure(&shares, "j.dead.test", now: 200) == .zoneLimit)
+    }
 }

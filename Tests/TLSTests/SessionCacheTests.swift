@@ -1,3 +1,4 @@
+import Addressing
 import Pinning
 import Testing
 
@@ -77,9 +78,22 @@ struct SessionCacheTests {
         // Used just now, so that the second is the oldest.
         #expect(cache.take(for: key("1"), now: 0) != nil)
         cache.insert(session(9, isSingleUse: false), for: key("9"))
-        #expect(cache.count == 7)
+        #expect(cache.count == 8)
         let held = (1...9).filter { cache.take(for: key("\($0)"), now: 0) != nil }
-        #expect(held == [1, 4, 5, 6, 7, 8, 9])
+        #expect(held == [1, 3, 4, 5, 6, 7, 8, 9])
+    }
+
+    @Test func `one client's servers do not drop another's sessions`() {
+        let cache = TLSSessionCache(limits: limits(8))
+        let clients = [1, 2].map { IPNetwork(.v4($0)) }
+        cache.insert(session(1), for: key("a"), of: clients[0])
+        cache.insert(session(2), for: key("a"), of: clients[0])
+        for name: UInt8 in 3...100 {
+            cache.insert(session(name), for: key("\(name)"), of: clients[1])
+        }
+        #expect(cache.count == 8)
+        #expect(cache.take(for: key("a"), now: 0)?.bytes == [2])
+        #expect(cache.take(for: key("100"), now: 0)?.bytes == [100])
     }
 
     @Test func `a cache without room keeps nothing`() {

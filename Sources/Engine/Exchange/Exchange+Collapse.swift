@@ -62,7 +62,8 @@ extension Exchange {
         switch collapsing {
         case .none: break
         case .answered:
-            environment.flights.goAlone(hash: hash, until: now + Self.aloneMilliseconds)
+            environment.flights.goAlone(
+                hash: hash, until: now + Self.aloneMilliseconds, for: clientNetwork)
             return forward()
         case .leads, .follows, .gaveUp: return forward()
         }
@@ -97,7 +98,8 @@ extension Exchange {
         environment.flights.leave(self, hash: hash)
         if end == .notStored {
             environment.flights.goAlone(
-                hash: hash, until: environment.loop.now + Self.aloneMilliseconds)
+                hash: hash, until: environment.loop.now + Self.aloneMilliseconds,
+                for: clientNetwork)
         }
         guard let line = followers else { return }
         followers = nil

@@ -1,11 +1,15 @@
+import Addressing
+import ClientShares
+
 /// The cache misses that are under way on one worker, by the hashes of their keys, so that others
 /// for the same can wait for the first one's response; and the keys for which waiting was of no
 /// use.
 ///
 /// Each key has one place, which its hash tells: a miss looks at one place in memory and allocates
 /// nothing. Where the place is taken by another key the miss goes alone, as it would without the
-/// table. Keys of the same hash (which nobody outside can choose) wait for each other in vain and
-/// then ask for themselves.
+/// table. Of the keys that go alone as many are known as there are places, and each client has a
+/// share of them. Keys of the same hash (which nobody outside can choose) wait for each other in
+/// vain and then ask for themselves.
 struct FlightTable<Flight: AnyObject> {
     /// What a miss does.
     enum Entry {
@@ -19,18 +23,19 @@ struct FlightTable<Flight: AnyObject> {
 
     private struct Place {
         var hash: UInt64 = 0
-        /// Until then misses of this key go alone, in the loop's milliseconds.
-        var aloneUntil: Int64 = 0
         var leader: Flight?
     }
 
     private var places: ContiguousArray<Place>
+    /// Until when misses of a key go alone, by its hash, in the loop's milliseconds.
+    private var alone: ShareTable<UInt64, Int64>
     /// How many places a table has.
     static var defaultPlaceCount: Int { 2048 }
 
     /// - Parameter placeCount: a power of two.
     init(placeCount: Int = Self.defaultPlaceCount) {
         places = ContiguousArray(repeating: Place(), count: placeCount)
+        alone = ShareTable(limit: placeCount)
     }
 
     /// How many lead, of all keys.
@@ -45,11 +50,14 @@ struct FlightTable<Flight: AnyObject> {
         let index = index(of: hash)
         if places[index].hash == hash {
             if let leader = places[index].leader { return .follow(leader) }
-            if now < places[index].aloneUntil { return .alone }
         } else if places[index].leader != nil {
             return .alone
         }
-        places[index] = Place(hash: hash, aloneUntil: 0, leader: flight)
+        if !alone.isEmpty, let end = alone.use(hash) {
+            if now < end { return .alone }
+            alone.remove(hash)
+        }
+        places[index] = Place(hash: hash, leader: flight)
         return .lead
     }
 
@@ -59,10 +67,10 @@ struct FlightTable<Flight: AnyObject> {
         if places[index].leader === flight { places[index].leader = nil }
     }
 
-    /// Lets misses of the key go alone for a while, unless its place is taken.
-    mutating func goAlone(hash: UInt64, until time: Int64) {
-        let index = index(of: hash)
-        guard places[index].leader == nil else { return }
-        places[index] = Place(hash: hash, aloneUntil: time, leader: nil)
+    /// Lets misses of the key go alone for a while.
+    ///
+    /// - Parameter client: whose miss has shown that waiting is of no use.
+    mutating func goAlone(hash: UInt64, until time: Int64, for client: IPNetwork?) {
+        alone.set(time, for: hash, of: client)
     }
 }

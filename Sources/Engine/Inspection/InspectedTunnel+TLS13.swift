@@ -40,7 +40,8 @@ extension InspectedTunnel {
             opened = nil
             switch result {
             case .success(let trust):
-                ledger.note(trust, of: probed, at: environment.loop.monotonicNow)
+                ledger.note(
+                    trust, of: probed, for: clientNetwork, at: environment.loop.monotonicNow)
                 // A reload may have come meanwhile: what was found is judged by it, or not used.
                 guard ledger === environment.policy.inspections else {
                     _ = meetEncryption()

@@ -1,5 +1,6 @@
 import Addressing
 import CertificateAuthority
+import ClientShares
 import Locking
 import Pinning
 
@@ -40,8 +41,13 @@ package final class InspectionLedger: Sendable {
     }
 
     /// A probe found a server that is trusted. Who is refused is asked again by the next tunnel.
-    func note(_ trust: ProbedTrust, of server: ProbedServer, at now: Int64) {
-        table.withLock { $0.note(trust, of: server, until: now + Self.probeMilliseconds) }
+    /// - Parameter client: in whose tunnel it was needed.
+    func note(
+        _ trust: ProbedTrust, of server: ProbedServer, for client: IPNetwork?, at now: Int64
+    ) {
+        table.withLock {
+            $0.note(trust, of: server, for: client, until: now + Self.probeMilliseconds)
+        }
     }
 }
 
@@ -71,18 +77,18 @@ struct ProbedTrust: Hashable {
     var expires: Int64?
 }
 
-/// The ledger's tables, pure: the time is an argument.
+/// The ledger's tables, pure: the time is an argument. Each client has a share of both.
 struct InspectionTable {
     /// Sessions that are kept at most, about 250 bytes each.
     static let sessionLimit = 16_384
     static let probeLimit = 4096
 
-    private var sessions: RecencyTable<InspectedSession, Int64>
-    private var probes: RecencyTable<ProbedServer, (trust: ProbedTrust, end: Int64)>
+    private var sessions: ShareTable<InspectedSession, Int64>
+    private var probes: ShareTable<ProbedServer, (trust: ProbedTrust, end: Int64)>
 
     init(sessionLimit: Int = Self.sessionLimit, probeLimit: Int = Self.probeLimit) {
-        sessions = RecencyTable(limit: sessionLimit)
-        probes = RecencyTable(limit: probeLimit)
+        sessions = ShareTable(limit: sessionLimit)
+        probes = ShareTable(limit: probeLimit)
     }
 
     mutating func end(of session: InspectedSession, at now: Int64) -> Int64? {
@@ -95,7 +101,7 @@ struct InspectionTable {
     }
 
     mutating func note(_ session: InspectedSession, until end: Int64) {
-        sessions.set(end, for: session)
+        sessions.set(end, for: session, of: session.client)
     }
 
     mutating func probe(of server: ProbedServer, at now: Int64) -> ProbedTrust? {
@@ -107,7 +113,9 @@ struct InspectionTable {
         return known.trust
     }
 
-    mutating func note(_ trust: ProbedTrust, of server: ProbedServer, until end: Int64) {
-        probes.set((trust, end), for: server)
+    mutating func note(
+        _ trust: ProbedTrust, of server: ProbedServer, for client: IPNetwork?, until end: Int64
+    ) {
+        probes.set((trust, end), for: server, of: client)
     }
 }

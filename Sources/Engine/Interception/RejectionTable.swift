@@ -1,5 +1,5 @@
 import Addressing
-import CertificateAuthority
+import ClientShares
 import Locking
 import PinfoldConfiguration
 
@@ -13,7 +13,8 @@ package enum RejectionSign: Sendable, CaseIterable {
 }
 
 /// Which clients are not shown the authority's certificates for a while, for they keep rejecting
-/// them. Pure: the time is an argument, in milliseconds of a clock that only goes forward.
+/// them. Pure: the time is an argument, in milliseconds of a clock that only goes forward. Each
+/// client has a share of the pairs that are kept.
 struct RejectionTable {
     /// A client, as limits count clients, and the host that it asks for.
     struct Pair: Hashable {
@@ -34,11 +35,11 @@ struct RejectionTable {
     static let limit = 4096
 
     private let rules: RejectionRules
-    private var records: RecencyTable<Pair, Record>
+    private var records: ShareTable<Pair, Record>
 
     init(_ rules: RejectionRules, limit: Int = Self.limit) {
         self.rules = rules
-        records = RecencyTable(limit: limit)
+        records = ShareTable(limit: limit)
     }
 
     var count: Int { records.count }
@@ -65,7 +66,7 @@ struct RejectionTable {
         }
         let isTooMany = (sign == .alert ? record.alerts : record.closes) >= limit
         if isTooMany { record.end = now + rules.periodMilliseconds }
-        records.set(record, for: pair)
+        records.set(record, for: pair, of: pair.client)
         return isTooMany
     }
 

@@ -1,15 +1,17 @@
 import Addressing
+import ClientShares
 import Locking
 import Synchronization
 
 /// What one client network holds in this process, over all workers.
 ///
-/// The client is its address for IPv4 and its /64 for IPv6, the least that a subscriber is given:
-/// counting single IPv6 addresses would limit nobody.
+/// Which network that is, `IPNetwork.init(client:)` says.
 package final class ClientAccount: Sendable {
     package let network: IPNetwork
     /// Exchanges on their way to an origin, and tunnels.
     package let exchanges = Atomic<Int>(0)
+    /// Bytes that its unfinished heads and handshakes take up.
+    package let unfinishedBytes = Atomic<Int>(0)
     /// Connections; changed under the lock of the table's shard only.
     fileprivate let connections = Atomic<Int>(0)
     /// When a refusal of this client was logged last, in the loop's milliseconds.
@@ -83,16 +85,5 @@ package final class ClientAccounts: Sendable {
 
     private func shard(_ network: IPNetwork) -> Locked<[IPNetwork: ClientAccount]> {
         shards[network.hashValue & (Self.shardCount - 1)]
-    }
-}
-
-extension IPNetwork {
-    /// The network that an address stands for where clients are counted.
-    package init(client address: IPAddress) {
-        let address = address.unmapped
-        switch address {
-        case .v4: self.init(address)
-        case .v6: self = IPNetwork(masking: address, prefixLength: 64) ?? IPNetwork(address)
-        }
     }
 }

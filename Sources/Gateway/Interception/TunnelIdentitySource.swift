@@ -34,7 +34,8 @@ final class TunnelIdentitySource: TLSIdentitySource {
         let interception = tunnel.interception
         let request = CertificateRequest(
             authority: interception.authority, name: tunnel.name,
-            keyKind: hello.offersECDSA ? .ecdsaP256 : .rsa2048, server: server)
+            keyKind: hello.offersECDSA ? .ecdsaP256 : .rsa2048, server: server,
+            client: tunnel.account?.network)
         if let identity = interception.issuer.cached(request) { return .present(identity) }
         interception.issuer.issue(request) { [mailbox, asker] result in
             mailbox.post(.certificateIssued(asker, result))

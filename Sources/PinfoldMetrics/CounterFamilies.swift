@@ -62,7 +62,7 @@ struct CounterFamily: Sendable {
             "pinfold_client_heads_evicted",
             """
             Requests refused while they arrived, and TLS handshakes ended, because the memory for \
-            such was full.
+            such was full, or their client had its half of it.
             """,
             .clientHeadsEvicted),
         CounterFamily(

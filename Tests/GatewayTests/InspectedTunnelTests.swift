@@ -70,7 +70,7 @@ struct InspectedTunnelTests {
             let environment = still.worker.environment
             tunnel = InspectedTunnel(
                 environment: environment, authority: BoundAuthority(host: authority, port: 443),
-                client: nil,
+                account: nil,
                 handover: DownstreamHandover(
                     transport: Transport(descriptor: nearClient), leftover: nil,
                     pending: OutputQueue(), closed: { [weak self] in self?.closings += 1 }),

@@ -10,19 +10,12 @@ import threading
 import time
 
 import pytest
-from support.gateway import Gateway, merged
+from support.gateway import Gateway, merged, wire_from
 from support.origin import OriginConnection, reply, waiting
 from support.wait import SANITIZER, until
 from support.wire import Closed, Wire, connect, request
 
 NO_CACHE = {"cache": {"enabled": False}}
-
-
-def wire_from(running: Gateway, source: str, timeout: float = 20) -> Wire:
-    """A connection from an address of loopback: another client."""
-    sock = socket.create_connection(running.proxy, timeout, source_address=(source, 0))
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Wire(running.proxy, timeout, sock)
 
 
 def is_refused(wire: Wire, url: str) -> bool:
@@ -739,8 +732,9 @@ def unfinished(running: Gateway, count: int, size: int) -> list[Wire]:
 
 @pytest.mark.large
 def test_unfinished_heads_share_one_budget_and_the_oldest_goes(gateway, origin):
+    """All are one client's, which has half of it."""
     there = origin(lambda _: reply(b"x"))
-    running = gateway({**NO_CACHE, "workers": 1, "limits": {"bufferBytes": "4MiB"},
+    running = gateway({**NO_CACHE, "workers": 1, "limits": {"bufferBytes": "8MiB"},
                        "timeouts": {"head": "60s"}})
     first = unfinished(running, 100, 20_000)
     until(lambda: running.metric("pinfold_client_head_buffer_bytes") >= 100 * 32_768, "all are there")

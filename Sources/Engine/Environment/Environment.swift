@@ -1,5 +1,6 @@
 import Addressing
 import CachePolicy
+import ClientShares
 import Clocks
 import EventLoop
 import HTTPCore
@@ -39,6 +40,8 @@ package final class Environment {
     /// Answers requests that are for the gateway itself.
     package var site: (any LocalSite)?
     var flights = FlightTable<Exchange>()
+    /// Connections with a head that has not arrived whole, or a handshake that is not done.
+    var unfinished = ShareTable<ObjectIdentifier, any UnfinishedInput>(limit: .max)
     package var routes = RouteIndexes()
     /// Whether decisions are logged, and events of connections.
     package private(set) var debugs = false
@@ -243,6 +246,7 @@ package final class Environment {
     package func close() {
         freeExchanges = []
         flights = FlightTable()
+        unfinished.removeAll { _, _ in true }
         pool?.close()
         // The loop may go on, and others may still write.
         if let receiver { loop.remove(receiver, keepingOpen: receiver.descriptor) }

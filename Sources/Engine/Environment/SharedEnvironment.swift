@@ -4,6 +4,7 @@ import Locking
 import Logging
 import PinReporting
 import Resolver
+import Synchronization
 
 /// What the environments of a process share: nothing of it is changed by one without a lock, and
 /// none of the locks is held across a system call.
@@ -25,6 +26,8 @@ package final class SharedEnvironment: Sendable {
     let reviewer: ServerReviewer?
     /// Where content is checked and translated.
     let transformationWork: TransformationWork
+    /// Bytes that unfinished heads and handshakes take up, for `limits.bufferBytes`.
+    let unfinishedBytes = Atomic<Int>(0)
     /// Connections to all origins, for `limits.connections`.
     let upstreamLimit = SharedLimit()
     /// Connections to each origin, for `limits.upstreamPerHost`.

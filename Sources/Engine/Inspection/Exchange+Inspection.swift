@@ -12,7 +12,7 @@ extension Exchange {
         _ authority: BoundAuthority, _ server: EstablishedConnection, _ policy: PolicySnapshot
     ) {
         guard let client, let ingress, let peer else { return server.transport.close() }
-        let (account, network) = (client.account, clientNetwork)
+        let account = client.account
         status = 200
         environment.metrics.add(.tunnelsOpened)
         let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
@@ -25,7 +25,7 @@ extension Exchange {
         keepOnlyTheHead()
         var running: InspectedTunnel?
         let tunnel = InspectedTunnel(
-            environment: environment, authority: authority, client: network,
+            environment: environment, authority: authority, account: account,
             handover: handover, server: server, policy: policy
         ) { [self] outcome in
             var basis: TunnelBasis?

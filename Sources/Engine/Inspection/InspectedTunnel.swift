@@ -23,7 +23,7 @@ import TLSWire
 /// of its own all that the client does. A second ClientHello that the server asks for goes to it
 /// once it agrees with the first (``HelloRetry``). While the handshake is finished both are still looked at
 /// (``HandshakeEnding``); from the first encrypted byte on it is a tunnel as any other.
-final class InspectedTunnel: EventHandler {
+final class InspectedTunnel: EventHandler, UnfinishedInput {
     /// How it goes on.
     enum Outcome {
         /// What both sides say is relayed.
@@ -65,7 +65,10 @@ final class InspectedTunnel: EventHandler {
 
     let environment: Environment
     let authority: BoundAuthority
-    let clientNetwork: IPNetwork?
+    let account: ClientAccount?
+    var clientNetwork: IPNetwork? { account?.network }
+    var unfinishedBytes = 0
+    var stalledSince: Int64 = 0
     let endpoint: Endpoint
     /// The client's connection, and to be called when it is closed.
     private let transport: Transport
@@ -111,13 +114,13 @@ final class InspectedTunnel: EventHandler {
     ///   - policy: under which the two were allowed.
     ///   - ended: called once.
     init(
-        environment: Environment, authority: BoundAuthority, client: IPNetwork?,
+        environment: Environment, authority: BoundAuthority, account: ClientAccount?,
         handover: DownstreamHandover, server: EstablishedConnection,
         policy: PolicySnapshot, ended: @escaping (Outcome) -> Void
     ) {
         self.environment = environment
         self.authority = authority
-        clientNetwork = client
+        self.account = account
         endpoint = server.endpoint
         transport = handover.transport
         closed = handover.closed
@@ -154,6 +157,7 @@ final class InspectedTunnel: EventHandler {
             return close(.connectFailed(error))
         }
         environment.loop.setDeadline(self, after: policy.timeouts.headMilliseconds)
+        environment.holds(self, bytes: TLSServerConnection.handshakeBytes)
         environment.loop.afterTurn { [self] in proceed() }
     }
 
@@ -368,6 +372,8 @@ final class InspectedTunnel: EventHandler {
 
     func cut() { close(nil) }
 
+    func givesUp() { close(.headBuffersFull) }
+
     /// Closes both connections.
     func close(_ fault: ExchangeFault?) {
         guard step != .over else { return }
@@ -389,6 +395,7 @@ final class InspectedTunnel: EventHandler {
     private func end(_ outcome: Outcome) {
         step = .over
         input = nil
+        environment.releases(self)
         let ended = ended
         self.ended = nil
         ended?(outcome)

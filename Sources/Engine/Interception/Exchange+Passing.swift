@@ -15,7 +15,7 @@ extension Exchange {
     /// asked to.
     func answerUndecided(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
         guard let client, let ingress, let peer else { return }
-        let (account, network) = (client.account, clientNetwork)
+        let account = client.account
         status = 200
         let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
         handle(.relayed)
@@ -29,7 +29,7 @@ extension Exchange {
         }
         let generation = environment.policy.trustGeneration
         let undecided = UndecidedTunnel(
-            environment: environment, authority: authority, client: network, handover: handover
+            environment: environment, authority: authority, account: account, handover: handover
         ) { [self] outcome in
             switch outcome {
             case .intercepted(let handover, let interception, let server):

@@ -1,6 +1,7 @@
 import Addressing
 import EventLoop
 import PinfoldConfiguration
+import TLS
 
 /// A tunnel that may be passed although its host is intercepted: it has been answered, and who
 /// speaks first, and how, says what becomes of it.
@@ -16,7 +17,7 @@ import PinfoldConfiguration
 ///
 /// The server is left alone until it is known what is to be spoken to it: one that speaks no TLS
 /// would take a handshake for an attack.
-final class UndecidedTunnel: EventHandler {
+final class UndecidedTunnel: EventHandler, UnfinishedInput {
     /// How it goes on.
     enum Outcome {
         /// The server is who it is to be.
@@ -61,7 +62,10 @@ final class UndecidedTunnel: EventHandler {
 
     let environment: Environment
     private let authority: BoundAuthority
-    private let clientNetwork: IPNetwork?
+    let account: ClientAccount?
+    private var clientNetwork: IPNetwork? { account?.network }
+    var unfinishedBytes = 0
+    var stalledSince: Int64 = 0
     private let handover: DownstreamHandover
     private var ended: ((Outcome) -> Void)?
     private var step = Step.listening
@@ -82,12 +86,12 @@ final class UndecidedTunnel: EventHandler {
     ///   - handover: the client's connection, with the answer to CONNECT queued.
     ///   - ended: called once.
     init(
-        environment: Environment, authority: BoundAuthority, client: IPNetwork?,
+        environment: Environment, authority: BoundAuthority, account: ClientAccount?,
         handover: DownstreamHandover, ended: @escaping (Outcome) -> Void
     ) {
         self.environment = environment
         self.authority = authority
-        clientNetwork = client
+        self.account = account
         self.handover = handover
         self.ended = ended
         input = handover.leftover
@@ -107,6 +111,7 @@ final class UndecidedTunnel: EventHandler {
         let time = environment.policy.timeouts.headMilliseconds
         givesUpAt = environment.loop.now + time
         environment.loop.setDeadline(self, after: min(time, Self.silenceMilliseconds))
+        environment.holds(self, bytes: TLSServerConnection.handshakeBytes)
         environment.loop.afterTurn { [self] in proceed() }
     }
 
@@ -313,6 +318,8 @@ final class UndecidedTunnel: EventHandler {
 
     func cut() { close(nil) }
 
+    func givesUp() { close(.headBuffersFull) }
+
     /// Closes both connections.
     func close(_ fault: ExchangeFault?) {
         guard step != .over else { return }
@@ -327,6 +334,7 @@ final class UndecidedTunnel: EventHandler {
     private func end(_ outcome: Outcome) {
         step = .over
         input = nil
+        environment.releases(self)
         let ended = ended
         self.ended = nil
         ended?(outcome)

@@ -51,9 +51,10 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
         case .headBuffersFull:
             ReasonEntry(
                 "head-buffers-full", .gateway, 408, .requestError,
-                "the memory for unfinished requests is full, and this one was among the oldest",
-                remedy: "Clients begin requests and do not finish them: look at who they are. "
-                    + "`limits.bufferBytes` bounds the memory.")
+                "the memory for unfinished requests is full, or this client has its half of it, "
+                    + "and this one was among the oldest of the client that holds the most",
+                remedy: "Clients begin requests, or TLS handshakes, and do not finish them: look "
+                    + "at who they are. `limits.bufferBytes` bounds the memory.")
         case .connectionsFull:
             ReasonEntry(
                 "connections-full", .gateway, 408, .requestError,

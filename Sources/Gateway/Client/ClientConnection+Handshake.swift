@@ -24,7 +24,7 @@ extension ClientConnection {
 
     private func handshakeEnded() {
         state = .head
-        worker.releasesHead(self)
+        environment.releases(self)
         loop.setDeadline(self, after: timeouts.headMilliseconds)
         // Others have their turn first: a handshake costs as much as many exchanges.
         budget.exhaust()
@@ -62,7 +62,7 @@ extension ClientConnection {
                 ])
         }
         guard let error, error.leavesSocketUsable, account != nil else { return close() }
-        worker.releasesHead(self)
+        environment.releases(self)
         isRaw = true
         startLingering()
     }

@@ -63,7 +63,8 @@ extension ClientConnection {
             headIsTimed = true
             loop.setDeadline(self, after: timeouts.headMilliseconds)
         }
-        worker.holdsHead(self, bytes: input?.capacity ?? 0)
+        guard let input else { return }
+        environment.holds(self, bytes: input.capacity)
     }
 
     private func becomeIdle() {
@@ -146,7 +147,7 @@ extension ClientConnection {
         budget.spend(ingress.isCounted ? .exchange : .report)
         state = .exchange
         headIsTimed = false
-        worker.releasesHead(self)
+        environment.releases(self)
         if isUntried { certificateAccepted() }
         forgetResponse()
         loop.setDeadline(self, after: nil)
@@ -171,7 +172,7 @@ extension ClientConnection {
     /// Answers a request that cannot be read, and closes.
     func refuse(_ fault: ExchangeFault) {
         let exchange = self.exchange ?? takeExchange()
-        worker.releasesHead(self)
+        environment.releases(self)
         state = .exchange
         keepsAlive = false
         body = nil

@@ -22,7 +22,7 @@ import TLS
 ///        │ end of stream, idle time-out ──► closed
 ///
 /// An idle connection holds no buffer and no exchange.
-final class ClientConnection: EventHandler, IdleOrdered, LineMember {
+final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedInput {
     /// Room that the start line and what `sendHead` writes take up, besides the reason phrase.
     static let reservedBytes = 160
     /// Bytes that a closing connection still reads, so that a reset does not destroy the reply
@@ -71,8 +71,8 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
     var lingered = 0
     private var servedGeneration: UInt64 = 0
     private var mayBeServed = false
-    /// Bytes of the buffer that an unfinished head takes up.
-    var heldHeadBytes = 0
+    /// What an unfinished head's buffer, or an unfinished handshake, takes up.
+    var unfinishedBytes = 0
     /// Since when its head is unfinished, or it lingers, and its neighbours among such.
     var stalledSince: Int64 = 0
     var nextInLine: ClientConnection?
@@ -152,13 +152,11 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         loop.setDeadline(self, after: timeouts.headMilliseconds)
         noteIdle()
         if state == .handshaking || state == .greeting {
-            worker.holdsHead(self, bytes: TLSServerConnection.handshakeBytes)
+            environment.holds(self, bytes: TLSServerConnection.handshakeBytes)
         }
     }
 
-    /// Its head, or its handshake, has taken up memory for longer than that of all others, and
-    /// there is no more.
-    func givesUpHead() {
+    func givesUp() {
         if state == .handshaking || state == .greeting { close() } else { refuse(.headBuffersFull) }
     }
 
@@ -301,7 +299,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember {
         // Only between responses: within one the client must notice that it is cut.
         if state == .head, transport.isSecure { _ = transport.finishSending() }
         state = .closed
-        worker.releasesHead(self)
+        environment.releases(self)
         if let exchange = exchange.take() { environment.recycle(exchange) }
         input = nil
         output.discard()

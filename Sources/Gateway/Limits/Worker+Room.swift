@@ -44,10 +44,16 @@ extension Worker {
             return closeIdle(
                 of: client, handingOver: client == nil ? .process : [.process, .client])
         case .stalled:
-            guard let stalled = longestStalled() else { return false }
+            guard let stalled = stalled() else { return false }
+            guard let client = stalled as? ClientConnection else {
+                metrics.add(.slowHeadsEvicted)
+                environment.releases(stalled)
+                stalled.givesUp()
+                return takesRoom()
+            }
             metrics.add(
-                stalled.state == .lingering ? .lingeringClientsEvicted : .slowHeadsEvicted)
-            stalled.makeRoom(handingOver: .process)
+                client.state == .lingering ? .lingeringClientsEvicted : .slowHeadsEvicted)
+            client.makeRoom(handingOver: .process)
         }
         return true
     }
@@ -93,16 +99,15 @@ extension Worker {
         return nil
     }
 
-    /// The connection that stands still the longest: its request does not arrive, or its last
-    /// response has been given.
-    private func longestStalled() -> ClientConnection? {
+    /// The connection that is to go of those that stand still: the oldest of the client that has
+    /// most of those whose request does not arrive, or the oldest of all whose last response has
+    /// been given; of the two the one that stands still for longer.
+    private func stalled() -> (any UnfinishedInput)? {
         let lingering = lingeringClients.first
-        var head = unfinishedHeads.first
         // The administration's take no client's place.
-        while let candidate = head, candidate.account == nil { head = candidate.nextInLine }
-        guard let head, loop.now - head.stalledSince > Self.slowHeadMilliseconds else {
-            return lingering
-        }
+        guard let head = environment.oldestUnfinished,
+            loop.now - head.stalledSince > Self.slowHeadMilliseconds
+        else { return lingering }
         guard let lingering, lingering.stalledSince < head.stalledSince else { return head }
         return lingering
     }

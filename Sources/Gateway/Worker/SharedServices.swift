@@ -19,8 +19,6 @@ package final class SharedServices: Sendable {
     package let administration: @Sendable (AdminRequest) -> AdminResponse
     /// Client connections of all workers, for the limit.
     let clientConnections = Atomic<Int>(0)
-    /// Bytes of buffers with heads that have not arrived whole, for `limits.bufferBytes`.
-    let headBytes = Atomic<Int>(0)
     /// What each client has open, for the limits of one client.
     let clients = ClientAccounts()
     /// Each worker's mailbox, for what one asks the others.

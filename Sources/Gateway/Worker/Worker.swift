@@ -29,10 +29,6 @@ final class Worker {
     private var hasDrained = false
     private var clients = 0
     var idleClients = IdleClients()
-    /// Connections with a head that has not arrived whole, the oldest first.
-    let unfinishedHeads = LinkedLine<ClientConnection>()
-    /// What they take up.
-    var heldHeadBytes = 0
     /// Connections that are answered and not yet closed, the oldest first.
     let lingeringClients = LinkedLine<ClientConnection>()
     /// Accepted at a limit, while other workers are asked for places: of a client, or, under nil,

@@ -298,6 +298,16 @@ class Gateway:
                                 -signal.SIGBUS, 86), f"ended with {code}:\n{text[-4000:]}"
 
 
+def wire_from(
+    running: Gateway, source: str, timeout: float = 20, listener: str = "proxy"
+) -> Wire:
+    """A connection from an address of loopback: another client."""
+    address = running.listeners[listener]
+    sock = socket.create_connection(address, timeout, source_address=(source, 0))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return Wire(address, timeout, sock)
+
+
 def run_pinfold(*arguments: str, cwd: Path | None = None, timeout: float = 20, **env: str
                 ) -> subprocess.CompletedProcess[str]:
     """Runs a command of pinfold to its end."""

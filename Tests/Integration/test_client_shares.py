@@ -1,0 +1,107 @@
+"""One client against the others: what it leaves unfinished or unused gives way to theirs."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+from support.gateway import Gateway, wire_from
+from support.interception import (
+    HOST, OTHER, Inside, connect_head, nobody_is_connected)
+from support.origin import reply
+from support.secure import NAME, forward, tls_of
+from support.wait import until
+from support.wire import Wire, request
+
+FLOOD, BYSTANDER = "127.0.0.1", "127.0.0.2"
+# What unfinished handshakes may take up, at 32 KiB each: half of it is one client's.
+BUDGET = 1 << 20
+INSPECTED = "inspected.test"
+
+
+@pytest.fixture
+def there(origin, pki):
+    return origin(lambda _: reply(b"here", "200 OK", "Cache-Control: no-store"),
+                  tls=pki.intermediate.issue(HOST, OTHER, INSPECTED, "*.wild.test").server_context())
+
+
+@pytest.fixture
+def running(gateway, pki):
+    # Enough for all of the flood's connections to be open at once.
+    return gateway({
+        "workers": 1, "cache": {"enabled": False},
+        "listeners": [forward(None), forward(tls_of(pki.root.issue(NAME)), "secure")],
+        "tls": {"roots": [str(pki.root.pem_file)]}, "limits": {"bufferBytes": BUDGET},
+        "hosts": [{"match": [HOST, "*.wild.test"], "intercept": True},
+                  {"match": [OTHER], "intercept": True, "tunnel": "pass"},
+                  {"match": [INSPECTED], "tunnel": "inspect"}],
+        "interception": pki.interception.section})
+
+
+class Way:
+    """One way to begin something that takes up memory until it is finished."""
+
+    def __init__(self, running: Gateway, there, pki, kind: str):
+        self.running, self.kind = running, kind
+        self.port, self.url = there.port, f"http://localhost:{there.port}/"
+        self.host = {"an inspected tunnel": INSPECTED, "a tunnel that may pass": OTHER}.get(kind, HOST)
+        self.is_tunnel = "tunnel" in kind
+        # What is TLS 1.3 is not inspected by default.
+        self.settings = {"maximum_version": ssl.TLSVersion.TLSv1_2} if self.host == INSPECTED else {}
+        self.listener = "secure" if kind == "TLS" else "proxy"
+        if kind == "TLS":
+            self.trusted, self.name = pki.root.pem_file, NAME
+        else:
+            shown = pki.root.pem_file if self.host == INSPECTED else pki.interception.file
+            self.trusted, self.name = shown, self.host
+
+    def begin(self, source: str, count: int) -> tuple[Wire, bytes, Inside | None]:
+        """A connection that has sent so many bytes of what it begins, and the rest."""
+        wire = wire_from(self.running, source, listener=self.listener)
+        if self.kind == "a head":
+            head = request(self.url)
+            wire.send(head[:count])
+            return wire, head[count:], None
+        if self.is_tunnel:
+            wire.send(connect_head(self.host, self.port))
+            assert wire.read_head().status == 200
+        inside = Inside(self.trusted, self.name, **self.settings)
+        hello = inside.hello
+        wire.send(hello[:count])
+        return wire, hello[count:], inside
+
+    def finish(self, wire: Wire, rest: bytes, inside: Inside | None) -> None:
+        wire.send(rest)
+        if inside is None:
+            return
+        inside.shake(wire)
+        asked = request("/", host=f"{self.host}:{self.port}") if self.is_tunnel else request(
+            "http://nobody.invalid/")
+        if self.is_tunnel:
+            assert b" 200 " in inside.ask(wire, asked, b"here")
+        else:
+            assert inside.ask(wire, asked, b"\r\n\r\n").startswith(b"HTTP/1.1 5")
+
+
+WAYS = ["a head", "TLS", "an intercepted tunnel", "a tunnel that may pass", "an inspected tunnel"]
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_what_one_client_does_not_finish_does_not_end_what_another_is_slow_with(
+        running, there, pki, kind):
+    way = Way(running, there, pki, kind)
+    slow = [way.begin(BYSTANDER, 15) for _ in range(3)]
+    flood = [way.begin(FLOOD, 11) for _ in range(400 if kind == "a head" else 60)]
+    try:
+        until(lambda: running.metric("pinfold_client_heads_evicted_total") >= 20,
+              "the flood's own make way")
+        for wire, rest, inside in slow:
+            way.finish(wire, rest, inside)
+            if inside is None:
+                assert wire.read().status == 502  # it speaks TLS
+        assert running.metric("pinfold_client_head_buffer_bytes") <= BUDGET / 2
+    finally:
+        for wire, *_ in slow + flood:
+            wire.close()
+    nobody_is_connected(running)
+    assert running.metric("pinfold_client_head_buffer_bytes") == 0

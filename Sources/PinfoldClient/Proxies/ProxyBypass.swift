@@ -8,8 +8,9 @@ import Notation
 ///   `*.example.com` are all for `example.com` and `api.example.com`, not for `badexample.com`;
 /// - an address, or a network: `127.0.0.1`, `::1`, `10.0.0.0/8`, `fd00::/8`. Names are not looked
 ///   up for it;
-/// - either with a port, for that port only: `example.com:8080`, `[::1]:443`;
-/// - `*`, for all.
+/// - `*`, for all;
+/// - each of them with a port, for that port only: `example.com:8080`, `.example.com:443`,
+///   `[::1]:443`, `10.0.0.0/8:80`, `*:8080`. An address of IPv6 is in brackets then.
 public struct ProxyBypass: Sendable, Hashable {
     /// Elements of a list.
     public static let maximumElements = 4096
@@ -82,32 +83,35 @@ public struct ProxyBypass: Sendable, Hashable {
     }
 
     private static func element(_ text: Substring) -> Element? {
-        if text == "*" { return Element(host: .every, port: nil) }
-        if let network = try? IPNetwork(parsing: bare(text)) {
-            return Element(host: .network(network), port: nil)
-        }
+        if let host = host(text) { return Element(host: host, port: nil) }
+        guard let colon = text.lastIndex(of: ":"),
+            let port = UInt16(text[text.index(after: colon)...]),
+            let host = host(text[..<colon])
+        else { return nil }
+        // Whose last group the port would be is not guessed.
+        if case .network = host, text[..<colon].contains(":"), !text.hasPrefix("[") { return nil }
+        return Element(host: host, port: port)
+    }
+
+    /// Nil for what is neither a name nor an address nor a network.
+    private static func host(_ text: Substring) -> Host? {
+        if text == "*" { return .every }
+        if let network = try? IPNetwork(parsing: bare(text)) { return .network(network) }
         // Bits behind the prefix are set: other programs do not mind.
         if let slash = text.firstIndex(of: "/"), let address = IPAddress(bare(text[..<slash])),
             let length = Int(text[text.index(after: slash)...]),
             let network = IPNetwork(masking: address, prefixLength: length)
         {
-            return Element(host: .network(network), port: nil)
+            return .network(network)
         }
-        var (name, port) = (text, UInt16?.none)
-        if let colon = text.lastIndex(of: ":") {
-            guard let number = UInt16(text[text.index(after: colon)...]) else { return nil }
-            (name, port) = (text[..<colon], number)
-            if let address = IPAddress(bare(name)) {
-                return Element(host: .network(IPNetwork(address)), port: port)
-            }
-        }
+        var name = text
         if name.hasPrefix("*.") { name = name.dropFirst(2) }
         if name.hasPrefix(".") { name = name.dropFirst() }
         let domain = bare(name).lowercasedASCII
         guard !domain.isEmpty, !domain.contains(where: { "/:*[]@".contains($0) }) else {
             return nil
         }
-        return Element(host: .domain(domain), port: port)
+        return .domain(domain)
     }
 
     /// Without brackets, and without the dot that ends a name.

@@ -83,6 +83,10 @@ struct ProxyConfigurationTests {
             ("[fd12::1]", ["http://[fd12::1]:99/"]),
             ("[fd12::1]:99", ["http://[fd12::1]:99/"]),
             ("192.0.2.1:81", ["http://192.0.2.1:81/"]),
+            (".example.com:443", ["https://example.com/", "https://a.example.com/"]),
+            ("*:8080", ["http://anything.test:8080/", "http://[::1]:8080/"]),
+            ("10.0.0.0/8:81,fd00::/8", ["http://10.1.2.3:81/", "http://[fd12::1]/"]),
+            ("[fd00::]/8:81", ["http://[fd12::1]:81/"]),
             ("*", ["http://anything.test/", "https://[::1]/"]),
             (",, *,", ["http://anything.test/"]),
         ])
@@ -105,7 +109,9 @@ struct ProxyConfigurationTests {
             ("10.0.0.0/8", ["http://11.0.0.1/", "http://10.0.0.1.test/", "http://[::a00:1]/"]),
             ("0.0.0.0/0", ["http://[2001:db8::1]/", "http://example.com/"]),
             ("::1", ["http://[::2]/", "http://127.0.0.1/"]),
-            ("1.2.3.4:81", ["http://1.2.3.4/"]),
+            ("1.2.3.4:81", ["http://1.2.3.4/"]), ("*:81", ["http://example.com/"]),
+            ("10.0.0.0/8:81", ["http://10.1.2.3/", "http://11.1.2.3:81/"]),
+            (".example.com:443", ["http://example.com/", "https://example.com:8443/"]),
             ("com", ["http://com.test/"]), ("\u{212A}.test", ["http://k.test/"]),
             ("3.4", ["http://1.2.3.4/"]),
         ])
@@ -117,7 +123,10 @@ struct ProxyConfigurationTests {
         for url in urls { #expect(try fixed.url(for: url) == "http://proxy.test:1", "\(url)") }
     }
 
-    @Test(arguments: ["http://example.com", "a b@c", "10.0.0.0/33", "[::1", "x:99999", "a*b"])
+    @Test(arguments: [
+        "http://example.com", "a b@c", "10.0.0.0/33", "[::1", "x:99999", "a*b", "fd00::/8:81",
+        "*:x",
+    ])
     func `an element of a list that is none is refused, in the environment it is for no host`(
         element: String
     ) throws {

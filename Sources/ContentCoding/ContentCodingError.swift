@@ -9,7 +9,7 @@ package enum ContentCodingError: Error, Sendable, Equatable {
     case truncated(ContentCoding, offset: Int?)
     /// Not what the coding says, checksums included; the clause is the library's.
     case corrupt(ContentCoding, offset: Int?, String)
-    /// Something follows the coding's end.
+    /// Something follows the coding's end: behind gzip, something other than zero bytes.
     case trailingData(ContentCoding, offset: Int?)
     /// A library has no memory.
     case outOfMemory

@@ -91,6 +91,8 @@ private final class InflatingStage: DecodingStage {
     private let block = DecodingBlock()
     /// A member of a gzip file, or all of the content, has ended.
     private var isComplete = false
+    /// Zero bytes have followed the end: nothing else may.
+    private var isPadded = false
 
     init(_ coding: ContentCoding) { self.coding = coding }
 
@@ -126,6 +128,7 @@ private final class InflatingStage: DecodingStage {
         while true {
             if isComplete {
                 guard !input.isEmpty else { return nil }
+                if try passPadding() { return nil }
                 // The next member of a gzip file (RFC 1952, section 2.2).
                 guard coding == .gzip, input.bytes[input.used] == 0x1F else {
                     throw .trailingData(coding, offset: nil)
@@ -149,6 +152,17 @@ private final class InflatingStage: DecodingStage {
                 throw .corrupt(coding, offset: nil, "not what it says")
             }
         }
+    }
+
+    /// Passes over what is there of a gzip file's padding, as ``Inflater`` does. False: it is none.
+    private func passPadding() throws(ContentCodingError) -> Bool {
+        guard coding == .gzip, isPadded || input.bytes[input.used] == 0 else { return false }
+        isPadded = true
+        guard input.bytes[input.used...].allSatisfy({ $0 == 0 }) else {
+            throw .trailingData(coding, offset: nil)
+        }
+        input.used = input.bytes.count
+        return true
     }
 
     private func inflateBlock(_ stream: UnsafeMutablePointer<z_stream>) -> (Int32, Int) {

@@ -62,7 +62,7 @@ struct Inflater: ~Copyable {
             try output.append(block.prefix(DecodingBlock.size - room))
             switch status {
             case Z_STREAM_END:
-                if offset == input.count { return }
+                if offset == input.count || isPadding(from: offset) { return }
                 try beginMember()
             case Z_OK, Z_BUF_ERROR:
                 guard offset < input.count || room == 0 else {
@@ -84,6 +84,12 @@ struct Inflater: ~Copyable {
             mutating: (base + given).assumingMemoryBound(to: UInt8.self))
         stream.pointee.avail_in = UInt32(size)
         given += size
+    }
+
+    /// Whether zero bytes, and nothing else, follow a gzip file: some programs fill up blocks with
+    /// them, and gzip itself passes over them.
+    private func isPadding(from offset: Int) -> Bool {
+        wrapper == .gzip && input[offset...].allSatisfy { $0 == 0 }
     }
 
     /// Goes on to the next member of a gzip file (RFC 1952, section 2.2).

@@ -155,10 +155,26 @@ struct DecodingTests {
     @Test(arguments: [ContentCoding.gzip, .deflate, .brotli])
     func `what follows the end is refused, with its place`(coding: ContentCoding) throws {
         let encoded = try encoded(text, coding)
-        for trailing in [[0], [0x1F], [0x1F, 0x8C], Array("\r\n".utf8)] as [[UInt8]] {
+        var others: [[UInt8]] = [[0x1F], [0x1F, 0x8C], [0, 1], Array("\r\n".utf8)]
+        if coding != .gzip { others.append([0]) }
+        for trailing in others {
             #expect(
                 decode(encoded + trailing, coding)
                     == .failure(.trailingData(coding, offset: encoded.count)))
+        }
+    }
+
+    @Test func `zero bytes behind a gzip file are passed over, and nothing else is`() throws {
+        let file = try encoded(text, .gzip)
+        for count in [1, 2, 17, 512, 70_000] {
+            let padded = file + [UInt8](repeating: 0, count: count)
+            #expect(decode(padded, .gzip) == .success(text))
+            // Not a further file, either: gzip ends at the first zero byte.
+            for more in [[1], file] {
+                #expect(
+                    decode(padded + more, .gzip)
+                        == .failure(.trailingData(.gzip, offset: file.count)))
+            }
         }
     }
 

@@ -75,8 +75,24 @@ struct StreamDecoderTests {
             let result = decode(Array(whole.prefix(count)), [coding], partBytes: 5)
             #expect(result == .failure(.truncated(coding, offset: nil)))
         }
-        let more = decode(whole + [0], [coding], partBytes: 1)
+        let more = decode(whole + [coding == .gzip ? 1 : 0], [coding], partBytes: 1)
         #expect(more == .failure(.trailingData(coding, offset: nil)))
+    }
+
+    @Test(arguments: [1, 2, 7, 1 << 20])
+    func `zero bytes behind a gzip file are passed over, and nothing else is`(
+        partBytes: Int
+    ) throws {
+        let file = try encoded(text, [.gzip])
+        for count in [1, 2, 512] {
+            let padded = file + [UInt8](repeating: 0, count: count)
+            #expect(decode(padded, [.gzip], partBytes: partBytes) == .success(text))
+            for more in [[1], file] {
+                #expect(
+                    decode(padded + more, [.gzip], partBytes: partBytes)
+                        == .failure(.trailingData(.gzip, offset: nil)))
+            }
+        }
     }
 
     @Test func `what is broken is an error`() throws {

@@ -28,8 +28,12 @@ package struct BodyDecoder: Sendable {
     package private(set) var chunked: ChunkedDecoder
 
     /// A decoder before the first byte of a body.
-    package init(_ framing: BodyFraming, limits: ChunkedLimits = ChunkedLimits()) {
-        chunked = ChunkedDecoder(limits: limits)
+    ///
+    /// - Parameter isUserAgent: as of ``ResponseContext``.
+    package init(
+        _ framing: BodyFraming, limits: ChunkedLimits = ChunkedLimits(), isUserAgent: Bool = false
+    ) {
+        chunked = ChunkedDecoder(limits: limits, isUserAgent: isUserAgent)
         switch framing {
         case .none, .length(0): mode = .ended
         case .length(let count):

@@ -8,10 +8,11 @@ import Notation
 ///     chunk-ext      = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
 ///
 /// Deviations, all of them refusals: no whitespace around sizes, no bare LF, at most 16 digits and
-/// sizes below 2^63. Extensions are checked, bounded and dropped.
+/// sizes below 2^63. Extensions are checked, bounded and dropped. A user agent takes whitespace
+/// behind a size, which old servers pad with it, as far as it would take extensions.
 package struct ChunkedDecoder: Sendable {
     private enum State: UInt8 {
-        case sizeStart, size
+        case sizeStart, size, sizeSpace
         case extensionStart, extensionName, extensionNameEnd
         case extensionValueStart, extensionToken, extensionQuoted, extensionEscape
         case extensionQuotedEnd, extensionValueEnd
@@ -21,6 +22,8 @@ package struct ChunkedDecoder: Sendable {
 
     /// The limits that bodies are held to.
     package let limits: ChunkedLimits
+    /// Whether the recipient is the user agent itself, which passes the content on to nobody.
+    private let isUserAgent: Bool
     private var state = State.sizeStart
     private var sizeDigits: UInt8 = 0
     private var extensionBytes = 0
@@ -34,7 +37,10 @@ package struct ChunkedDecoder: Sendable {
     package private(set) var trailers = FieldSection()
 
     /// A decoder before the first chunk.
-    package init(limits: ChunkedLimits = ChunkedLimits()) { self.limits = limits }
+    package init(limits: ChunkedLimits = ChunkedLimits(), isUserAgent: Bool = false) {
+        self.limits = limits
+        self.isUserAgent = isUserAgent
+    }
 
     /// Whether the end was reached.
     package var isComplete: Bool { state == .end }
@@ -70,7 +76,7 @@ package struct ChunkedDecoder: Sendable {
                 return .end(consumed: index &+ 1)
             case .end:
                 return .end(consumed: index)
-            case .sizeStart, .size, .sizeLineFeed, .dataReturn, .dataLineFeed:
+            case .sizeStart, .size, .sizeSpace, .sizeLineFeed, .dataReturn, .dataLineFeed:
                 try takeSizeByte(bytes[index])
                 index &+= 1
             case .extensionStart, .extensionName, .extensionNameEnd, .extensionValueStart,
@@ -102,6 +108,7 @@ package struct ChunkedDecoder: Sendable {
                 }
                 try endSize(byte)
             }
+        case .sizeSpace: try endSize(byte)
         case .sizeLineFeed:
             guard byte == Byte.lineFeed else { throw .bareCarriageReturn }
             state = remaining == 0 ? .trailerStart : .data
@@ -121,6 +128,9 @@ package struct ChunkedDecoder: Sendable {
         case Byte.semicolon:
             try countExtensionByte()
             state = .extensionStart
+        case Byte.space where isUserAgent, Byte.tab where isUserAgent:
+            try countExtensionByte()
+            state = .sizeSpace
         case Byte.lineFeed: throw .bareLineFeed
         default: throw .malformedChunkSize
         }

@@ -18,6 +18,13 @@ enum MessageFraming {
             try checkTransferEncoding(fields, bytes)
             return .chunked
         }
+        return try length(fields, bytes)
+    }
+
+    /// The framing that Content-Length gives; nil: there is none.
+    static func length(
+        _ fields: borrowing FieldSection, _ bytes: HeadBytes
+    ) throws(WireError) -> BodyFraming? {
         guard let field = fields.first(.contentLength) else { return nil }
         guard !fields.repeated.contains(.contentLength) else { throw .repeatedContentLength }
         return .length(try parseContentLength(bytes, field.value))
@@ -44,9 +51,13 @@ enum MessageFraming {
     }
 
     /// Accepts the one list of codings that is understood: chunked, once.
-    private static func checkTransferEncoding(
-        _ fields: borrowing FieldSection, _ bytes: HeadBytes
-    ) throws(WireError) {
+    ///
+    /// - Parameter passesOverIdentity: `identity`, which RFC 2616 had, is no coding.
+    /// - Returns: false: there is no coding but that.
+    @discardableResult
+    static func checkTransferEncoding(
+        _ fields: borrowing FieldSection, _ bytes: HeadBytes, passesOverIdentity: Bool = false
+    ) throws(WireError) -> Bool {
         var isChunked = false
         var isUnknown = false
         for index in 0..<fields.count where fields[index].id == .transferEncoding {
@@ -58,6 +69,8 @@ enum MessageFraming {
                 if bytes.holds(lowercase: "chunked", at: coding) {
                     guard !isChunked else { throw .repeatedChunked }
                     isChunked = true
+                } else if passesOverIdentity, bytes.holds(lowercase: "identity", at: coding) {
+                    continue
                 } else {
                     guard !isChunked else { throw .chunkedNotFinal }
                     isUnknown = true
@@ -65,6 +78,7 @@ enum MessageFraming {
             } while true
         }
         guard !isUnknown else { throw .unknownTransferCoding }
+        return isChunked
     }
 }
 

@@ -201,7 +201,10 @@ extension ResponseHead {
             framing = .none
             return
         }
-        let announced = try MessageFraming.read(fields, version, bytes)
+        let announced =
+            context.isUserAgent && fields.contains(.transferEncoding)
+            ? try MessageFraming.readAsUserAgent(fields, version, bytes, persists: &keepAlive)
+            : try MessageFraming.read(fields, version, bytes)
         switch status {
         case 100..<200, 204:
             if let announced, announced != .length(0) {

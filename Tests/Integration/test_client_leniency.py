@@ -12,8 +12,16 @@ from support.wait import SLOWDOWN
 FOLDED = b"HTTP/1.1 200 OK\r\nX-Long: one,\r\n two,\r\n\t three\r\nContent-Length: 2\r\n\r\nok"
 EMPTY = b"HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\n"
 PATIENT = b"HTTP/1.1 102 Processing\r\n\r\n" * 50 + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-RESPONSES = [(FOLDED, b"ok"), (EMPTY, b""), (PATIENT, b"ok")]
-NAMES = ["folded lines", "a 204 with a length", "fifty interim responses"]
+PADDED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2  \r\nok\r\n0 \r\n\r\n"
+BOTH = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+IDENTITY = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 2\r\n\r\nok"
+RESPONSES = [
+    (FOLDED, b"ok"), (EMPTY, b""), (PATIENT, b"ok"), (PADDED, b"ok"), (BOTH, b"ok"), (IDENTITY, b"ok"),
+]
+NAMES = [
+    "folded lines", "a 204 with a length", "fifty interim responses", "spaces behind chunk sizes",
+    "a coding and a length", "the coding identity",
+]
 
 
 def script(data: bytes, size: int):
@@ -37,6 +45,8 @@ def test_the_client_reads_it(scripted_origin, data, content, size):
         (line, *_) = [one for one in done.stdout.splitlines() if one.startswith(b"X-Long")]
         assert line.split() == [b"X-Long:", b"one,", b"two,", b"three"]
     assert done.stdout.count(content or b"HTTP/1.1 204 No Content") == 2
+    # What could have been read otherwise ends its connection.
+    assert there.accepted == (2 if data in (EMPTY, BOTH, IDENTITY) else 1)
 
 
 @pytest.mark.parametrize(("data", "content"), RESPONSES, ids=NAMES)

@@ -72,7 +72,7 @@ extension UpstreamConnection {
             return false
         }
         part = .body
-        decoder = BodyDecoder(parsed.framing)
+        decoder = BodyDecoder(parsed.framing, isUserAgent: context.isUserAgent)
         keepAlive = parsed.keepAlive && !sendsBareLines
         if parsed.isEventStream {
             waits.insert(.eventStream)

@@ -226,10 +226,9 @@ extension Authenticator {
         init?(_ challenge: AuthenticationChallenge, from origin: ProtectionSpace.Origin) {
             digest = DigestChallenge(challenge)
             guard digest != nil || challenge.scheme == "basic" else { return nil }
-            // RFC 7617 asks Basic for a realm, and servers leave it out: it is the empty one then.
-            guard let realm = challenge.realm ?? (digest == nil ? "" : nil) else { return nil }
+            // Both schemes ask for a realm, and servers leave it out: it is the empty one then.
             offer = Offer(
-                space: ProtectionSpace(origin: origin, realm: realm),
+                space: ProtectionSpace(origin: origin, realm: challenge.realm ?? ""),
                 scheme: digest == nil ? .basic : .digest)
         }
     }

@@ -36,21 +36,23 @@ public struct DigestChallenge: Hashable, Sendable {
     /// The URIs that the answer is for; empty: all of the server.
     public var domain: [String]
 
-    /// Nil: it is of another scheme, lacks a realm or a nonce, or asks for what is not known here.
-    /// Of two protections the one that needs no content is taken.
+    /// Nil: it is of another scheme, lacks a nonce, or asks for what is not known here. Of two
+    /// protections the one that needs no content is taken. Without a realm it is of the empty one,
+    /// and a `qop` that lists nothing is none, as some devices send them.
     public init?(_ challenge: AuthenticationChallenge) {
         let parameters = challenge.parameters
-        guard challenge.scheme == "digest", let realm = challenge.parameterBytes["realm"],
-            let nonce = challenge.parameterBytes["nonce"],
+        guard challenge.scheme == "digest", let nonce = challenge.parameterBytes["nonce"],
             let algorithm = DigestAlgorithm(name: parameters["algorithm"] ?? "MD5")
         else { return nil }
-        (realmBytes, nonceBytes, self.algorithm) = (realm, nonce, algorithm)
+        realmBytes = challenge.parameterBytes["realm"] ?? []
+        (nonceBytes, self.algorithm) = (nonce, algorithm)
         opaqueBytes = challenge.parameterBytes["opaque"]
         isStale = parameters["stale"]?.lowercasedASCII == "true"
         hashesUser = parameters["userhash"]?.lowercasedASCII == "true"
         domain = (parameters["domain"] ?? "").split(separator: " ").map(String.init)
-        if let offered = parameters["qop"] {
-            let names = offered.lowercasedASCII.split { $0 == "," || $0 == " " || $0 == "\t" }
+        let offered = parameters["qop"]?.lowercasedASCII ?? ""
+        let names = offered.split { $0 == "," || $0 == " " || $0 == "\t" }
+        if !names.isEmpty {
             guard let known = ["auth", "auth-int"].first(where: { names.contains($0[...]) }) else {
                 return nil
             }

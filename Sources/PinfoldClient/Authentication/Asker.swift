@@ -19,13 +19,28 @@ struct Asker: Sendable {
     /// Where it is answered.
     var field: HTTPField.Name { isProxy ? .proxyAuthorization : .authorization }
 
-    /// The challenges of a response. Where one field is not well formed, the others count.
-    func challenges(of response: HTTPResponse) -> [HTTPAuthentication.AuthenticationChallenge] {
+    /// The challenges of a response. Where one field cannot be read, the others count.
+    ///
+    /// - Throws: ``UnreadableChallenges`` where that is so with each.
+    func challenges(
+        of response: HTTPResponse
+    ) throws(UnreadableChallenges) -> [HTTPAuthentication.AuthenticationChallenge] {
         typealias Challenge = HTTPAuthentication.AuthenticationChallenge
         let name: HTTPField.Name = isProxy ? .proxyAuthenticate : .wwwAuthenticate
         let fields = response.headerFields.bytes(of: name)
         if let all = try? Challenge.parse(fields) { return all }
-        return fields.flatMap { (try? Challenge.parse([$0])) ?? [] }
+        var found: [Challenge] = []
+        var first: UnreadableChallenges?
+        for (index, field) in fields.enumerated() {
+            do throws(ChallengeError) {
+                found += try Challenge.parse([field])
+            } catch  where first == nil {
+                let value = response.headerFields[values: name][index]
+                first = UnreadableChallenges(field: name, value: value, error: error)
+            } catch {}
+        }
+        if let first, found.isEmpty { throw first }
+        return found
     }
 
     /// What a server says to an answer that it has accepted (RFC 9110 section 11.6.3). Of a proxy
@@ -49,6 +64,18 @@ struct Asker: Sendable {
         Authenticator.Request(
             origin: origin, method: method, target: target,
             content: method == "CONNECT" ? [] : nil)
+    }
+}
+
+/// A response asks for credentials, and nobody can tell how.
+struct UnreadableChallenges: Error, CustomStringConvertible {
+    let field: HTTPField.Name
+    /// The first one's.
+    let value: String
+    let error: ChallengeError
+
+    var description: String {
+        "the challenge cannot be read: \(error) of \(field.rawName): \(value.prefix(200))"
     }
 }
 

@@ -55,6 +55,9 @@ public final class CredentialStore: Sendable {
         case cancelled
     }
 
+    /// There are no credentials.
+    var isEmpty: Bool { state.withLock { $0.authenticator.isEmpty } }
+
     /// Whether some request takes credentials along unasked.
     var answersUnasked: Bool { state.withLock { $0.authenticator.answersUnasked } }
 

@@ -114,7 +114,8 @@ extension TaskAuthentication {
     ///
     /// - Parameter proxy: Who asks, by a 407; nil: the server, by a 401.
     /// - Throws: ``ClientError`` where the hook has the task cancelled, where it is cancelled
-    ///   meanwhile, and where credentials cannot be sent in the way that is asked for.
+    ///   meanwhile, and where credentials cannot be sent in the way that is asked for, or nobody
+    ///   can tell which that is.
     func answer(
         to response: HTTPResponse, _ content: RequestContent?, proxy: Proxy?
     ) async throws(ClientError) -> HTTPRequest? {
@@ -124,7 +125,15 @@ extension TaskAuthentication {
         // The caller's own was refused: that is for the caller to know. One for a proxy is not
         // sent: the engine takes it for a field of the last hop.
         guard asker.isProxy || !request.headerFields.contains(asker.field) else { return nil }
-        let challenges = asker.challenges(of: response)
+        let challenges: [HTTPAuthentication.AuthenticationChallenge]
+        do throws(UnreadableChallenges) { challenges = try asker.challenges(of: response) } catch {
+            // Who has nothing to answer with takes the response.
+            guard hook != nil || !store.isEmpty || proxy?.user != nil else { return nil }
+            throw ClientError(
+                .authenticationFailed,
+                "credentials are asked for (\(response.status.code)), but \(error)", of: request,
+                underlying: error.error)
+        }
         if let proxy { useCredentials(of: proxy, asker, challenges) }
         for _ in 0..<Self.maximumDecisions {
             switch try await step(challenges, asker, response, request, content) {
@@ -148,10 +157,9 @@ extension TaskAuthentication {
         state.withLock { state in
             guard state.ownProxies.insert(asker.origin).inserted else { return }
             for challenge in challenges where challenge.scheme == "digest" {
-                guard let realm = challenge.realm else { continue }
                 state.own.set(
                     UserCredentials(user: user, password: password),
-                    for: .init(origin: asker.origin, realm: realm))
+                    for: .init(origin: asker.origin, realm: challenge.realm ?? ""))
             }
         }
     }

@@ -57,7 +57,8 @@ enum ClientExit: Int32, CaseIterable {
         case .contentNotRepeatable: "the content would have to be sent again, and cannot be"
         case .authorities: "a file of --cacert cannot be read"
         case .pins: "no pin matches or can be read, or clear text where pins ask for TLS"
-        case .authentication: "no credentials can be sent in the way that the server asks for"
+        case .authentication:
+            "no credentials can be sent as the server asks, or how it asks cannot be read"
         case .proxy: "the proxy refuses, or what it answers is no response"
         }
     }

@@ -24,10 +24,11 @@ struct ClientArguments: ParsableArguments {
             for field in bodyFields where !own.contains(field.name.canonicalName) {
                 fields[field.name] = field.value
             }
+            let parallel = output.concurrency(inOrder: connection.cookieJar != nil)
             var work = ClientWork(
                 method: method, fields: fields, content: body,
-                session: try connection.session(for: urls, parallel: output.parallel),
-                output: output,
+                session: try connection.session(for: urls, parallel: parallel),
+                output: output, parallel: parallel,
                 files: files, writesFiles: files.writesFiles, pins: connection.pins)
             try change(&work)
             // Cookies are kept, whatever became of the requests.

@@ -10,6 +10,8 @@ struct ClientWork: Sendable {
     var content: RequestContent?
     var session: SessionManager
     var output: OutputOptions
+    /// URLs asked for at a time.
+    var parallel: Int
     var files: FileOptions
     /// Print heads, and no content.
     var headOnly = false
@@ -53,7 +55,7 @@ struct ClientWork: Sendable {
                 begun += 1
                 group.addTask { (number, await outcome(of: urls[number], urls.count, progress)) }
             }
-            for _ in 0..<output.parallel { begin() }
+            for _ in 0..<parallel { begin() }
             while let (number, outcome) = await group.next() {
                 outcomes[number] = outcome
                 while written < urls.count, let next = outcomes[written] {

@@ -12,14 +12,24 @@ struct OutputOptions: ParsableArguments {
     )
     var timing = false
 
-    @Option(help: ArgumentHelp("URLs asked for at a time.", valueName: "count"))
-    var parallel = 4
+    @Option(
+        help: ArgumentHelp(
+            "URLs asked for at a time. (default: 4; with --cookie-jar 1, so that each has the "
+                + "cookies of those before it)", valueName: "count"))
+    var parallel: Int?
 
     @Flag(name: .shortAndLong, help: "No progress on standard error.")
     var silent = false
 
+    /// URLs that are asked for at a time.
+    ///
+    /// - Parameter inOrder: What comes of one URL counts for the next.
+    func concurrency(inOrder: Bool) -> Int { parallel ?? (inOrder ? 1 : 4) }
+
     func validate() throws {
-        guard (1...64).contains(parallel) else { throw ValidationError("--parallel takes 1 to 64") }
+        guard (1...64).contains(parallel ?? 1) else {
+            throw ValidationError("--parallel takes 1 to 64")
+        }
     }
 }
 

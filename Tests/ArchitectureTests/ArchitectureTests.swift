@@ -5,6 +5,12 @@ private let maximumFileLines = 450
 /// Characters of the longest line.
 private let maximumLineCharacters = 100
 
+/// Fields of responses that the client reads as one list: by their definitions each is one
+/// (RFC 9110 section 5.3). Of any other field the lines are never joined (`HTTPFields.single(_:)`).
+private let joinedFields: Set<String> = [
+    ".acceptRanges", ".authenticationInfo", ".contentEncoding", ".vary",
+]
+
 @Suite("The rules of the code")
 struct ArchitectureTests {
     @Test func `every target imports only what its line allows`() throws {
@@ -71,6 +77,26 @@ struct ArchitectureTests {
                 #expect(!line.contains(force), "\(file.path):\(index + 1)")
             }
         }
+    }
+
+    @Test func `the client joins the lines of no field but lists`() throws {
+        // A subscript that reads joins lines, but for those of values and of fields.
+        let reading = /[fF]ields\[(?!values:|fields:)([^\]]*)\](?!\s*=[^=])/
+        var joined: Set<String> = []
+        for file in try Package.files(in: "Sources")
+        where ["PinfoldClient", "Serialization", "pinfold"].contains(file.target) {
+            // The fields of the caller's own requests.
+            guard !file.path.hasSuffix("/RequestDefaults.swift") else { continue }
+            for (index, line) in file.lines.enumerated() {
+                for found in line.matches(of: reading) {
+                    joined.insert(String(found.1))
+                    #expect(
+                        joinedFields.contains(String(found.1)),
+                        "\(file.path):\(index + 1): \(found.1) may have one value only")
+                }
+            }
+        }
+        #expect(joined == joinedFields)
     }
 
     /// What only one target does, and by which words of a line that is seen.

@@ -51,11 +51,16 @@ struct NextStepTests {
             (302, [.location: "/x"], "redirect http://a.test/x"),
             (302, [:], "finish"), (302, [.location: "ftp://b.test/"], "redirect ftp://b.test/"),
             (401, [.wwwAuthenticate: "Basic"], "authenticate server"),
+            (302, [.location: "/x", .location: "/x"], "redirect http://a.test/x"),
+            (302, [.location: "/x", .location: "/y"], "fail badResponse"),
+            (200, [.location: "/x", .location: "/y"], "finish"),
             (407, [.proxyAuthenticate: "Basic"], "authenticate proxy(forTunnel: false)"),
             (401, [:], "finish"), (407, [.wwwAuthenticate: "Basic"], "finish"),
             (503, [:], "retry 500"), (503, [.retryAfter: "2"], "retry 2500"),
             (503, [.retryAfter: "3600"], "finish"), (421, [:], "retry 0"),
         ] as [(Int, HTTPFields, String)])
+            (503, [.retryAfter: "2", .retryAfter: "2"], "retry 2500"),
+            (503, [.retryAfter: "2", .retryAfter: "3"], "retry 500"),
     func `follows from the response`(status: Int, fields: HTTPFields, expected: String) throws {
         #expect(try step(response(status, fields)) == expected)
     }

@@ -45,7 +45,7 @@ struct URIReferenceTests {
         #expect(request.canBeAsked)
         let response = HTTPResponse(status: .found, headerFields: [.location: text])
         let target = try #require(
-            RedirectRule.target(of: response, after: try HTTPRequest(.get, "http://a.test/")))
+            try RedirectRule.target(of: response, after: HTTPRequest(.get, "http://a.test/")))
         #expect(target.request.url == url)
         #expect(target.request.canBeAsked)
     }
@@ -58,7 +58,7 @@ struct URIReferenceTests {
         #expect(throws: ClientError.self) { _ = try HTTPRequest(.get, text) }
         let response = HTTPResponse(status: .found, headerFields: [.location: text])
         let target = try #require(
-            RedirectRule.target(of: response, after: try HTTPRequest(.get, "http://a.test/")))
+            try RedirectRule.target(of: response, after: HTTPRequest(.get, "http://a.test/")))
         #expect(!target.request.canBeAsked)
     }
 
@@ -100,7 +100,7 @@ struct URIReferenceTests {
         let request = try HTTPRequest(.get, "http://a.test/")
         let response = HTTPResponse(status: .found, headerFields: [.location: text])
         guard text.contains("secret") else { return }
-        let target = try #require(RedirectRule.target(of: response, after: request))
+        let target = try #require(try RedirectRule.target(of: response, after: request))
         #expect(!target.request.canBeAsked)
     }
 
@@ -278,7 +278,7 @@ struct RedirectRuleTests {
                 .authorization: "Basic x", .cookie: "a=b", .contentType: "text/plain",
                 .accept: "*/*",
             ])
-        return RedirectRule.target(
+        return try RedirectRule.target(
             of: HTTPResponse(status: .init(code: status), headerFields: [.location: location]),
             after: request)
     }

@@ -51,7 +51,7 @@ struct RedirectTests {
         ] {
             var response = HTTPResponse(status: .found)
             response.headerFields.append(HTTPField(name: .location, value: location))
-            let target = try #require(RedirectRule.target(of: response, after: request))
+            let target = try #require(try RedirectRule.target(of: response, after: request))
             #expect(target.request.url == "http://a.test\(url)")
             #expect(target.request.canBeAsked)
         }

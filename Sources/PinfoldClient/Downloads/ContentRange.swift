@@ -1,5 +1,6 @@
 import HTTPTypes
 import Notation
+import Serialization
 
 /// What a Content-Range field says (RFC 9110 section 14.4).
 ///
@@ -43,11 +44,15 @@ enum ContentRange: Equatable {
 
 extension HTTPResponse {
     /// Its Content-Length, where there is one.
-    var contentLength: Int64? { headerFields[.contentLength].flatMap { Int64($0) } }
+    var contentLength: Int64? {
+        let text = try? headerFields.single(.contentLength)
+        return text.flatMap { Int64($0) }
+    }
 
     /// Its Content-Range, where there is one that can be read.
     var contentRange: ContentRange? {
-        headerFields[.contentRange].flatMap { ContentRange($0) }
+        let text = try? headerFields.single(.contentRange)
+        return text.flatMap { ContentRange($0) }
     }
 
     /// The content is coded (RFC 9110 section 8.4).

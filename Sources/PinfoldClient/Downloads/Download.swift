@@ -46,7 +46,7 @@ struct Download {
         self.control = control
         var (request, options) = (handle.request, options)
         // A part of something coded cannot be told from a part of something else.
-        if request.headerFields[.acceptEncoding] == nil {
+        if !request.headerFields.contains(.acceptEncoding) {
             request.headerFields[.acceptEncoding] = "identity"
         }
         // The file holds what the server has, which Content-Range and resume data count.
@@ -110,7 +110,7 @@ struct Download {
 
     /// Opens what can be opened before there is a response.
     private mutating func begin() async throws(Stop) {
-        let hasOwnRange = request.headerFields[.range] != nil
+        let hasOwnRange = request.headerFields.contains(.range)
         if options.resumes || given != nil, hasOwnRange {
             throw .problem(
                 .options("the request has a Range field, and the download is to be resumed"))
@@ -231,7 +231,7 @@ struct Download {
     private mutating func ask() async throws(Stop) -> DownloadResponse? {
         var request = request
         var question = DownloadStep.Question(
-            hasOwnRange: request.headerFields[.range] != nil, resume: file?.resume,
+            hasOwnRange: request.headerFields.contains(.range), resume: file?.resume,
             hasSteppedBack: hasSteppedBack, acceptedStatus: options.acceptedStatus)
         if let resume = file?.resume, let length = file?.length, length > 0 {
             // Where all is there, the last byte once more: so the server says whether it is valid.

@@ -1,4 +1,5 @@
 public import HTTPTypes
+import Serialization
 
 /// Where a downloaded file goes.
 public enum DownloadDestination: Sendable, ExpressibleByStringLiteral {
@@ -59,12 +60,12 @@ public struct DownloadResponse: Sendable {
 extension DownloadResponse {
     /// A file name for a response: that of its Content-Disposition (RFC 6266), else the last part
     /// of the request's path; never one that leads to another folder. `download` where there is
-    /// none. A field that is not UTF-8 is read as ISO 8859-1.
+    /// none. A field that is not UTF-8 is read as ISO 8859-1; fields that differ say nothing.
     public static func suggestedName(
         for response: HTTPResponse, _ request: HTTPRequest
     ) -> String {
         SuggestedName.name(
-            disposition: response.headerFields.text(of: .contentDisposition),
+            disposition: try? response.headerFields.single(.contentDisposition),
             path: request.path ?? "/")
     }
 }

@@ -1,5 +1,6 @@
 import HTTPTypes
 import Notation
+import Serialization
 
 /// What follows on the head of a response to a download's request. A value, without any effect.
 enum DownloadStep: Equatable {
@@ -50,13 +51,19 @@ enum DownloadStep: Equatable {
             }
             return .take(from: 0, count: response.contentLength, total: response.contentLength)
         }
-        let type = response.headerFields[.contentType]?.lowercasedASCII ?? ""
-        guard !type.hasPrefix("multipart/byteranges") else {
+        let types = response.headerFields[values: .contentType].map(\.lowercasedASCII)
+        guard !types.contains(where: { $0.hasPrefix("multipart/byteranges") }) else {
             return .refuse(.range("several ranges (multipart/byteranges) in place of one"))
         }
         // A tag says nothing about another resource's bytes.
         guard resume.cameFrom(responseURL) else { return .beginAnew }
-        guard let text = response.headerFields[.contentRange] else {
+        let range: String?
+        do throws(ConflictingFieldLines) {
+            range = try response.headerFields.single(.contentRange)
+        } catch {
+            return .refuse(.range("\(error)"))
+        }
+        guard let text = range else {
             return .refuse(.range("206 Partial Content without Content-Range"))
         }
         guard case .part(let first, let last, let total) = ContentRange(text) else {

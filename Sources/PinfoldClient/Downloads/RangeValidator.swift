@@ -1,6 +1,7 @@
 import Clocks
 import HTTPCore
 import HTTPTypes
+import Serialization
 
 /// What tells whether bytes that arrive later are of the same representation, byte for byte: a
 /// strong validator (RFC 9110 section 8.8.1), as If-Range takes it.
@@ -18,7 +19,8 @@ public enum RangeValidator: Sendable, Hashable {
     static let secondsBeforeDate: Int64 = 60
 
     /// The strong validator of a response; nil: it has none. Where there is a tag, it alone counts,
-    /// though it be weak: it says that the bytes may differ.
+    /// though it be weak: it says that the bytes may differ. Lines of one of these fields that
+    /// differ prove nothing.
     ///
     /// - Parameters:
     ///   - isStored: It comes from the session's cache, whose Date may be the time of its arrival
@@ -27,14 +29,15 @@ public enum RangeValidator: Sendable, Hashable {
     init?(
         _ response: HTTPResponse, isStored: Bool = false, now: Int64 = Clock.coarseWallSeconds()
     ) {
-        if let tag = response.headerFields[.eTag] {
-            guard Self.isStrong(tag) else { return nil }
+        let fields = response.headerFields
+        guard !fields.contains(.eTag) else {
+            guard let tag = try? fields.single(.eTag), Self.isStrong(tag) else { return nil }
             self = .entityTag(tag)
             return
         }
-        guard !isStored, let modified = response.headerFields[.lastModified],
+        guard !isStored, let modified = try? fields.single(.lastModified),
             let changed = Self.seconds(modified, now),
-            let sent = response.headerFields[.date].flatMap({ Self.seconds($0, now) }),
+            let date = try? fields.single(.date), let sent = Self.seconds(date, now),
             sent - changed >= Self.secondsBeforeDate
         else { return nil }
         self = .lastModified(modified)
@@ -52,9 +55,9 @@ public enum RangeValidator: Sendable, Hashable {
     func isContradicted(by response: HTTPResponse) -> Bool {
         switch self {
         case .entityTag(let tag):
-            response.headerFields[.eTag].map { $0 != tag } ?? false
+            response.headerFields.bytes(of: .eTag).contains { $0 != Array(tag.utf8) }
         case .lastModified(let date):
-            response.headerFields[.lastModified].map { $0 != date } ?? false
+            response.headerFields.bytes(of: .lastModified).contains { $0 != Array(date.utf8) }
         }
     }
 

@@ -67,7 +67,7 @@ public struct ResumeData: Sendable, Hashable {
         of request: HTTPRequest, _ response: HTTPResponse, from responseURL: String,
         in partialFile: String, boot: String, isStored: Bool = false
     ) {
-        guard request.method == .get, request.headerFields[.range] == nil,
+        guard request.method == .get, !request.headerFields.contains(.range),
             response.status.code == 200, !response.hasCodedContent,
             response.headerFields[.acceptRanges]?.lowercasedASCII != "none",
             let validator = RangeValidator(response, isStored: isStored)
@@ -91,7 +91,7 @@ public struct ResumeData: Sendable, Hashable {
     func isOf(_ request: HTTPRequest) -> Bool {
         let names = Set(Self.choosing + fields.map(\.name))
         return request.method == method && request.url == url
-            && names.allSatisfy { request.headerFields[$0] == fields[$0] }
+            && names.allSatisfy { request.headerFields[values: $0] == fields[values: $0] }
     }
 
     /// Whether a URL leads to where the bytes came from. Queries may differ: they often hold a

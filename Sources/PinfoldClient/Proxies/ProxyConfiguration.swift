@@ -154,7 +154,7 @@ extension SessionManager {
         guard let proxy = try proxy(for: request, to: origin, options) else { return nil }
         return ProxyRoute(
             proxy.upstream(authentication, credentials),
-            tunnelsClearText: request.headerFields[.upgrade] != nil)
+            tunnelsClearText: request.headerFields.contains(.upgrade))
     }
 
     /// The proxy that asks for credentials; nil: none can have asked.
@@ -170,7 +170,7 @@ extension SessionManager {
     }
 
     private static func isTunnelled(_ request: HTTPRequest, to origin: RequestOrigin) -> Bool {
-        origin.scheme == "https" || request.headerFields[.upgrade] != nil
+        origin.scheme == "https" || request.headerFields.contains(.upgrade)
     }
 
     private func proxy(

@@ -1,4 +1,5 @@
 public import HTTPTypes
+import Serialization
 
 /// What a session does with responses that say that something is elsewhere.
 public struct RedirectRule: Sendable {
@@ -53,7 +54,12 @@ public struct RedirectRule: Sendable {
     /// - The target is resolved against what was asked.
     /// - Where it is of another origin, Authorization, Cookie and Proxy-Authorization are left out;
     ///   with the content, what describes it.
-    static func target(of response: HTTPResponse, after request: HTTPRequest) -> Target? {
+    ///
+    /// - Throws: ``ConflictingFieldLines`` for Locations that differ: to follow either would be to
+    ///   guess.
+    static func target(
+        of response: HTTPResponse, after request: HTTPRequest
+    ) throws(ConflictingFieldLines) -> Target? {
         let method: HTTPRequest.Method
         switch response.status.code {
         case 301, 302: method = request.method == .post ? .get : request.method
@@ -61,7 +67,7 @@ public struct RedirectRule: Sendable {
         case 307, 308: method = request.method
         default: return nil
         }
-        guard let location = response.headerFields.listBytes(of: .location) else { return nil }
+        guard let location = try response.headerFields.singleBytes(.location) else { return nil }
         let reference = request.reference.flatMap { base in
             URIReference(location)?.resolved(against: base)
         }

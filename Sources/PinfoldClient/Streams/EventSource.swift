@@ -1,5 +1,6 @@
 public import EventStreams
 public import HTTPTypes
+import Serialization
 
 /// Server-sent events (WHATWG HTML, "Server-sent events"), as they come: what `EventSource` is in
 /// browsers.
@@ -126,7 +127,13 @@ public struct EventSource: AsyncSequence, Sendable {
             guard response.head.status.code == 200 else {
                 throw ClientError(response.head, .status, of: response.request)
             }
-            let type = response.head.headerFields[.contentType]
+            let type: String?
+            do throws(ConflictingFieldLines) {
+                type = try response.head.headerFields.single(.contentType)
+            } catch {
+                let types = error.values.joined(separator: ", ")
+                throw ClientError(response.head, .contentType(types), of: response.request)
+            }
             guard let type, ServerSentEventParser.isEventStream(contentType: type) else {
                 throw ClientError(response.head, .contentType(type), of: response.request)
             }

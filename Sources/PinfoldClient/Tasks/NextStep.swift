@@ -3,6 +3,7 @@ import Engine
 import HTTPTypes
 import Locking
 import Retries
+import Serialization
 
 /// What a runner does after an attempt: a value, decided without effects.
 enum NextStep: Sendable {
@@ -94,7 +95,9 @@ struct AttemptRules: Sendable {
                 return step
             }
             let failure = RetryPolicy.Failure.status(
-                response.status.code, retryAfter: response.headerFields[.retryAfter])
+                response.status.code,
+                // Two that differ ask for nothing: the policy's own wait stands.
+                retryAfter: try? response.headerFields.single(.retryAfter))
             let wait = wait(
                 after: failure, request, hasRepeatableContent, counts, using: &generator)
             return wait.map { .retry(after: $0) } ?? .finish
@@ -121,9 +124,17 @@ struct AttemptRules: Sendable {
     private func redirect(
         to response: HTTPResponse, _ request: HTTPRequest, _ counts: AttemptCounts
     ) -> NextStep? {
-        guard redirects.followsAny,
-            let target = RedirectRule.target(of: response, after: request)
-        else { return nil }
+        guard redirects.followsAny else { return nil }
+        let target: RedirectRule.Target?
+        do throws(ConflictingFieldLines) {
+            target = try RedirectRule.target(of: response, after: request)
+        } catch {
+            return .fail(
+                ClientError(
+                    .badResponse, "the redirect cannot be followed: it has \(error)", of: request,
+                    underlying: error))
+        }
+        guard let target else { return nil }
         guard counts.redirects < redirects.maximum else {
             return .fail(
                 ClientError(

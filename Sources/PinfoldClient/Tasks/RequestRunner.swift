@@ -322,6 +322,6 @@ final class RequestRunner: Sendable {
     /// Whether content may follow on a head (RFC 9110 section 6.4.1).
     private static func hasContent(_ head: HTTPResponse, to request: HTTPRequest) -> Bool {
         request.method != .head && head.status.code != 204 && head.status.code != 304
-            && head.headerFields[.contentLength] != "0"
+            && head.contentLength != 0
     }
 }

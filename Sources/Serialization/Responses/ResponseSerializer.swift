@@ -127,7 +127,7 @@ public struct ResponseAcceptance: Sendable, Equatable {
     public func judge(_ response: HTTPResponse?, content: [UInt8]) -> Verdict {
         guard let response else { return .accepted }
         var verdict = Verdict.accepted
-        let type = ContentType(response.headerFields[.contentType])?.essence
+        let type = response.contentType?.essence
         if let contentTypes, !contentTypes.contains(type ?? ""), type != nil || !content.isEmpty {
             verdict =
                 content.isEmpty
@@ -151,7 +151,7 @@ public struct ResponseAcceptance: Sendable, Equatable {
 extension HTTPResponse? {
     /// The encoding that the response's type says XML is in.
     func charset(ofXML content: [UInt8]) -> String? {
-        ContentType(self?.headerFields[.contentType])?.charset(ofXML: content)
+        self?.contentType?.charset(ofXML: content)
     }
 }
 

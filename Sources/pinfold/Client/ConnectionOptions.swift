@@ -86,8 +86,8 @@ struct ConnectionOptions: ParsableArguments {
     func fields() throws -> HTTPFields {
         var fields = HTTPFields()
         for header in headers { fields.append(try Self.field(header)) }
-        if fields[.userAgent] == nil { fields[.userAgent] = "pinfold/\(pinfoldVersion)" }
-        if fields[.accept] == nil { fields[.accept] = "*/*" }
+        if !fields.contains(.userAgent) { fields[.userAgent] = "pinfold/\(pinfoldVersion)" }
+        if !fields.contains(.accept) { fields[.accept] = "*/*" }
         return fields
     }
 

@@ -21,11 +21,12 @@ struct NextStepTests {
         _ outcome: Result<HTTPResponse, ClientError>, _ method: HTTPRequest.Method = .get,
         fields: HTTPFields = [:], isRepeatable: Bool = true,
         counts: AttemptCounts = AttemptCounts(), remainingTime: Duration = .seconds(600),
-        redirects: RedirectRule = .follow(), retries: RetryPolicy = RetryPolicy()
+        redirects: RedirectRule = .follow(), retries: RetryPolicy = RetryPolicy(),
+        resends: Bool = false
     ) throws -> String {
         let rules = AttemptRules(
             redirects: redirects, retries: retries, remainingTime: remainingTime, elapsed: .zero,
-            now: 0)
+            now: 0, resendsUnanswered: resends)
         var generator = Greatest()
         let step = rules.step(
             after: outcome, of: try HTTPRequest(method, "http://a.test/", fields: fields),
@@ -35,6 +36,7 @@ struct NextStepTests {
         case .redirect(let target): "redirect \(target.request.url)"
         case .authenticate(let challenger): "authenticate \(challenger)"
         case .retry(let wait): "retry \(wait.wholeMilliseconds)"
+        case .resend: "resend"
         case .fail(let error): "fail \(error.reason)"
         }
     }
@@ -49,18 +51,18 @@ struct NextStepTests {
         arguments: [
             (200, [:], "finish"), (404, [:], "finish"),
             (302, [.location: "/x"], "redirect http://a.test/x"),
-            (302, [:], "finish"), (302, [.location: "ftp://b.test/"], "redirect ftp://b.test/"),
-            (401, [.wwwAuthenticate: "Basic"], "authenticate server"),
             (302, [.location: "/x", .location: "/x"], "redirect http://a.test/x"),
             (302, [.location: "/x", .location: "/y"], "fail badResponse"),
             (200, [.location: "/x", .location: "/y"], "finish"),
+            (302, [:], "finish"), (302, [.location: "ftp://b.test/"], "redirect ftp://b.test/"),
+            (401, [.wwwAuthenticate: "Basic"], "authenticate server"),
             (407, [.proxyAuthenticate: "Basic"], "authenticate proxy(forTunnel: false)"),
             (401, [:], "finish"), (407, [.wwwAuthenticate: "Basic"], "finish"),
             (503, [:], "retry 500"), (503, [.retryAfter: "2"], "retry 2500"),
-            (503, [.retryAfter: "3600"], "finish"), (421, [:], "retry 0"),
-        ] as [(Int, HTTPFields, String)])
             (503, [.retryAfter: "2", .retryAfter: "2"], "retry 2500"),
             (503, [.retryAfter: "2", .retryAfter: "3"], "retry 500"),
+            (503, [.retryAfter: "3600"], "finish"), (421, [:], "retry 0"),
+        ] as [(Int, HTTPFields, String)])
     func `follows from the response`(status: Int, fields: HTTPFields, expected: String) throws {
         #expect(try step(response(status, fields)) == expected)
     }

@@ -57,6 +57,16 @@ struct RedirectTests {
         }
     }
 
+    @Test func `name the host of the URL that they lead to`() throws {
+        let host = try #require(HTTPField.Name("Host"))
+        let request = try HTTPRequest(.get, "http://a.test/", fields: [host: "a.test"])
+        for place in ["/b", "http://b.test/"] {
+            let response = HTTPResponse(status: .found, headerFields: [.location: place])
+            let target = try #require(try RedirectRule.target(of: response, after: request))
+            #expect(!target.request.headerFields.contains(host))
+        }
+    }
+
     @Test func `are an error when there are too many`() async throws {
         try await withServer(Self.counting("302 Found")) { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)

@@ -34,6 +34,17 @@ struct RequestHeadTextTests {
         }
     }
 
+    @Test func `has the host of the URL, and no other`() throws {
+        for same in ["a.test", "A.TEST"] {
+            #expect(try text([("Host", same)]) == Self.start + "\r\n")
+        }
+        for other in [["b.test"], ["a.test:80"], [""], ["a.test", "b.test"]] {
+            let error = #expect(throws: ClientError.self) { try text(other.map { ("host", $0) }) }
+            #expect(error?.reason == .invalidRequest)
+            #expect(error?.explanation.contains("the host is that of the URL, a.test") ?? false)
+        }
+    }
+
     @Test func `has the bytes of values, which need not be UTF-8`() throws {
         var request = HTTPRequest(method: .get, scheme: "http", authority: "a.test", path: "/")
         let latin: [UInt8] = [0x61, 0xE9]

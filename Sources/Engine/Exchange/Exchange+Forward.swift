@@ -191,7 +191,12 @@ extension Exchange {
 
     package func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
-        fail(fault, .init(fault, responseStarted: responseStarted))
+        let cause = ExchangeState<any UpstreamStream>.Failure.Cause(
+            fault, responseStarted: responseStarted)
+        wasLeftUnanswered =
+            cause == .connectionDied(responseStarted: false) && reusesConnection
+            && firstByteMicroseconds == nil
+        fail(fault, cause)
     }
 }
 

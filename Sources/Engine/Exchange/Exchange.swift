@@ -78,6 +78,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var sentAt: Int64 = 0
     /// How long the head of the response took; nil: there was none.
     var firstByteMicroseconds: UInt64?
+    /// The connection had carried requests before, and ended without a byte of an answer.
+    package internal(set) var wasLeftUnanswered = false
     var isEventStream = false
 
     // The cache.
@@ -282,6 +284,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         hostLabel = RouteLabels.noHost
         sentAt = 0
         firstByteMicroseconds = nil
+        wasLeftUnanswered = false
         isEventStream = false
         interimCount = 0
         clear(&gathered)

@@ -10,7 +10,8 @@ extension HTTPRequest {
     ///     character outside of ASCII, is percent-encoded, and in the name of the host put in
     ///     A-labels (`xn--`, IDNA 2008); a fragment is left out.
     ///   - fields: Header fields. Host, Content-Length and Transfer-Encoding are written by the
-    ///     client and need not be among them.
+    ///     client and need not be among them; a Host other than the URL's is refused when the
+    ///     request is sent (``ClientError/Reason/invalidRequest``).
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` for any other text.
     public init(
         _ method: HTTPRequest.Method = .get, _ url: String, fields: HTTPFields = [:]

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Notation
 
 /// A request's head in the form in which the engine takes it in: HTTP/1.1, absolute-form
 /// (RFC 9112 section 3.2.2).
@@ -10,6 +11,9 @@ enum RequestHeadText {
         case chunked
     }
 
+    /// A Host field of the caller's own must name the authority: connection, trust, cookies and the
+    /// cache go by the URL, and a server that is told of another host would answer for that.
+    ///
     /// - Parameter asksForUpgrade: Upgrade, which the request has, is meant for the server that it
     ///   is sent to (RFC 9110 section 7.8).
     static func make(
@@ -19,6 +23,13 @@ enum RequestHeadText {
         else {
             throw ClientError(
                 .invalidRequest, "the request has no scheme or no authority", of: request)
+        }
+        for host in HTTPField.Name.host.map({ request.headerFields[values: $0] }) ?? []
+        where host.lowercasedASCII != authority.lowercasedASCII {
+            throw ClientError(
+                .invalidRequest,
+                "Host: \(host.prefix(200)) is not sent: the host is that of the URL, \(authority)",
+                of: request)
         }
         let path = request.path ?? "/"
         guard request.method != .connect, path.hasPrefix("/") else {
@@ -111,4 +122,8 @@ enum RequestHeadText {
         default: false
         }
     }
+}
+
+extension HTTPField.Name {
+    static let host = HTTPField.Name("Host")
 }

@@ -36,7 +36,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case clientCertificateRequired
         /// The server does not accept the session's client certificate.
         case clientCertificateRejected
-        /// Credentials cannot be sent in the way that the server asks for.
+        /// Credentials cannot be sent in the way that the server asks for, or its challenge cannot
+        /// be read.
         case authenticationFailed
         /// The connection ended before the response did.
         case connectionLost
@@ -82,14 +83,14 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     /// Why the request came to nothing.
     public let reason: Reason
     /// What happened, in one sentence for a person.
-    public let explanation: String
+    public private(set) var explanation: String
     /// A word for logs and metrics: that of the gateway's page "Reasons" where it knows one.
     public let token: String
     /// The URL that was asked for, after redirects; empty where there was none. Credentials in it
     /// are left out.
-    public let url: String
+    public private(set) var url: String
     /// The host that was to be asked; nil before it was known.
-    public let host: String?
+    public private(set) var host: String?
     /// The pins of the chain that the server showed, from its own certificate upwards, in the form
     /// `sha256/…` (or fingerprints in certificate mode), where none of them was expected. Else
     /// empty.
@@ -99,6 +100,12 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     public let proxyResponse: HTTPResponse?
     /// What was wrong further down, where that says more.
     public let underlying: (any Error)?
+    /// Nothing of the request had been sent to its server, in none of the task's attempts: it has
+    /// not been processed. False where that is not known.
+    public internal(set) var wasNotProcessed = false
+    /// The connection had carried requests before, and its server closed it without a byte of an
+    /// answer: most probably because it had been idle for too long, though nobody can tell.
+    private(set) var wasLeftUnanswered = false
 
     init(
         _ reason: Reason, _ explanation: String, url: String = "", host: String? = nil,
@@ -127,9 +134,9 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     /// The same about the request that it is of.
     func about(_ request: HTTPRequest) -> ClientError {
         guard url.isEmpty else { return self }
-        return ClientError(
-            reason, explanation, url: request.url, host: request.origin?.host, token: token,
-            presentedPins: presentedPins, proxyResponse: proxyResponse, underlying: underlying)
+        var error = self
+        (error.url, error.host) = (Self.shown(request.url), request.origin?.host)
+        return error
     }
 
     public var description: String { url.isEmpty ? explanation : "\(url): \(explanation)" }
@@ -159,6 +166,32 @@ extension ClientError {
         self.init(
             Reason(fault), Self.explanation(of: fault), token: Self.token(of: fault),
             presentedPins: presented, proxyResponse: answer, underlying: fault)
+    }
+}
+
+extension ClientError {
+    /// Why an exchange has failed.
+    init(_ fault: ExchangeFault, of exchange: Exchange) {
+        self.init(fault)
+        guard exchange.wasLeftUnanswered else { return }
+        wasLeftUnanswered = true
+        explanation +=
+            "; the connection had carried earlier requests, and whether this one was processed is "
+            + "not known"
+    }
+
+    /// Nothing of the request had been sent when the attempt failed.
+    var isBeforeSending: Bool {
+        switch reason {
+        case .invalidRequest, .invalidSecurityPolicy, .invalidConfiguration, .invalidProxy,
+            .clearTextRefused, .notCached:
+            return true
+        case .secureConnectionFailed:
+            // Others may come in the middle of a connection.
+            guard case .tlsFailed(.trust) = underlying as? ExchangeFault else { return false }
+            return true
+        default: return retryFailure == .notConnected
+        }
     }
 }
 

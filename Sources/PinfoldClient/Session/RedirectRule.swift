@@ -52,7 +52,8 @@ public struct RedirectRule: Sendable {
     /// - 303 becomes GET, or stays HEAD; 301 and 302 turn POST into GET, as browsers do; 307 and
     ///   308 keep method and content.
     /// - The target is resolved against what was asked.
-    /// - Where it is of another origin, Authorization, Cookie and Proxy-Authorization are left out;
+    /// - Host is left out, which is that of the URL;
+    ///   where it is of another origin, Authorization, Cookie and Proxy-Authorization are left out;
     ///   with the content, what describes it.
     ///
     /// - Throws: ``ConflictingFieldLines`` for Locations that differ: to follow either would be to
@@ -77,6 +78,8 @@ public struct RedirectRule: Sendable {
                 method: method, scheme: nil, authority: nil,
                 path: String(decoding: location, as: UTF8.self),
                 headerFields: request.headerFields)
+        // It named the host of the URL that was asked.
+        if let host = HTTPField.Name.host { next.headerFields[host] = nil }
         let keepsContent = method == request.method && response.status.code != 303
         if !keepsContent {
             for name in contentFields { next.headerFields[name] = nil }

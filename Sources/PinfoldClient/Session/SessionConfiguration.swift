@@ -53,6 +53,12 @@ public struct SessionConfiguration: Sendable {
     /// `RetryPolicy()` is a policy with sensible limits. Content that can be read once only is not
     /// sent again. A download whose content breaks off asks for the rest alone, where it can.
     public var retries = RetryPolicy.never
+    /// A request whose kept connection its server closes without a byte of an answer is sent again,
+    /// once and on a new connection, whatever its method, where its content can be sent again: as
+    /// curl and browsers do. Mostly the server had closed an idle connection and has seen nothing;
+    /// it may have failed in the middle of the work, too, which is then done twice. Requests whose
+    /// method is idempotent (RFC 9110 section 9.2.2) are sent again in any case.
+    public var resendsUnanswered = false
     /// Asked when a server wants credentials that the session does not have
     /// (``SessionManager/credentials``); nil: responses with challenges are the tasks' responses.
     ///
@@ -229,6 +235,8 @@ public struct RequestOptions: Sendable {
     public var redirects: RedirectRule?
     /// In place of ``SessionConfiguration/retries``.
     public var retries: RetryPolicy?
+    /// In place of ``SessionConfiguration/resendsUnanswered``.
+    public var resendsUnanswered: Bool?
     /// Cookies of ``SessionConfiguration/cookies`` are sent, and those of responses kept
     /// (`HTTPShouldHandleCookies`).
     public var handlesCookies = true

@@ -15,6 +15,8 @@ enum NextStep: Sendable {
     case authenticate(Challenger)
     /// The same request is sent again after a wait.
     case retry(after: Duration)
+    /// The same request is sent again at once, on a new connection.
+    case resend
     case fail(ClientError)
 
     /// Whose credentials a response asks for.
@@ -34,6 +36,8 @@ struct AttemptCounts: Sendable, Equatable {
     var retries = 0
     /// Answers to challenges since the last redirect.
     var challenges = 0
+    /// Requests sent again since then because their connection was closed without an answer.
+    var resends = 0
 }
 
 /// One request of a task that sends several.
@@ -60,6 +64,8 @@ struct AttemptRules: Sendable {
     var elapsed: Duration
     /// Seconds since 1970.
     var now: Int64
+    /// What a kept connection was closed on is sent again once, whatever its method.
+    var resendsUnanswered = false
 
     /// What follows on an attempt.
     ///
@@ -77,6 +83,11 @@ struct AttemptRules: Sendable {
                 let answer = error.proxyResponse, Self.isProxyChallenge(answer)
             {
                 return .authenticate(.proxy(forTunnel: true))
+            }
+            if resendsUnanswered, error.wasLeftUnanswered, hasRepeatableContent,
+                counts.resends == 0
+            {
+                return .resend
             }
             guard let failure = error.retryFailure,
                 let wait = wait(
@@ -169,7 +180,8 @@ extension AttemptRules {
             redirects: options.redirects ?? session.redirects,
             retries: options.retries ?? session.retries,
             remainingTime: session.resourceTimeout - elapsed, elapsed: elapsed,
-            now: Clock.coarseWallSeconds())
+            now: Clock.coarseWallSeconds(),
+            resendsUnanswered: options.resendsUnanswered ?? session.resendsUnanswered)
     }
 }
 

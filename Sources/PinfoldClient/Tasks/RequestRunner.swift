@@ -28,8 +28,11 @@ final class RequestRunner: Sendable {
         var content: RequestContent?
         var cause = TaskMetrics.Cause.task
         var counts = AttemptCounts()
-        /// The server has nothing to do with the request on the connections that there are (421).
-        var isMisdirected = false
+        /// The server has nothing to do with the request on the connections that there are (421),
+        /// or has closed the one that it was on.
+        var needsFreshConnection = false
+        /// Something of a request was sent.
+        var mayBeProcessed = false
         var metrics: TaskMetrics
         /// Answers its challenges; nil: there were none, and nothing is answered unasked.
         var authentication: TaskAuthentication?
@@ -139,7 +142,8 @@ final class RequestRunner: Sendable {
                 if let output = try await goOn(&course, finish) { return output }
             }
         } catch {
-            let error = error.about(course.request)
+            var error = error.about(course.request)
+            error.wasNotProcessed = error.isBeforeSending && !course.mayBeProcessed
             guard !isPart else {
                 part?.failedMetrics.withLock { $0 = course.metrics }
                 throw error
@@ -165,6 +169,9 @@ final class RequestRunner: Sendable {
         case (.retry(let wait), _):
             if case .success(let arrival) = result { leave(arrival, &course) }
             try await retry(after: wait, &course)
+        case (.resend, _):
+            course.counts.resends += 1
+            (course.cause, course.needsFreshConnection) = (.retry, true)
         case (.redirect(let target), .success(let arrival)):
             stands = try await !follow(target, arrival, &course)
         case (.authenticate(let challenger), .success(let arrival)):
@@ -209,18 +216,20 @@ final class RequestRunner: Sendable {
         let channel = try session.transfer(
             sent, course.content, options, course.authentication,
             remainingTime: remainingTime,
-            fresh: course.isMisdirected)
+            fresh: course.needsFreshConnection)
         handle.attach(channel)
         let record = AttemptRecord(
             request: course.request, cause: course.cause, channel: channel, before: course.metrics)
         let arrived: ReceivedHead
         do throws(ClientError) { arrived = try await channel.head() } catch {
             course.metrics = record.metrics(status: nil)
+            course.mayBeProcessed = course.mayBeProcessed || !error.isBeforeSending
             return .failure(error.about(course.request))
         }
         course.response = arrived.response
+        course.mayBeProcessed = true
         // RFC 9110 section 15.5.20: over a different connection.
-        course.isMisdirected = arrived.status == 421
+        course.needsFreshConnection = arrived.status == 421
         received(arrived, for: sent, course.authentication)
         return .success(
             Arrival(
@@ -287,7 +296,7 @@ final class RequestRunner: Sendable {
         }
         if !target.keepsContent { course.content = nil }
         course.counts.redirects += 1
-        course.counts.challenges = 0
+        (course.counts.challenges, course.counts.resends) = (0, 0)
         (course.request, course.cause) = (next, .redirect)
         return true
     }

@@ -42,9 +42,9 @@ extension Transfer: DownstreamStream {
 
     package func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
         moved()
-        if let fault = exchange?.fault {
+        if let exchange, let fault = exchange.fault {
             // The reply would say the same in the gateway's words.
-            response.failure = ClientError(fault)
+            response.failure = ClientError(fault, of: exchange)
             return
         }
         if case .length(let count) = framing {

@@ -129,6 +129,8 @@ struct ConnectionOptions: ParsableArguments {
         configuration.maximumRequestsPerOrigin = parallel
         configuration.redirects = maxRedirects == 0 ? .none : .follow(maximum: maxRedirects)
         if retry > 0 { configuration.retries = RetryPolicy(maximumAttempts: retry + 1) }
+        // As curl does.
+        configuration.resendsUnanswered = true
         if let proxy {
             configuration.proxies = proxy.isEmpty ? .direct : .fixed(try Proxy(proxy))
         }

@@ -67,6 +67,19 @@ struct OriginTableTests {
         #expect(origin.key.isSecure == (scheme == .https))
     }
 
+    @Test func `after a burst those that nothing uses any more are forgotten`() throws {
+        let policy = try testPolicy()
+        let burst = try (0..<3000).map { try table.named("n\($0).test", under: policy) }
+        for origin in burst { origin.open = 1 }
+        for origin in burst.dropLast(10) {
+            origin.open = 0
+            table.becameUnused()
+        }
+        #expect(table.all.count < 1500)
+        let kept = Set(table.all.map { ObjectIdentifier($0) })
+        #expect(burst.suffix(10).allSatisfy { kept.contains(ObjectIdentifier($0)) })
+    }
+
     @Test(arguments: [(0, false), (1, true), (255, true), (256, false), (5000, false)])
     func `a host has from 1 to 255 bytes`(length: Int, isHost: Bool) throws {
         let policy = try testPolicy()

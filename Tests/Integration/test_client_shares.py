@@ -7,7 +7,7 @@ import ssl
 import pytest
 from support.gateway import Gateway, wire_from
 from support.interception import (
-    HOST, OTHER, Inside, connect_head, nobody_is_connected)
+    HOST, OTHER, Inside, ask_inside, connect_head, nobody_is_connected)
 from support.origin import reply
 from support.secure import NAME, forward, tls_of
 from support.wait import until
@@ -105,3 +105,28 @@ def test_what_one_client_does_not_finish_does_not_end_what_another_is_slow_with(
             wire.close()
     nobody_is_connected(running)
     assert running.metric("pinfold_client_head_buffer_bytes") == 0
+
+
+def test_connections_that_a_connect_has_made_and_nobody_uses_are_few_and_soon_closed(
+        running, there, pki):
+    """The server is verified before the answer to CONNECT, and the client then says nothing."""
+    idle = "pinfold_upstream_connections_idle"
+    asked = request("/", host=f"{HOST}:{there.port}")
+    assert ask_inside(running, HOST, there.port, asked).body == b"here"
+    for number in range(300):
+        with wire_from(running, FLOOD) as wire:
+            wire.send(connect_head(f"n{number}.wild.test", there.port))
+            assert wire.read_head().status == 200
+    # Another client's is not among those that make way.
+    with wire_from(running, BYSTANDER) as wire:
+        wire.send(connect_head("mine.wild.test", there.port))
+        assert wire.read_head().status == 200
+        assert 2 <= running.metric(idle) <= 1 + 1 + 128
+        created = running.metric("pinfold_upstream_connections_created_total")
+        inside = Inside(running.config["interception"]["certificate"], "mine.wild.test")
+        wire.send(inside.hello)
+        inside.shake(wire)
+        asked = request("/", host=f"mine.wild.test:{there.port}")
+        assert b" 200 " in inside.ask(wire, asked, b"here")
+        assert running.metric("pinfold_upstream_connections_created_total") == created
+    until(lambda: running.metric(idle) == 2, "those that requests have used are left", 15)

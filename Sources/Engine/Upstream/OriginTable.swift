@@ -15,6 +15,8 @@ package final class OriginTable {
     private var reverse: [ReverseUpstream: Origin] = [:]
     private var proxied = ProxiedOrigins()
     private var count = 0
+    /// How often an origin has become unused since those without use were looked for.
+    private var unused = 0
 
     private struct Entry {
         let origin: Origin
@@ -143,7 +145,15 @@ package final class OriginTable {
         count += 1
     }
 
+    /// Nothing uses one any more. After a burst of names their memory is given back, and need not
+    /// wait for another burst: looking again costs each name constant time.
+    func becameUnused() {
+        unused += 1
+        if unused >= Self.capacity / 4, unused >= count / 2 { forgetUnused() }
+    }
+
     private func forgetUnused() {
+        unused = 0
         forgetLatest()
         byHash = byHash.compactMapValues { entries in
             let used = entries.filter { !$0.origin.isUnused }
@@ -171,6 +181,7 @@ package final class OriginTable {
         reverse = [:]
         proxied = ProxiedOrigins()
         count = 0
+        unused = 0
         limit = Self.capacity
         return origins
     }

@@ -279,6 +279,7 @@ extension UpstreamConnection {
         guard let consumer else { return }
         part = .ended
         uses += 1
+        hasCarriedRequest = true
         let trailers = decoder.chunked.trailerSection
         let isClean = (input?.isEmpty ?? true) && requestEnded && output.isEmpty && keepAlive
         self.consumer = nil

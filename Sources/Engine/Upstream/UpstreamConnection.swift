@@ -74,6 +74,10 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var places: Places = [.origin, .total]
     /// How many exchanges it carried before the current one.
     var uses = 0
+    /// A request was sent on it, and answered.
+    var hasCarriedRequest = false
+    /// For whose request, or CONNECT, it was made; nil: no client's, or one's that has left.
+    var client: IPNetwork?
     var handshakeStarted: Int64 = 0
     /// Ends the review of the server; nil: there is none under way.
     var endReview: (@Sendable () -> Void)?

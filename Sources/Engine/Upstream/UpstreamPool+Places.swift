@@ -198,6 +198,7 @@ extension UpstreamPool {
             byLimit[ObjectIdentifier(limit)] === origin
         else { return }
         byLimit[ObjectIdentifier(limit)] = nil
+        environment.origins.becameUnused()
     }
 
     // MARK: Asking the other workers

@@ -1,4 +1,5 @@
 import Addressing
+import ClientShares
 import Clocks
 import EventLoop
 import PinfoldConfiguration
@@ -15,6 +16,8 @@ final class UpstreamPool: UpstreamSource {
     var starved = FIFO<Origin>()
     private(set) var open = 0
     var idleOrder = IdleOrder<UpstreamConnection>()
+    /// The idle ones that have carried no request (`UpstreamPool+Unused`).
+    var unused = ShareTable<ObjectIdentifier, UpstreamConnection>(limit: unusedLimit)
     /// Origins with connections, or with exchanges that wait for one, by their limit.
     var byLimit: [ObjectIdentifier: Origin] = [:]
     /// What the other workers are being asked, by the limit that it is about.
@@ -107,6 +110,7 @@ final class UpstreamPool: UpstreamSource {
         let checked = checked || environment.loop.mayHaveMoreEvents
         while let connection = origin.idle.popLast() {
             countIdle(-1, origin)
+            if !connection.hasCarriedRequest { isNoLongerUnused(connection) }
             guard connection.hasRoom else { continue }
             guard isTrusted(connection) else {
                 endTrust(connection)
@@ -178,12 +182,15 @@ final class UpstreamPool: UpstreamSource {
         _ times: ConnectionTimes, in session: TLSClientConnection?
     ) throws(ExchangeFault) {
         var tls = session
+        // Who waits first gets it.
+        let client = origin.waiters.first?.consumer.clientNetwork
         if let context = origin.tls {
             do throws(TLSError) {
                 tls = try TLSClientConnection(
                     context: context, fileDescriptor: made.transport.descriptor,
                     host: origin.key.host,
-                    port: origin.key.port, now: environment.wallSeconds, outer: session)
+                    port: origin.key.port, now: environment.wallSeconds, outer: session,
+                    client: client)
             } catch {
                 throw .tlsFailed(error)
             }
@@ -192,6 +199,7 @@ final class UpstreamPool: UpstreamSource {
             pool: self, origin: origin, descriptor: made.transport.descriptor,
             endpoint: made.endpoint, tls: tls, isOpen: origin.tls == nil)
         connection.times = times
+        connection.client = client
         do throws(Errno) {
             try environment.loop.add(connection, descriptor: made.transport.descriptor)
         } catch {
@@ -284,9 +292,12 @@ final class UpstreamPool: UpstreamSource {
         countIdle(1, origin)
         idleOrder.becameIdle(connection, at: environment.loop.now)
         environment.loop.setQuiet(connection, true)
-        environment.loop.setDeadline(
-            connection, after: origin.policy.configuration.timeouts.idleMilliseconds)
         if environment.traces { traceKept(connection) }
+        let milliseconds = origin.policy.configuration.timeouts.idleMilliseconds
+        guard connection.hasCarriedRequest else {
+            return keepUnused(connection, atMost: milliseconds)
+        }
+        environment.loop.setDeadline(connection, after: milliseconds)
     }
 
     /// A connection's exchange ended and it can carry another.
@@ -317,6 +328,7 @@ final class UpstreamPool: UpstreamSource {
     func removed(_ connection: UpstreamConnection) {
         let origin = connection.origin
         idleOrder.closed(connection)
+        if !connection.hasCarriedRequest { isNoLongerUnused(connection) }
         origin.open -= 1
         open -= 1
         environment.metrics.adjust(.open, host: origin.route, by: -1)
@@ -379,6 +391,7 @@ final class UpstreamPool: UpstreamSource {
         operations = [:]
         starved = FIFO()
         idleOrder = IdleOrder()
+        unused.removeAll { _, _ in true }
         byLimit = [:]
         questions = [:]
     }

@@ -19,6 +19,9 @@ enum PoolClosing: String {
     case overLimit = "over-limit"
     /// It was made under a configuration that is no longer in force.
     case outdated
+    /// It has carried no request, and there are as many such as there may be, or as its client may
+    /// have.
+    case unused
     /// A certificate that the server was verified by has expired since, or a pinset.
     case trustEnded = "trust-ended"
     /// The gateway ends.

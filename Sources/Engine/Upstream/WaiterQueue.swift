@@ -50,6 +50,14 @@ final class WaiterQueue {
         return takeOut(place)
     }
 
+    /// Who would take a new connection; it waits on.
+    var first: Waiter? {
+        guard !waiters.isEmpty else { return nil }
+        skipAbandoned(&anyLine)
+        skipAbandoned(&freshLine)
+        return [anyLine.first, freshLine.first].compactMap { $0 }.min().flatMap { waiters[$0] }
+    }
+
     /// - Returns: the consumer's wait, or nil if it was not waiting.
     @discardableResult
     func remove(_ consumer: any UpstreamConsumer) -> Waiter? {

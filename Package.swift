@@ -228,7 +228,8 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
+                "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing",
+                "ClientShares", "Pinning",
                 "Activity", "PinfoldMetrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
                 "CertificateAuthority", "CacheStore", "Resolver", "PinReporting", "Imaging",
                 "PinfoldConfiguration", "ConfigurationFile",

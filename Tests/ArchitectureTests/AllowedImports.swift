@@ -151,7 +151,8 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "Gateway",
         [
-            "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "Pinning",
+            "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing", "ClientShares",
+            "Pinning",
             "Activity",
             "PinfoldMetrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
             "CertificateAuthority",

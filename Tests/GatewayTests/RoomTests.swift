@@ -57,4 +57,37 @@ struct RoomTests {
         #expect([first, second].map(isClosed) == [false, true])
         for end in [first, second] { Descriptors.close(end) }
     }
+
+    @Test func `at the limit of all the client that has the most makes room`() throws {
+        let still = try StillWorker("limits: { connections: 3 }")
+        let ends = try ["10.0.0.2:1", "10.0.0.1:1", "10.0.0.1:2", "10.0.0.3:1"].map {
+            try still.accept($0)
+        }
+        #expect(ends.map(isClosed) == [false, true, false, false])
+        // All have as many: the one that came first.
+        let fourth = try still.accept("10.0.0.4:1")
+        #expect((ends + [fourth]).map(isClosed) == [true, true, false, false, false])
+        for end in ends + [fourth] { Descriptors.close(end) }
+    }
+
+    @Test func `of requests that stand still one of the client that has the most makes room`()
+        throws
+    {
+        let still = try StillWorker("limits: { connections: 3 }")
+        let ends = try ["10.0.0.2:1", "10.0.0.1:1", "10.0.0.1:2"].map { address in
+            let end = try still.accept(address)
+            write("GET / HTTP/1.1\r\n", to: end)
+            return end
+        }
+        still.turn(until: "all are read") {
+            still.clientConnections.allSatisfy { $0.unfinishedBytes > 0 }
+        }
+        let refused = try still.accept("10.0.0.3:1")
+        #expect((ends + [refused]).map(isClosed) == [false, false, false, true])
+        for connection in still.clientConnections { connection.stalledSince -= 2000 }
+        let admitted = try still.accept("10.0.0.3:2")
+        #expect(readable(ends[1]).hasPrefix("HTTP/1.1 408 "))
+        #expect([ends[0], ends[2], admitted].map(isClosed) == [false, false, false])
+        for end in ends + [refused, admitted] { Descriptors.close(end) }
+    }
 }

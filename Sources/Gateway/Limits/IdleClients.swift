@@ -1,3 +1,4 @@
+import ClientShares
 import Engine
 
 /// A worker's client connections that are idle, in the order in which they became so: of all
@@ -8,6 +9,8 @@ import Engine
 struct IdleClients {
     private var all = IdleOrder<ClientConnection>()
     private var clients: [ObjectIdentifier: ClientShare] = [:]
+    /// The clients by how many connections they have here.
+    private var accountsBySize = ShareTable<ObjectIdentifier, ClientAccount>(limit: .max)
     /// How often a connection has become idle.
     private var moment: Int64 = 0
 
@@ -22,8 +25,12 @@ struct IdleClients {
     mutating func joined(_ connection: ClientConnection, of account: ClientAccount) {
         let key = ObjectIdentifier(account)
         let share = clients[key] ?? ClientShare(account)
-        clients[key] = share
+        if share.connections == 0 {
+            clients[key] = share
+            accountsBySize.insert(account, for: key, of: account.network)
+        }
         share.connections += 1
+        accountsBySize.setWeight(share.connections, of: key)
         connection.share = SharePlace(connection, share)
     }
 
@@ -33,8 +40,12 @@ struct IdleClients {
         all.closed(connection)
         place.share.idle.closed(place)
         place.share.connections -= 1
-        if place.share.connections == 0 {
-            clients[ObjectIdentifier(place.share.account)] = nil
+        let key = ObjectIdentifier(place.share.account)
+        if place.share.connections > 0 {
+            accountsBySize.setWeight(place.share.connections, of: key)
+        } else {
+            accountsBySize.remove(key)
+            clients[key] = nil
             // It keeps some places of closed connections, and they refer to it.
             place.share.idle = IdleOrder()
         }
@@ -54,6 +65,9 @@ struct IdleClients {
         guard let client else { return all.longestIdle() }
         return clients[ObjectIdentifier(client)]?.idle.longestIdle()?.connection
     }
+
+    /// The client that has the most connections here.
+    var largest: ClientAccount? { accountsBySize.next() }
 
     /// The clients that have connections here.
     var accounts: [ClientAccount] { clients.values.map(\.account) }

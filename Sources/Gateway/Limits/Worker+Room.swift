@@ -32,8 +32,8 @@ extension Worker {
 
     // MARK: Making room
 
-    /// Closes the one of this worker's connections that has been so the longest, for another one
-    /// that takes its places.
+    /// Closes the one of this worker's connections that has been so the longest, of the client that
+    /// has the most, for another one that takes its places.
     /// - Parameter client: whose connection, with its place under the limit of the client too; nil:
     ///   anybody's.
     func makesRoom(_ stage: RoomStage, of client: ClientAccount? = nil) -> Bool {
@@ -87,9 +87,18 @@ extension Worker {
         return client.openConnections > limits.perClient.connections
     }
 
+    /// The connection of a client that has been idle the longest; nil: of the client that has the
+    /// most connections here, or, if none of those is idle, of all.
+    private func longestIdle(of client: ClientAccount?) -> ClientConnection? {
+        if client == nil, let largest = idleClients.largest, let idle = looksIdle(of: largest) {
+            return idle
+        }
+        return looksIdle(of: client)
+    }
+
     /// The connection that has been idle the longest, of a client or of all. One at which a request
     /// has arrived in this turn, and was not read yet, is not idle any more.
-    private func longestIdle(of client: ClientAccount?) -> ClientConnection? {
+    private func looksIdle(of client: ClientAccount?) -> ClientConnection? {
         for _ in 0..<Self.looksForIdle {
             guard let idle = idleClients.longestIdle(of: client) else { return nil }
             guard Transfers.hasUnreadBytes(idle.descriptor) else { return idle }

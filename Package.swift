@@ -238,7 +238,8 @@ let package = Package(
         .target(
             name: "Admin",
             dependencies: [
-                "CLinux", "Notation", "PinfoldMetrics", "Activity", "HTTPCore", "Clocks",
+                "CLinux", "Notation", "ContentCoding", "PinfoldMetrics", "Activity", "HTTPCore",
+                "Clocks",
             ],
             swiftSettings: strict),
         .target(
@@ -439,7 +440,9 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(
             name: "AdminTests",
-            dependencies: ["Admin", "PinfoldMetrics", "Activity", "HTTPCore", "Locking"],
+            dependencies: [
+                "Admin", "PinfoldMetrics", "Activity", "HTTPCore", "Locking", "ContentCoding",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "PinToolsTests",

@@ -8,6 +8,9 @@ package struct AdminRequest: Sendable {
     package var target: String
     /// The value of `Accept`; `nil` if there is none. Several fields are joined with commas.
     package var accept: String?
+    /// The value of `Accept-Encoding`; `nil` if there is none. Several fields are joined with
+    /// commas.
+    package var acceptEncoding: String?
     /// The value of `Authorization`; `nil` if there is none.
     package var authorization: String?
     /// Whether it names a host that is not the administrative address's own.
@@ -19,12 +22,14 @@ package struct AdminRequest: Sendable {
 
     /// A request of these parts.
     package init(
-        method: Method, target: String, accept: String? = nil, authorization: String? = nil,
+        method: Method, target: String, accept: String? = nil,
+        acceptEncoding: String? = nil, authorization: String? = nil,
         isMisdirected: Bool = false, access: AdminAccess = .open, setup: AdminSetup? = nil
     ) {
         self.method = method
         self.target = target
         self.accept = accept
+        self.acceptEncoding = acceptEncoding
         self.authorization = authorization
         self.isMisdirected = isMisdirected
         self.access = access

@@ -1,3 +1,4 @@
+import ContentCoding
 import HTTPCore
 import PinfoldMetrics
 
@@ -122,9 +123,20 @@ package struct AdminSite: Sendable {
 
     private func metrics(_ request: AdminRequest) -> AdminResponse {
         let format = ExpositionFormat(accept: request.accept)
-        return AdminResponse(
-            status: 200, contentType: format.contentType, fields: [Self.noStore, Self.varyAccept],
+        var response = AdminResponse(
+            status: 200, contentType: format.contentType,
+            fields: [Self.noStore, AdminResponse.Field("Vary", "Accept, Accept-Encoding")],
             body: source.metrics().exposition(format))
+        let accepted = request.acceptEncoding.map { AcceptedCodings([Array($0.utf8)]) }
+        // A worker does this between its clients' requests: the least effort, which makes a
+        // twentieth of such a text all the same.
+        if accepted?.best(of: [.gzip, .identity]) == .gzip,
+            let compressed = try? ContentCodings.encode(response.body, as: .gzip, effort: .least)
+        {
+            response.body = compressed
+            response.fields.append(AdminResponse.Field("Content-Encoding", "gzip"))
+        }
+        return response
     }
 
     private func readiness(_ request: AdminRequest) -> AdminResponse {

@@ -85,25 +85,36 @@ package enum ContentCodings {
     /// The content under a coding. The same content always gives the same bytes, as long as the
     /// library is the same.
     ///
-    /// - Parameter interlude: what is done now and then meanwhile, where that is gzip or deflate.
+    /// - Parameters:
+    ///   - effort: that is made for few bytes, where that is gzip or deflate.
+    ///   - interlude: what is done now and then meanwhile, where that is gzip or deflate.
     package static func encode(
         _ content: UnsafeRawBufferPointer, as coding: ContentCoding,
-        interlude: (() -> Void)? = nil
+        effort: CodingEffort = .usual, interlude: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         switch coding {
         case .identity: Array(content)
-        case .gzip: try Deflater.encode(content, .gzip, interlude)
-        case .deflate: try Deflater.encode(content, .zlib, interlude)
+        case .gzip: try Deflater.encode(content, .gzip, effort, interlude)
+        case .deflate: try Deflater.encode(content, .zlib, effort, interlude)
         case .brotli: try Brotli.encode(content)
         }
     }
 
     /// As above.
     package static func encode(
-        _ content: [UInt8], as coding: ContentCoding, interlude: (() -> Void)? = nil
+        _ content: [UInt8], as coding: ContentCoding, effort: CodingEffort = .usual,
+        interlude: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         try content.span.withUnsafeBytes { (bytes) throws(ContentCodingError) -> [UInt8] in
-            try encode(bytes, as: coding, interlude: interlude)
+            try encode(bytes, as: coding, effort: effort, interlude: interlude)
         }
     }
+}
+
+/// The effort made to compress.
+package enum CodingEffort: Sendable {
+    /// As fast as can be.
+    case least
+    /// Between speed and size.
+    case usual
 }

@@ -110,8 +110,14 @@ struct Inflater: ~Copyable {
 enum Deflater {
     /// Bytes of content at most.
     static let maximumBytes = 1 << 30
-    /// zlib's own default, between speed and size.
-    private static let level: Int32 = 6
+    private static func level(_ effort: CodingEffort) -> Int32 {
+        switch effort {
+        case .least: 1
+        // zlib's own default.
+        case .usual: 6
+        }
+    }
+
     /// Bytes that come out at a time.
     private static let part = 4096
 
@@ -119,14 +125,15 @@ enum Deflater {
     /// the same content always gives the same bytes.
     static func encode(
         _ content: UnsafeRawBufferPointer, _ wrapper: ZlibWrapper,
-        _ interlude: (() -> Void)? = nil
+        _ effort: CodingEffort = .usual, _ interlude: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         guard content.count <= maximumBytes else { throw .tooLarge(maximum: maximumBytes) }
         var stream = z_stream()
         return try withUnsafeMutablePointer(to: &stream) {
             (stream) throws(ContentCodingError) -> [UInt8] in
             let status = deflateInit2_(
-                stream, level, Z_DEFLATED, wrapper.rawValue, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
+                stream, level(effort), Z_DEFLATED, wrapper.rawValue, 8, Z_DEFAULT_STRATEGY,
+                ZLIB_VERSION,
                 Int32(MemoryLayout<z_stream>.size))
             guard status == Z_OK else { throw .outOfMemory }
             defer { deflateEnd(stream) }

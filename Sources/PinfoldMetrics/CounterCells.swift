@@ -25,6 +25,46 @@ package struct CounterCells: @unchecked Sendable {
         self.count = count
     }
 
+    // MARK: With an owner
+
+    /// Allocates `count` counters at zero, behind one that says whose they are.
+    static func allocateWithOwner(_ owner: UInt64, count: Int) -> CounterCells {
+        let all = allocate(count: count + 1)
+        all.set(owner, at: 0)
+        return CounterCells(cells: all.cells + 1, count: count)
+    }
+
+    /// The counters behind an owner's address (``ownerAddress``).
+    @inline(__always)
+    init(atOwner address: UnsafeMutableRawPointer, count: Int) {
+        // Bound by `allocate`.
+        self.init(
+            cells: address.assumingMemoryBound(to: Atomic<UInt64>.self) + 1, count: count)
+    }
+
+    /// Where the one that says whose they are lies.
+    var ownerAddress: UnsafeMutableRawPointer { UnsafeMutableRawPointer(cells - 1) }
+
+    /// Whose they are; `acquiring`, with the zeros that they began with.
+    @inline(__always)
+    func owner(_ ordering: OwnerOrdering) -> UInt64 {
+        switch ordering {
+        case .relaxed: cells[-1].load(ordering: .relaxed)
+        case .acquiring: cells[-1].load(ordering: .acquiring)
+        }
+    }
+
+    /// How ``owner(_:)`` is read: by the writing thread, or by others.
+    enum OwnerOrdering { case relaxed, acquiring }
+
+    /// Says whose they are from now on, for readers who see it with all that was set before.
+    func setOwner(_ owner: UInt64) { cells[-1].store(owner, ordering: .releasing) }
+
+    /// Frees the counters and what says whose they are; no thread may use them any more.
+    func deallocateWithOwner() {
+        CounterCells(cells: cells - 1, count: count + 1).deallocate()
+    }
+
     /// Frees the counters; no thread may use them any more.
     package func deallocate() {
         cells.deinitialize(count: count)

@@ -12,11 +12,8 @@ extension ExpositionWriter {
 
         for one in RouteHistogram.all {
             family(one.name, .histogram, help: one.help, unit: one.unit)
-            for route in routes {
-                histogram(
-                    route.labels, route.totals(at: one.offset), one.buckets,
-                    inMillionths: one.inMillionths)
-            }
+            let scale = HistogramScale(one.buckets, inMillionths: one.inMillionths)
+            for route in routes { histogram(route.labels, route.totals(at: one.offset), scale) }
         }
         writeStreams(routes)
         writeCacheBytes(routes)
@@ -29,13 +26,14 @@ extension ExpositionWriter {
             "pinfold_http_stream_duration_seconds", .histogram,
             help: "How long tunnels, upgraded connections and event streams lasted, by kind.",
             unit: "seconds")
+        let scale = HistogramScale(.streams, inMillionths: true)
         for route in routes {
             for kind in ExchangeKind.allCases where kind != .request {
                 let totals = route.totals(at: RouteLayout.stream(kind))
                 guard totals.count > 0 else { continue }
                 var labels = route.labels
                 labels.append("kind", kind.label)
-                histogram(labels, totals, .streams, inMillionths: true)
+                histogram(labels, totals, scale)
             }
         }
     }
@@ -48,9 +46,9 @@ extension ExpositionWriter {
             for cache in CacheResult.allCases {
                 let bytes = route.total(at: RouteLayout.cacheBytes(cache))
                 guard bytes > 0 else { continue }
-                var labels = route.labels
-                labels.append("cache", cache.label)
-                sample(labels, bytes)
+                begin(route.labels)
+                label("cache", cache.label)
+                end(bytes)
             }
         }
     }
@@ -61,11 +59,11 @@ extension ExpositionWriter {
                 for cache in CacheResult.allCases {
                     let count = route.total(at: RouteLayout.series(method, code, cache))
                     guard count > 0 else { continue }
-                    var labels = route.labels
-                    labels.append("method", method.label)
-                    labels.append("code_class", code.label)
-                    labels.append("cache", cache.label)
-                    sample(labels, count)
+                    begin(route.labels)
+                    label("method", method.label)
+                    label("code_class", code.label)
+                    label("cache", cache.label)
+                    end(count)
                 }
             }
         }
@@ -87,12 +85,12 @@ extension ExpositionWriter {
         _ routes: [RouteSeries], _ reasons: [String], at start: Int
     ) {
         for route in routes {
-            for (index, reason) in reasons.enumerated() {
+            for index in reasons.indices {
                 let count = route.total(at: start + index)
                 guard count > 0 else { continue }
-                var labels = route.labels
-                labels.append("reason", reason)
-                sample(labels, count)
+                begin(route.labels)
+                label("reason", reasons[index])
+                end(count)
             }
         }
     }
@@ -111,11 +109,12 @@ extension ExpositionWriter {
             family(metric.name, .gauge, help: metric.help)
             sample(signed: workers.reduce(Int64(0)) { $0 &+ $1.value(metric.gauge) })
         }
+        let scale = HistogramScale(.durations, inMillionths: true)
         for metric in DurationFamily.all {
             family(metric.name, .histogram, help: metric.help, unit: "seconds")
             var totals = HistogramTotals()
             for worker in workers { worker.addCells(of: metric.histogram, to: &totals) }
-            histogram(.none, totals, .durations, inMillionths: true)
+            histogram(.none, totals, scale)
         }
     }
 }
@@ -172,15 +171,28 @@ struct RouteSeries {
 }
 
 extension MetricsSnapshot {
-    /// The routes that have had an exchange, the shared one last.
+    /// The routes that have had an exchange, those of names that are shared last.
     func routeSeries() -> [RouteSeries] {
+        let hosts = self.hosts.inForceAndOther
         var series: [RouteSeries] = []
-        for index in Array(routes.labels.indices) + [routes.overflowIndex] {
-            let blocks = workers.compactMap { $0.block(route: index) }
-            guard !blocks.isEmpty else { continue }
-            series.append(
-                RouteSeries(labels: ExchangeLabels.labels(routes[index]), blocks: blocks))
+        for listener in listeners.inForceAndOther {
+            let listenerText = LabelText("listener", listener.label)
+            for host in hosts {
+                let index = RouteIndex(listener: listener.index, host: host.index)
+                let blocks = workers.compactMap { $0.block(route: index) }
+                guard !blocks.isEmpty else { continue }
+                var labels = listenerText
+                labels.append("host", host.label)
+                series.append(RouteSeries(labels: labels, blocks: blocks))
+            }
         }
         return series
+    }
+}
+
+extension LabelTable {
+    /// The values that have series: those in force, the permanent ones, and at last `other`.
+    var inForceAndOther: [(index: LabelIndex, label: String)] {
+        inForce + [(.other, LabelTable.overflowLabel)]
     }
 }

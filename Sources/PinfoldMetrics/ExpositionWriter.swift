@@ -24,6 +24,9 @@ package struct ExpositionWriter: Sendable {
     private var bytes: [UInt8] = []
     private var name: StaticString = ""
     private var kind: MetricKind = .gauge
+    /// Whether the sample that is being written has labels.
+    private var hasLabels = false
+    private var prefix: [UInt8] = []
 
     /// An empty exposition.
     package init(format: ExpositionFormat) {
@@ -52,9 +55,8 @@ package struct ExpositionWriter: Sendable {
 
     /// A sample of the open family; `labels` as `LabelText` renders them.
     package mutating func sample(_ labels: LabelText, _ value: UInt64) {
-        series(sampleSuffix, labels)
-        append(decimal: value)
-        append("\n")
+        begin(labels)
+        end(value)
     }
 
     /// A sample of the open family without labels.
@@ -64,50 +66,106 @@ package struct ExpositionWriter: Sendable {
 
     /// A sample of the open family whose value may be negative.
     package mutating func sample(_ labels: LabelText = .none, signed value: Int64) {
-        series(sampleSuffix, labels)
+        begin(labels)
+        end(signed: value)
+    }
+
+    /// A sample of the open family, given in millionths.
+    package mutating func sample(_ labels: LabelText = .none, millionths value: UInt64) {
+        begin(labels)
+        end(millionths: value)
+    }
+
+    // MARK: A sample in parts, whose labels need no text of their own
+
+    /// Begins a sample of the open family, with the labels that it shares with others; ``label``
+    /// adds to them, and one of the `end`s is what follows.
+    mutating func begin(_ labels: LabelText) {
+        begin(sampleSuffix, labels)
+    }
+
+    /// Adds a label to the sample.
+    mutating func label(_ name: StaticString, _ value: StaticString) {
+        openLabel(name)
+        value.withUTF8Buffer { LabelText.escape($0, quotes: true, into: &bytes) }
+        append("\"")
+    }
+
+    /// Adds a label to the sample.
+    mutating func label(_ name: StaticString, _ value: String) {
+        openLabel(name)
+        var value = value
+        value.withUTF8 { LabelText.escape($0, quotes: true, into: &bytes) }
+        append("\"")
+    }
+
+    /// Ends the sample with its value.
+    mutating func end(_ value: UInt64) {
+        closeLabels()
+        append(decimal: value)
+        append("\n")
+    }
+
+    /// Ends the sample with a value that may be negative.
+    mutating func end(signed value: Int64) {
+        closeLabels()
         if value < 0 { append("-") }
         append(decimal: value.magnitude)
         append("\n")
     }
 
-    /// A sample of the open family, given in millionths.
-    package mutating func sample(_ labels: LabelText = .none, millionths value: UInt64) {
-        series(sampleSuffix, labels)
+    /// Ends the sample with a value given in millionths.
+    mutating func end(millionths value: UInt64) {
+        closeLabels()
         append(millionths: value)
         append("\n")
     }
 
-    /// A histogram's samples: cumulative buckets, sum and count. With `inMillionths`, bounds and
-    /// sum are divided by a million.
-    mutating func histogram(
-        _ labels: LabelText, _ totals: HistogramTotals, _ buckets: HistogramBuckets,
-        inMillionths: Bool
-    ) {
+    private mutating func begin(_ suffix: StaticString, _ labels: LabelText) {
+        append(name)
+        append(suffix)
+        hasLabels = !labels.isEmpty
+        guard hasLabels else { return }
+        append("{")
+        append(labels.bytes)
+    }
+
+    private mutating func openLabel(_ name: StaticString) {
+        append(hasLabels ? "," : "{")
+        hasLabels = true
+        append(name)
+        append("=\"")
+    }
+
+    private mutating func closeLabels() {
+        append(hasLabels ? "} " : " ")
+    }
+
+    /// A histogram's samples: cumulative buckets, sum and count.
+    mutating func histogram(_ labels: LabelText, _ totals: HistogramTotals, _ scale: HistogramScale)
+    {
+        // What all buckets' lines begin with.
+        prefix.removeAll(keepingCapacity: true)
+        name.withUTF8Buffer { prefix.append(contentsOf: $0) }
+        prefix += "_bucket{".utf8
+        if !labels.isEmpty {
+            prefix += labels.bytes
+            prefix.append(UInt8(ascii: ","))
+        }
+        prefix += "le=\"".utf8
         var cumulative: UInt64 = 0
-        for bucket in 0...buckets.count {
+        for bucket in 0...scale.count {
             cumulative &+= totals.count(bucket: bucket)
-            append(name)
-            append("_bucket{")
-            if !labels.isEmpty {
-                append(labels.bytes)
-                append(",")
-            }
-            append("le=\"")
-            if let bound = buckets.bound(bucket) {
-                append(bound: bound, inMillionths: inMillionths)
-            } else {
-                append("+Inf")
-            }
+            append(prefix)
+            append(scale.bounds[bucket])
             append("\"} ")
             append(decimal: cumulative)
             append("\n")
         }
-        series("_sum", labels)
-        if inMillionths { append(millionths: totals.sum) } else { append(decimal: totals.sum) }
-        append("\n")
-        series("_count", labels)
-        append(decimal: cumulative)
-        append("\n")
+        begin("_sum", labels)
+        if scale.inMillionths { end(millionths: totals.sum) } else { end(totals.sum) }
+        begin("_count", labels)
+        end(cumulative)
     }
 
     /// Ends the exposition and returns its bytes.
@@ -132,17 +190,6 @@ package struct ExpositionWriter: Sendable {
         append(" ")
     }
 
-    private mutating func series(_ suffix: StaticString, _ labels: LabelText) {
-        append(name)
-        append(suffix)
-        if !labels.isEmpty {
-            append("{")
-            append(labels.bytes)
-            append("}")
-        }
-        append(" ")
-    }
-
     // MARK: Bytes
 
     private mutating func append(_ text: StaticString) {
@@ -158,12 +205,55 @@ package struct ExpositionWriter: Sendable {
     }
 
     private mutating func append(decimal value: UInt64) {
+        DecimalText.append(value, to: &bytes)
+    }
+
+    private mutating func append(millionths value: UInt64) {
+        DecimalText.append(millionths: value, to: &bytes)
+    }
+}
+
+/// A histogram's bounds as the label `le` has them, made once for all series of a family.
+struct HistogramScale {
+    /// By bucket; the last one is `+Inf`.
+    let bounds: [[UInt8]]
+    /// The histogram's values, and its bounds, are in millionths of the unit.
+    let inMillionths: Bool
+
+    /// How many bounds there are but for the last.
+    var count: Int { bounds.count - 1 }
+
+    /// A bound is a number with a point, as OpenMetrics wants it; the text format is given the
+    /// same, so that a series keeps its labels whichever format a scrape is answered in.
+    init(_ buckets: HistogramBuckets, inMillionths: Bool) {
+        self.inMillionths = inMillionths
+        bounds = (0...buckets.count).map { bucket in
+            guard let bound = buckets.bound(bucket) else { return Array("+Inf".utf8) }
+            var text: [UInt8] = []
+            if inMillionths {
+                DecimalText.append(millionths: bound, to: &text)
+            } else {
+                DecimalText.append(bound, to: &text)
+                text += Array(".0".utf8)
+            }
+            return text
+        }
+    }
+}
+
+/// Numbers as both formats write them.
+enum DecimalText {
+    static func append(_ value: UInt64, to bytes: inout [UInt8]) {
+        if value < 10 {
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value))
+            return
+        }
         var digits = InlineArray<20, UInt8>(repeating: 0)
         var start = 20
         var rest = value
         repeat {
             start -= 1
-            digits[start] = UInt8(ascii: "0") + UInt8(rest % 10)
+            digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
             rest /= 10
         } while rest > 0
         for index in start..<20 { bytes.append(digits[index]) }
@@ -171,27 +261,16 @@ package struct ExpositionWriter: Sendable {
 
     /// A number of millionths as a decimal fraction, without trailing zeros but with one digit
     /// after the point.
-    private mutating func append(millionths value: UInt64) {
-        append(decimal: value / 1_000_000)
-        append(".")
+    static func append(millionths value: UInt64, to bytes: inout [UInt8]) {
+        append(value / 1_000_000, to: &bytes)
+        bytes.append(UInt8(ascii: "."))
         var rest = value % 1_000_000
         var unit: UInt64 = 100_000
         repeat {
-            bytes.append(UInt8(ascii: "0") + UInt8(rest / unit))
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / unit))
             rest %= unit
             unit /= 10
         } while rest > 0
-    }
-
-    /// A bucket's bound as OpenMetrics wants it, a number with a point; the text format is given
-    /// the same, so that a series keeps its labels whichever format a scrape is answered in.
-    private mutating func append(bound: UInt64, inMillionths: Bool) {
-        if inMillionths {
-            append(millionths: bound)
-        } else {
-            append(decimal: bound)
-            append(".0")
-        }
     }
 }
 

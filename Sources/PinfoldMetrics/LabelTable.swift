@@ -1,44 +1,136 @@
-/// The label values of one dimension, in the order of their indexes.
+/// A name's place in a ``LabelTable``: a slot, and the number of the name among those that the slot
+/// has had. It goes on to stand for the same name when a reload has removed that, and for none once
+/// the slot has been given to another one.
+package struct LabelIndex: Sendable, Hashable {
+    /// Where counters of the name are found.
+    package let slot: UInt32
+    /// Which of the slot's names, counted from 0.
+    package let use: UInt32
+
+    /// The name that stands for all that have no slot of their own (any more).
+    package static let other = LabelIndex(slot: 0, use: 0)
+
+    /// The name number `use` of a slot.
+    @inlinable
+    package init(slot: UInt32, use: UInt32) {
+        self.slot = slot
+        self.use = use
+    }
+}
+
+/// The label values of one dimension.
 ///
-/// Values come from the configuration, never from traffic. The table only grows: a reload keeps the
-/// index of every value seen before, so that counters go on. Beyond `capacity` values, a new one
-/// shares the series named `other`.
+/// Values come from the configuration, never from traffic, and there is room for as many as that
+/// has. A value that a reload removes is no longer in force: its series end. What is still under
+/// way with it is counted where it was, and if the value comes back soon, its series go on. Only
+/// when as many values have been removed as are in force (and at least `retainedLabels`) is the
+/// slot of the one removed first given to a new value, whose counters begin at zero.
 package struct LabelTable: Sendable, Equatable {
-    /// The most values with a series of their own, unless told otherwise.
-    package static let defaultCapacity = 100
-    /// The value of the series that is shared beyond the capacity.
+    /// The value of the series of what has none of its own.
     package static let overflowLabel = "other"
+    /// Removed values that keep their slots, however few are in force.
+    package static let retainedLabels = 64
+    /// The most slots; a value that finds none is counted with `other`. No configuration comes near
+    /// it: it bounds what a fault elsewhere could take.
+    package static let maximumSlots = 1 << 20
 
-    /// The most values with a series of their own.
-    package let capacity: Int
-    /// The values, by index.
-    package private(set) var labels: [String] = []
-    private var indexes: [String: Int] = [:]
+    private enum State: Equatable { case inForce, taken, removed }
 
-    /// A table that starts with `labels` (as by `index(for:)`, in order).
-    package init(_ labels: [String] = [], capacity: Int = LabelTable.defaultCapacity) {
-        self.capacity = max(0, capacity)
-        for label in labels { _ = index(for: label) }
+    private struct Slot: Equatable {
+        var label: String
+        var use: UInt32
+        var state: State
     }
 
-    /// The index of the series `other`: the one past the last possible value.
-    package var overflowIndex: Int { capacity }
+    /// The first one is that of `other`; it and those of the permanent values stay as they are.
+    private var slots: [Slot]
+    private let permanent: Int
+    private var places: [String: Int] = [:]
+    /// Slots whose values are removed, in the order in which they were.
+    private var removed: [Int] = []
+    private var inForceCount = 0
 
-    /// How many series there can be, `other` included: the size of an array over the indexes.
-    package var seriesCapacity: Int { capacity + 1 }
-
-    /// The index of a value, which is added if it is new and there is room.
-    package mutating func index(for label: String) -> Int {
-        if label == LabelTable.overflowLabel { return overflowIndex }
-        if let known = indexes[label] { return known }
-        guard labels.count < capacity else { return overflowIndex }
-        indexes[label] = labels.count
-        labels.append(label)
-        return labels.count - 1
+    /// A table with `labels` in force.
+    ///
+    /// - Parameter permanent: values that no reload removes, in the slots from 1 on.
+    package init(_ labels: [String] = [], permanent: [String] = []) {
+        let fixed = [LabelTable.overflowLabel] + permanent
+        slots = fixed.map { Slot(label: $0, use: 0, state: .inForce) }
+        self.permanent = fixed.count
+        for (slot, label) in fixed.enumerated() { places[label] = slot }
+        putInForce(labels)
     }
 
-    /// The value at an index; `other` for every index that has none.
-    package subscript(index: Int) -> String {
-        labels.indices.contains(index) ? labels[index] : LabelTable.overflowLabel
+    /// The indexes of values that a configuration has, which need not come into force: those of it
+    /// that are not known get slots.
+    package mutating func indexes(for labels: [String]) -> [LabelIndex] {
+        // What was taken before and has not come into force does not.
+        for slot in slots.indices where slots[slot].state == .taken { remove(slot) }
+        // First all that are known, so that no slot of theirs is given away.
+        for label in labels {
+            guard let slot = places[label], slots[slot].state == .removed else { continue }
+            slots[slot].state = .taken
+            removed.removeAll { $0 == slot }
+        }
+        let wanted = max(inForceCount, labels.count)
+        let room = permanent + wanted + max(LabelTable.retainedLabels, wanted)
+        return labels.map { index(for: $0, room: room) }
     }
+
+    /// Puts the values of a configuration in force, and no others.
+    package mutating func putInForce(_ labels: [String]) {
+        _ = indexes(for: labels)
+        let wanted = Set(labels)
+        for slot in slots.indices.dropFirst(permanent) where slots[slot].state != .removed {
+            if wanted.contains(slots[slot].label) {
+                slots[slot].state = .inForce
+            } else {
+                remove(slot)
+            }
+        }
+        inForceCount = slots.indices.dropFirst(permanent)
+            .count(where: { slots[$0].state == .inForce })
+    }
+
+    private mutating func remove(_ slot: Int) {
+        slots[slot].state = .removed
+        removed.append(slot)
+    }
+
+    private mutating func index(for label: String, room: Int) -> LabelIndex {
+        if let known = places[label] {
+            return LabelIndex(slot: UInt32(known), use: slots[known].use)
+        }
+        guard slots.count >= room, let slot = removed.first else {
+            guard slots.count < LabelTable.maximumSlots else { return .other }
+            places[label] = slots.count
+            slots.append(Slot(label: label, use: 0, state: .taken))
+            return LabelIndex(slot: UInt32(slots.count - 1), use: 0)
+        }
+        removed.removeFirst()
+        places[slots[slot].label] = nil
+        slots[slot] = Slot(label: label, use: slots[slot].use &+ 1, state: .taken)
+        places[label] = slot
+        return LabelIndex(slot: UInt32(slot), use: slots[slot].use)
+    }
+
+    /// The value at an index; `other` for one whose slot has another value by now.
+    package subscript(index: LabelIndex) -> String {
+        let slot = Int(index.slot)
+        guard slots.indices.contains(slot), slots[slot].use == index.use else {
+            return LabelTable.overflowLabel
+        }
+        return slots[slot].label
+    }
+
+    /// The values in force and the permanent ones, but not `other`, by slot.
+    package var inForce: [(index: LabelIndex, label: String)] {
+        slots.indices.dropFirst().compactMap { slot in
+            guard slots[slot].state == .inForce else { return nil }
+            return (LabelIndex(slot: UInt32(slot), use: slots[slot].use), slots[slot].label)
+        }
+    }
+
+    /// Of every slot, which of its names it has now, and that name.
+    package var names: [(use: UInt32, label: String)] { slots.map { ($0.use, $0.label) } }
 }

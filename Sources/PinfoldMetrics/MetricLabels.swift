@@ -115,3 +115,25 @@ package enum PinResult: UInt8, Sendable, CaseIterable {
         }
     }
 }
+
+/// What an exchange was, for how its time is counted.
+package enum ExchangeKind: UInt8, Sendable, CaseIterable {
+    /// A request and its response.
+    case request
+    /// A tunnel that CONNECT opened.
+    case tunnel
+    /// A connection that changed to another protocol (101), a WebSocket for example.
+    case upgrade
+    /// A response that is sent as things happen (`text/event-stream`).
+    case eventStream
+
+    /// The label value: `request`, `tunnel`, `upgrade`, `event_stream`.
+    package var label: StaticString {
+        switch self {
+        case .request: "request"
+        case .tunnel: "tunnel"
+        case .upgrade: "upgrade"
+        case .eventStream: "event_stream"
+        }
+    }
+}

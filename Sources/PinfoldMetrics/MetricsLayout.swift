@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Where what lies in a worker's block of plain counters. The parts have fixed places with room to
 /// grow, so that an index is a constant plus a raw value.
 @usableFromInline
@@ -7,28 +5,25 @@ enum PlainLayout {
     @inlinable static var gauges: Int { 0 }
     @inlinable static var counters: Int { 16 }
     static var histograms: Int { 128 }
-    static var pinsets: Int { histograms + 8 * HistogramBuckets.cells }
+    /// By reason: exchanges that were refused, failed or cut off.
+    static var failures: Int { histograms + 8 * HistogramBuckets.cells }
 
     static func histogram(_ histogram: WorkerHistogram) -> Int {
         histograms + histogram.rawValue * HistogramBuckets.cells
     }
 
-    static func pinset(_ index: Int) -> Int { pinsets + index * pinResults }
+    static func count(_ dimensions: MetricsDimensions) -> Int { failures + dimensions.reasons }
+}
 
-    /// Cells per pinset: room for every `PinResult`.
-    static var pinResults: Int { 8 }
-
-    /// Where a pinset's matches are counted, by the pin.
-    static func pins(ofPinset index: Int, _ dimensions: MetricsDimensions) -> Int {
-        pinset(dimensions.pinsets) + index * pins
-    }
-
+/// Where what lies in a pinset's block: its verdicts, and its matches by the pin.
+enum PinsetLayout {
+    /// Room for every `PinResult`.
+    static var results: Int { 8 }
     /// Pins of a pinset that are told apart, the shared last one included.
     static var pins: Int { 16 }
+    static var cells: Int { results + pins }
 
-    static func count(_ dimensions: MetricsDimensions) -> Int {
-        pins(ofPinset: dimensions.pinsets, dimensions)
-    }
+    static func pin(_ pin: Int) -> Int { results + min(max(0, pin), pins - 1) }
 }
 
 /// Where what lies in a route's block: the request series, the histograms, and what is counted by
@@ -69,52 +64,6 @@ enum RouteLayout {
 
     static func series(_ method: MetricMethod, _ code: CodeClass, _ cache: CacheResult) -> Int {
         (Int(method.rawValue) * codes + Int(code.rawValue)) * caches + Int(cache.rawValue)
-    }
-}
-
-/// The routes' blocks of one worker, each allocated by the writing thread when it is first needed
-/// and kept until the end.
-struct RouteBlocks: ~Copyable, @unchecked Sendable {
-    private typealias Cell = Atomic<UInt64>
-    private let slots: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
-    private let count: Int
-    /// Cells of a block.
-    private let cells: Int
-
-    init(count: Int, cells: Int) {
-        self.count = count
-        self.cells = cells
-        slots = .allocate(capacity: count)
-        for index in 0..<count { (slots + index).initialize(to: Atomic(nil)) }
-    }
-
-    deinit {
-        for index in 0..<count { block(index)?.deallocate() }
-        slots.deinitialize(count: count)
-        slots.deallocate()
-    }
-
-    /// A route's block, allocated if this is its first use; for the writing thread.
-    @inline(__always)
-    func blockForWriting(_ route: Int) -> CounterCells {
-        precondition(route >= 0 && route < count, "a route beyond the dimension")
-        // The writing thread reads back its own store, so that no ordering is needed.
-        if let known = slots[route].load(ordering: .relaxed) { return block(at: known) }
-        let fresh = CounterCells.allocate(count: cells)
-        // Readers must see the zeros before they see the block.
-        slots[route].store(UnsafeMutableRawPointer(fresh.cells), ordering: .releasing)
-        return fresh
-    }
-
-    /// A route's block if it has one; for any thread.
-    func block(_ route: Int) -> CounterCells? {
-        guard route >= 0 && route < count else { return nil }
-        return slots[route].load(ordering: .acquiring).map { block(at: $0) }
-    }
-
-    private func block(at memory: UnsafeMutableRawPointer) -> CounterCells {
-        // Bound to `Cell` by `allocate`.
-        CounterCells(cells: memory.assumingMemoryBound(to: Cell.self), count: cells)
     }
 }
 

@@ -2,8 +2,8 @@
 package struct MetricsSnapshot: Sendable {
     /// The counters of every thread that counts.
     package var workers: [WorkerMetrics]
-    /// Pairs of a listener's and a host entry's name (`ExchangeLabels`).
-    package var routes: LabelTable
+    /// Names of listeners.
+    package var listeners: LabelTable
     /// Names of host entries.
     package var hosts: LabelTable
     /// Pinset labels.
@@ -21,12 +21,13 @@ package struct MetricsSnapshot: Sendable {
 
     /// A snapshot of these parts.
     package init(
-        workers: [WorkerMetrics], routes: LabelTable, pinsets: LabelTable, reasons: [String],
-        notStored: [String] = [], hosts: LabelTable = LabelTable(), service: ServiceFigures,
+        workers: [WorkerMetrics], listeners: LabelTable = LabelTable(),
+        hosts: LabelTable = LabelTable(), pinsets: LabelTable = LabelTable(),
+        reasons: [String] = [], notStored: [String] = [], service: ServiceFigures,
         process: ProcessFigures?, build: BuildFigures
     ) {
         self.workers = workers
-        self.routes = routes
+        self.listeners = listeners
         self.pinsets = pinsets
         self.reasons = reasons
         self.notStored = notStored

@@ -3,9 +3,7 @@ extension ExpositionWriter {
     mutating func writePinsets(_ snapshot: MetricsSnapshot) {
         writeEvaluations(snapshot)
         writeMatches(snapshot)
-        // Pinsets beyond the capacity of the labels have no series of their own.
-        let labels = Set(snapshot.pinsets.labels)
-        let pinsets = snapshot.service.pinsets.filter { labels.contains($0.label) }
+        let pinsets = snapshot.service.pinsets
         let now = snapshot.service.wallSeconds
         family(
             "pinfold_pinset_enforced", .gauge,
@@ -27,19 +25,19 @@ extension ExpositionWriter {
         family(
             "pinfold_pin_matches", .counter,
             help: "Judgements in which a server's chain had a pin, by pinset and the pin's index.")
-        let table = snapshot.pinsets
-        for pinset in Array(table.labels.indices) + [table.overflowIndex] {
-            let known = snapshot.service.pinsets.first { $0.label == table[pinset] }?.pins ?? 0
-            for pin in 0..<PlainLayout.pins {
-                let total = snapshot.workers.reduce(UInt64(0)) { sum, worker in
-                    pinset < worker.dimensions.pinsets
-                        ? sum &+ worker.pinMatches(pinset: pinset, pin: pin) : sum
+        let configured = Dictionary(
+            snapshot.service.pinsets.map { ($0.label, $0.pins) }, uniquingKeysWith: { $1 })
+        for pinset in snapshot.pinsets.inForceAndOther {
+            let known = configured[pinset.label] ?? 0
+            for pin in 0..<PinsetLayout.pins {
+                let total = snapshot.workers.reduce(UInt64(0)) {
+                    $0 &+ $1.pinMatches(pinset: pinset.index, pin: pin)
                 }
                 // Configured pins are listed from the start: a backup that never matches is at 0.
                 guard total > 0 || pin < known else { continue }
-                var labels = LabelText("pinset", table[pinset])
-                labels.append("pin", pin < PlainLayout.pins - 1 ? "\(pin)" : "other")
-                sample(labels, total)
+                begin(LabelText("pinset", pinset.label))
+                label("pin", pin < PinsetLayout.pins - 1 ? "\(pin)" : "other")
+                end(total)
             }
         }
     }
@@ -48,19 +46,17 @@ extension ExpositionWriter {
         family(
             "pinfold_pin_evaluations", .counter,
             help: "Judgements of servers by pinsets, by pinset and result.")
-        let table = snapshot.pinsets
-        for pinset in Array(table.labels.indices) + [table.overflowIndex] {
+        for pinset in snapshot.pinsets.inForceAndOther {
             for result in PinResult.allCases {
-                let total = snapshot.workers.reduce(UInt64(0)) { sum, worker in
-                    pinset < worker.dimensions.pinsets
-                        ? sum &+ worker.pinEvaluations(pinset: pinset, result: result) : sum
+                let total = snapshot.workers.reduce(UInt64(0)) {
+                    $0 &+ $1.pinEvaluations(pinset: pinset.index, result: result)
                 }
                 // Configured pinsets are listed from the start, so that the first mismatch is a
                 // change.
-                guard total > 0 || pinset != table.overflowIndex else { continue }
-                var labels = LabelText("pinset", table[pinset])
-                labels.append("result", result.label)
-                sample(labels, total)
+                guard total > 0 || pinset.index != .other else { continue }
+                begin(LabelText("pinset", pinset.label))
+                label("result", result.label)
+                end(total)
             }
         }
     }

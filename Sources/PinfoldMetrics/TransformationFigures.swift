@@ -27,11 +27,11 @@ enum TransformationCell: UInt8, CaseIterable {
 extension WorkerMetrics {
     /// Counts a message whose content a route's rules have looked at.
     /// - Parameters:
-    ///   - route: the index of the pair of listener and host entry.
+    ///   - route: the listener and the host entry.
     ///   - bytes: of content, that came and that went on.
     ///   - microseconds: that checking and changing took.
     package func recordTransformation(
-        route: Int, _ direction: MetricDirection, isChanged: Bool,
+        route: RouteIndex, _ direction: MetricDirection, isChanged: Bool,
         bytes: (in: UInt64, out: UInt64), microseconds: UInt64
     ) {
         let block = block(ofRoute: route)
@@ -51,45 +51,41 @@ extension ExpositionWriter {
         family(
             "pinfold_transformed_messages", .counter,
             help: "Messages whose content a route's rules have passed, by what became of it.")
-        each(routes, [(.checked, "result", "checked"), (.changed, "result", "changed")])
+        each(routes, .checked, "result", "checked")
+        each(routes, .changed, "result", "changed")
         family(
             "pinfold_transformation_bytes", .counter,
             help: "Bytes of content that a route's rules have passed, as they came and went on.",
             unit: "bytes")
-        each(routes, [(.bytesIn, "side", "in"), (.bytesOut, "side", "out")])
+        each(routes, .bytesIn, "side", "in")
+        each(routes, .bytesOut, "side", "out")
         family(
             "pinfold_transformation_seconds", .counter,
             help: "Time that checking and changing content has taken.", unit: "seconds")
-        for (labels, count) in samples(routes, .microseconds) {
-            sample(labels, millionths: count)
+        for route in routes {
+            for direction in MetricDirection.allCases {
+                let count = route.total(at: RouteLayout.transformation(direction, .microseconds))
+                guard count > 0 else { continue }
+                begin(route.labels)
+                label("direction", direction.label)
+                end(millionths: count)
+            }
         }
     }
 
     private mutating func each(
-        _ routes: [RouteSeries], _ cells: [(TransformationCell, StaticString, String)]
+        _ routes: [RouteSeries], _ cell: TransformationCell, _ name: StaticString,
+        _ value: StaticString
     ) {
-        for (cell, name, value) in cells {
-            for (labels, count) in samples(routes, cell) {
-                var labels = labels
-                labels.append(name, value)
-                sample(labels, count)
-            }
-        }
-    }
-
-    private func samples(
-        _ routes: [RouteSeries], _ cell: TransformationCell
-    ) -> [(LabelText, UInt64)] {
-        var samples: [(LabelText, UInt64)] = []
         for route in routes {
             for direction in MetricDirection.allCases {
                 let count = route.total(at: RouteLayout.transformation(direction, cell))
                 guard count > 0 else { continue }
-                var labels = route.labels
-                labels.append("direction", direction.label)
-                samples.append((labels, count))
+                begin(route.labels)
+                label("direction", direction.label)
+                label(name, value)
+                end(count)
             }
         }
-        return samples
     }
 }

@@ -1,8 +1,27 @@
+/// The listener and the host entry of an exchange, which most metrics of exchanges are told by.
+package struct RouteIndex: Sendable, Hashable {
+    /// The listener's name.
+    package var listener: LabelIndex
+    /// The host entry's name.
+    package var host: LabelIndex
+
+    /// What is counted for names that have no series of their own (any more).
+    package static let other = RouteIndex(listener: .other, host: .other)
+
+    /// The pair of these.
+    @inlinable
+    package init(listener: LabelIndex, host: LabelIndex) {
+        self.listener = listener
+        self.host = host
+    }
+
+    var owner: UInt64 { SlotOwner.of(listener, host) }
+}
+
 /// One finished exchange, reduced to what is counted.
 package struct ExchangeRecord: Sendable, Equatable {
-    /// The index of the pair of listener and host entry (`ExchangeLabels`); indexes without a
-    /// label count as `other`.
-    package var route: Int
+    /// The listener and the host entry.
+    package var route: RouteIndex
     /// The request's method.
     package var method: MetricMethod
     /// The status that the client was sent; 0 if none was.
@@ -29,7 +48,7 @@ package struct ExchangeRecord: Sendable, Equatable {
     /// A record of these values.
     @inlinable
     package init(
-        route: Int, method: MetricMethod, status: UInt16, cache: CacheResult,
+        route: RouteIndex, method: MetricMethod, status: UInt16, cache: CacheResult,
         durationMicroseconds: UInt64, requestBytes: UInt64, responseBytes: UInt64
     ) {
         self.route = route
@@ -42,40 +61,28 @@ package struct ExchangeRecord: Sendable, Equatable {
     }
 }
 
-/// The sizes of the dimensions, equal for all workers of a gateway.
+/// The sizes of the dimensions that are the program's own, equal for all workers of a gateway. How
+/// many listeners, host entries and pinsets there are is the configuration's, and changes.
 package struct MetricsDimensions: Sendable, Equatable {
-    /// Series of the route dimension, `other` included (`LabelTable.seriesCapacity`).
-    package var routes: Int
-    /// Series of the pinset dimension, `other` included (`LabelTable.seriesCapacity`).
-    package var pinsets: Int
-    /// Series of the host dimension, `other` included (`LabelTable.seriesCapacity`).
-    package var hosts: Int
     /// How many failure reasons there are.
     package var reasons: Int
 
     /// Dimensions of at least one series each.
-    package init(
-        routes: Int = ExchangeLabels.capacity + 1,
-        pinsets: Int = LabelTable.defaultCapacity + 1,
-        hosts: Int = LabelTable.defaultCapacity + 1, reasons: Int
-    ) {
-        self.routes = max(1, routes)
-        self.pinsets = max(1, pinsets)
-        self.hosts = max(1, hosts)
-        self.reasons = max(1, reasons)
-    }
+    package init(reasons: Int) { self.reasons = max(1, reasons) }
 }
 
 /// The counters of one thread: written by it alone, read by the scrape from any thread.
 ///
 /// Every thread that counts (each worker, the resolver, the store) has one of its own; the scrape
-/// adds them up. Nothing here locks or allocates, but for the first exchange on a route, which
-/// allocates that route's block (about 7 KiB).
+/// adds them up. Nothing here locks or allocates, but for what is counted first of a host entry, a
+/// pinset, or the exchanges of a listener with a host entry, which allocates that one's block (of
+/// the latter about 8 KiB). Blocks are kept for the names of a ``LabelTable``, by their slots.
 package final class WorkerMetrics: Sendable {
     /// The sizes of the dimensions.
     package let dimensions: MetricsDimensions
     @usableFromInline let plain: CounterCells
-    let hosts: CounterCells
+    let hosts = SlotBlocks(cells: HostLayout.cells)
+    let pinsets = SlotBlocks(cells: PinsetLayout.cells)
     private let routes: RouteBlocks
     private let durations = HistogramBuckets.durations
     private let sizes = HistogramBuckets.sizes
@@ -84,15 +91,10 @@ package final class WorkerMetrics: Sendable {
     package init(dimensions: MetricsDimensions) {
         self.dimensions = dimensions
         plain = .allocate(count: PlainLayout.count(dimensions))
-        hosts = .allocate(count: dimensions.hosts * HostLayout.cells)
-        routes = RouteBlocks(
-            count: dimensions.routes, cells: RouteLayout.count(dimensions))
+        routes = RouteBlocks(cells: RouteLayout.count(dimensions))
     }
 
-    deinit {
-        plain.deallocate()
-        hosts.deallocate()
-    }
+    deinit { plain.deallocate() }
 
     // MARK: Writing, on the owning thread only
 
@@ -127,11 +129,16 @@ package final class WorkerMetrics: Sendable {
         }
     }
 
-    /// A route's block; indexes without a label count as `other`.
+    /// A route's block; that of `other` for a name whose slot has been given to another one.
     @inline(__always)
-    func block(ofRoute route: Int) -> CounterCells {
-        let last = dimensions.routes - 1
-        return routes.blockForWriting(route >= 0 && route < last ? route : last)
+    func block(ofRoute route: RouteIndex) -> CounterCells {
+        routes.forWriting(route) ?? routes.ofOther()
+    }
+
+    /// A block by a label, likewise.
+    func block(_ label: LabelIndex, of blocks: borrowing SlotBlocks) -> CounterCells {
+        if let block = blocks.forWriting(label.slot, owner: SlotOwner.of(label)) { return block }
+        return blocks.ofOther()
     }
 
     /// Adds to a counter.
@@ -159,24 +166,15 @@ package final class WorkerMetrics: Sendable {
         plain.add(microseconds, to: start + HistogramBuckets.sumCell)
     }
 
-    /// Counts a pinset's verdict, by the index of the pinset's label; indexes without a label count
-    /// as `other`.
-    package func recordPinEvaluation(pinset: Int, result: PinResult) {
-        let last = dimensions.pinsets - 1
-        let index = pinset >= 0 && pinset < last ? pinset : last
-        plain.add(1, to: PlainLayout.pinset(index) + Int(result.rawValue))
+    /// Counts a pinset's verdict.
+    package func recordPinEvaluation(pinset: LabelIndex, result: PinResult) {
+        block(pinset, of: pinsets).add(1, to: Int(result.rawValue))
     }
 
-    /// Counts that a server's chain has a pin, by the indexes of the pinset's label and of the pin
-    /// in the pinset; pins from the sixteenth on count together.
-    package func recordPinMatch(pinset: Int, pin: Int) {
-        let last = dimensions.pinsets - 1
-        let index = pinset >= 0 && pinset < last ? pinset : last
-        plain.add(1, to: pinCell(pinset: index, pin: pin))
-    }
-
-    private func pinCell(pinset: Int, pin: Int) -> Int {
-        PlainLayout.pins(ofPinset: pinset, dimensions) + min(max(0, pin), PlainLayout.pins - 1)
+    /// Counts that a server's chain has a pin, by the index of the pin in the pinset; pins from the
+    /// sixteenth on count together.
+    package func recordPinMatch(pinset: LabelIndex, pin: Int) {
+        block(pinset, of: pinsets).add(1, to: PinsetLayout.pin(pin))
     }
 
     // MARK: Reading, from any thread
@@ -192,13 +190,18 @@ package final class WorkerMetrics: Sendable {
     }
 
     /// How many verdicts a pinset gave.
-    package func pinEvaluations(pinset: Int, result: PinResult) -> UInt64 {
-        plain[PlainLayout.pinset(pinset) + Int(result.rawValue)]
+    package func pinEvaluations(pinset: LabelIndex, result: PinResult) -> UInt64 {
+        reading(pinset, of: pinsets)?[Int(result.rawValue)] ?? 0
     }
 
     /// How often a server's chain had a pin.
-    package func pinMatches(pinset: Int, pin: Int) -> UInt64 {
-        plain[pinCell(pinset: pinset, pin: pin)]
+    package func pinMatches(pinset: LabelIndex, pin: Int) -> UInt64 {
+        reading(pinset, of: pinsets)?[PinsetLayout.pin(pin)] ?? 0
+    }
+
+    /// A block by a label; nil: nothing was counted for it.
+    func reading(_ label: LabelIndex, of blocks: borrowing SlotBlocks) -> CounterCells? {
+        blocks.reading(label.slot, owner: SlotOwner.of(label))
     }
 
     /// Adds a histogram's cells to `totals`.
@@ -207,5 +210,5 @@ package final class WorkerMetrics: Sendable {
     }
 
     /// A route's counters; `nil` if it has had no exchange.
-    func block(route: Int) -> CounterCells? { routes.block(route) }
+    func block(route: RouteIndex) -> CounterCells? { routes.reading(route) }
 }

@@ -1,4 +1,5 @@
 import Activity
+import ContentCoding
 import Foundation
 import HTTPCore
 import Locking
@@ -13,7 +14,7 @@ struct AdminSiteTests {
         let source = AdminSource(
             metrics: {
                 MetricsSnapshot(
-                    workers: [], routes: LabelTable(), pinsets: LabelTable(), reasons: [],
+                    workers: [],
                     service: ServiceFigures(), process: ProcessReader().figures(),
                     build: BuildFigures(version: "1.2.3"))
             }, readiness: { readiness })
@@ -28,6 +29,24 @@ struct AdminSiteTests {
         response.fields.first { $0.name == name }?.value
     }
 
+    @Test(
+        arguments: [
+            ("gzip", true), ("deflate, gzip;q=0.5, br", true), ("*", true), ("GZIP", true),
+            ("gzip;q=0", false), ("identity", false), ("br", false), ("", false), (nil, false),
+            ("identity;q=1, gzip;q=0.5", false),
+        ] as [(String?, Bool)])
+    func `metrics are compressed where Accept-Encoding prefers that`(
+        field accepted: String?, isCompressed: Bool
+    ) throws {
+        let response = site().respond(
+            to: AdminRequest(method: .get, target: "/metrics", acceptEncoding: accepted))
+        #expect(field(response, "Content-Encoding") == (isCompressed ? "gzip" : nil))
+        #expect(field(response, "Vary") == "Accept, Accept-Encoding")
+        let content = try ContentCodings.decode(
+            response.body, codings: isCompressed ? [.gzip] : [], maximum: 1 << 20)
+        #expect(String(decoding: content, as: UTF8.self).contains("\npinfold_build_info{"))
+    }
+
     @Test func `metrics are in the format that Accept prefers`() {
         let text = site().respond(to: AdminRequest(method: .get, target: "/metrics"))
         #expect(text.status == 200)
@@ -35,7 +54,7 @@ struct AdminSiteTests {
         #expect(body(text).contains("# TYPE pinfold_build_info gauge\n"))
         #expect(body(text).contains("\nprocess_open_fds "))
         #expect(field(text, "Cache-Control") == "no-store")
-        #expect(field(text, "Vary") == "Accept")
+        #expect(field(text, "Vary") == "Accept, Accept-Encoding")
         let accept = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"
         let openMetrics = site().respond(
             to: AdminRequest(method: .get, target: "/metrics?x=1", accept: accept))
@@ -176,7 +195,7 @@ struct AdminSiteTests {
             metrics: {
                 asked.withLock { $0.append("metrics") }
                 return MetricsSnapshot(
-                    workers: [], routes: LabelTable(), pinsets: LabelTable(), reasons: [],
+                    workers: [],
                     service: ServiceFigures(), process: nil, build: BuildFigures(version: "1"))
             },
             readiness: {

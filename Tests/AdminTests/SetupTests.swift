@@ -12,7 +12,7 @@ struct SetupTests {
         source: AdminSource(
             metrics: {
                 MetricsSnapshot(
-                    workers: [], routes: LabelTable(), pinsets: LabelTable(), reasons: [],
+                    workers: [],
                     service: ServiceFigures(), process: nil, build: BuildFigures(version: "1"))
             }, readiness: { .ready }), version: "1")
 

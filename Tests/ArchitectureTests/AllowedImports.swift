@@ -102,7 +102,13 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
         ]
     ),
     // The product.
-    ("Admin", ["CLinux", "Notation", "PinfoldMetrics", "Activity", "HTTPCore", "Clocks"]),
+    (
+        "Admin",
+        [
+            "CLinux", "Notation", "ContentCoding", "PinfoldMetrics", "Activity", "HTTPCore",
+            "Clocks",
+        ]
+    ),
     (
         "ConfigurationFile",
         [

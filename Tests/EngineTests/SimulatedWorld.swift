@@ -180,7 +180,7 @@ final class SimulatedWorld {
             .forward, .forward, .bound(BoundAuthority(host: "b.test", port: 443)),
             .reverse(ReverseUpstream(host: "r.test", port: 80, isSecure: false)),
         ]
-        return roles.map { Ingress(name: "test", label: 0, endpoint: endpoint, role: $0) }
+        return roles.map { Ingress(name: "test", label: .other, endpoint: endpoint, role: $0) }
     }
 
     private func makeURLs() {

@@ -79,8 +79,8 @@ struct AccessLogFormatterTests {
         let text = line(.json, request) { record in
             record.status = 0
             record.version = nil
-            record.listener = 1
-            record.host = 1
+            record.listener = LabelIndex(slot: 2, use: 0)
+            record.host = LabelIndex(slot: 1, use: 1)
         }
         #expect(
             text == """

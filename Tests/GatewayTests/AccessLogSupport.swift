@@ -33,6 +33,8 @@ struct LoggedRequest {
             client: Endpoint(address: .v4(0x7f00_0001), port: 5000))
         record.timeMilliseconds = 1_795_236_013_123
         record.exchange = exchange
+        record.listener = LabelIndex(slot: 1, use: 0)
+        record.host = LabelIndex(slot: 1, use: 0)
         record.status = 200
         record.version = .http11
         return record

@@ -50,13 +50,13 @@ final class StillWorker {
         endpoint = try #require(Endpoint("127.0.0.1:0"))
         listener = Listener(
             worker: worker,
-            ingress: Ingress(name: "test", label: 0, endpoint: endpoint, role: .forward),
+            ingress: Ingress(name: "test", label: .other, endpoint: endpoint, role: .forward),
             descriptor: -1)
     }
 
     private func ingress(_ role: Ingress.Role) -> Ingress {
         guard role != .forward else { return listener.ingress }
-        return Ingress(name: "test", label: 0, endpoint: endpoint, role: role)
+        return Ingress(name: "test", label: .other, endpoint: endpoint, role: role)
     }
 
     deinit {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import signal
 
@@ -127,3 +128,84 @@ def test_a_host_entry_has_its_name_its_pool_and_its_certificate(gateway, origin,
     assert 0 < left < (certificate.not_valid_after_utc - certificate.not_valid_before_utc
                        ).total_seconds()
     assert running.metric("pinfold_origin_connections_limit") == 256
+
+
+def reload(running, **changes) -> None:
+    running.config = {**running.config, **changes}
+    running.write_config(running.config)
+    generation = running.metric("pinfold_config_generation")
+    running.signal(signal.SIGHUP)
+    until(lambda: running.metric("pinfold_config_generation") > generation, "reloaded")
+
+
+def test_every_host_entry_and_every_pinset_has_series_of_its_own(gateway, origin):
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: no-store"))
+    names = [f"h{number}.series.test" for number in range(300)]
+    pin = "sha256/" + "A" * 43 + "="
+    running = gateway({
+        "hosts": [{"match": [name]} for name in names]
+        + [{"match": [f"*.p{number}.test"], "pinsets": [f"pins{number}"], "upgrade": "https"}
+           for number in range(150)],
+        "pinsets": {f"pins{number}": {"mode": "publicKey", "pins": [pin]}
+                    for number in range(150)}})
+    asked = [names[0], names[99], names[150], names[299]]
+    for name in asked:
+        assert running.get(f"http://{name}:{there.port}/").status == 200
+    lines = running.wait_access(4)
+    assert {line["host"] for line in lines} == set(asked)
+    for name in asked:
+        assert count(running, "pinfold_http_requests_total", host=name) == 1
+    shown = {dict(key)["host"] for key in samples(running, "pinfold_host_connections")}
+    assert set(names) <= shown and "other" not in shown
+    pinsets = {dict(key)["pinset"] for key in samples(running, "pinfold_pin_evaluations_total")}
+    assert pinsets == {f"pins{number}" for number in range(150)}
+
+
+def test_a_removed_entrys_series_end_and_its_successors_begin_at_zero(gateway, origin):
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: no-store"))
+
+    def entries(generation: int) -> list[dict]:
+        return [{"match": [f"h{number}.g{generation}.test"]} for number in range(120)]
+
+    running = gateway({"workers": 1, "hosts": entries(0)})
+    for generation in range(6):
+        if generation > 0:
+            reload(running, hosts=entries(generation))
+        for number in (0, 60, 119):
+            name = f"h{number}.g{generation}.test"
+            assert running.get(f"http://{name}:{there.port}/").status == 200
+            assert count(running, "pinfold_http_requests_total", host=name) == 1
+        hosts = {dict(key)["host"] for key in samples(running, "pinfold_http_requests_total")}
+        assert hosts == {f"h{number}.g{generation}.test" for number in (0, 60, 119)}
+    # What comes back soon goes on.
+    reload(running, hosts=[{"match": ["h0.g4.test"]}])
+    assert running.get(f"http://h0.g4.test:{there.port}/").status == 200
+    assert count(running, "pinfold_http_requests_total", host="h0.g4.test") == 2
+    lines = running.wait_access(19)
+    assert [line["host"] for line in lines] == [
+        f"h{number}.g{generation}.test" for generation in range(6) for number in (0, 60, 119)
+    ] + ["h0.g4.test"]
+
+
+def test_a_tunnel_that_outlives_its_entry_is_logged_with_the_entrys_name(gateway, scripted_origin):
+    there = scripted_origin(lambda connection: connection.read_to_end())
+    running = gateway({"hosts": [{"match": [HOST], "name": "named"}, {"match": ["b.test"]}]})
+    wire, response = running.connect(f"{HOST}:{there.port}")
+    assert response.status == 200
+    reload(running, hosts=[{"match": ["c.test"]}, {"match": ["b.test"]}])
+    wire.close()
+    (line,) = running.wait_access(1)
+    assert line["host"] == "named"
+    hosts = {dict(key)["host"] for key in samples(running, "pinfold_host_connections")}
+    assert hosts == {"none", "default", "c.test", "b.test"}
+
+
+def test_the_metrics_page_is_compressed_where_asked(gateway):
+    running = gateway({})
+    plain = running.admin_get("/metrics")
+    assert "content-encoding" not in plain
+    compressed = running.admin_get("/metrics", Accept_Encoding="gzip")
+    assert compressed.get("content-encoding") == "gzip"
+    text = gzip.decompress(compressed.body).decode()
+    assert [line for line in text.splitlines() if line.startswith("# HELP")] == [
+        line for line in plain.body.decode().splitlines() if line.startswith("# HELP")]

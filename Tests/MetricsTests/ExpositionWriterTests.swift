@@ -31,9 +31,10 @@ struct ExpositionWriterTests {
         }
         var totals = HistogramTotals()
         totals.add(cells, at: 0)
-        writer.histogram(.none, totals, buckets, inMillionths: true)
+        writer.histogram(.none, totals, HistogramScale(buckets, inMillionths: true))
         writer.family("app_size_bytes", .histogram, help: "Sizes.", unit: "bytes")
-        writer.histogram(LabelText("route", "r"), totals, buckets, inMillionths: false)
+        writer.histogram(
+            LabelText("route", "r"), totals, HistogramScale(buckets, inMillionths: false))
     }
 
     @Test func `text format 0.0.4 has suffixes in the metadata, no units and no end mark`() {

@@ -4,7 +4,9 @@ import Testing
 
 @Suite("Figures of host entries")
 struct HostFiguresTests {
-    private let dimensions = MetricsDimensions(routes: 2, pinsets: 2, hosts: 3, reasons: 1)
+    /// Behind `other` and `none`.
+    private let api = LabelIndex(slot: 2, use: 0)
+    private let dimensions = MetricsDimensions(reasons: 1)
 
     private func parsed(_ workers: [WorkerMetrics]) throws -> ParsedExposition {
         var service = ServiceFigures()
@@ -12,9 +14,8 @@ struct HostFiguresTests {
         service.connectionLimit = 256
         service.waitingLimit = 1024
         let snapshot = MetricsSnapshot(
-            workers: workers, routes: LabelTable(), pinsets: LabelTable(), reasons: [],
-            hosts: LabelTable(["none", "api"], capacity: 2), service: service, process: nil,
-            build: BuildFigures(version: "1"))
+            workers: workers, hosts: LabelTable(["api"], permanent: ["none"]), service: service,
+            process: nil, build: BuildFigures(version: "1"))
         return try ParsedExposition(
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
     }
@@ -22,13 +23,12 @@ struct HostFiguresTests {
     @Test func `connections are in use or idle, and all together are the total`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
         for worker in workers {
-            for _ in 0..<3 { worker.adjust(.open, host: 1, by: 1) }
-            worker.adjust(.idle, host: 1, by: 1)
-            worker.adjust(.waiting, host: 1, by: 7)
-            worker.adjust(.waiting, host: 1, by: -2)
+            for _ in 0..<3 { worker.adjust(.open, host: api, by: 1) }
+            worker.adjust(.idle, host: api, by: 1)
+            worker.adjust(.waiting, host: api, by: 7)
+            worker.adjust(.waiting, host: api, by: -2)
         }
-        // A host entry beyond the table shares the last cells.
-        workers[0].adjust(.open, host: 1000, by: 1)
+        workers[0].adjust(.open, host: .other, by: 1)
         let parsed = try parsed(workers)
         let name = "pinfold_host_connections"
         #expect(parsed.value(name, ["host": "api", "state": "in_use"]) == 4)
@@ -43,9 +43,9 @@ struct HostFiguresTests {
 
     @Test func `the certificate that ends last is the latest, an ended one is below zero`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
-        workers[0].noteCertificate(host: 1, notAfter: 1500)
-        workers[1].noteCertificate(host: 1, notAfter: 4600)
-        workers[1].noteCertificate(host: 2, notAfter: 400)
+        workers[0].noteCertificate(host: api, notAfter: 1500)
+        workers[1].noteCertificate(host: api, notAfter: 4600)
+        workers[1].noteCertificate(host: .other, notAfter: 400)
         let parsed = try parsed(workers)
         let name = "pinfold_host_certificate_expiry_seconds"
         #expect(parsed.value(name, ["host": "api"]) == 3600)

@@ -4,42 +4,112 @@ import Testing
 
 @Suite("Label tables")
 struct LabelTableTests {
-    @Test func `a value keeps its index, and a new one gets the next`() {
+    private func labels(_ prefix: String, _ count: Int) -> [String] {
+        (0..<count).map { "\(prefix)\($0)" }
+    }
+
+    @Test func `there is room for all names of a configuration`() {
+        var table = LabelTable()
+        let names = labels("host", 3000)
+        let indexes = table.indexes(for: names)
+        table.putInForce(names)
+        #expect(Set(indexes).count == 3000)
+        #expect(!indexes.contains(.other))
+        #expect(table.inForce.map(\.label) == names)
+        #expect(zip(indexes, names).allSatisfy { table[$0] == $1 })
+    }
+
+    @Test func `a name keeps its index over a reload, wherever it stands`() {
         var table = LabelTable(["a", "b"])
-        #expect(table.index(for: "a") == 0)
-        #expect(table.index(for: "c") == 2)
-        #expect(table.index(for: "b") == 1)
-        #expect(table.labels == ["a", "b", "c"])
-        #expect(table[2] == "c")
+        let before = table.indexes(for: ["a", "b"])
+        let after = table.indexes(for: ["c", "b", "a"])
+        table.putInForce(["c", "b", "a"])
+        #expect([after[2], after[1]] == before)
+        #expect(table.inForce.map(\.label) == ["a", "b", "c"])
     }
 
-    @Test
-    func `the last value within the capacity has its own series, the next one shares other`() {
-        var table = LabelTable((0..<99).map { "route\($0)" })
-        #expect(table.index(for: "last") == 99)
-        #expect(table.index(for: "beyond") == 100)
-        #expect(table.index(for: "another") == 100)
-        #expect(table.index(for: "last") == 99)
-        #expect(table.labels.count == 100)
-        #expect(table[100] == "other")
-        #expect(table.seriesCapacity == 101)
+    @Test func `equal names are one`() {
+        var table = LabelTable()
+        let indexes = table.indexes(for: ["a", "a", "b"])
+        #expect(indexes[0] == indexes[1])
+        #expect(indexes[0] != indexes[2])
     }
 
-    @Test func `a value named other is the shared one, so that no series is there twice`() {
-        var table = LabelTable(["other", "a"])
-        #expect(table.index(for: "other") == table.overflowIndex)
-        #expect(table.labels == ["a"])
+    @Test func `a name that is removed is in force no more, and goes on if it comes back`() {
+        var table = LabelTable(["a", "b"])
+        let index = table.indexes(for: ["a"])[0]
+        table.putInForce(["b"])
+        #expect(table.inForce.map(\.label) == ["b"])
+        #expect(table[index] == "a")
+        #expect(table.indexes(for: ["a", "b"])[0] == index)
+        table.putInForce(["a", "b"])
+        #expect(table.inForce.map(\.label) == ["a", "b"])
     }
 
-    @Test(arguments: [-1, 1, 99, 100, 1000])
-    func `an index without a value reads other`(index: Int) {
-        #expect(LabelTable(["a"])[index] == "other")
+    @Test func `however often all names change, twice as many slots are enough`() {
+        var table = LabelTable(labels("round0-", 100))
+        var slots: Set<UInt32> = []
+        for round in 1...50 {
+            let names = labels("round\(round)-", 100)
+            slots.formUnion(table.indexes(for: names).map(\.slot))
+            table.putInForce(names)
+            #expect(table.inForce.count == 100)
+        }
+        #expect(slots.count <= 200)
+        #expect(table.names.count <= 201)
     }
 
-    @Test func `a capacity of zero shares everything`() {
-        var table = LabelTable(["a"], capacity: 0)
-        #expect(table.index(for: "a") == 0)
-        #expect(table[0] == "other")
-        #expect(LabelTable(capacity: -3).capacity == 0)
+    @Test func `a configuration that does not come into force keeps no slots`() {
+        var table = LabelTable(["a"])
+        for round in 0..<100 { _ = table.indexes(for: labels("refused\(round)-", 50)) }
+        #expect(table.inForce.map(\.label) == ["a"])
+        #expect(table.names.count <= 2 + 50 + LabelTable.retainedLabels + 50)
+    }
+
+    @Test func `a slot that is given to another name stands for the former one no more`() throws {
+        var table = LabelTable(["first"])
+        let first = table.indexes(for: ["first"])[0]
+        var successor: LabelIndex?
+        for round in 0..<10 where successor == nil {
+            let names = labels("round\(round)-", LabelTable.retainedLabels)
+            successor = table.indexes(for: names).first { $0.slot == first.slot }
+            table.putInForce(names)
+        }
+        let index = try #require(successor)
+        #expect(index.use == first.use + 1)
+        #expect(table[first] == "other")
+        #expect(table[index] != "first")
+        // And the name gets another place when it comes back.
+        let again = table.indexes(for: ["first"])[0]
+        #expect(again != first)
+        #expect(table[again] == "first")
+    }
+
+    @Test func `no reload removes permanent names, nor gives away what is still wanted`() {
+        var table = LabelTable(["a"], permanent: ["none", "default"])
+        let none = table.indexes(for: ["none"])[0]
+        #expect(none == LabelIndex(slot: 1, use: 0))
+        let kept = table.indexes(for: ["a"])[0]
+        for round in 0..<5 {
+            let names = labels("round\(round)-", 200) + ["a"]
+            _ = table.indexes(for: names)
+            table.putInForce(names)
+        }
+        #expect(table.indexes(for: ["none", "a"]) == [none, kept])
+        #expect(table.inForce.prefix(2).map(\.label) == ["none", "default"])
+    }
+
+    @Test func `a name other is the shared one, so that no series is there twice`() {
+        var table = LabelTable()
+        #expect(table.indexes(for: ["other", "a"])[0] == .other)
+        table.putInForce(["other", "a"])
+        #expect(table.inForceAndOther.map(\.label) == ["a", "other"])
+    }
+
+    @Test(arguments: [0, 1, 99, UInt32.max])
+    func `an index without a value reads other`(slot: UInt32) {
+        let table = LabelTable(["a"])
+        #expect(table[LabelIndex(slot: slot, use: 7)] == "other")
+        #expect(table[LabelIndex(slot: slot == 1 ? 2 : slot, use: 0)] == "other")
     }
 }

@@ -4,7 +4,11 @@ import Testing
 
 @Suite("Figures of pinsets")
 struct PinsetFiguresTests {
-    private let dimensions = MetricsDimensions(routes: 2, pinsets: 3, hosts: 3, reasons: 1)
+    /// Behind `other` and `none`.
+    private let api = LabelIndex(slot: 2, use: 0)
+    private let a = LabelIndex(slot: 1, use: 0)
+    private let b = LabelIndex(slot: 2, use: 0)
+    private let dimensions = MetricsDimensions(reasons: 1)
 
     private func parsed(
         _ workers: [WorkerMetrics], _ pinsets: [PinsetFigures]
@@ -13,9 +17,8 @@ struct PinsetFiguresTests {
         service.wallSeconds = 1000
         service.pinsets = pinsets
         let snapshot = MetricsSnapshot(
-            workers: workers, routes: LabelTable(),
-            pinsets: LabelTable(["a", "b"], capacity: 2), reasons: [],
-            hosts: LabelTable(["none", "api"], capacity: 2), service: service, process: nil,
+            workers: workers, hosts: LabelTable(["api"], permanent: ["none"]),
+            pinsets: LabelTable(["a", "b"]), service: service, process: nil,
             build: BuildFigures(version: "1"))
         return try ParsedExposition(
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
@@ -25,11 +28,11 @@ struct PinsetFiguresTests {
     {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
         for worker in workers {
-            worker.recordPinMatch(pinset: 0, pin: 1)
-            worker.recordPinMatch(pinset: 1, pin: 15)
-            worker.recordPinMatch(pinset: 1, pin: 999)
+            worker.recordPinMatch(pinset: a, pin: 1)
+            worker.recordPinMatch(pinset: b, pin: 15)
+            worker.recordPinMatch(pinset: b, pin: 999)
         }
-        workers[0].recordPinMatch(pinset: 77, pin: 0)
+        workers[0].recordPinMatch(pinset: .other, pin: 0)
         let parsed = try parsed(
             workers, [PinsetFigures(label: "a", pins: 3), PinsetFigures(label: "b", pins: 0)])
         let name = "pinfold_pin_matches_total"
@@ -60,18 +63,29 @@ struct PinsetFiguresTests {
         #expect(parsed.value("pinfold_pinset_expiry_seconds", ["pinset": "a"]) == left)
     }
 
-    @Test func `a pinset beyond the labels has no figures of its own`() throws {
-        let parsed = try parsed([], [PinsetFigures(label: "c", pins: 1, expires: 5)])
-        #expect(parsed.value("pinfold_pinset_enforced", ["pinset": "c"]) == nil)
-        #expect(parsed.value("pinfold_pinset_enforced", ["pinset": "other"]) == nil)
-        #expect(parsed.value("pinfold_pin_matches_total", ["pinset": "c", "pin": "0"]) == nil)
+    @Test func `every pinset has figures of its own, however many there are`() throws {
+        let names = (0..<500).map { "pinset\($0)" }
+        var service = ServiceFigures()
+        service.pinsets = names.map { PinsetFigures(label: $0, pins: 1) }
+        let snapshot = MetricsSnapshot(
+            workers: [], pinsets: LabelTable(names), service: service, process: nil,
+            build: BuildFigures(version: "1"))
+        let parsed = try ParsedExposition(
+            String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
+        let last = ["pinset": "pinset499"]
+        #expect(parsed.value("pinfold_pinset_enforced", last) == 1)
+        #expect(
+            parsed.value("pinfold_pin_matches_total", last.merging(["pin": "0"]) { $1 }) == 0)
+        #expect(
+            parsed.value(
+                "pinfold_pin_evaluations_total", last.merging(["result": "passed"]) { $1 }) == 0)
     }
 
     @Test func `the end of a verified chain is told beside that of the certificate`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
-        workers[0].noteCertificate(host: 1, notAfter: 5000)
-        workers[0].noteChain(host: 1, notAfter: 1300)
-        workers[1].noteChain(host: 1, notAfter: 1100)
+        workers[0].noteCertificate(host: api, notAfter: 5000)
+        workers[0].noteChain(host: api, notAfter: 1300)
+        workers[1].noteChain(host: api, notAfter: 1100)
         let parsed = try parsed(workers, [])
         #expect(parsed.value("pinfold_host_certificate_expiry_seconds", ["host": "api"]) == 4000)
         #expect(parsed.value("pinfold_host_chain_expiry_seconds", ["host": "api"]) == 300)

@@ -4,14 +4,22 @@ import Testing
 
 @Suite("Worker metrics")
 struct WorkerMetricsTests {
-    static let dimensions = MetricsDimensions(routes: 4, pinsets: 3, reasons: 5)
+    static let dimensions = MetricsDimensions(reasons: 5)
+
+    /// The route of a host entry in a slot.
+    private func route(_ slot: Int) -> RouteIndex {
+        RouteIndex(
+            listener: LabelIndex(slot: 1, use: 0), host: LabelIndex(slot: UInt32(slot), use: 0))
+    }
+
+    private func pinset(_ slot: Int) -> LabelIndex { LabelIndex(slot: UInt32(slot), use: 0) }
 
     private func exchange(
-        route: Int = 0, method: MetricMethod = .get, status: UInt16 = 200,
+        route slot: Int = 0, method: MetricMethod = .get, status: UInt16 = 200,
         cache: CacheResult = .miss, duration: UInt64 = 0, request: UInt64 = 0, response: UInt64 = 0
     ) -> ExchangeRecord {
         ExchangeRecord(
-            route: route, method: method, status: status, cache: cache,
+            route: route(slot), method: method, status: status, cache: cache,
             durationMicroseconds: duration, requestBytes: request, responseBytes: response)
     }
 
@@ -23,7 +31,7 @@ struct WorkerMetricsTests {
                     let status = UInt16(code.rawValue) * 100
                     metrics.recordExchange(
                         exchange(route: 1, method: method, status: status, cache: cache))
-                    let block = try #require(metrics.block(route: 1))
+                    let block = try #require(metrics.block(route: route(1)))
                     let place = RouteLayout.series(method, code, cache)
                     #expect(block[place] == 1)
                     #expect((0..<RouteLayout.duration).reduce(0) { $0 + block[$1] } == 1)
@@ -47,27 +55,18 @@ struct WorkerMetricsTests {
 
     @Test func `a route has no memory before its first exchange`() {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
-        for route in 0..<4 { #expect(metrics.block(route: route) == nil) }
+        for slot in 0..<4 { #expect(metrics.block(route: route(slot)) == nil) }
         metrics.recordExchange(exchange(route: 2))
-        #expect(metrics.block(route: 2) != nil)
-        #expect(metrics.block(route: 1) == nil)
-        #expect(metrics.block(route: 4) == nil)
-        #expect(metrics.block(route: -1) == nil)
-    }
-
-    @Test(arguments: [3, 4, 1000, -1])
-    func `a route beyond the dimension counts as the last, other`(route: Int) throws {
-        let metrics = WorkerMetrics(dimensions: Self.dimensions)
-        metrics.recordExchange(exchange(route: route))
-        let block = try #require(metrics.block(route: 3))
-        #expect(block[RouteLayout.series(.get, .success, .miss)] == 1)
+        #expect(metrics.block(route: route(2)) != nil)
+        #expect(metrics.block(route: route(1)) == nil)
+        #expect(metrics.block(route: route(1 << 24)) == nil)
     }
 
     @Test func `durations and sizes fall in their buckets and add up`() throws {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         metrics.recordExchange(exchange(duration: 50, request: 256, response: 1 << 30))
         metrics.recordExchange(exchange(duration: 51, request: 257, response: (1 << 30) + 1))
-        let block = try #require(metrics.block(route: 0))
+        let block = try #require(metrics.block(route: route(0)))
         #expect(block[RouteLayout.duration] == 1)
         #expect(block[RouteLayout.duration + 1] == 1)
         #expect(block[RouteLayout.duration + HistogramBuckets.sumCell] == 101)
@@ -89,7 +88,9 @@ struct WorkerMetricsTests {
         }
         for pinset in 0..<3 {
             for result in PinResult.allCases {
-                for _ in 0...pinset { metrics.recordPinEvaluation(pinset: pinset, result: result) }
+                for _ in 0...pinset {
+                    metrics.recordPinEvaluation(pinset: self.pinset(pinset), result: result)
+                }
             }
         }
         for histogram in WorkerHistogram.allCases {
@@ -103,7 +104,8 @@ struct WorkerMetricsTests {
         }
         for pinset in 0..<3 {
             for result in PinResult.allCases {
-                let count = metrics.pinEvaluations(pinset: pinset, result: result)
+                let count = metrics.pinEvaluations(
+                    pinset: self.pinset(pinset), result: result)
                 #expect(count == UInt64(pinset) + 1)
             }
         }
@@ -119,7 +121,7 @@ struct WorkerMetricsTests {
         #expect(WorkerGauge.allCases.count <= PlainLayout.counters - PlainLayout.gauges)
         #expect(WorkerCounter.allCases.count <= PlainLayout.histograms - PlainLayout.counters)
         #expect(WorkerHistogram.allCases.count <= 8)
-        #expect(PinResult.allCases.count <= PlainLayout.pinResults)
+        #expect(PinResult.allCases.count <= PinsetLayout.results)
         #expect(MetricMethod.allCases.count == RouteLayout.methods)
         #expect(CodeClass.allCases.count == RouteLayout.codes)
         #expect(CacheResult.allCases.count == RouteLayout.caches)
@@ -136,13 +138,6 @@ struct WorkerMetricsTests {
         #expect(metrics.value(.tunnelsOpen) == 1)
     }
 
-    @Test(arguments: [2, 3, 99, -1])
-    func `a pinset beyond the dimension counts as the last, other`(pinset: Int) {
-        let metrics = WorkerMetrics(dimensions: Self.dimensions)
-        metrics.recordPinEvaluation(pinset: pinset, result: .noPinMatched)
-        #expect(metrics.pinEvaluations(pinset: 2, result: .noPinMatched) == 1)
-    }
-
     @Test func `each reason and kind of stream has a place of its own in a route's block`() throws {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         for reason in 0..<5 {
@@ -154,7 +149,7 @@ struct WorkerMetricsTests {
                 metrics.recordExchange(record)
             }
         }
-        let block = try #require(metrics.block(route: 0))
+        let block = try #require(metrics.block(route: route(0)))
         for reason in 0..<5 {
             #expect(block[RouteLayout.failures + reason] == UInt64(reason) + 1)
             #expect(block[RouteLayout.notStored + reason] == UInt64(reason) + 1)
@@ -171,10 +166,10 @@ struct WorkerMetricsTests {
 
     @Test func `dimensions have at least one series each`() {
         let metrics = WorkerMetrics(
-            dimensions: MetricsDimensions(routes: 0, pinsets: -1, reasons: 0))
+            dimensions: MetricsDimensions(reasons: 0))
         metrics.recordExchange(exchange(route: 0))
-        metrics.recordPinEvaluation(pinset: 0, result: .passed)
-        #expect(metrics.block(route: 0) != nil)
+        metrics.recordPinEvaluation(pinset: .other, result: .passed)
+        #expect(metrics.block(route: route(0)) != nil)
     }
 
     @Test func `labels of a dimension are distinct`() {
@@ -195,7 +190,7 @@ struct WorkerMetricsTests {
                         worker.add(.retriesSuperseded)
                         worker.recordExchange(
                             ExchangeRecord(
-                                route: step % 4, method: .get, status: 200, cache: .hit,
+                                route: route(step % 4), method: .get, status: 200, cache: .hit,
                                 durationMicroseconds: UInt64(step), requestBytes: 0,
                                 responseBytes: 1))
                     }
@@ -208,7 +203,7 @@ struct WorkerMetricsTests {
                     #expect(sum >= last)
                     last = sum
                     for worker in workers {
-                        let block = worker.block(route: 3)
+                        let block = worker.block(route: route(3))
                         #expect((block?[RouteLayout.responseSize] ?? 0) <= UInt64(exchanges))
                     }
                 }
@@ -216,7 +211,7 @@ struct WorkerMetricsTests {
         }
         let series = RouteLayout.series(.get, .success, .hit)
         let total = workers.reduce(UInt64(0)) { sum, worker in
-            sum + (0..<4).reduce(UInt64(0)) { $0 + (worker.block(route: $1)?[series] ?? 0) }
+            sum + (0..<4).reduce(UInt64(0)) { $0 + (worker.block(route: route($1))?[series] ?? 0) }
         }
         #expect(total == UInt64(2 * exchanges))
     }

@@ -42,7 +42,6 @@ package final class Environment {
     var flights = FlightTable<Exchange>()
     /// Connections with a head that has not arrived whole, or a handshake that is not done.
     var unfinished = ShareTable<ObjectIdentifier, any UnfinishedInput>(limit: .max)
-    package var routes = RouteIndexes()
     /// Whether decisions are logged, and events of connections.
     package private(set) var debugs = false
     package private(set) var traces = false

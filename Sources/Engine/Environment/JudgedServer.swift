@@ -1,4 +1,5 @@
 import PinfoldConfiguration
+import PinfoldMetrics
 import Pinning
 import TLS
 
@@ -7,9 +8,9 @@ struct JudgedServer {
     let host: String
     let port: UInt16
     /// The label of its metrics.
-    let route: Int
+    let route: LabelIndex
     /// The labels' indexes of the pinsets that apply, in the order of evaluation.
-    let pinsets: [Int]
+    let pinsets: [LabelIndex]
     let policy: PolicySnapshot
     private let entryIndex: Int?
     /// The port that the request named, by which the host entry was found.

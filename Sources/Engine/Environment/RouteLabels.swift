@@ -1,41 +1,47 @@
 import Locking
+import PinfoldConfiguration
 import PinfoldMetrics
 
 /// The names that metrics and the access log tell exchanges by: of listeners, host entries and
-/// pinsets. They come from configurations, keep their index over reloads, and are capped.
+/// pinsets. They come from configurations, and keep their index over reloads (`LabelTable`).
 package final class RouteLabels: Sendable {
-    /// The index of the host entry of exchanges that were not found to be for any host.
-    package static let noHost = 0
+    /// The host entry of exchanges that were not found to be for any host.
+    package static let noHost = LabelIndex(slot: 1, use: 0)
+    /// That of hosts that no entry matches.
+    package static let defaultHost = LabelIndex(slot: 2, use: 0)
 
-    private let hosts = Locked(LabelTable(["none"]))
+    private let hosts = Locked(LabelTable(permanent: ["none", "default"]))
     private let listeners = Locked(LabelTable())
-    private let pairs = Locked(LabelTable(capacity: ExchangeLabels.capacity))
     private let pinsets = Locked(LabelTable())
 
     package init() {}
 
-    /// The index of a host entry's name, a new one if there is room.
-    package func index(_ label: String) -> Int { hosts.withLock { $0.index(for: label) } }
-
-    /// The index of a listener's name, a new one if there is room.
-    package func listenerIndex(_ name: String) -> Int { listeners.withLock { $0.index(for: name) } }
-
-    /// The index of the series of a listener's exchanges with a host entry.
-    package func pairIndex(listener: Int, host: Int) -> Int {
-        let listener = listeners.withLock { $0[listener] }
-        let host = name(host: host)
-        return pairs.withLock {
-            $0.index(for: ExchangeLabels.pair(listener: listener, host: host))
-        }
+    /// The indexes of the names of a configuration's host entries.
+    package func hostIndexes(_ labels: [String]) -> [LabelIndex] {
+        hosts.withLock { $0.indexes(for: labels) }
     }
 
-    /// The index of a pinset's label.
-    package func pinsetIndex(_ label: String) -> Int { pinsets.withLock { $0.index(for: label) } }
+    /// The indexes of the names of a configuration's listeners.
+    package func listenerIndexes(_ names: [String]) -> [LabelIndex] {
+        listeners.withLock { $0.indexes(for: names) }
+    }
+
+    /// The indexes of the names of a configuration's pinsets.
+    package func pinsetIndexes(_ names: [String]) -> [LabelIndex] {
+        pinsets.withLock { $0.indexes(for: names) }
+    }
+
+    /// A configuration is in force: its names have series, and no others.
+    package func putInForce(_ configuration: ConfigurationSnapshot) {
+        hosts.withLock { $0.putInForce(configuration.hosts.entries.map(\.label)) }
+        listeners.withLock { $0.putInForce(configuration.listeners.map(\.name)) }
+        pinsets.withLock { $0.putInForce(configuration.pinsets.map(\.pinset.name)) }
+    }
 
     /// The name of a host entry by its index.
-    package func name(host: Int) -> String { hosts.withLock { $0[host] } }
+    package func name(host: LabelIndex) -> String { hosts.withLock { $0[host] } }
 
-    /// The pinsets' labels as they are now.
+    /// The pinsets' names as they are now.
     package var pinsetSnapshot: LabelTable { pinsets.withLock { $0 } }
 
     /// The host entries' names as they are now.
@@ -43,7 +49,4 @@ package final class RouteLabels: Sendable {
 
     /// The listeners' names as they are now.
     package var listenerSnapshot: LabelTable { listeners.withLock { $0 } }
-
-    /// The pairs that have had an exchange.
-    package var pairSnapshot: LabelTable { pairs.withLock { $0 } }
 }

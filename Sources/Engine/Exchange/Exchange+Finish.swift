@@ -35,11 +35,10 @@ extension Exchange {
 
     @inline(__always)
     private func record(
-        at listener: Int, _ duration: UInt64, contentBytes: UInt64
+        at listener: LabelIndex, _ duration: UInt64, contentBytes: UInt64
     ) -> ExchangeRecord {
         var record = ExchangeRecord(
-            route: environment.routes.index(
-                listener: listener, host: hostLabel, labels: environment.shared.labels),
+            route: RouteIndex(listener: listener, host: hostLabel),
             method: MetricMethod(rawValue: request.method.rawValue) ?? .other,
             status: status, cache: cacheResult, durationMicroseconds: duration,
             requestBytes: receivedBodyBytes + relayedBytes.fromClient,

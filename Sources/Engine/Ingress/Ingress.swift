@@ -2,6 +2,7 @@ import Addressing
 import HTTPCore
 import Notation
 import PinfoldConfiguration
+import PinfoldMetrics
 
 /// The fixed upstream of a reverse listener.
 package struct ReverseUpstream: Sendable, Hashable {
@@ -41,7 +42,7 @@ package final class Ingress {
 
     package let name: String
     /// The index of its name in metrics and the access log (`RouteLabels`).
-    package let label: Int
+    package let label: LabelIndex
     /// The address that clients connect to.
     package let endpoint: Endpoint
     package let role: Role
@@ -61,7 +62,7 @@ package final class Ingress {
     package let takesWhatIsStored: Bool
 
     package init(
-        name: String, label: Int, endpoint: Endpoint, role: Role, tls: ClientTLS? = nil,
+        name: String, label: LabelIndex, endpoint: Endpoint, role: Role, tls: ClientTLS? = nil,
         session: ClientSession? = nil, isIntermediary: Bool = true,
         takesWhatIsStored: Bool = false
     ) {

@@ -1,5 +1,6 @@
 import Addressing
 import CertificateAuthority
+import PinfoldMetrics
 
 /// A tunnel that ends in the gateway: what a CONNECT asked for and was judged by.
 package final class InterceptedTunnel {
@@ -12,7 +13,7 @@ package final class InterceptedTunnel {
     package let peer: Endpoint
     package let account: ClientAccount?
     /// The index of the name of the host entry that applies (`RouteLabels`).
-    package let hostLabel: Int
+    package let hostLabel: LabelIndex
     /// What the client's TLS is spoken with.
     package let interception: InterceptionPolicy
     /// What came of verifying the server.
@@ -20,7 +21,7 @@ package final class InterceptedTunnel {
 
     init(
         authority: BoundAuthority, name: ReferenceIdentifier, ingress: Ingress, peer: Endpoint,
-        account: ClientAccount?, hostLabel: Int, interception: InterceptionPolicy,
+        account: ClientAccount?, hostLabel: LabelIndex, interception: InterceptionPolicy,
         server: TunnelServer
     ) {
         self.authority = authority

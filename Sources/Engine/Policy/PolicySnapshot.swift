@@ -5,6 +5,7 @@ import CertificateAuthority
 import CertificateProfile
 import HTTPCore
 import PinfoldConfiguration
+import PinfoldMetrics
 import Pinning
 import TLS
 import Transformation
@@ -29,9 +30,9 @@ package final class PolicySnapshot: Sendable {
     /// What was found out about the servers of tunnels, as long as it counts.
     let inspections: InspectionLedger
     /// The metric label's index of each host entry, and of requests that no entry matches.
-    private let entryRoutes: [Int]
-    let defaultRoute: Int
-    private let entryPinsets: [[Int]]
+    private let entryRoutes: [LabelIndex]
+    let defaultRoute = RouteLabels.defaultHost
+    private let entryPinsets: [[LabelIndex]]
     private let entryTimeouts: [TimeoutsConfiguration]
     private let entryReachability: [[HostReachability]]
     /// What the rules of each host entry do with messages; nil where it has none.
@@ -97,11 +98,9 @@ package final class PolicySnapshot: Sendable {
                 configuration.hosts.entries, configuration.pinsets)
             inspections = InspectionLedger()
         }
-        defaultRoute = labels.index("default")
-        entryRoutes = configuration.hosts.entries.map { labels.index($0.label) }
-        entryPinsets = configuration.hosts.entries.map { entry in
-            entry.pinsets.map { labels.pinsetIndex(configuration.pinsets[$0].pinset.name) }
-        }
+        entryRoutes = labels.hostIndexes(configuration.hosts.entries.map(\.label))
+        let pinsets = labels.pinsetIndexes(configuration.pinsets.map(\.pinset.name))
+        entryPinsets = configuration.hosts.entries.map { $0.pinsets.map { pinsets[$0] } }
         entryTimeouts = configuration.hosts.entries.map {
             configuration.timeouts.replaced(by: $0.timeouts)
         }
@@ -175,7 +174,7 @@ package final class PolicySnapshot: Sendable {
 
     // MARK: Hosts
 
-    package func route(entryIndex: Int?) -> Int {
+    package func route(entryIndex: Int?) -> LabelIndex {
         entryIndex.map { entryRoutes[$0] } ?? defaultRoute
     }
 
@@ -213,7 +212,7 @@ package final class PolicySnapshot: Sendable {
     }
 
     /// The labels' indexes of the pinsets that apply, in the order of evaluation.
-    func pinsets(entryIndex: Int?) -> [Int] {
+    func pinsets(entryIndex: Int?) -> [LabelIndex] {
         entryIndex.map { entryPinsets[$0] } ?? []
     }
 

@@ -63,7 +63,7 @@ extension Exchange {
     package var clientHead: ClientHead? { rewritten?.clientHead }
 
     /// Counts what was done, by the route.
-    func countTransformations(route: Int) {
+    func countTransformations(route: RouteIndex) {
         guard let transformed else { return }
         let changes = [
             (MetricDirection.request, transformed.request),

@@ -3,6 +3,7 @@ import Addressing
 import CachePolicy
 import EventLoop
 import PinfoldConfiguration
+import PinfoldMetrics
 import TLS
 
 /// One upstream as one worker knows it: a scheme, host and port under one policy, with the
@@ -49,7 +50,7 @@ package final class Origin {
     /// The index of the host entry that applies; nil for none.
     let entryIndex: Int?
     /// The label of its metrics.
-    package let route: Int
+    package let route: LabelIndex
     /// What TLS is spoken with; nil for clear text.
     let tls: TLSClientContext?
     private(set) var reachability: HostReachability?

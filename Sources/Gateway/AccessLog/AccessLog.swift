@@ -63,6 +63,11 @@ package final class AccessLog: Sendable {
         }
     }
 
+    /// Takes over the names of another configuration. From any thread.
+    package func rename(_ labels: AccessLogLabels) {
+        core.change { $0.labels = labels }
+    }
+
     /// Writes what is queued, closes the file and ends the thread, in at most `milliseconds` (and a
     /// second more if the kernel does not return from a write); lines that cannot be written by
     /// then are dropped and counted. Producers should have stopped before: what they log later is

@@ -18,16 +18,16 @@ import TLS
 /// (why the exchange was refused or failed), `user_agent`, `referer`.
 struct AccessLogFormatter {
     private let format: AccessLogFormat
-    /// Label values, already escaped for the format, and the one for indexes without a label.
-    private let listeners: [[UInt8]]
-    private let hosts: [[UInt8]]
+    /// Label values, already escaped for the format.
+    private let listeners: EscapedLabels
+    private let hosts: EscapedLabels
     private let reasons: [[UInt8]]
     private var clock = LogClock()
 
     init(format: AccessLogFormat, labels: AccessLogLabels) {
         self.format = format
-        listeners = labels.listeners.labels.map { AccessLogFormatter.escaped($0) }
-        hosts = labels.hosts.labels.map { AccessLogFormatter.escaped($0) }
+        listeners = EscapedLabels(labels.listeners)
+        hosts = EscapedLabels(labels.hosts)
         reasons = labels.reasons.map { Array($0.utf8) }
     }
 
@@ -55,9 +55,9 @@ struct AccessLogFormatter {
         let client = Endpoint(address: record.clientAddress, port: record.clientPort)
         client.text.withUnsafeBytes { output.append($0) }
         output.append("\",\"listener\":\"")
-        append(label: record.listener, of: listeners, to: &output)
+        listeners.append(record.listener, to: &output)
         output.append("\",\"host\":\"")
-        append(label: record.host, of: hosts, to: &output)
+        hosts.append(record.host, to: &output)
         output.append("\",\"method\":\"")
         JSONText.append(entry.method, to: &output)
         output.append("\",\"target\":\"")
@@ -174,14 +174,6 @@ struct AccessLogFormatter {
         }
     }
 
-    private static func escaped(_ label: String) -> [UInt8] {
-        let label = Array(label.utf8)
-        // An escaped byte has at most six.
-        var buffer = LineBuffer(capacity: 6 * label.count)
-        label.withUnsafeBytes { JSONText.append($0, to: &buffer) }
-        return Array(buffer.bytes)
-    }
-
     // MARK: Apache's combined format
 
     /// `%h - - %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`, then the exchange's id, and its
@@ -247,6 +239,34 @@ extension HTTPVersion? {
         case .http10: "HTTP/1.0"
         case .http11: "HTTP/1.1"
         case nil: ""
+        }
+    }
+}
+
+/// The names of a table as JSON strings have them.
+private struct EscapedLabels {
+    /// By slot: which of its names it has, and that name.
+    private let slots: [(use: UInt32, text: [UInt8])]
+
+    init(_ table: LabelTable) {
+        slots = table.names.map { ($0.use, Self.escaped($0.label)) }
+    }
+
+    private static func escaped(_ label: String) -> [UInt8] {
+        let label = Array(label.utf8)
+        // An escaped byte has at most six.
+        var buffer = LineBuffer(capacity: 6 * label.count)
+        label.withUnsafeBytes { JSONText.append($0, to: &buffer) }
+        return Array(buffer.bytes)
+    }
+
+    /// Appends the name of an index; `other` where its slot has been given to another name.
+    func append(_ index: LabelIndex, to output: inout LineBuffer) {
+        let slot = Int(index.slot)
+        if slot < slots.count, slots[slot].use == index.use {
+            output.append(slots[slot].text)
+        } else {
+            output.append("other")
         }
     }
 }

@@ -19,10 +19,10 @@ package struct AccessLogRecord: Sendable {
     package var clientAddress: IPAddress
     /// The client's port.
     package var clientPort: UInt16
-    /// The listener, by the index of its label (`AccessLogLabels.listeners`).
-    package var listener: UInt16 = 0
-    /// The host entry, by the index of its name (`AccessLogLabels.hosts`).
-    package var host: UInt16 = 0
+    /// The listener's name (`AccessLogLabels.listeners`).
+    package var listener = LabelIndex.other
+    /// The host entry's name (`AccessLogLabels.hosts`).
+    package var host = LabelIndex.other
     /// The status that the client was sent; 0 if none was.
     package var status: UInt16 = 0
     /// The request's version; `nil` if the request line was not understood.
@@ -97,8 +97,8 @@ package struct AccessLogTexts: Sendable {
     }
 }
 
-/// The names behind a record's indexes. They only grow (`LabelTable`), so that a record logged
-/// before a reload still means the same after it.
+/// The names behind a record's indexes, which mean the same before and after a reload
+/// (`LabelTable`).
 package struct AccessLogLabels: Sendable {
     /// Listener names.
     package var listeners: LabelTable

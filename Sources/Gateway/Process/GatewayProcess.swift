@@ -77,6 +77,7 @@ package final class GatewayProcess {
         let policy = try makePolicy(configuration, generation: 1)
         self.policy = policy
         let perWorker = try sockets.open(configuration)
+        labels.putInForce(configuration)
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
         let shared = try makeServices(policy, telling: mailboxes[0])
         self.shared = shared
@@ -377,6 +378,7 @@ package final class GatewayProcess {
         let generation = published.reload.withLock { $0.generation } + 1
         let policy = try makePolicy(next, generation: generation)
         let perWorker = try sockets.open(next)
+        labels.putInForce(next)
         prepare()
         if let shared { tell(shared, of: perWorker) }
         warnOfWhatNeedsRestart(next)
@@ -388,6 +390,9 @@ package final class GatewayProcess {
             shared?.accessLog?.reconfigure(
                 path: access.path, format: access.format == .json ? .json : .combined,
                 labels: accessLogLabels)
+        } else {
+            // The log goes on until a restart.
+            shared?.accessLog?.rename(accessLogLabels)
         }
         publish(next, policy)
         shared?.engine.pinReporter?.configure(policy.reporting)

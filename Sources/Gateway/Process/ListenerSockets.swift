@@ -48,16 +48,17 @@ final class ListenerSockets {
         var perWorker = [[ListenerSocket]](repeating: [], count: workers)
         var now: [Bound] = []
         var opened: [Int32] = []
+        let labels = routes.listenerIndexes(configuration.listeners.map(\.name))
         do throws(ListenError) {
-            for listener in configuration.listeners {
+            for (listener, label) in zip(configuration.listeners, labels) {
                 let socket = ListenerSocket(
                     name: listener.name, endpoint: listener.address, role: Self.role(listener),
-                    label: routes.listenerIndex(listener.name), descriptor: -1)
+                    label: label, descriptor: -1)
                 try open(socket, on: workers, &perWorker, &now, &opened)
             }
             let admin = ListenerSocket(
                 name: Self.adminName, endpoint: configuration.admin.address, role: .admin,
-                label: 0, descriptor: -1)
+                label: .other, descriptor: -1)
             try open(admin, on: 1, &perWorker, &now, &opened)
         } catch {
             for descriptor in opened { Descriptors.close(descriptor) }

@@ -76,10 +76,10 @@ final class PublishedState: Sendable {
         let reload = reload.withLock { $0 }
         return MetricsSnapshot(
             workers: services?.workers ?? [],
-            routes: services?.shared.labels.pairSnapshot ?? LabelTable(),
+            listeners: services?.shared.labels.listenerSnapshot ?? LabelTable(),
+            hosts: services?.shared.labels.snapshot ?? LabelTable(),
             pinsets: services?.shared.labels.pinsetSnapshot ?? LabelTable(),
             reasons: Reason.tokens, notStored: NotStoredReason.allCases.map { "\($0.token)" },
-            hosts: services?.shared.labels.snapshot ?? LabelTable(),
             service: figures(services?.shared, reload), process: process.figures(), build: build)
     }
 
@@ -87,7 +87,7 @@ final class PublishedState: Sendable {
     func pinUse() -> [String: PinUseTable.Count] {
         guard let services = services.withLock({ $0 }) else { return [:] }
         var counts: [String: PinUseTable.Count] = [:]
-        for (index, name) in services.shared.labels.pinsetSnapshot.labels.enumerated() {
+        for (index, name) in services.shared.labels.pinsetSnapshot.inForce {
             var count = PinUseTable.Count(
                 matches: [UInt64](repeating: 0, count: PinMatches.toldApart))
             for worker in services.workers {

@@ -27,7 +27,8 @@ final class Administration: LocalSite {
         let answer = worker.shared.administration(
             AdminRequest(
                 method: request.method, target: target,
-                accept: value(.accept, of: request, in: bytes),
+                accept: values(.accept, of: request, in: bytes),
+                acceptEncoding: values(.acceptEncoding, of: request, in: bytes),
                 authorization: value(.authorization, of: request, in: bytes),
                 isMisdirected: !isOwn, access: access,
                 setup: AdminSetup.isShown(at: target) ? setup(askedAt: host, local: address) : nil))
@@ -58,6 +59,17 @@ final class Administration: LocalSite {
                         pem: anchor.pem, der: anchor.der, fingerprint: $0.fingerprintText)
                 }
             })
+    }
+
+    /// The values of a list, joined; nil: there are none.
+    private func values(
+        _ field: FieldID, of request: borrowing RequestHead, in bytes: Span<UInt8>
+    ) -> String? {
+        var values: [String] = []
+        for line in request.fields where line.id == field {
+            values.append(bytes.text(at: line.value))
+        }
+        return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
     private func value(

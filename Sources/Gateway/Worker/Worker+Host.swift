@@ -16,8 +16,8 @@ extension Worker: EnvironmentHost {
         record.timeMilliseconds = environment.wallMilliseconds - milliseconds
         record.exchange = exchange.id
         let ingress = exchange.ingress
-        record.listener = UInt16(clamping: ingress?.label ?? 0)
-        record.host = UInt16(clamping: exchange.hostLabel)
+        record.listener = ingress?.label ?? .other
+        record.host = exchange.hostLabel
         record.status = exchange.status
         record.version = exchange.request.length > 0 ? exchange.request.version : nil
         record.cache = exchange.cacheResult

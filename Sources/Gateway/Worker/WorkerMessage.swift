@@ -2,6 +2,7 @@ import Addressing
 import CertificateAuthority
 import Engine
 import EventLoop
+import PinfoldMetrics
 import TLS
 
 /// What a worker is told by other threads.
@@ -36,7 +37,7 @@ package struct ListenerSocket: Sendable {
     package var endpoint: Endpoint
     package var role: Role
     /// The index of its name (`RouteLabels`).
-    package var label: Int
+    package var label: LabelIndex
     package var descriptor: Int32
 }
 

@@ -66,7 +66,7 @@ final class SessionLoop {
         whenEnded = parts.ended
         peer = own
         ingress = Ingress(
-            name: "client", label: parts.shared.labels.listenerIndex("client"), endpoint: own,
+            name: "client", label: .other, endpoint: own,
             role: .forward, isIntermediary: false)
         environment = Environment(
             index: 0, loop: runtime.loop, policy: parts.policy, shared: parts.shared,

@@ -114,8 +114,7 @@ public final class SessionManager: Sendable {
                 delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)),
             reviewer: configuration.challenges.map { ServerTrust.reviewer($0) })
         // Nobody reads these counters; the engine's code writes them.
-        let dimensions = MetricsDimensions(
-            routes: 1, pinsets: 2, hosts: 1, reasons: Reason.tokens.count)
+        let dimensions = MetricsDimensions(reasons: Reason.tokens.count)
         return SessionParts(
             number: number, policy: policy, shared: shared,
             metrics: WorkerMetrics(dimensions: dimensions),

@@ -40,11 +40,12 @@ final class Certificate: @unchecked Sendable {
 
     var pem: [UInt8]? { withMemoryBIO { PEM_write_bio_X509($0, pointer) == 1 } }
 
-    /// Whether its validity ends after `now` (seconds since 1970).
+    /// Whether its validity, the second of notAfter included (RFC 5280 §4.1.2.5), has not ended at
+    /// `now` (seconds since 1970).
     func isUnexpired(at now: Int64) -> Bool {
-        var time = Int(now)
         // Never 0 for a time that can be read: equal counts as earlier.
-        return X509_cmp_time(X509_get0_notAfter(pointer), &time) > 0
+        var before = Int(now) - 1
+        return X509_cmp_time(X509_get0_notAfter(pointer), &before) > 0
     }
 }
 

@@ -106,7 +106,13 @@ extension ResolvedSecurityPolicy.Entry {
             return EntryFinding(expires: chain?.expires, outcome: .passed(PinMatches()))
         case .publicKey:
             let candidates = chain?.certificates ?? [evidence.leaf]
-            let matches = matches { pin in candidates.contains { pin.matchesKey(of: $0) } }
+            var matches = keyMatches(candidates)
+            if matches.isEmpty, chain != nil {
+                chain = evidence.otherChain(anchors: .roots(pinset: index), host: name) {
+                    !keyMatches($0.certificates).isEmpty
+                }
+                matches = keyMatches(chain?.certificates ?? [])
+            }
             guard !matches.isEmpty else { throw noPinMatches(candidates) }
             return EntryFinding(expires: chain?.expires, outcome: .passed(matches))
         case .certificate:
@@ -115,6 +121,10 @@ extension ResolvedSecurityPolicy.Entry {
                 expires: earlier(chain?.expires, pinned.chain.expires),
                 outcome: .passed(pinned.matches))
         }
+    }
+
+    private func keyMatches(_ candidates: [CertificateIdentity]) -> PinMatches {
+        matches { pin in candidates.contains { pin.matchesKey(of: $0) } }
     }
 
     private func matches(_ isMatch: (PinDigests) -> Bool) -> PinMatches {

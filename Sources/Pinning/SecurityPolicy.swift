@@ -13,6 +13,10 @@
 ///    must be a pinned one; with `allowInvalidCertificates` there is no verified chain, and only
 ///    the leaf's key counts, which the handshake proves.
 ///
+/// A key is looked for on the chain that was found first, and if it is on none of its certificates,
+/// on every other valid chain of the leaf to the anchors. Each pinset has its own: of two pinsets
+/// one may pass by one chain and the other by another, as where they bring anchors of their own.
+///
 /// Before that, a pinset whose time is over refuses, unless it then only reports. Where a pinset
 /// only reports and these steps refuse, the chain must be valid under the trust anchors and name
 /// the host: what would be asked without the pinset.

@@ -45,6 +45,17 @@ package protocol TrustEvidence {
     mutating func evaluateChain(
         anchors: TrustAnchors, host: String?
     ) -> Result<VerifiedChain, ChainFailure>
+
+    /// Another chain than ``evaluateChain(anchors:host:)`` has found, to the same anchors and just
+    /// as valid: there is more than one where authorities have certified each other's keys, and
+    /// which one is found first is a matter of the order in which a server sends its certificates.
+    ///
+    /// - Parameter isWanted: which of them will do.
+    /// - Returns: the first that will do, which is from now on what the server is trusted by; nil:
+    ///   none within the bounds of the search.
+    mutating func otherChain(
+        anchors: TrustAnchors, host: String?, where isWanted: (VerifiedChain) -> Bool
+    ) -> VerifiedChain?
 }
 
 /// What was found about a trusted server.

@@ -1,6 +1,7 @@
 import Addressing
 import COpenSSL
 import CertificateProfile
+import Clocks
 import Pinning
 import SuffixList
 
@@ -51,6 +52,12 @@ struct ChainBuilder {
         }
     }
 
+    /// The chains that are accepted besides one that was, within the bounds of the search.
+    func others(than first: BuiltChain) -> [BuiltChain] {
+        var search = PathSearch(self)
+        return search.others(than: first)
+    }
+
     /// Verifies the chain that the library builds of these certificates, and applies the profile.
     func attempt(
         sent: OpaquePointer?, store: OpaquePointer?, trusted: CertificateStack?
@@ -71,7 +78,8 @@ struct ChainBuilder {
                 result: .failure(.hostMismatch(host: host, names: X509View(leaf).names)))
         }
         X509_VERIFY_PARAM_set_auth_level(parameters, judge.securityLevel)
-        if let time { X509_VERIFY_PARAM_set_time(parameters, time_t(time)) }
+        X509_VERIFY_PARAM_set_time(parameters, time_t(time ?? Clock.coarseWallSeconds()))
+        X509_STORE_CTX_set_verify_cb(building, LastSecond.callback)
         X509_VERIFY_PARAM_set_flags(
             parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST))
         judge.revocation?.require(in: building, parameters)

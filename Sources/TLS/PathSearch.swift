@@ -24,6 +24,9 @@ struct PathSearch {
     private var stepsLeft = PathSearch.steps
     /// What was wrong with the first chain that led to an anchor.
     private var failure: ChainFailure?
+    /// What is known already, where all chains are looked for and not just one.
+    private var known: CertificateStack?
+    private var found: [BuiltChain] = []
 
     private struct Edge: Hashable {
         var subject: OpaquePointer
@@ -50,6 +53,15 @@ struct PathSearch {
         return failure.map { .failure($0) }
     }
 
+    /// The chains that are accepted besides one. Anchors are passed through as well: one that is
+    /// an intermediate's may itself be certified by another.
+    mutating func others(than first: BuiltChain) -> [BuiltChain] {
+        defer { ErrorQueue.clear() }
+        known = first.certificates
+        _ = extend()
+        return found
+    }
+
     /// Tries everything that can follow the path's last certificate.
     private mutating func extend() -> BuiltChain? {
         guard let last = path.last, path.count < Self.longestChain else { return nil }
@@ -60,18 +72,28 @@ struct PathSearch {
             }
             if let chain = verify(anchor: anchor) { return chain }
         }
-        for candidate in sent where chainsLeft > 0 {
-            stepsLeft -= 1
-            guard stepsLeft > 0 else { return nil }
-            guard isNamed(candidate, asIssuerOf: last), !repeats(candidate),
-                isIssued(last, by: candidate)
+        for candidate in sent {
+            if let chain = extend(through: candidate, above: last) { return chain }
+        }
+        for index in 0..<(known == nil ? 0 : anchors?.count ?? 0) {
+            guard let anchor = anchors?[index], !sent.contains(where: { X509_cmp($0, anchor) == 0 })
             else { continue }
-            path.append(candidate)
-            let chain = extend()
-            path.removeLast()
-            if let chain { return chain }
+            _ = extend(through: anchor, above: last)
         }
         return nil
+    }
+
+    private mutating func extend(
+        through candidate: OpaquePointer, above last: OpaquePointer
+    ) -> BuiltChain? {
+        guard chainsLeft > 0, stepsLeft > 0 else { return nil }
+        stepsLeft -= 1
+        guard isNamed(candidate, asIssuerOf: last), !repeats(candidate),
+            isIssued(last, by: candidate)
+        else { return nil }
+        path.append(candidate)
+        defer { path.removeLast() }
+        return extend()
     }
 
     /// The anchors that bear the name of a certificate's issuer; nil: there are none.
@@ -119,8 +141,17 @@ struct PathSearch {
         return isRight
     }
 
+    private func isKnown(endingIn anchor: OpaquePointer) -> Bool {
+        guard let known, known.count == path.count + 1 else { return false }
+        return (path + [anchor]).indices.allSatisfy { index in
+            known[index].map { X509_cmp($0, index < path.count ? path[index] : anchor) == 0 }
+                ?? false
+        }
+    }
+
     /// Verifies the path with an anchor at its end.
     private mutating func verify(anchor: OpaquePointer) -> BuiltChain? {
+        if isKnown(endingIn: anchor) { return nil }
         chainsLeft -= 1
         guard let intermediates = CertificateStack(), let anchors = CertificateStack(),
             let whole = CertificateStack()
@@ -132,7 +163,10 @@ struct PathSearch {
         let attempt = builder.attempt(
             sent: intermediates.pointer, store: nil, trusted: anchors)
         switch attempt.result {
-        case .success(let chain): return chain
+        case .success(let chain):
+            guard known != nil else { return chain }
+            found.append(chain)
+            return nil
         case .failure(let reason):
             guard failure == nil else { return nil }
             failure = reason

@@ -8,6 +8,8 @@ struct PeerEvidence: TrustEvidence {
     private struct Evaluation {
         var host: String?
         var result: Result<BuiltChain, ChainFailure>
+        /// The other valid chains; nil: nobody has asked for them.
+        var others: [BuiltChain]?
     }
 
     let leaf: CertificateIdentity
@@ -48,11 +50,25 @@ struct PeerEvidence: TrustEvidence {
         case .roots(let pinset):
             result = underRoots(pinset: pinset, host: host)
         case .pins(let pinset):
-            guard let pinned = pinnedCertificates(pinset) else { return .failure(.outOfMemory) }
-            result = build(store: nil, trusted: pinned, host: host)
+            result = underPins(pinset, host: host)
         }
         if case .success(let chain) = result { note(chain) }
         return result.map(\.verified)
+    }
+
+    mutating func otherChain(
+        anchors: TrustAnchors, host: String?, where isWanted: (VerifiedChain) -> Bool
+    ) -> VerifiedChain? {
+        // Of pinned certificates one is as good as the other.
+        guard case .roots(let pinset) = anchors,
+            case .success(let first) = underRoots(pinset: pinset, host: host),
+            let other = others(than: first, pinset: pinset, host: host).first(where: {
+                isWanted($0.verified)
+            })
+        else { return nil }
+        if accepted === first.certificates { accepted = nil }
+        note(other)
+        return other.verified
     }
 
     private mutating func note(_ chain: BuiltChain) {
@@ -105,6 +121,51 @@ struct PeerEvidence: TrustEvidence {
         return second
     }
 
+    /// The chains that are valid besides one of ``underRoots(pinset:host:)``.
+    private mutating func others(
+        than first: BuiltChain, pinset: Int?, host: String?
+    ) -> [BuiltChain] {
+        var found: [BuiltChain] = []
+        if let index = evaluations.firstIndex(where: { $0.host == host }) {
+            if evaluations[index].others == nil {
+                var others: [BuiltChain] = []
+                if case .success(let chain) = evaluations[index].result {
+                    others = builder(store: judge.roots.store, trusted: nil, host: host)
+                        .others(than: chain)
+                }
+                evaluations[index].others = others
+            }
+            found = evaluations[index].others ?? []
+        }
+        guard let pinset, let anchors = judge.pinsets[pinset].anchors else { return found }
+        let own = builder(store: nil, trusted: anchors, host: host)
+        if case .success(let chain) = own.build() {
+            found.append(chain)
+            found += own.others(than: chain)
+        }
+        return found
+    }
+
+    /// A chain that ends in one of a pinset's pinned certificates.
+    private mutating func underPins(
+        _ pinset: Int, host: String?
+    ) -> Result<BuiltChain, ChainFailure> {
+        guard let pinned = pinnedCertificates(pinset) else { return .failure(.outOfMemory) }
+        let result = build(store: nil, trusted: pinned, host: host)
+        let fingerprints = judge.pinsets[pinset].fingerprints
+        guard case .failure = result, !fingerprints.isEmpty,
+            case .success(let first) = underRoots(pinset: pinset, host: nil)
+        else { return result }
+        // A root that no server sends may be at the end of another chain.
+        let more = others(than: first, pinset: pinset, host: nil).compactMap { chain in
+            chain.verified.certificates.lastIndex { fingerprints.contains($0.fingerprint) }
+                .flatMap { chain.certificates[$0] }
+        }
+        guard !more.isEmpty else { return result }
+        for certificate in more { pinned.append(certificate) }
+        return build(store: nil, trusted: pinned, host: host)
+    }
+
     /// The pinned certificates: those given whole, and those that the server sent, or that complete
     /// its chain, with a pinned fingerprint.
     private mutating func pinnedCertificates(_ pinset: Int) -> CertificateStack? {
@@ -154,9 +215,14 @@ struct PeerEvidence: TrustEvidence {
     private func build(
         store: OpaquePointer?, trusted: CertificateStack?, host: String?
     ) -> Result<BuiltChain, ChainFailure> {
+        builder(store: store, trusted: trusted, host: host).build()
+    }
+
+    private func builder(
+        store: OpaquePointer?, trusted: CertificateStack?, host: String?
+    ) -> ChainBuilder {
         ChainBuilder(
             leaf: certificate, leafIdentity: leaf, sent: sent, store: store, trusted: trusted,
-            host: host, judge: judge, time: time
-        ).build()
+            host: host, judge: judge, time: time)
     }
 }

@@ -1,4 +1,5 @@
 import COpenSSL
+import Clocks
 
 /// How clients are spoken to.
 package struct TLSServerSettings: Hashable, Sendable {
@@ -123,7 +124,7 @@ package final class TLSServerContext: @unchecked Sendable {
             return SSL_TICKET_RETURN(SSL_TICKET_RETURN_IGNORE_RENEW)
         }
         if let certificate = SSL_SESSION_get0_peer(session),
-            X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0
+            X509View(certificate).notAfter < Clock.coarseWallSeconds()
         {
             return SSL_TICKET_RETURN(SSL_TICKET_RETURN_IGNORE_RENEW)
         }
@@ -144,7 +145,9 @@ package final class TLSServerContext: @unchecked Sendable {
         )
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT) {
             isVerified, verification in
-            guard isVerified == 0, let verification else { return isVerified }
+            guard LastSecond.callback(isVerified, verification) == 0, let verification else {
+                return 1
+            }
             let index = SSL_get_ex_data_X509_STORE_CTX_idx()
             if let ssl = X509_STORE_CTX_get_ex_data(verification, index) {
                 TLSServerConnection.from(OpaquePointer(ssl))?.refuseCertificate(

@@ -122,8 +122,9 @@ import Testing
         let first = try Fixture.authority(days: 30)
         let second = try Fixture.authority(first.makeSuccessor(Self.profile))
         let link = try #require(second.intermediates.first)
-        #expect(link.isUnexpired(at: first.validity.upperBound - 1))
-        #expect(!link.isUnexpired(at: first.validity.upperBound))
+        // notAfter is the last second that is valid (RFC 5280 §4.1.2.5).
+        #expect(link.isUnexpired(at: first.validity.upperBound))
+        #expect(!link.isUnexpired(at: first.validity.upperBound + 1))
     }
 
     @Test func `cannot follow an authority that may vouch for none`() throws {

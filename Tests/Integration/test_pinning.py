@@ -333,6 +333,23 @@ def test_pins_are_compared_with_the_chain_that_was_verified(gateway, origin, pki
         fails(running, there, "tls-no-pin-matches")
 
 
+@pytest.mark.parametrize("first", ["root", "other"])
+@pytest.mark.parametrize("pinned", ["root", "other"])
+@pytest.mark.parametrize("mode", ["publicKey", "certificate"])
+def test_a_pin_holds_in_whatever_order_the_intermediates_are_sent(
+        gateway, origin, pki, mode, pinned, first):
+    """Both roots are trusted, and the one intermediate has a certificate by each."""
+    leaf = pki.intermediate.issue(HOST)
+    leaf.chain = [pki.intermediate.certificate, pki.intermediate.cross_signed(pki.other_root)]
+    if first == "other":
+        leaf.chain.reverse()
+    authority = pki.root if pinned == "root" else pki.other_root
+    pin = authority.pin if mode == "publicKey" else authority.fingerprint
+    running, there = policy_case(gateway, origin, pki, leaf, {"mode": mode, "pins": [pin]},
+                                 [pki.root, pki.other_root])
+    passes(running, there)
+
+
 @pytest.mark.parametrize(("pattern", "host", "applies"), [
     ("*.pinned.test", "a.pinned.test", True), ("*.pinned.test", "b.a.pinned.test", False),
     ("*.pinned.test", "pinned.test", False), ("**.pinned.test", "b.a.pinned.test", True),

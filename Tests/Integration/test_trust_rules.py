@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from datetime import timedelta
+
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID as Purpose
@@ -410,6 +413,30 @@ def test_pedantic_asks_authorities_for_their_key_usage():
     assert answer["reason"] == "key-usage-missing"
 
 
+@pytest.mark.parametrize("which", ["leaf", "middle", "root"])
+@pytest.mark.parametrize("profile", ["strict", "lenient"])
+def test_a_certificate_is_valid_in_its_first_and_its_last_second(which, profile):
+    """RFC 5280, section 4.1.2.5: the period is inclusive at both ends."""
+    made = chain(attribute(which, "days", (0, 1)))
+    question = made.question(profile=profile)
+    certificates = {"root": question["roots"]} | dict(zip(
+        ("leaf", "middle"), (f"-----BEGIN{one}" for one in
+                             question["chain"].split("-----BEGIN")[1:])))
+    read = x509.load_pem_x509_certificate(certificates[which].encode())
+    begin, end = read.not_valid_before_utc, read.not_valid_after_utc
+    reasons = [answer["reason"] for answer in ask([
+        {**question, "at": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        for moment in (begin - timedelta(seconds=1), begin, end, end + timedelta(seconds=1))])]
+    assert reasons == ["certificate-not-yet-valid", "trusted", "trusted", "certificate-expired"]
+
+
+@pytest.mark.parametrize("which", ["leaf", "middle", "root"])
+@pytest.mark.parametrize("serial", ["81", "80", "ff", "ff7f", "80" + "01" * 19])
+def test_no_certificate_of_a_chain_may_have_a_negative_serial_number(which, serial):
+    made = chain(attribute(which, "serial", bytes.fromhex(serial)))
+    assert ask([made.question(profile="strict")])[0]["reason"] == "serial-not-positive"
+
+
 class TestPaths:
     """Several chains lead from one leaf to an anchor: one that is accepted is enough."""
 
@@ -442,6 +469,16 @@ class TestPaths:
         assert both["verdict"] == "pass", both
         assert alone["verdict"] == "fail"
         assert reason is None or alone["reason"] == reason, alone
+
+    @pytest.mark.parametrize("mode", ["publicKey", "certificate"])
+    def test_a_pin_on_either_chain_is_found_in_either_order(self, mode):
+        leaf, middles, _ = self.crossed(lambda _: None, lambda _: None)
+        roots = [authority(f"Root {i}", key("p256", f"root {i}")).made(None) for i in range(2)]
+        answers = ask([
+            {"chain": pem(leaf, *sent), "roots": pem(*roots), "host": HOST, "mode": mode,
+             "pins": [hashlib.sha256(root).hexdigest()]}
+            for root in roots for sent in (middles, middles[::-1])])
+        assert [one["verdict"] for one in answers] == ["pass"] * 4, answers
 
     def test_two_chains_that_are_refused_are_refused(self):
         leaf, middles, roots = self.crossed(

@@ -196,6 +196,20 @@ def test_grease_is_refused_where_the_server_might_read_it(gateway, pki):
         assert ask(through(gate, HOST, there.port), HOST).body == b"read"
 
 
+@pytest.mark.parametrize("first", ["root", "other"])
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_a_pin_holds_in_whatever_order_the_intermediates_are_sent(
+        gateway, pki, origin, version, first):
+    leaf = pki.intermediate.issue(HOST)
+    leaf.chain = [pki.intermediate.certificate, pki.intermediate.cross_signed(pki.other_root)]
+    if first == "other":
+        leaf.chain.reverse()
+    there = origin(lambda _: reply(b"served"), tls=leaf.server_context())
+    for pin in (pki.root.pin, pki.other_root.pin):
+        gate = gateway(configured(pki, "probe", pins=[pin]))
+        assert ask(through(gate, HOST, there.port, careless(version)), HOST).body == b"served"
+
+
 # MARK: a second ClientHello
 
 SECRET = "secret.test"

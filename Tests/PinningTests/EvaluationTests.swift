@@ -9,7 +9,7 @@ struct EvaluationTests {
     /// What a pinset says about evidence, and what it asked to find out.
     func evaluate(
         _ pinsets: [Pinset], host: String? = "h",
-        answers: [Question: Result<VerifiedChain, ChainFailure>]
+        answers: [Question: Result<VerifiedChain, ChainFailure>], others: [VerifiedChain] = []
     ) -> (verdict: TrustVerdict, asked: [Question]) {
         let resolved = ResolvedSecurityPolicy(SecurityPolicy(pinsets: pinsets)) { pin, _ in
             switch pin {
@@ -20,7 +20,7 @@ struct EvaluationTests {
             case .publicKey(let bytes): PinDigests(key: Sample.digest(bytes[0]))
             }
         }
-        var evidence = ScriptedEvidence(leaf: Sample.leaf, answers: answers)
+        var evidence = ScriptedEvidence(leaf: Sample.leaf, answers: answers, others: others)
         let verdict = resolved.evaluate(&evidence, host: host, now: 0)
         guard case .trusted(var facts) = verdict else { return (verdict, evidence.asked) }
         #expect(facts.outcomes.count == pinsets.count)
@@ -94,6 +94,31 @@ struct EvaluationTests {
             failure.verdict
                 == .refused(
                     TrustFailure(.chain(Sample.untrusted), pinsetIndex: 0, pinset: "p")))
+    }
+
+    @Test func `5: a key is looked for on every valid chain, and the one that has it counts`() {
+        let other = VerifiedChain(
+            certificates: [Sample.leaf, Sample.intermediate, Sample.identity(7, "CN=other root")],
+            expires: 500)
+        let answers: [Question: Result<VerifiedChain, ChainFailure>] = [
+            .roots(0, "h"): .success(Sample.chain), .roots(1, "h"): .success(Sample.chain),
+        ]
+        let first = Pinset(name: "p", mode: .publicKey, pins: [Sample.key(3)])
+        let second = Pinset(name: "q", mode: .publicKey, pins: [Sample.other, Sample.key(7)])
+        #expect(evaluate([first], answers: answers, others: [other]).verdict == valid)
+        // Each pinset by a chain of its own; trust ends with the first of them.
+        #expect(
+            evaluate([first, second], answers: answers, others: [other]).verdict
+                == .trusted(TrustFacts(expires: 500)))
+        let wrong = Pinset(name: "p", mode: .publicKey, pins: [Sample.other])
+        guard
+            case .noPinMatches(_, let chain)? = refusal(
+                evaluate([wrong], answers: answers, others: [other]).verdict)
+        else {
+            Issue.record("not refused for its pins")
+            return
+        }
+        #expect(chain.map(\.subject) == ["CN=leaf", "CN=intermediate", "CN=root"])
     }
 
     @Test(arguments: PinningMode.allCases)

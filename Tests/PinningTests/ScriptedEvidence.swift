@@ -10,6 +10,8 @@ struct ScriptedEvidence: TrustEvidence {
     var leaf: CertificateIdentity
     var answers: [Question: Result<VerifiedChain, ChainFailure>]
     var asked: [Question] = []
+    /// The other valid chains under the roots.
+    var others: [VerifiedChain] = []
 
     mutating func evaluateChain(
         anchors: TrustAnchors, host: String?
@@ -22,6 +24,10 @@ struct ScriptedEvidence: TrustEvidence {
         asked.append(question)
         return answers[question] ?? .failure(.other(code: -1, text: "unexpected \(question)"))
     }
+
+    mutating func otherChain(
+        anchors: TrustAnchors, host: String?, where isWanted: (VerifiedChain) -> Bool
+    ) -> VerifiedChain? { others.first(where: isWanted) }
 }
 
 enum Sample {

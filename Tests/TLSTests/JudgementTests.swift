@@ -56,6 +56,49 @@ struct JudgementTests {
         #expect(token(try judge(PKI.expired)) == "certificate-expired")
     }
 
+    /// RFC 5280 §4.1.2.5: "notBefore through notAfter, inclusive".
+    @Test func `certificates are valid from their first second to their last, inclusive`() throws {
+        typealias Profile = TestCertificate.Profile
+        func made(_ short: Int) -> [TestCertificate] {
+            func ends(_ position: Int) -> (from: Int, until: Int) {
+                position == short ? (-600, 600) : (-3600, 86_400)
+            }
+            let root = TestCertificate(
+                Profile(
+                    name: "Root", isAuthority: true, validFrom: ends(2).from,
+                    validUntil: ends(2).until), issuer: nil)
+            let middle = TestCertificate(
+                Profile(
+                    name: "Middle", isAuthority: true, validFrom: ends(1).from,
+                    validUntil: ends(1).until), issuer: root)
+            let leaf = TestCertificate(
+                Profile(
+                    name: "Leaf", alternativeNames: PKI.names, validFrom: ends(0).from,
+                    validUntil: ends(0).until), issuer: middle)
+            return [leaf, middle, root]
+        }
+        for short in 0...2 {
+            let chain = made(short)
+            let inspection = try CertificateInspection(certificate: chain[short].der)
+            let pins: [Pinset] = [
+                pinset(.publicKey, chain[2].pins(.key)),
+                pinset(.certificate, chain[2].pins(.fingerprint), name: "q"),
+            ]
+            for pinsets in [[], pins] {
+                func found(_ time: Int64) throws -> String? {
+                    token(
+                        try judge(
+                            chain[0], chain[1], at: time, roots: PKI.roots(chain[2]),
+                            pinsets: pinsets))
+                }
+                #expect(try found(inspection.notAfter) == nil, "\(short)")
+                #expect(try found(inspection.notAfter + 1) == "certificate-expired")
+                #expect(try found(inspection.notBefore) == nil)
+                #expect(try found(inspection.notBefore - 1) == "certificate-not-yet-valid")
+            }
+        }
+    }
+
     @Test func `it says when the first certificate of the chain expires`() throws {
         guard case .trusted(let facts) = try judge(PKI.shortLived) else {
             Issue.record("not trusted")

@@ -85,7 +85,7 @@ enum ClientIdentityReview {
         }
         var warnings: [String] = []
         let days = CivilDate.days(from: now, to: made.notAfter)
-        if made.notAfter <= now {
+        if made.notAfter < now {
             warnings.append("\(quoted(files.path)) has expired: servers refuse it; renew it")
         } else if days < Self.daysToEnd {
             warnings.append("\(quoted(files.path)) expires in \(days) days; renew it")

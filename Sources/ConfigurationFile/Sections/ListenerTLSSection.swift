@@ -201,7 +201,7 @@ extension SnapshotReader {
         of identity: TLSServerIdentity, _ field: Field, _ path: String, _ now: Int64
     ) {
         let days = CivilDate.days(from: now, to: identity.notAfter)
-        if identity.notAfter <= now {
+        if identity.notAfter < now {
             field.warn("\(quoted(path)) has expired: clients refuse it; renew it")
         } else if days < Self.daysToEnd {
             field.warn("\(quoted(path)) expires in \(days) days; renew it")

@@ -1,0 +1,28 @@
+import COpenSSL
+import Clocks
+
+/// The last second of a certificate's validity, which is part of it: the period is "notBefore
+/// through notAfter, inclusive" (RFC 5280 §4.1.2.5). The library has a certificate expire at
+/// notAfter, for its comparison of times tells equal from earlier by calling it earlier.
+enum LastSecond {
+    /// Has verifications of a kind that has no callback of its own take the last second for valid.
+    static let callback: @convention(c) (Int32, OpaquePointer?) -> Int32 = { isVerified, building in
+        guard isVerified == 0, let building, LastSecond.isAll(building) else { return isVerified }
+        X509_STORE_CTX_set_error(building, X509_V_OK)
+        return 1
+    }
+
+    /// Whether all that a verification has found is that a certificate is in its last second. Only
+    /// within the library's callback.
+    static func isAll(_ building: OpaquePointer) -> Bool {
+        guard X509_STORE_CTX_get_error(building) == X509_V_ERR_CERT_HAS_EXPIRED,
+            let certificate = X509_STORE_CTX_get_current_cert(building),
+            let parameters = X509_STORE_CTX_get0_param(building)
+        else { return false }
+        let isGiven = X509_VERIFY_PARAM_get_flags(parameters) & UInt(X509_V_FLAG_USE_CHECK_TIME) != 0
+        let now =
+            isGiven
+            ? Int64(X509_VERIFY_PARAM_get_time(parameters)) : Clock.coarseWallSeconds()
+        return X509View(certificate).notAfter == now
+    }
+}

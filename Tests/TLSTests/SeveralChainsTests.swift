@@ -1,0 +1,159 @@
+import Pinning
+import Testing
+
+@testable import TLS
+
+/// A leaf whose issuer has certificates of two roots that are trusted, and of one that is not. A
+/// server may send them in any order (RFC 8446 §4.4.2), and authorities change it.
+@Suite("A leaf with several chains")
+struct SeveralChainsTests {
+    private typealias Profile = TestCertificate.Profile
+
+    private static func root(_ name: String) -> TestCertificate {
+        TestCertificate(Profile(name: name, isAuthority: true), issuer: nil)
+    }
+
+    private static func middle(
+        _ issuer: TestCertificate, key: TestCertificate? = nil, validUntil: Int = 86_400
+    ) -> TestCertificate {
+        TestCertificate(
+            Profile(name: "Middle", isAuthority: true, validUntil: validUntil), issuer: issuer,
+            key: key)
+    }
+
+    private static let (first, second, stranger) = (root("A"), root("B"), root("Stranger"))
+    private static let byFirst = middle(first)
+    private static let bySecond = middle(second, key: byFirst)
+    private static let byStranger = middle(stranger, key: byFirst)
+    private static let leaf = TestCertificate(
+        Profile(name: "Leaf", alternativeNames: PKI.names), issuer: byFirst)
+
+    private static func orders(_ all: [TestCertificate]) -> [[TestCertificate]] {
+        guard all.count > 1 else { return [all] }
+        return all.indices.flatMap { index in
+            var rest = all
+            let one = rest.remove(at: index)
+            return orders(rest).map { [one] + $0 }
+        }
+    }
+
+    private static let sent = orders([byFirst, bySecond, byStranger])
+
+    private func judge(
+        _ sent: [TestCertificate], _ pinsets: [Pinset],
+        roots: TrustRoots = PKI.roots(first, second)
+    ) throws -> TrustVerdict {
+        try TLSClientContext.make(pinsets, roots: roots).judge(
+            chain: ([Self.leaf] + sent).map(\.der), host: "service.test")
+    }
+
+    private func outcomes(_ verdict: TrustVerdict) -> [PinsetOutcome]? {
+        guard case .trusted(let facts) = verdict else { return nil }
+        return facts.outcomes
+    }
+
+    private func isRefusedForPins(_ verdict: TrustVerdict) -> Bool {
+        guard case .refused(let failure) = verdict, case .noPinMatches = failure.reason else {
+            return false
+        }
+        return true
+    }
+
+    @Test(arguments: [PinningMode.publicKey, .certificate])
+    func `passes by a pin on any of them, in whatever order they are sent`(mode: PinningMode) throws
+    {
+        let forms: [TestCertificate.PinForm] =
+            mode == .publicKey ? [.key, .fingerprint, .keyFile] : [.fingerprint, .certificateFile]
+        for sent in Self.sent {
+            for pinned in [Self.first, Self.second, Self.byFirst, Self.bySecond, Self.leaf] {
+                for form in forms {
+                    let pins = PKI.rogueRoot.pins(form) + pinned.pins(form)
+                    let verdict = try judge(sent, [pinset(mode, pins)])
+                    // The pin that matches is the second one.
+                    #expect(outcomes(verdict) == [.passed(PinMatches([1]))], "\(form)")
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [PinningMode.publicKey, .certificate])
+    func `passes by no pin that is on none that is valid`(mode: PinningMode) throws {
+        for sent in Self.sent {
+            // A certificate that is given whole would be an anchor itself, in mode certificate.
+            for pinned in [Self.stranger, PKI.rogueRoot] {
+                let verdict = try judge(sent, [pinset(mode, pinned.pins(.fingerprint))])
+                #expect(isRefusedForPins(verdict))
+            }
+        }
+        // Valid is what each of its certificates is.
+        let old = Self.middle(Self.second, key: Self.byFirst, validUntil: -60)
+        for sent in Self.orders([Self.byFirst, old]) {
+            let verdict = try judge(sent, [pinset(mode, Self.second.pins(.fingerprint))])
+            #expect(isRefusedForPins(verdict))
+        }
+    }
+
+    @Test func `passes several pinsets, each by a chain of its own`() throws {
+        let (one, other) = (
+            pinset(.publicKey, Self.first.pins(.key)),
+            pinset(.publicKey, Self.second.pins(.key), name: "q")
+        )
+        let none = pinset(.publicKey, Self.stranger.pins(.key), name: "r")
+        for sent in Self.sent {
+            #expect(outcomes(try judge(sent, [one, other]))?.count == 2)
+            #expect(isRefusedForPins(try judge(sent, [one, other, none])))
+        }
+    }
+
+    @Test func `is not reported for a pin on the chain that was not found first`() throws {
+        var reporting = pinset(.publicKey, Self.second.pins(.key))
+        reporting.isEnforced = false
+        for sent in Self.sent {
+            #expect(outcomes(try judge(sent, [reporting])) == [.passed(PinMatches([0]))])
+        }
+    }
+
+    @Test func `passes by a pin on an anchor that the pinset brings along`() throws {
+        let own = pinset(.publicKey, Self.second.pins(.key), anchors: [Self.second])
+        for sent in Self.sent {
+            let verdict = try judge(sent, [own], roots: PKI.roots(Self.first))
+            #expect(outcomes(verdict) == [.passed(PinMatches([0]))])
+            let without = pinset(.publicKey, Self.second.pins(.key))
+            #expect(isRefusedForPins(try judge(sent, [without], roots: PKI.roots(Self.first))))
+        }
+    }
+
+    /// The library ends a chain at the first certificate that is trusted.
+    @Test func `passes by a pin on the root above an intermediate that is trusted itself`() throws {
+        for sent in Self.sent + [[]] {
+            for pinned in [Self.first, Self.byFirst] {
+                let verdict = try judge(
+                    sent, [pinset(.publicKey, pinned.pins(.key))],
+                    roots: PKI.roots(Self.byFirst, Self.first))
+                #expect(outcomes(verdict) == [.passed(PinMatches([0]))])
+            }
+        }
+    }
+
+    @Test func `is judged at bounded cost, however many are sent`() throws {
+        let many = (0..<60).map { _ in Self.middle(Self.second, key: Self.byFirst) }
+        let context = try TLSClientContext.make(
+            [pinset(.publicKey, PKI.rogueRoot.pins(.key))],
+            roots: PKI.roots(Self.first, Self.second))
+        let chain = ([Self.leaf, Self.byFirst] + many).map(\.der)
+        #expect(isRefusedForPins(context.judge(chain: chain, host: "service.test")))
+        let presented = try PresentedChain(der: chain)
+        let leaf = try #require(presented.certificates[0])
+        var evidence = try #require(
+            PeerEvidence(
+                certificate: leaf, sent: presented.certificates.pointer, judge: context.judge))
+        _ = evidence.evaluateChain(anchors: .roots(pinset: nil), host: nil)
+        var tried = 0
+        let none = evidence.otherChain(anchors: .roots(pinset: nil), host: nil) { _ in
+            tried += 1
+            return false
+        }
+        #expect(none == nil)
+        #expect(tried == PathSearch.chainsVerified)
+    }
+}

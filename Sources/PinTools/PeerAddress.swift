@@ -35,18 +35,12 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Reads an http or https URL, whose path is left out; nil for anything else.
-    package init?(url: String) {
-        let text = url.lowercasedASCII
-        if text.hasPrefix("http://") {
-            let rest = "https://" + text.dropFirst("http://".count)
-            self.init(rest)
-            // The port that is not written is another one.
-            if !rest.hasPort { port = 80 }
-        } else {
-            guard text.hasPrefix("https://") else { return nil }
-            self.init(text)
-        }
+    /// A server by its parts.
+    ///
+    /// - Parameter host: lower case, an address without brackets.
+    package init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
     }
 
     private static func isName(_ text: Substring) -> Bool {
@@ -65,14 +59,5 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
     /// A host, in brackets where it needs them, and a port.
     package static func text(host: String, port: UInt16) -> String {
         HostText.text(host, port: port)
-    }
-}
-
-extension String {
-    /// Whether the authority of a URL ends in a port.
-    fileprivate var hasPort: Bool {
-        let authority = dropFirst("https://".count).prefix { !"/?#".contains($0) }
-        guard let colon = authority.lastIndex(of: ":") else { return false }
-        return !authority[colon...].contains("]")
     }
 }

@@ -81,7 +81,13 @@ package struct ServerProbe {
 
     /// Connects to the first of the server's addresses that answers.
     package func look(at peer: PeerAddress) throws(ServerProbeError) -> ServerPresentation {
-        let addresses = try resolve(peer)
+        try look(at: peer, addresses: try resolve(peer))
+    }
+
+    /// The same for addresses that are known.
+    package func look(
+        at peer: PeerAddress, addresses: [IPAddress]
+    ) throws(ServerProbeError) -> ServerPresentation {
         var last = ServerProbeError.timeout(peer)
         for (index, address) in addresses.enumerated() {
             let endpoint = Endpoint(address: address, port: peer.port)

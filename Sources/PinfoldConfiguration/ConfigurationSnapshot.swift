@@ -73,6 +73,12 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
             && zip(pinsets, other.pinsets).allSatisfy { $0.judgesAlike($1) }
     }
 
+    /// Whether responses of the hosts of an entry are looked up and stored.
+    /// - Parameter index: The entry that applies to host and port; nil for none.
+    package func cacheStores(entry index: Int?) -> Bool {
+        cache.isEnabled && (index.map { hosts.entries[$0].cacheStores } ?? true)
+    }
+
     /// The host entry that applies to a request, or nil when none matches.
     /// - Parameters:
     ///   - host: The host name in lower case, or the address without brackets; no port.

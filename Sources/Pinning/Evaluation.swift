@@ -65,9 +65,7 @@ extension ResolvedSecurityPolicy.Entry {
     func judge<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?, now: Int64
     ) throws(EntryFailure) -> EntryFinding {
-        if let ends = pinset.ends, pinset.refusesAll(at: now) {
-            throw EntryFailure(reason: .pinsetExpired(at: ends))
-        }
+        if let reason = pinset.refusal(at: now) { throw EntryFailure(reason: reason) }
         do {
             return try evaluate(&evidence, index: index, host: host)
         } catch {

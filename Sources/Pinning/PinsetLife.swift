@@ -14,6 +14,14 @@ extension Pinset {
     /// - Parameter now: seconds since 1970.
     package func refusesAll(at now: Int64) -> Bool { ends.map { now >= $0 } ?? false }
 
+    /// Why the pinset refuses every server; nil: it does not.
+    ///
+    /// - Parameter now: seconds since 1970.
+    package func refusal(at now: Int64) -> TrustFailure.Reason? {
+        guard let ends, refusesAll(at: now) else { return nil }
+        return .pinsetExpired(at: ends)
+    }
+
     /// Whether a server that no pin matches passes all the same.
     ///
     /// - Parameter now: seconds since 1970.

@@ -1,7 +1,8 @@
 import Addressing
 import ArgumentParser
+import Clocks
+import ConfigurationFile
 import Engine
-import Notation
 import PinTools
 import PinfoldConfiguration
 import TLS
@@ -11,11 +12,14 @@ struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Explain what would become of a request for a URL.",
         discussion: """
-            Says which host entry and pinsets apply, what the rules of access say, how the request \
-            would travel, and whether the cache takes part, by the functions that decide it in the \
-            gateway and in the words of its replies. With --connect the server is looked at, too. \
-            Exits with 1 if every way is refused, or with --connect the server is. --json prints \
-            the same as one JSON object.
+            Says which host entry and pinsets apply, what the rules of access say of the client \
+            and of each address that the host has, how the request would travel, and whether the \
+            cache takes part, by the functions that decide it in the gateway and in the words of \
+            its replies. The host is looked up as the configuration says; nothing is sent to it. \
+            With --connect the server is looked at, too, if the gateway would connect to it. \
+            Exits with 0 if a way passes, with 1 if the client, every way or the server is \
+            refused, and with 2 if the question cannot be answered: no URL, or no valid \
+            configuration. --json prints the same as one JSON object.
             """)
 
     @Argument(help: "An http or https URL; only its host and port count.")
@@ -23,6 +27,12 @@ struct Explain: ParsableCommand {
 
     @Option(help: ArgumentHelp("The client's address.", valueName: "address"))
     var client: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "An address that the host has, in place of looking it up; repeatable.",
+            valueName: "address"))
+    var address: [String] = []
 
     @Flag(help: "Connect to the server and say what it is worth.")
     var connect = false
@@ -32,56 +42,72 @@ struct Explain: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
-    /// How long the server may take.
+    /// How long the host's addresses, and then the server, may take.
     private static let milliseconds: Int64 = 10_000
 
     func run() throws {
-        let isSecure = url.lowercasedASCII.hasPrefix("https://")
-        guard isSecure || url.lowercasedASCII.hasPrefix("http://"),
-            let peer = PeerAddress(url: url)
-        else {
-            throw Failure("\(url) is no URL of a server; expected http://host/ or https://host/")
-        }
-        var address: IPAddress?
-        if let client {
-            address = IPAddress(literal: client.utf8.span)
-            guard address != nil else {
-                throw Failure("--client \(client) is no address; expected one as 192.0.2.1")
-            }
-        }
-        let configuration = try options.loadOrExit().snapshot
-        let policy: PolicySnapshot
+        let explanation: Explanation
         do {
-            policy = try PolicySnapshot(asking: configuration)
+            explanation = try explain()
+        } catch let errors as ConfigurationErrors {
+            writeToStandardError(errors.description + "\n")
+            throw ExitCode(2)
         } catch {
-            throw Failure("\(error)")
+            writeToStandardError("pinfold: \(error)\n")
+            throw ExitCode(2)
         }
-        let route = RouteExplanation(
-            policy, host: peer.host, port: peer.port, isSecure: isSecure)
-        var explanation = Explanation(url: url, route: route)
-        explanation.client = address.map { ($0, configuration.access.serves(client: $0)) }
-        if connect { explanation.server = look(at: peer, route, policy, isSecure: isSecure) }
         writeToStandardOutput(
             json ? explanation.json + "\n" : explanation.lines.joined(separator: "\n") + "\n")
         if explanation.isRefused { throw ExitCode(1) }
     }
 
-    private func look(
-        at peer: PeerAddress, _ route: RouteExplanation, _ policy: PolicySnapshot, isSecure: Bool
-    ) -> Explanation.Server {
-        var target = peer
-        if !isSecure {
-            guard let upgraded = route.upgradedPort else { return .spokenToInClearText }
-            target.port = upgraded
+    private func explain() throws -> Explanation {
+        let client = try client.map { try Self.address($0, "--client") }
+        let given = try address.map { try Self.address($0, "--address") }
+        let configuration = try options.source.load().snapshot
+        let target: RequestTarget
+        do {
+            target = try RequestTarget(url: url, limits: configuration.limits.headLimits)
+        } catch {
+            throw Failure(
+                "\(url) is no URL that the gateway serves: \(error.explanation); expected "
+                    + "http://host/ or https://host/")
         }
+        let policy = try PolicySnapshot(asking: configuration)
+        let addresses =
+            given.isEmpty
+            ? try NameLookup.addresses(
+                of: target.host, configuration.resolver, milliseconds: Self.milliseconds)
+            : .success(given)
+        let route = RouteExplanation(
+            policy, target, addresses: addresses, now: Clock.coarseWallSeconds())
+        var explanation = Explanation(url: url, route: route)
+        explanation.client = client.map { ($0, configuration.access.serves(client: $0)) }
+        if connect { explanation.server = look(at: route, policy) }
+        return explanation
+    }
+
+    private static func address(_ text: String, _ option: String) throws -> IPAddress {
+        guard let address = IPAddress(literal: text.utf8.span) else {
+            throw Failure("\(option) \(text) is no address; expected one as 192.0.2.1")
+        }
+        return address
+    }
+
+    /// Looks at the server as the gateway would: where it would speak TLS to it, and at those of
+    /// its addresses that it would connect to.
+    private func look(at route: RouteExplanation, _ policy: PolicySnapshot) -> Explanation.Server {
+        guard !route.isRefused else { return .notAskedFor("every way is refused") }
+        guard let way = route.verifiedWay else {
+            return .notAskedFor("no TLS would be spoken to it")
+        }
+        let peer = PeerAddress(host: route.host, port: way.port)
         do throws(ServerProbeError) {
             let context = policy.context(entry: route.entry)
             let shown = try ServerProbe(context: context, milliseconds: Self.milliseconds)
-                .look(at: target)
-            let address = route.verdict(on: shown.endpoint.address, under: policy)
-            if let failure = shown.failure {
-                return .refused(address, .tlsFailed(failure))
-            }
+                .look(at: peer, addresses: way.addresses)
+            let address = shown.endpoint.address
+            if let failure = shown.failure { return .refused(address, .tlsFailed(failure)) }
             let reported = (shown.facts?.outcomes ?? []).compactMap { outcome in
                 if case .reported(let failure) = outcome { failure } else { nil }
             }
@@ -93,9 +119,30 @@ struct Explain: ParsableCommand {
 }
 
 extension RouteExplanation {
-    /// The port to which a request in clear text goes out as TLS; nil: it does not.
-    fileprivate var upgradedPort: UInt16? {
-        for case (_, .upgrade(let port)) in ways { return port }
+    /// Whether every way is refused.
+    var isRefused: Bool {
+        ways.allSatisfy { if case .refused = $0.way { true } else { false } }
+    }
+
+    /// Where the first way that speaks verified TLS leads: the port, and the addresses that the
+    /// gateway would connect to; nil: none does.
+    fileprivate var verifiedWay: (port: UInt16, addresses: [IPAddress])? {
+        for (asking, way) in ways {
+            let port: UInt16
+            switch way {
+            case .refused, .tunnel, .clearText: continue
+            case .upgrade(let upgraded): port = upgraded
+            case .verified, .inspect, .intercept, .interceptOrPass, .interceptOrInspect:
+                port = self.port
+            }
+            // The operator has named a reverse listener's upstream: no rule applies to it.
+            var isFixed = false
+            if case .reverse = asking { isFixed = true }
+            return (
+                port,
+                addresses.filter { isFixed || $0.refusal == nil }.map(\.address)
+            )
+        }
         return nil
     }
 }

@@ -10,13 +10,13 @@ import Pinning
 struct Explanation {
     /// What came of a look at the server.
     enum Server {
-        /// None was taken: no TLS would be spoken to it.
-        case spokenToInClearText
+        /// None was taken, and why.
+        case notAskedFor(String)
         /// It cannot be reached, or presents nothing.
         case unreachable(String)
-        case refused(RouteExplanation.Destination, ExchangeFault)
+        case refused(IPAddress, ExchangeFault)
         /// The version of TLS, and what report-only pinsets would have refused.
-        case trusted(RouteExplanation.Destination, version: String, [TrustFailure])
+        case trusted(IPAddress, version: String, [TrustFailure])
     }
 
     let url: String
@@ -28,11 +28,10 @@ struct Explanation {
 
     /// The client, all ways, or the server.
     var isRefused: Bool {
-        if client?.isServed == false { return true }
-        if route.ways.allSatisfy({ $0.way.fault != nil }) { return true }
+        if client?.isServed == false || route.isRefused { return true }
         switch server {
         case .unreachable, .refused: return true
-        case .spokenToInClearText, .trusted, nil: return false
+        case .notAskedFor, .trusted, nil: return false
         }
     }
 
@@ -58,25 +57,37 @@ struct Explanation {
                 "certificate transparency: \(policy.minimum) of \(policy.countingLogs.count) logs")
         }
         lines.append("destination: \(route.destination.text)")
-        let shown = PeerAddress.text(host: route.host, port: route.port)
+        for one in route.addresses {
+            lines.append("address: \(one.address): \(one.refusal.map(Self.text) ?? "allowed")")
+        }
+        if let failure = route.lookupFailure { lines.append("address: \(Self.text(failure))") }
         for (asking, way) in route.ways {
-            let how = asking == .connect ? "CONNECT \(shown)" : "a request with the whole URL"
-            lines.append("\(how): \(Self.text(way))")
+            lines.append("\(text(asking)): \(Self.text(way))")
+        }
+        if route.ways.isEmpty {
+            lines.append("listeners: none is a forward proxy, or has this server as its upstream")
         }
         let cache = route.cacheIsUsed ? "takes part" : "does not take part"
         lines.append("cache: \(cache): \(route.cacheReason)")
         switch server {
-        case .spokenToInClearText:
-            lines.append("server: not looked at, for no TLS would be spoken to it")
+        case .notAskedFor(let why): lines.append("server: not looked at, for \(why)")
         case .unreachable(let why): lines.append("server: \(why)")
         case .refused(let address, let fault):
-            lines += ["address: \(address.text)", "server: \(Self.text(fault))"]
+            lines += ["connected to: \(address)", "server: \(Self.text(fault))"]
         case .trusted(let address, let version, let reported):
-            lines += ["address: \(address.text)", "server: trusted (TLS \(version))"]
+            lines += ["connected to: \(address)", "server: trusted (TLS \(version))"]
             lines += reported.map { "reported only: \($0)" }
         case nil: break
         }
         return lines
+    }
+
+    private func text(_ asking: RouteExplanation.Asking) -> String {
+        switch asking {
+        case .connect: "CONNECT \(PeerAddress.text(host: route.host, port: route.port))"
+        case .absolute: "a request with the whole URL"
+        case .reverse(let listener): "a request to the reverse listener \(listener)"
+        }
     }
 
     private static func text(_ pinset: Pinset) -> String {
@@ -175,6 +186,7 @@ struct Explanation {
                 return object
             })
         object.add("destination", Self.json(route.destination))
+        object.add("addresses", route.addresses.map(Self.json))
         object.add("ways", route.ways.map { Self.json($0.asking, $0.way) })
         var cache = JSONObject()
         cache.add("takesPart", route.cacheIsUsed)
@@ -202,11 +214,26 @@ struct Explanation {
         return object
     }
 
+    private static func json(_ address: RouteExplanation.Address) -> JSONObject {
+        var object = JSONObject()
+        object.add("address", "\(address.address)")
+        object.add("allowed", address.refusal == nil)
+        object.add(address.refusal)
+        return object
+    }
+
     private static func json(
         _ asking: RouteExplanation.Asking, _ way: RouteExplanation.Way
     ) -> JSONObject {
         var object = JSONObject()
-        object.add("asking", asking == .connect ? "connect" : "absolute")
+        let (kind, listener): (String, String?) =
+            switch asking {
+            case .connect: ("connect", nil)
+            case .absolute: ("absolute", nil)
+            case .reverse(let name): ("reverse", name)
+            }
+        object.add("asking", kind)
+        object.add("listener", listener)
         object.add("way", way.name)
         var tls13: TLS13TunnelMode?
         var port: UInt16?
@@ -223,13 +250,13 @@ struct Explanation {
 
     private static func json(_ server: Server) -> JSONObject {
         let verdict: String
-        var address: RouteExplanation.Destination?
+        var address: IPAddress?
         var version: String?
         var fault: ExchangeFault?
         var detail: String?
         var failures: [TrustFailure] = []
         switch server {
-        case .spokenToInClearText: verdict = "not-asked"
+        case .notAskedFor(let why): (verdict, detail) = ("not-asked", why)
         case .unreachable(let why): (verdict, detail) = ("unreachable", why)
         case .refused(let at, let why): (verdict, address, fault) = ("refused", at, why)
         case .trusted(let at, let spoken, let reported):
@@ -237,7 +264,13 @@ struct Explanation {
         }
         var object = JSONObject()
         object.add("verdict", verdict)
-        object.add("address", address.map(json))
+        // None that is refused is connected to.
+        object.add(
+            "address",
+            address.map {
+                Self.json(
+                    RouteExplanation.Destination(verdict: .allowed, address: $0, detail: nil))
+            })
         object.add("version", version)
         object.add(fault, else: detail)
         object.add(

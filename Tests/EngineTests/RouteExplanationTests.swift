@@ -1,15 +1,24 @@
+import Addressing
 import EngineTestSupport
+import HTTPCore
 import Testing
 
 @testable import Engine
 
 @Suite("What would become of a request")
 struct RouteExplanationTests {
+    /// Of a host with one address, which is nowhere special.
     private func explain(
-        _ text: String, host: String = "a.test", port: UInt16 = 443, isSecure: Bool = true
+        _ text: String, host: String = "a.test", port: UInt16 = 443, isSecure: Bool = true,
+        addresses: [String] = ["192.0.32.1"], now: Int64 = 1_800_000_000
     ) throws -> RouteExplanation {
         let policy = try PolicySnapshot(asking: testConfiguration(text))
-        return RouteExplanation(policy, host: host, port: port, isSecure: isSecure)
+        let target = RequestTarget(host: host, port: port, isSecure: isSecure)
+        let found = addresses.compactMap { IPAddress($0) }
+        return RouteExplanation(
+            policy, target,
+            addresses: found.isEmpty ? .failure(.nameNotResolved(.nxdomain)) : .success(found),
+            now: now)
     }
 
     /// A word for each way, the reason's token of a refusal.
@@ -98,5 +107,103 @@ struct RouteExplanationTests {
         #expect(try !explain("cache: { enabled: false }").cacheIsUsed)
         #expect(try !explain(text(", cache: { store: false }")).cacheIsUsed)
         #expect(try explain(text(", cache: { store: false }"), host: "b.test").cacheIsUsed)
+    }
+
+    // MARK: Addresses
+
+    @Test func `a name is refused when none of its addresses may be connected to`() throws {
+        let text = "access: { destinations: { allow: [a.test], deny: [0.0.0.0/0] } }"
+        let words = try words(explain(text))
+        #expect(words == ["destination-refused", "destination-refused"])
+    }
+
+    @Test func `a name passes when one of its addresses may be connected to`() throws {
+        let route = try explain("{}", addresses: ["10.0.0.1", "192.0.32.1"])
+        #expect(words(route) == ["tunnel", "verified"])
+        #expect(route.addresses.map { $0.refusal?.reason.token } == ["destination-refused", nil])
+    }
+
+    @Test func `a name without an address is refused as in the reply`() throws {
+        #expect(
+            try words(explain("{}", addresses: [])) == ["dns-nxdomain", "dns-nxdomain"])
+    }
+
+    @Test func `the gateway's own listeners are refused`() throws {
+        let text = """
+            listeners: [{ address: "127.0.0.1:8080" }]
+            access: { destinations: { allow: [127.0.0.0/8] } }
+            """
+        let route = try explain(
+            text, port: 8080, isSecure: false, addresses: ["127.0.0.1"])
+        #expect(words(route) == ["own-listener-refused"])
+    }
+
+    @Test func `a permission counts at the port that an upgrade leads to`() throws {
+        func word(_ allowed: String) throws -> [String] {
+            let text = """
+                hosts: [{ match: [a.test], upgrade: https }]
+                access: { destinations: { allow: ["\(allowed)"] } }
+                """
+            return try words(
+                explain(text, port: 80, isSecure: false, addresses: ["10.0.0.1"]))
+        }
+        #expect(try word("a.test:443") == ["upgrade 443"])
+        #expect(try word("a.test:80") == ["destination-refused"])
+    }
+
+    // MARK: Pinsets and listeners
+
+    @Test func `a pinset whose time is over refuses whatever is judged by it`() throws {
+        let text = """
+            hosts: [{ match: [a.test], pinsets: [p], upgrade: https, tunnel: pass }]
+            pinsets: { p: { mode: none, expires: 2020-01-01 } }
+            """
+        #expect(try words(explain(text)) == ["tunnel", "tls-pinset-expired"])
+        #expect(
+            try words(explain(text, port: 80, isSecure: false)) == ["tls-pinset-expired"])
+        #expect(try words(explain(text, now: 0)) == ["tunnel", "verified"])
+    }
+
+    @Test func `a reverse listener leads to its upstream alone, by no rule of access`() throws {
+        let text = """
+            listeners: [{ address: "127.0.0.1:8080", kind: reverse, upstream: "https://a.test" }]
+            """
+        let route = try explain(text, addresses: ["10.0.0.1"])
+        #expect(words(route) == ["verified"])
+        guard case .reverse = route.ways.first?.asking else {
+            Issue.record("\(route.ways)")
+            return
+        }
+        #expect(try explain(text, host: "b.test").ways.isEmpty)
+        #expect(try explain(text, port: 80, isSecure: false).ways.isEmpty)
+    }
+}
+
+@Suite("A URL, as the gateway reads it")
+struct RequestTargetTests {
+    @Test(
+        arguments: [
+            ("http://a.test", "a.test", 80, false), ("HTTPS://A.test./x?y#z", "a.test", 443, true),
+            ("http://a.test:8080/x:1", "a.test", 8080, false),
+            ("https://[::1]:81", "::1", 81, true),
+            ("http://a_b.test/", "a_b.test", 80, false),
+        ] as [(String, String, UInt16, Bool)])
+    func `host, port and scheme are read`(
+        url: String, host: String, port: UInt16, isSecure: Bool
+    ) throws {
+        let wanted = RequestTarget(host: host, port: port, isSecure: isSecure)
+        #expect(try RequestTarget(url: url, limits: HeadLimits()) == wanted)
+    }
+
+    @Test(
+        arguments: [
+            ("a.test", .malformedTarget), ("ftp://a.test", .unsupportedScheme),
+            ("/path", .malformedTarget), ("http://a b/", .malformedTarget),
+            ("http://127.1/", .malformedAuthority), ("http://a.test:0/", .malformedAuthority),
+            ("http://me@a.test/", .userinfoInTarget), ("http://bücher.test/", .badTargetByte),
+            ("http://a.test/ HTTP/1.1\r\nX: y\r\n\r\n", .malformedTarget),
+        ] as [(String, WireError)])
+    func `what the gateway refuses is refused for the same`(url: String, error: WireError) {
+        #expect(throws: error) { try RequestTarget(url: url, limits: HeadLimits()) }
     }
 }

@@ -1,4 +1,5 @@
-"""`pinfold explain`: what it says becomes of a request is what becomes of it."""
+"""`pinfold explain`: what it says becomes of a request is what becomes of it. Every kind of
+configuration with every kind of request is in test_explain_table.py."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from support.origin import reply
 from support.wire import request
 
 HOST = "localhost"
+# An address that no rule is about.
+PUBLIC = ("--address", "192.0.32.1")
 WRONG = ["sha256/" + letter * 42 + "A=" for letter in "AB"]
 
 
@@ -102,7 +105,7 @@ def test_the_entry_its_pinsets_and_the_cache_are_named(pki, tmp_path):
         "wanted (mode publicKey, 2 pins, only reports, expires 2999-01-01T00:00:00Z)")
     assert said["a request with the whole URL"] == "upgraded: sent as verified TLS to port 443"
     assert said["cache"] == "does not take part: the entry says cache.store: false"
-    code, said = explained(tmp_path, config, "http://elsewhere.test/")
+    code, said = explained(tmp_path, config, "http://elsewhere.test/", *PUBLIC)
     assert said["entry"] == "none applies (default)"
     assert said["pinsets"] == "none"
     assert said["cache"].startswith("takes part")
@@ -111,7 +114,7 @@ def test_the_entry_its_pinsets_and_the_cache_are_named(pki, tmp_path):
 @pytest.mark.parametrize(("client", "served"), [("127.0.0.9", True), ("192.0.2.1", False)])
 def test_the_client_is_judged(pki, tmp_path, client, served):
     code, said = explained(
-        tmp_path, configuration(pki), "http://a.test/", "--client", client)
+        tmp_path, configuration(pki), "http://a.test/", "--client", client, *PUBLIC)
     assert code == (0 if served else 1)
     assert ("served" in said["client"]) == served
     assert ("403 client-not-allowed" in said["client"]) != served
@@ -179,21 +182,24 @@ def test_the_live_server_is_judged_as_by_the_gateway(gateway, origin, pki, tmp_p
 
 @pytest.mark.parametrize(("arguments", "word"), [
     (["localhost"], "no URL"), (["ftp://a/"], "no URL"), (["http://a b/"], "no URL"),
-    (["http://a.test/", "--client", "here"], "no address")])
+    (["http://a.test/", "--client", "here"], "no address"),
+    (["http://a.test/", "--address", "a"], "no address"),
+    (["http://127.1/"], "no URL"), (["http://me@a.test/"], "no URL"),
+    (["http://a.test/", "--config", "/nowhere/pinfold.yaml"], "cannot be read")])
 def test_wrong_arguments_are_told(arguments, word):
     done = run_pinfold("explain", *arguments)
-    assert done.returncode == 1
+    assert done.returncode == 2 and done.stdout == ""
     assert word in done.stderr and "expected" in done.stderr
 
 
 TYPES = {"url": str, "verdict": str, "client": dict, "entry": dict, "label": str, "pinsets": list,
-         "certificateTransparency": dict, "destination": dict, "ways": list, "cache": dict,
+         "certificateTransparency": dict, "destination": dict, "addresses": list, "ways": list, "cache": dict,
          "server": dict}
 
 
 def test_the_members_are_those_that_readme_lists(tmp_path):
-    explained(tmp_path, configuration(None), "http://a.test/")
-    _, found = told(tmp_path, "http://a.test/")
+    explained(tmp_path, configuration(None), "http://a.test/", *PUBLIC)
+    _, found = told(tmp_path, "http://a.test/", *PUBLIC)
     table = (ROOT / "README.md").read_text().partition("`--json` prints the same")[2]
     rows = re.findall(r"^\| (`.*?) \| ", table.partition("\n\n###")[0], re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
@@ -221,6 +227,9 @@ def test_json_says_what_the_text_says(pki, tmp_path, case, scheme):
                        "expires": None}
     assert found["destination"] == {
         "verdict": "by-address", "address": None, "detail": said["destination"]}
+    assert found["addresses"] == [
+        {"address": address, "allowed": True, "status": None, "reason": None, "detail": None}
+        for address in ("::1", "127.0.0.1")]
     ways = {"connect": f"CONNECT {HOST}:8443", "absolute": "a request with the whole URL"}
     assert [one["asking"] for one in found["ways"]] == (
         ["connect", "absolute"] if scheme == "https" else ["absolute"])
@@ -228,6 +237,7 @@ def test_json_says_what_the_text_says(pki, tmp_path, case, scheme):
         text = said[ways[one["asking"]]]
         assert text == (sentence(one) if one["way"] == "refused" else one["detail"])
         assert one["port"] == (8443 if one["way"] == "upgrade" else None)
+        assert one["listener"] is None
     assert said["cache"].endswith(": " + found["cache"]["detail"])
     assert found["cache"]["takesPart"] is True
     assert found["server"] is None
@@ -267,7 +277,7 @@ def test_json_of_a_live_server(origin, pki, tmp_path, kind):
     if kind == "trusted":
         assert said["server"] == f"trusted (TLS {server['version']})"
         assert server["address"]["verdict"] == "allowed"
-        assert said["address"] == f"{server['address']['address']}: allowed"
+        assert said["connected to"] == server["address"]["address"]
         assert [(one["pinset"], one["reason"]) for one in server["reported"]] == [
             ("wanted", "tls-no-pin-matches")]
         assert said["reported only"] == server["reported"][0]["detail"]

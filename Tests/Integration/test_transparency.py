@@ -317,8 +317,8 @@ def test_trust_and_explain_judge_alike(origin, pki, workspace, logs):
         assert word in asked.stdout
     there = origin(lambda _: reply(b"x"), tls=plain.server_context())
     config.write_text(json.dumps({
-        **configuration(pki, logs), "hosts": [{
-            **configuration(pki, logs)["hosts"][0], "match": ["localhost"]}]}))
+        **configuration(pki, logs), "access": {"destinations": {"allow": ["127.0.0.0/8"]}},
+        "hosts": [{**configuration(pki, logs)["hosts"][0], "match": ["localhost"]}]}))
     local = pki.intermediate.issue("localhost")
     for made, code in [(local, 1), (embedding(pki.intermediate, local, ONE, TWO), 0)]:
         there = origin(lambda _: reply(b"x"), tls=made.server_context())

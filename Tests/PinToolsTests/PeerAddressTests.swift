@@ -29,15 +29,4 @@ struct PeerAddressTests {
     func `anything else is no server`(text: String) {
         #expect(PeerAddress(text) == nil)
     }
-
-    @Test(
-        arguments: [
-            ("http://a.test", "a.test:80"), ("http://a.test:8080/x:1", "a.test:8080"),
-            ("https://a.test/", "a.test:443"), ("HTTP://[::1]/", "[::1]:80"),
-            ("http://[::1]:81", "[::1]:81"), ("a.test", nil), ("ftp://a.test", nil),
-            ("http://", nil), ("http://a b", nil), ("http://\u{212A}.test", nil),
-        ] as [(String, String?)])
-    func `a URL has the port of its scheme`(text: String, expected: String?) {
-        #expect(PeerAddress(url: text)?.description == expected)
-    }
 }

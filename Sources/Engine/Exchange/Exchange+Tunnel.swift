@@ -6,17 +6,29 @@ import PinfoldConfiguration
 
 // CONNECT, and leaving HTTP after 101: the exchange becomes a relay and ends with it.
 extension Exchange {
-    /// CONNECT: relays bytes once the destination is connected.
+    /// CONNECT: relays bytes once the destination is connected, or ends the tunnel in the gateway.
     func tunnel() {
         let policy = environment.policy
-        guard policy.configuration.access.connectPorts.contains(request.port) else {
-            return reply(with: .connectPortRefused(request.port), closing: false)
-        }
         let host = withRequestHead { $0.text(at: request.host) }.lowercasedASCII
-        if policy.interception != nil, intercepts(host, policy) { return }
+        let authority = BoundAuthority(host: host, port: request.port)
+        hostLabel = policy.route(entryIndex: policy.entry(host: host, port: request.port))
+        let mayIntercept = policy.interception != nil && environment.host != nil
+        let way = policy.tunnelWay(to: authority, mayIntercept: mayIntercept) {
+            guard isGivenUp(authority, under: policy) else { return false }
+            interceptionPass = .rejected
+            return true
+        }
+        switch way {
+        case .refused(let refusal): reply(with: refusal, closing: false)
+        case .intercepted(let name, let mayPass):
+            intercept(authority, name, mayPass: mayPass, policy)
+        case .relayed, .inspected: connect(authority, policy)
+        }
+    }
+
+    private func connect(_ authority: BoundAuthority, _ policy: PolicySnapshot) {
+        let host = authority.host
         let target = policy.target(host: host, port: request.port, by: .tunnel)
-        hostLabel = policy.route(entryIndex: target.entryIndex)
-        if let refusal = target.refusal { return reply(with: refusal, closing: false) }
         guard isAdmitted() else { return }
         handle(.decided(.open))
         let reachability = policy.reachability(host: host, port: request.port)
@@ -38,12 +50,11 @@ extension Exchange {
                 environment.note(reachability, nil)
                 upstreamEndpoint = made.endpoint
                 if policy.configuration.inspection(entry: target.entryIndex) != nil {
-                    return inspect(
-                        BoundAuthority(host: host, port: request.port), made, policy)
+                    return inspect(authority, made, policy)
                 }
                 let basis = TunnelBasis(
-                    BoundAuthority(host: host, port: request.port), by: .tunnel, from: peer,
-                    at: made.endpoint, proof: .none, under: policy)
+                    authority, by: .tunnel, from: peer, at: made.endpoint, proof: .none,
+                    under: policy)
                 established(made.transport, timeouts, basis)
             }
         }

@@ -6,44 +6,23 @@ import HTTPCore
 // answered once the server has been verified, so that no client is shown a good certificate in the
 // name of a bad server.
 extension Exchange {
-    /// Whether the tunnel is intercepted; then the exchange goes on by itself.
-    func intercepts(_ host: String, _ policy: PolicySnapshot) -> Bool {
-        let authority = BoundAuthority(host: host, port: request.port)
-        guard policy.intercepts(authority), environment.host != nil,
-            let interception = policy.interception(for: authority)
-        else { return false }
+    /// Goes on with a CONNECT that `tunnelWay` lets through, to be intercepted.
+    func intercept(
+        _ authority: BoundAuthority, _ name: ReferenceIdentifier, mayPass: Bool,
+        _ policy: PolicySnapshot
+    ) {
         guard
             let origin = environment.origins.origin(
-                host: host.utf8.span, port: request.port, scheme: .https, policy: policy)
-        else {
-            reply(with: .request(.malformedAuthority), closing: true)
-            return true
-        }
-        hostLabel = origin.route
-        if policy.fallsBack(authority), isGivenUp(authority, interception) {
-            interceptionPass = .rejected
-            return false
-        }
-        if let refusal = origin.refusal {
-            reply(with: refusal, closing: false)
-        } else if let name = ReferenceIdentifier(host) {
-            let mayPass = policy.configuration.passesClearText(entry: origin.entryIndex)
-            let tunnel = mayPass ? policy.target(host: host, port: request.port, by: .tunnel) : nil
-            if let refusal = tunnel?.refusal {
-                reply(with: refusal, closing: false)
-                return true
-            }
-            guard isAdmitted() else { return true }
-            handle(.decided(.open))
-            if mayPass {
-                answerUndecided(authority, name)
-            } else {
-                verify(origin, authority, name)
-            }
+                host: authority.host.utf8.span, port: authority.port, scheme: .https,
+                policy: policy)
+        else { return reply(with: .request(.malformedAuthority), closing: true) }
+        guard isAdmitted() else { return }
+        handle(.decided(.open))
+        if mayPass {
+            answerUndecided(authority, name)
         } else {
-            reply(with: .interceptionImpossible, closing: false)
+            verify(origin, authority, name)
         }
-        return true
     }
 
     private func verify(

@@ -5,8 +5,8 @@ import PinfoldMetrics
 // A CONNECT to a host that is intercepted, whose tunnel may be relayed all the same.
 extension Exchange {
     /// Whether this client is not shown a certificate for the host, for it keeps rejecting them.
-    func isGivenUp(_ authority: BoundAuthority, _ interception: InterceptionPolicy) -> Bool {
-        guard let clientNetwork else { return false }
+    func isGivenUp(_ authority: BoundAuthority, under policy: PolicySnapshot) -> Bool {
+        guard let clientNetwork, let interception = policy.interception else { return false }
         return interception.rejections.isGivenUp(
             clientNetwork, host: authority.host, at: environment.loop.monotonicNow)
     }

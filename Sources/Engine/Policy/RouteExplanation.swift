@@ -1,6 +1,5 @@
 import Activity
 import Addressing
-import CertificateAuthority
 import PinfoldConfiguration
 import Pinning
 import TLS
@@ -9,11 +8,13 @@ import TLS
 /// in exchanges, asked before there is one.
 package struct RouteExplanation: Sendable {
     /// How a request comes to the gateway.
-    package enum Asking: Sendable, Hashable, CaseIterable {
+    package enum Asking: Sendable, Hashable {
         /// CONNECT with the URL's host and port, as clients do for https.
         case connect
         /// The whole URL in the request.
         case absolute
+        /// Any request to the reverse listener of this name, whose upstream is the URL's server.
+        case reverse(listener: String)
     }
 
     /// How it goes on.
@@ -53,6 +54,12 @@ package struct RouteExplanation: Sendable {
         /// Why, for people; nil: there is nothing to say.
         package let detail: String?
 
+        package init(verdict: Verdict, address: IPAddress?, detail: String?) {
+            self.verdict = verdict
+            self.address = address
+            self.detail = detail
+        }
+
         /// One sentence.
         package var text: String {
             let subject = address.map { "\($0): " } ?? ""
@@ -62,6 +69,13 @@ package struct RouteExplanation: Sendable {
             case .privateAllowed, .byAddress: return subject + (detail ?? "")
             }
         }
+    }
+
+    /// An address that the host has.
+    package struct Address: Sendable {
+        package let address: IPAddress
+        /// Why the gateway does not connect to it for a request that names the host; nil: it does.
+        package let refusal: ExchangeFault?
     }
 
     package let host: String
@@ -75,19 +89,29 @@ package struct RouteExplanation: Sendable {
     package let pinsets: [Pinset]
     /// What is asked of the server by Certificate Transparency; nil: nothing.
     package let transparency: TransparencyPolicy?
-    /// How each way of asking goes on.
+    /// How each way of asking goes on; empty: no listener takes such requests.
     package let ways: [(asking: Asking, way: Way)]
     /// What the rules of access say of the destination by its name or, if that is one, its address.
     package let destination: Destination
+    /// The addresses that the host has, in the order in which they are tried.
+    package let addresses: [Address]
+    /// Why there are none; nil: there are some.
+    package let lookupFailure: ExchangeFault?
     /// Whether responses are looked up and stored; else why not.
     package let cacheIsUsed: Bool
     package let cacheReason: String
 
     /// - Parameters:
     ///   - policy: the snapshot whose functions are asked.
-    ///   - host: lower case, an address without brackets.
-    package init(_ policy: PolicySnapshot, host: String, port: UInt16, isSecure: Bool) {
+    ///   - target: what the requests are for.
+    ///   - found: the addresses that the host has, or what the gateway says of having found none.
+    ///   - now: the time by which pinsets expire, in seconds since 1970.
+    package init(
+        _ policy: PolicySnapshot, _ target: RequestTarget,
+        addresses found: Result<[IPAddress], ExchangeFault>, now: Int64
+    ) {
         let configuration = policy.configuration
+        let (host, port, isSecure) = (target.host, target.port, target.isSecure)
         let entry = configuration.hostEntry(host: host.utf8.span, port: port)
         let hostEntry = entry.map { configuration.hosts.entries[$0] }
         self.host = host
@@ -98,58 +122,86 @@ package struct RouteExplanation: Sendable {
             .map { "\($0)" }
         transparency = (hostEntry?.tls ?? configuration.tls).transparency.policy
         pinsets = (hostEntry?.pinsets ?? []).map { configuration.pinsets[$0].pinset }
+        let request = policy.target(host: host, port: port, by: .request(isSecure: isSecure))
+        let judge = DestinationJudge(
+            rules: policy.destinationRules, match: request.match, port: request.port)
+        let own = OwnListeners(of: configuration)
+        switch found {
+        case .success(let found):
+            addresses = found.map { Address(address: $0, refusal: judge.refusal(of: $0, own: own)) }
+            lookupFailure = nil
+        case .failure(let failure):
+            addresses = []
+            lookupFailure = failure
+        }
+        let unreachable = lookupFailure ?? Self.refusal(of: addresses)
+        let expired = Self.expiry(of: pinsets, at: now)
         var ways: [(asking: Asking, way: Way)] = []
-        if isSecure { ways.append((.connect, Self.connect(policy, host, port, entry))) }
-        ways.append((.absolute, Self.absolute(policy, host, port, isSecure)))
+        if configuration.listeners.contains(where: { $0.kind == .forward }) {
+            if isSecure { ways.append((.connect, Self.connect(policy, host, port))) }
+            ways.append((.absolute, Self.absolute(request, isSecure)))
+            ways = ways.map { ($0, $1.orRefused(by: unreachable, expired)) }
+        }
+        for listener in configuration.listeners {
+            guard case .reverse(let upstream) = listener.kind, upstream.host == host,
+                upstream.port == port, (upstream.scheme == .https) == isSecure
+            else { continue }
+            let fixed = policy.target(host: host, port: port, by: .fixed(isSecure: isSecure))
+            let way = Self.absolute(fixed, isSecure)
+            ways.append(
+                (.reverse(listener: listener.name), way.orRefused(by: lookupFailure, expired)))
+        }
         self.ways = ways
-        destination = Self.destination(policy, host, port)
-        (cacheIsUsed, cacheReason) = Self.cache(configuration, hostEntry)
+        destination = Self.destination(policy, request, host)
+        (cacheIsUsed, cacheReason) = Self.cache(configuration, entry)
     }
 
-    /// The order of `Exchange.tunnel`.
-    private static func connect(
-        _ policy: PolicySnapshot, _ host: String, _ port: UInt16, _ entry: Int?
-    ) -> Way {
-        guard policy.configuration.access.connectPorts.contains(port) else {
-            return .refused(.connectPortRefused(port))
-        }
-        let tunnel = policy.target(host: host, port: port, by: .tunnel)
-        let inspection = policy.configuration.inspection(entry: entry)
-        guard policy.configuration.intercepts(entry: entry) else {
-            if let refusal = tunnel.refusal { return .refused(refusal) }
-            return inspection.map { .inspect($0) } ?? .tunnel
-        }
-        if let refusal = policy.target(host: host, port: port, by: .request(isSecure: true)).refusal
-        {
-            return .refused(refusal)
-        }
-        guard ReferenceIdentifier(host) != nil else { return .refused(.interceptionImpossible) }
-        if let inspection { return .interceptOrInspect(inspection) }
-        guard policy.configuration.passesClearText(entry: entry) else { return .intercept }
-        return tunnel.refusal.map { .refused($0) } ?? .interceptOrPass
+    /// What the gateway says if it may connect to none of the addresses: what it found last.
+    private static func refusal(of addresses: [Address]) -> ExchangeFault? {
+        addresses.contains { $0.refusal == nil } ? nil : addresses.last?.refusal
     }
 
-    private static func absolute(
-        _ policy: PolicySnapshot, _ host: String, _ port: UInt16, _ isSecure: Bool
-    ) -> Way {
-        let target = policy.target(host: host, port: port, by: .request(isSecure: isSecure))
+    /// What the gateway says if one of the pinsets refuses every server.
+    private static func expiry(of pinsets: [Pinset], at now: Int64) -> ExchangeFault? {
+        for (index, pinset) in pinsets.enumerated() {
+            guard let reason = pinset.refusal(at: now) else { continue }
+            return .tlsFailed(
+                .trust(TrustFailure(reason, pinsetIndex: index, pinset: pinset.name)))
+        }
+        return nil
+    }
+
+    private static func connect(_ policy: PolicySnapshot, _ host: String, _ port: UInt16) -> Way {
+        let authority = BoundAuthority(host: host, port: port)
+        let entry = policy.configuration.hostEntry(host: host.utf8.span, port: port)
+        switch policy.tunnelWay(to: authority, mayIntercept: true, isGivenUp: { false }) {
+        case .refused(let refusal): return .refused(refusal)
+        case .relayed: return .tunnel
+        case .inspected(let tls13): return .inspect(tls13)
+        case .intercepted(_, mayPass: true): return .interceptOrPass
+        case .intercepted(_, mayPass: false):
+            let inspection = policy.configuration.inspection(entry: entry)
+            return inspection.map { .interceptOrInspect($0) } ?? .intercept
+        }
+    }
+
+    private static func absolute(_ target: PolicySnapshot.Target, _ isSecure: Bool) -> Way {
         if let refusal = target.refusal { return .refused(refusal) }
         if isSecure { return .verified }
         return target.isSecure ? .upgrade(port: target.port) : .clearText
     }
 
     private static func destination(
-        _ policy: PolicySnapshot, _ host: String, _ port: UInt16
+        _ policy: PolicySnapshot, _ target: PolicySnapshot.Target, _ host: String
     ) -> Destination {
-        let match = policy.destinationMatch(host: host, port: port)
         if let address = IPAddress(literal: host.utf8.span) {
-            return verdict(policy, address, match)
+            return verdict(policy, address, target.match)
         }
-        if match.denied {
+        if target.match.denied {
             let detail = ExchangeFault.destinationRefused(.deniedHost).explanation
             return Destination(verdict: .refused, address: nil, detail: detail)
         }
-        if match.allowed {
+        if target.match.allowed {
             return Destination(
                 verdict: .privateAllowed, address: nil,
                 detail: "its name is in access.destinations.allow: private networks are allowed, "
@@ -173,19 +225,34 @@ package struct RouteExplanation: Sendable {
         }
     }
 
-    /// The same for an address that the name was found to have.
-    package func verdict(on address: IPAddress, under policy: PolicySnapshot) -> Destination {
-        Self.verdict(policy, address, policy.destinationMatch(host: host, port: port))
+    private static func cache(
+        _ configuration: ConfigurationSnapshot, _ entry: Int?
+    ) -> (Bool, String) {
+        if configuration.cacheStores(entry: entry) {
+            return (true, "responses are stored and used as their fields allow")
+        }
+        return configuration.cache.isEnabled
+            ? (false, "the entry says cache.store: false") : (false, "cache.enabled is false")
+    }
+}
+
+extension RouteExplanation.Way {
+    /// The same, or the refusal that comes later: no address may be connected to, or one of the
+    /// pinsets refuses every server.
+    fileprivate func orRefused(
+        by unreachable: ExchangeFault?, _ expired: ExchangeFault?
+    ) -> Self {
+        if case .refused = self { return self }
+        if let unreachable { return .refused(unreachable) }
+        return judgesServer ? expired.map { .refused($0) } ?? self : self
     }
 
-    private static func cache(
-        _ configuration: ConfigurationSnapshot, _ entry: HostEntry?
-    ) -> (Bool, String) {
-        guard configuration.cache.isEnabled else { return (false, "cache.enabled is false") }
-        guard entry?.cacheStores ?? true else {
-            return (false, "the entry says cache.store: false")
+    /// Whether nothing passes before the server has been judged.
+    private var judgesServer: Bool {
+        switch self {
+        case .inspect, .intercept, .interceptOrInspect, .upgrade, .verified: true
+        case .refused, .tunnel, .interceptOrPass, .clearText: false
         }
-        return (true, "responses are stored and used as their fields allow")
     }
 }
 

@@ -40,8 +40,7 @@ final class ConnectOperation: EventHandler {
     private let port: UInt16
     /// For whom; nil: for nobody in particular.
     private let client: IPNetwork?
-    private let rules: DestinationRules?
-    private let hostMatch: DestinationRules.HostMatch
+    private let judge: DestinationJudge
     /// Called once, unless the operation is cancelled; let go of then, for it may refer back.
     private var completion: Completion?
     private var plan: HappyEyeballs
@@ -70,8 +69,7 @@ final class ConnectOperation: EventHandler {
         self.host = host
         self.port = port
         self.client = client
-        self.rules = rules
-        self.hostMatch = hostMatch
+        judge = DestinationJudge(rules: rules, match: hostMatch, port: port)
         self.completion = completion
         plan = HappyEyeballs(port: port)
         started = Clock.monotonicMicroseconds()
@@ -153,17 +151,10 @@ final class ConnectOperation: EventHandler {
                     allowed, isComplete: answer.isComplete, nowMilliseconds: environment.loop.now)))
     }
 
-    /// Why an address may not be connected to. What the operator named as a reverse listener's
-    /// upstream is not judged, even if it is another listener: a request that comes back to where
-    /// it was is found by its Via field.
+    /// Why an address may not be connected to.
     private func refusal(of address: IPAddress) -> ExchangeFault? {
-        guard let rules else { return nil }
-        if case .refused(let refusal) = rules.decide(address, host: hostMatch) {
-            return .destinationRefused(refusal)
-        }
         // A copy: the lock is not held while the system is asked for a route.
-        let own = environment.shared.ownListeners.withLock { $0 }
-        return own.contains(address, port: port) ? .ownListenerRefused : nil
+        judge.refusal(of: address, own: environment.shared.ownListeners.withLock { $0 })
     }
 
     private func attemptEnded(_ index: Int, _ error: Errno?) {

@@ -150,7 +150,7 @@ package final class Origin {
     func adopt(_ policy: PolicySnapshot) {
         self.policy = policy
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
-        cacheStores = policy.configuration.cache.isEnabled && (entry?.cacheStores ?? true)
+        cacheStores = policy.configuration.cacheStores(entry: entryIndex)
         var options = policy.cacheOptions
         let nominated =
             (entry?.cacheKeyFields ?? []) + (key.forwarding?.traits.nominatedFields ?? [])

@@ -138,13 +138,6 @@ package final class GatewayProcess {
     private func makeServices(
         _ policy: PolicySnapshot, telling first: Mailbox<WorkerMessage>
     ) throws -> SharedServices {
-        var resolverOptions = ResolverOptions()
-        switch configuration.resolver.servers {
-        case .system: resolverOptions.servers = .system
-        case .list(let servers): resolverOptions.servers = .list(servers)
-        }
-        resolverOptions.minimumTTLSeconds = configuration.resolver.minimumTTLSeconds
-        resolverOptions.maximumTTLSeconds = configuration.resolver.maximumTTLSeconds
         let activity = ActivityMonitor(
             delays: ActivityDelays(
                 activationMilliseconds: configuration.activity.activationDelayMilliseconds,
@@ -154,7 +147,7 @@ package final class GatewayProcess {
             source: AdminSource(
                 metrics: { published.metrics() }, readiness: { published.readiness() }),
             version: published.version)
-        let resolver = try Resolver(options: resolverOptions)
+        let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let engine = SharedEnvironment(
             mailboxes: try mailboxes.map { _ in try Mailbox<EngineMessage>() },
             resolver: resolver, store: makeStore(), logger: logger, labels: labels,

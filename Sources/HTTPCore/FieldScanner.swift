@@ -1,3 +1,5 @@
+import Notation
+
 /// Reads a field section line by line up to its empty line (RFC 9112 §5, §2.2): the part that
 /// request heads, response heads and trailer sections have in common.
 ///
@@ -16,6 +18,8 @@ struct FieldScanner: Sendable {
     private(set) var position: Int
     private var lineStart: Int
     private var nameEnd = 0
+    /// Up to where a line that is wrong has been looked at, to say what is wrong with it.
+    private var examined = 0
 
     /// A scanner before the first byte of a section that begins at `position`.
     @inline(__always)
@@ -118,7 +122,9 @@ struct FieldScanner: Sendable {
         let byte = bytes[position]
         guard position == lineStart else {
             switch byte {
-            case Byte.space, Byte.tab: throw .spaceBeforeColon
+            case Byte.space, Byte.tab:
+                guard let fault = faultOfSpacedName(bytes) else { return false }
+                throw fault
             case Byte.carriageReturn: throw .missingColon
             case Byte.lineFeed: throw .bareLineFeed
             default: throw .badFieldNameByte
@@ -136,6 +142,26 @@ struct FieldScanner: Sendable {
         case Byte.colon: throw .emptyFieldName
         default: throw .badFieldNameByte
         }
+    }
+}
+
+extension FieldScanner {
+    /// What is wrong with a line that has white space, at `position`, behind what begins as a name:
+    /// only what follows tells whether a colon comes next, later, or not at all. Nil where more
+    /// bytes are needed.
+    private mutating func faultOfSpacedName(_ bytes: HeadBytes) -> WireError? {
+        examined = max(examined, position)
+        while examined < bytes.count {
+            switch bytes[examined] {
+            case Byte.colon:
+                let isSpace = (position..<examined).allSatisfy { ASCII.isWhitespace(bytes[$0]) }
+                return isSpace ? .spaceBeforeColon : .badFieldNameByte
+            case Byte.carriageReturn: return .missingColon
+            case Byte.lineFeed: return .bareLineFeed
+            default: examined &+= 1
+            }
+        }
+        return nil
     }
 }
 

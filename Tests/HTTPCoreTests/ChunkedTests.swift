@@ -65,7 +65,7 @@ struct ChunkedTests {
             ("5;a=b\rhello\r\n", .bareCarriageReturn), ("0\n\r\n", .bareLineFeed),
             ("0\r\n\n", .bareLineFeed), ("0\r\n\r\r\n", .bareCarriageReturn),
             ("0\r\n X: y\r\n\r\n", .whitespaceBeforeFirstField),
-            ("0\r\nX y\r\n\r\n", .spaceBeforeColon),
+            ("0\r\nX y\r\n\r\n", .missingColon),
             ("0\r\nX: y\n\r\n", .bareLineFeed), ("0\r\nX: y\r\n z\r\n\r\n", .obsoleteLineFolding),
         ] as [(String, WireError)])
     func `whatever is not the coding's grammar is refused`(text: String, error: WireError) {

@@ -17,7 +17,7 @@ struct FieldSyntaxTests {
             ("Host: a\r\n!#$%&'*+-.^_`|~: y\r\n\r\n", nil),
             ("Host: a\r\nX : y\r\n\r\n", .spaceBeforeColon),
             ("Host: a\r\nX\t: y\r\n\r\n", .spaceBeforeColon),
-            ("Host: a\r\nX y: z\r\n\r\n", .spaceBeforeColon),
+            ("Host: a\r\nX y: z\r\n\r\n", .badFieldNameByte),
             ("Host : a\r\n\r\n", .spaceBeforeColon),
             ("Host: a\r\n: y\r\n\r\n", .emptyFieldName),
             ("Host: a\r\n:\r\n\r\n", .emptyFieldName),
@@ -49,7 +49,11 @@ struct FieldSyntaxTests {
             ("Host: a\r\n\"X\": z\r\n\r\n", .badFieldNameByte),
             ("Host: a\r\nX/y: z\r\n\r\n", .badFieldNameByte),
             ("Host: a\r\nX,Y: z\r\n\r\n", .badFieldNameByte),
-            ("Host: a\r\nGET / HTTP/1.1\r\n\r\n", .spaceBeforeColon),
+            ("Host: a\r\nGET / HTTP/1.1\r\n\r\n", .missingColon),
+            ("Host: a\r\nServer X\r\n\r\n", .missingColon),
+            ("Host: a\r\nServer \t \r\nX: y\r\n\r\n", .missingColon),
+            ("Host: a\r\nX \t : y\r\n\r\n", .spaceBeforeColon),
+            ("Host: a\r\nServer X\nY: z\r\n\r\n", .bareLineFeed),
         ] as [(String, WireError?)])
     func `a field line is a token, a colon and a value without control characters`(
         fields: String, error: WireError?

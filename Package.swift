@@ -195,13 +195,6 @@ let package = Package(
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(
-            name: "TrustCheck",
-            dependencies: [
-                "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS",
-                "PinfoldConfiguration",
-                "ConfigurationFile",
-            ], swiftSettings: strict),
-        .target(
             name: "Engine",
             dependencies: [
                 "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "ClientShares",
@@ -213,6 +206,12 @@ let package = Package(
                 .product(
                     name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ], swiftSettings: inlined),
+        .target(
+            name: "TrustCheck",
+            dependencies: [
+                "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS",
+                "PinfoldConfiguration", "ConfigurationFile", "Engine",
+            ], swiftSettings: strict),
         .target(
             name: "PinfoldClient",
             dependencies: [

@@ -1,4 +1,5 @@
 import ConfigurationFile
+import Engine
 import Notation
 import Pinning
 import TLS
@@ -74,20 +75,18 @@ package struct TrustChecker {
         for case .reported(let failure) in facts.outcomes {
             detail += "; \(failure), which is only reported"
         }
-        return TrustAnswer(.pass, "trusted", detail)
+        return TrustAnswer(.pass, VerdictReason.trusted.entry.token, detail)
     }
 
     private static func fail(_ failure: TrustFailure) -> TrustAnswer {
         var failure = failure
         if failure.pinset == "" { failure.pinset = nil }
-        return TrustAnswer(.fail, failure.token, failure.description)
+        return TrustAnswer(.fail, Reason(failure).token, failure.description)
     }
 
-    /// In the words of the 403 page and the log.
     private static var pinnedPortRefused: TrustAnswer {
-        TrustAnswer(
-            .fail, "pinned-port-refused",
-            "this host has pinsets, but not in the entry of hosts that applies to this port")
+        let fault = ExchangeFault.pinnedPortRefused
+        return TrustAnswer(.fail, fault.reason.token, fault.explanation)
     }
 
     // MARK: What is presented

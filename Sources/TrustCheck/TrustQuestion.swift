@@ -1,4 +1,5 @@
 import CertificateProfile
+import Engine
 import Notation
 import PinfoldConfiguration
 import Pinning
@@ -68,7 +69,8 @@ package struct TrustAnswer: Hashable, Sendable {
     }
 
     package var verdict: Verdict
-    /// A token: `trusted`, that of the failure, or `bad-question`.
+    /// A token of the page "Reasons": that of the refusal, as in a reply of the gateway, or that
+    /// of a `VerdictReason`.
     package var reason: String
     /// A sentence.
     package var detail: String
@@ -81,7 +83,7 @@ package struct TrustAnswer: Hashable, Sendable {
 
     /// What is said of a question that is none.
     package init(_ problem: TrustQuestionProblem) {
-        self.init(.error, "bad-question", problem.description)
+        self.init(.error, VerdictReason.badQuestion.entry.token, problem.description)
     }
 
     /// One line of JSON, with its line feed.

@@ -119,14 +119,6 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
         ]
     ),
     (
-        "TrustCheck",
-        [
-            "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS",
-            "PinfoldConfiguration",
-            "ConfigurationFile",
-        ]
-    ),
-    (
         "Engine",
         [
             "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "ClientShares",
@@ -139,6 +131,13 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
             "PinfoldConfiguration",
             "Logging",
             "RawStructuredFieldValues",
+        ]
+    ),
+    (
+        "TrustCheck",
+        [
+            "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS",
+            "PinfoldConfiguration", "ConfigurationFile", "Engine",
         ]
     ),
     (

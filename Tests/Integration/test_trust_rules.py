@@ -346,7 +346,7 @@ def answers() -> dict[str, tuple[dict, dict, dict]]:
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_a_violation_is_refused_with_its_own_reason_and_its_twin_passes(answers, clause):
     wrong, twin, _ = answers[clause]
-    assert (wrong["verdict"], wrong["reason"]) == ("fail", CLAUSES[clause][1]), wrong
+    assert (wrong["verdict"], wrong["reason"]) == ("fail", f"tls-{CLAUSES[clause][1]}"), wrong
     assert wrong["detail"]
     assert (twin["verdict"], twin["reason"]) == ("pass", "trusted"), twin
 
@@ -403,14 +403,14 @@ def test_without_a_profile_in_the_batch_it_is_strict():
     wrong = chain(drop("leaf", PURPOSES))
     plain, strict, pedantic = ask([
         wrong.question(), wrong.question(profile="strict"), wrong.question(profile="pedantic")])
-    assert plain["reason"] == strict["reason"] == pedantic["reason"] == "purpose-missing"
+    assert plain["reason"] == strict["reason"] == pedantic["reason"] == "tls-purpose-missing"
 
 
 def test_pedantic_asks_authorities_for_their_key_usage():
     without = chain(drop("middle", USAGE))
     assert [one["verdict"] for one in ask([without.question()])] == ["pass"]
     (answer,) = ask([without.question(profile="pedantic")])
-    assert answer["reason"] == "key-usage-missing"
+    assert answer["reason"] == "tls-key-usage-missing"
 
 
 @pytest.mark.parametrize("which", ["leaf", "middle", "root"])
@@ -468,7 +468,7 @@ class TestPaths:
                            {"chain": pem(leaf, middles[0]), "roots": roots, "host": HOST}])
         assert both["verdict"] == "pass", both
         assert alone["verdict"] == "fail"
-        assert reason is None or alone["reason"] == reason, alone
+        assert reason is None or alone["reason"] == f"tls-{reason}", alone
 
     @pytest.mark.parametrize("mode", ["publicKey", "certificate"])
     def test_a_pin_on_either_chain_is_found_in_either_order(self, mode):

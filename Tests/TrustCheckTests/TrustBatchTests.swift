@@ -45,7 +45,7 @@ struct TrustBatchTests {
         let quoted = JSONText.quoted(words).dropFirst().dropLast()
         #expect(found[0].contains(quoted), "\(found[0])")
         // The next line is judged: there is no certificate.
-        #expect(found[1].hasPrefix(#"{"id":7,"verdict":"fail","reason":"no-certificate""#))
+        #expect(found[1].hasPrefix(#"{"id":7,"verdict":"fail","reason":"tls-no-certificate""#))
     }
 
     @Test(

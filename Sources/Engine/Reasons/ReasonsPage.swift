@@ -31,7 +31,7 @@ package enum ReasonsPage {
             }
             page += "\n"
         }
-        for (title, text, entries) in cacheLists {
+        for (title, text, entries) in otherLists {
             page += "## \(title)\n\n\(text)\n\n| token | meaning | what to do |\n|---|---|---|\n"
             for entry in entries {
                 page += "| `\(entry.token)` | \(entry.meaning) | \(entry.remedy) |\n"
@@ -45,7 +45,7 @@ package enum ReasonsPage {
         Reason.allCases.map(\.entry).filter { $0.section == section }
     }
 
-    private static var cacheLists: [(title: String, text: String, [CacheReasonEntry])] {
+    private static var otherLists: [(title: String, text: String, [CacheReasonEntry])] {
         [
             (
                 "Why the server was asked",
@@ -61,6 +61,12 @@ package enum ReasonsPage {
                 "Why a stale response was served", "`detail` in `Cache-Status`.",
                 StaleUse.allCases.map(\.entry)
             ),
+            (
+                "Verdicts of pinfold trust",
+                "`reason` in the answers of `pinfold trust` that are no refusal: those have one of "
+                    + "the reasons above.",
+                VerdictReason.allCases.map(\.entry)
+            ),
         ]
     }
 
@@ -71,7 +77,7 @@ package enum ReasonsPage {
             text += "\(section.rawValue):\n"
             for entry in entries(of: section) { text += line(entry.token, entry.meaning) }
         }
-        for (title, _, entries) in cacheLists {
+        for (title, _, entries) in otherLists {
             text += "\(title):\n"
             for entry in entries { text += line(entry.token, entry.meaning) }
         }
@@ -97,7 +103,7 @@ package enum ReasonsPage {
 
                 """)
         }
-        for (title, _, entries) in cacheLists {
+        for (title, _, entries) in otherLists {
             for entry in entries where entry.token == token {
                 parts.append("\(entry.token): \(title.lowercased())\n  \(entry.meaning)\n")
                 if !entry.remedy.isEmpty { parts.append("  what to do: \(entry.remedy)\n") }

@@ -4,7 +4,8 @@ package enum Method: UInt8, Sendable, CaseIterable {
     /// A token that is none of the above; its bytes are at ``RequestHead/methodRange``.
     case other
 
-    /// Whether the method is defined as safe (RFC 9110 §9.2.1).
+    /// Whether the method is defined as safe (RFC 9110 §9.2.1). Of `other` nothing is known here:
+    /// see ``RequestHead/isSafe``.
     @inlinable
     package var isSafe: Bool {
         switch self {

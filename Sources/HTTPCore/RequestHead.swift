@@ -5,6 +5,8 @@
 package struct RequestHead: ~Copyable, Sendable {
     /// The method; the bytes of `other` are at ``methodRange``.
     package var method = Method.get
+    /// The method is `other`, and one that IANA's registry of methods says is safe.
+    var isRegisteredAsSafe = false
     /// The method's bytes; the request line begins here (after a tolerated empty line, RFC 9112
     /// §2.2).
     package var methodRange = ByteRange()
@@ -51,5 +53,10 @@ package struct RequestHead: ~Copyable, Sendable {
     package var acceptsTrailers = false
 
     /// A head to parse into.
+    /// Whether the request asks for no change at its server (RFC 9110 §9.2.1).
+    package var isSafe: Bool { method.isSafe || isRegisteredAsSafe }
+    /// Whether a repeat of the request has the effect of one (RFC 9110 §9.2.2). Safe methods are.
+    package var isIdempotent: Bool { method.isIdempotent || isRegisteredAsSafe }
+
     package init() {}
 }

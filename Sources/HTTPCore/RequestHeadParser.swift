@@ -125,6 +125,9 @@ package struct RequestHeadParser: Sendable {
         }
         head.methodRange = ByteRange(from: mark, to: position)
         head.method = Method.recognise(bytes, from: mark, to: position)
+        head.isRegisteredAsSafe =
+            head.method == .other
+            && Method.isRegisteredAsSafe(bytes, from: mark, to: position)
         position &+= 1
         mark = position
         return true
@@ -219,6 +222,17 @@ extension Method {
         case 0x45_4341_5254: return .trace
         case 0x48_4354_4150: return .patch
         default: return .other
+        }
+    }
+
+    /// Whether a token that is none of the cases is a method that IANA's registry says is safe
+    /// (RFC 9110 §16.1.1): PROPFIND, QUERY, REPORT or SEARCH.
+    @inline(never)
+    static func isRegisteredAsSafe(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
+        guard end &- start <= 8, start < end else { return false }
+        switch bytes.shortWord(from: start, to: end) {
+        case 0x444E_4946_504F_5250, 0x59_5245_5551, 0x5452_4F50_4552, 0x4843_5241_4553: return true
+        default: return false
         }
     }
 }

@@ -111,7 +111,10 @@ public struct RetryPolicy: Hashable, Sendable {
 
     /// Whether one request does what two do (RFC 9110, section 9.2.2). Letter case counts.
     public static func isIdempotent(method: String) -> Bool {
-        ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"].contains(method)
+        [
+            "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "PROPFIND", "QUERY", "REPORT",
+            "SEARCH",
+        ].contains(method)
     }
 
     /// Decides after a failed attempt.

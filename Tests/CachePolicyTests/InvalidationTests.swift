@@ -19,7 +19,9 @@ struct InvalidationTests {
 
     private let target = "http://a.example/dir/x?q"
 
-    @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "PURGE"])
+    @Test(arguments: [
+        "POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "PURGE", "PROPPATCH", "query", "SEARCHES",
+    ])
     func `a successful unsafe request invalidates its target; an unknown method counts as unsafe`(
         method: String
     ) {
@@ -42,7 +44,9 @@ struct InvalidationTests {
         #expect(text(key.along(route).bytes) == routed)
     }
 
-    @Test(arguments: ["GET", "HEAD", "OPTIONS", "TRACE"])
+    @Test(arguments: [
+        "GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "REPORT", "SEARCH",
+    ])
     func `safe methods invalidate nothing`(method: String) {
         #expect(keys(["Location: /other"], method: method) == [])
     }

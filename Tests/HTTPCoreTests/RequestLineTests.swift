@@ -21,6 +21,27 @@ struct RequestLineTests {
         if method != .other { #expect(method.name.description == name) }
     }
 
+    @Test(arguments: [
+        ("GET", true), ("HEAD", true), ("OPTIONS", true), ("TRACE", true), ("PROPFIND", true),
+        ("QUERY", true), ("REPORT", true), ("SEARCH", true), ("POST", false), ("PUT", false),
+        ("DELETE", false), ("PATCH", false), ("PROPPATCH", false), ("M-SEARCH", false),
+        ("query", false), ("QUERYX", false), ("LOCK", false), ("ACL", false),
+    ])
+    func `methods are safe by the registry of methods, and safe ones are idempotent`(
+        name: String, isSafe: Bool
+    ) throws {
+        let rest = " / HTTP/1.1" + Self.rest
+        // On one connection the next request's method is judged anew.
+        var parser = RequestHeadParser()
+        var head = RequestHead()
+        for (method, expected) in [("SEARCH", true), (name, isSafe), ("POST", false)] {
+            _ = try parser.parse(latin1(method + rest).span, into: &head)
+            let found = (isSafe: head.isSafe, isIdempotent: head.isIdempotent)
+            #expect(found.isSafe == expected)
+            #expect(found.isIdempotent == (expected || method == "PUT" || method == "DELETE"))
+        }
+    }
+
     @Test(
         arguments: [
             ("GET / HTTP/1.1", nil),

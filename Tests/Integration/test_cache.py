@@ -624,7 +624,9 @@ def test_an_unsafe_request_without_an_answer_invalidates(through, ending):
     ("POST", "200 OK", True), ("PUT", "204 No Content", True), ("DELETE", "200 OK", True),
     ("PATCH", "303 See Other", True), ("UNKNOWN", "200 OK", True),
     ("POST", "500 Internal Server Error", False), ("DELETE", "404 Not Found", False),
-    ("OPTIONS", "200 OK", False)])
+    ("PROPPATCH", "207 Multi-Status", True), ("OPTIONS", "200 OK", False),
+    ("PROPFIND", "207 Multi-Status", False), ("REPORT", "207 Multi-Status", False),
+    ("SEARCH", "200 OK", False), ("QUERY", "200 OK", False)])
 def test_unsafe_methods_invalidate(through, method, status, invalidated):
     def handler(seen: Request) -> bytes:
         if seen.method == "GET":

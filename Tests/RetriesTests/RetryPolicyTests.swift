@@ -36,7 +36,9 @@ struct RetryPolicyTests {
     @Test(
         arguments: [
             ("GET", true), ("HEAD", true), ("OPTIONS", true), ("TRACE", true), ("PUT", true),
-            ("DELETE", true), ("POST", false), ("PATCH", false), ("CONNECT", false),
+            ("DELETE", true), ("PROPFIND", true), ("QUERY", true),
+            ("REPORT", true), ("SEARCH", true), ("POST", false), ("PATCH", false),
+            ("CONNECT", false),
             ("get", false), ("LOCK", false),
         ])
     func `repeats only idempotent methods once something was sent`(

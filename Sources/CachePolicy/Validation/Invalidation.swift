@@ -18,7 +18,7 @@ package enum Invalidation {
         for request: borrowing RequestHead, key: CacheKey, response: ResponseHead,
         in bytes: Span<UInt8>
     ) -> [CacheKey] {
-        guard !request.method.isSafe, request.method != .connect,
+        guard !request.isSafe, request.method != .connect,
             (200..<400).contains(response.status)
         else { return [] }
         let key = key.along(.direct)

@@ -8,7 +8,7 @@ extension Exchange {
     /// may be done with it afterwards: it may already be another one.
     func end(cut: Bool, clientIsGone: Bool = false) {
         abandonStore()
-        if sentAt != 0, !request.method.isSafe { invalidateUnanswered() }
+        if sentAt != 0, !request.isSafe { invalidateUnanswered() }
         leaveFlight()
         leaveAccount()
         uploadEnded()

@@ -10,7 +10,7 @@ extension Exchange {
     /// `origin` is the exchange's own, from its owner's hand.
     func lookUp(at origin: Origin) {
         if let reason = CacheDecision.reasonAgainstLookup(of: request) {
-            if !request.method.isSafe { makeKey(origin) }
+            if !request.isSafe { makeKey(origin) }
             return missed(reason)
         }
         guard origin.cacheStores, store != nil else { return missed(.bypass) }

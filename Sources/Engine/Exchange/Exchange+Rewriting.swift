@@ -198,7 +198,7 @@ extension Exchange {
         by content: RequestContent, _ rewritten: RewrittenRequest, _ origin: Origin
     ) throws(TransformationFailure) {
         // What it changes at its server is stored under the target that the server sees.
-        defer { if !request.method.isSafe { makeKey(origin) } }
+        defer { if !request.isSafe { makeKey(origin) } }
         switch content {
         case .content(let translated, let removesQuery):
             let head = withRequestHead {

@@ -159,7 +159,7 @@ extension Exchange {
 
     /// An unsafe request's success makes what is stored about its target doubtful.
     func invalidate(_ bytes: Span<UInt8>) {
-        guard !request.method.isSafe, let key, let store = environment.shared.store else { return }
+        guard !request.isSafe, let key, let store = environment.shared.store else { return }
         for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
             for route in CacheRoute.all {
                 outdated.along(route).withView { store.invalidate($0) }

@@ -261,7 +261,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         handle(
             .begin(
                 .init(
-                    hasContent: hasRequestBody, isIdempotent: request.method.isIdempotent,
+                    hasContent: hasRequestBody, isIdempotent: request.isIdempotent,
                     hasClient: true)))
         if isCounted { environment.exchangeBegan() }
     }

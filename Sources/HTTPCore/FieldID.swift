@@ -23,7 +23,7 @@ package enum FieldID: UInt8, Sendable, CaseIterable {
     // The chain of intermediaries.
     case via, forwarded, xForwardedFor, xForwardedHost, xForwardedProto
     case cacheStatus, proxyStatus
-    // The rest that is looked at.
+    // The rest that is looked at. Set-Cookie2 (RFC 2965) is `setCookie`, too: both set a cookie.
     case location, retryAfter, allow, altSvc, setCookie, cookie
     case accept, acceptEncoding, acceptLanguage, server, userAgent, referer, origin
     case strictTransportSecurity

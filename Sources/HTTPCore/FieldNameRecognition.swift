@@ -83,6 +83,7 @@ extension FieldID {
             if name.isLong("keep-alive") { return .keepAlive }
         case 11:
             if name.isLong("retry-after") { return .retryAfter }
+            if name.isLong("set-cookie2") { return .setCookie }
         case 12:
             if name.isLong("content-type") { return .contentType }
             if name.isLong("max-forwards") { return .maxForwards }

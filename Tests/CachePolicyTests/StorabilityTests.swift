@@ -177,8 +177,10 @@ struct StorabilityTests {
     ) {
         var options = PolicyOptions()
         options.setCookie = policy
-        let fields = ["Cache-Control: \(value)", "Set-Cookie: a=b"]
-        #expect(refusal(fields, options: options) == (allowed ? nil : .setCookie))
+        for name in ["Set-Cookie", "Set-Cookie2", "set-COOKIE2"] {
+            let fields = ["Cache-Control: \(value)", "\(name): a=b"]
+            #expect(refusal(fields, options: options) == (allowed ? nil : .setCookie))
+        }
     }
 
     @Test func `a request with a Cookie changes nothing`() {

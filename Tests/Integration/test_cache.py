@@ -133,6 +133,7 @@ NOT_STORED = {
     "an error status without freshness": ("500 Internal Server Error", []),
     # RFC 9111 §7.3 would allow it; a cookie in a shared cache is rarely meant.
     "Set-Cookie": ("200 OK", [FRESH, "Set-Cookie: a=b"]),
+    "Set-Cookie2": ("200 OK", [FRESH, "Set-Cookie2: a=b; Version=1"]),
     "Vary: *": ("200 OK", [FRESH, "Vary: *"]),
     "a partial response": ("206 Partial Content", [FRESH, "Content-Range: bytes 0-5/100"]),
 }

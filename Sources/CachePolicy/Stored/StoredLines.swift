@@ -91,6 +91,7 @@ enum StoredFieldName {
         case 6 where named("pragma"): return .pragma
         case 7 where named("expires"): return .expires
         case 10 where named("set-cookie"): return .setCookie
+        case 11 where named("set-cookie2"): return .setCookie
         case 12 where named("cache-status"): return .cacheStatus
         case 13 where named("cache-control"): return .cacheControl
         case 13 where named("last-modified"): return .lastModified

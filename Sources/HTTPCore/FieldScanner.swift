@@ -5,11 +5,18 @@ import Notation
 ///
 ///     field-line = field-name ":" OWS field-value OWS
 ///
-/// Deviations, all of them refusals: no obs-fold, no bare LF as line end, no bare CR anywhere, no
-/// whitespace before the colon even in responses.
+/// Deviations, all of them refusals: no bare LF as line end, no bare CR anywhere; no obs-fold and
+/// no whitespace before the colon, except where these are mended afterwards (``LineRepair``).
+///
+///     name ──► value ──► name ──► (the empty line)
+///       ├────► space ──► spacedValue ──► name
+///       └────► fold ──► name
 struct FieldScanner: Sendable {
     private enum State: UInt8 {
         case name, value
+        // Of lines that are mended: the white space before a colon, the value behind it, and a line
+        // that goes on with the value before.
+        case space, spacedValue, fold
     }
 
     private var state = State.name
@@ -20,11 +27,13 @@ struct FieldScanner: Sendable {
     private var nameEnd = 0
     /// Up to where a line that is wrong has been looked at, to say what is wrong with it.
     private var examined = 0
+    private let repair: LineRepair
 
     /// A scanner before the first byte of a section that begins at `position`.
     @inline(__always)
-    init(from position: Int) {
+    init(from position: Int, repairing repair: LineRepair = .none) {
         self.position = position
+        self.repair = repair
         lineStart = position
     }
 
@@ -71,6 +80,9 @@ struct FieldScanner: Sendable {
                     id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
                     position &+= 1
                     state = .value
+                } else if let irregular = irregularity(bytes[position], isFirst: fields.isEmpty) {
+                    nameEnd = position
+                    state = irregular
                 } else {
                     guard try isEmptyLine(bytes, first: fields.isEmpty) else { return false }
                     fields.end = UInt32(truncatingIfNeeded: lineStart)
@@ -79,19 +91,90 @@ struct FieldScanner: Sendable {
             case .value:
                 guard try findValueEnd(bytes) else { return false }
                 guard fields.count < limit else { throw .tooManyFields }
-                fields.append(
-                    Field(
-                        id: id, name: ByteRange(from: lineStart, to: nameEnd),
-                        value: bytes.trimmed(from: nameEnd &+ 1, to: position)))
-                if id == .other {
-                    fields.unknownNames.insert(
-                        count: nameEnd &- lineStart,
-                        middle: bytes[(lineStart &+ nameEnd) &>> 1], last: bytes[nameEnd &- 1])
-                }
+                append(value: bytes.trimmed(from: nameEnd &+ 1, to: position), bytes, &fields)
                 position &+= 2
                 lineStart = position
                 state = .name
+            case .space, .spacedValue, .fold:
+                guard try scanIrregular(bytes, &fields, limit) else { return false }
             }
+        }
+    }
+
+    /// What a line is that has `byte` in the place of its colon or of its name's first byte; nil:
+    /// not one that is mended.
+    @inline(__always)
+    private func irregularity(_ byte: UInt8, isFirst: Bool) -> State? {
+        guard repair != .none, ASCII.isWhitespace(byte) else { return nil }
+        if position != lineStart { return .space }
+        return isFirst ? nil : .fold
+    }
+
+    /// Reads on in a line that is mended. False when more bytes are needed.
+    @inline(never)
+    private mutating func scanIrregular(
+        _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
+    ) throws(WireError) -> Bool {
+        if case .space = state {
+            while position < bytes.count, ASCII.isWhitespace(bytes[position]) { position &+= 1 }
+            guard position < bytes.count else { return false }
+            id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
+            guard bytes[position] == Byte.colon, repair.mends(id) else {
+                position = nameEnd
+                // It says what is wrong, once enough of the line has come.
+                return try isEmptyLine(bytes, first: false)
+            }
+            position &+= 1
+            state = .spacedValue
+        }
+        guard case .fold = state else {
+            guard try findValueEnd(bytes) else { return false }
+            guard fields.count < limit else { throw .tooManyFields }
+            let colon = bytes.first(Byte.colon, from: nameEnd, to: position) ?? nameEnd
+            append(value: bytes.trimmed(from: colon &+ 1, to: position), bytes, &fields)
+            endIrregularLine(&fields)
+            return true
+        }
+        guard let last = fields.last, repair.mends(last.id) else { throw .obsoleteLineFolding }
+        guard try findValueEnd(bytes) else { return false }
+        let more = bytes.trimmed(from: lineStart, to: position)
+        guard repair.mends(fieldNamed(at: more, bytes)) else { throw .obsoleteLineFolding }
+        if !more.isEmpty {
+            let start = last.value.isEmpty ? more.start : last.value.start
+            fields.setValue(
+                ByteRange(from: Int(start), to: Int(more.end)), at: fields.count &- 1)
+        }
+        endIrregularLine(&fields)
+        return true
+    }
+
+    /// The field that a line which goes on with another one would be if it did not begin with white
+    /// space: some programs read it so.
+    private func fieldNamed(at line: ByteRange, _ bytes: HeadBytes) -> FieldID {
+        let start = Int(line.start)
+        let end = bytes.endOfToken(from: start)
+        let rest = bytes.trimmed(from: end, to: Int(line.end))
+        guard end > start, !rest.isEmpty, bytes[Int(rest.start)] == Byte.colon else {
+            return .other
+        }
+        return FieldID.recogniseOutOfLine(bytes, from: start, to: end)
+    }
+
+    private mutating func endIrregularLine(_ fields: inout FieldSection) {
+        fields.isIrregular = true
+        position &+= 2
+        lineStart = position
+        state = .name
+    }
+
+    /// Appends the line's field.
+    @inline(__always)
+    private func append(value: ByteRange, _ bytes: HeadBytes, _ fields: inout FieldSection) {
+        fields.append(Field(id: id, name: ByteRange(from: lineStart, to: nameEnd), value: value))
+        if id == .other {
+            fields.unknownNames.insert(
+                count: nameEnd &- lineStart,
+                middle: bytes[(lineStart &+ nameEnd) &>> 1], last: bytes[nameEnd &- 1])
         }
     }
 

@@ -33,6 +33,8 @@ package struct FieldSection: Sendable, RandomAccessCollection {
     package internal(set) var unknownNames = FieldNameSketch()
     /// Whether some field has ``Field/isNominated``.
     package internal(set) var hasNominated = false
+    /// Whether some line has yet to be mended (``LineRepair``).
+    package internal(set) var isIrregular = false
     /// Offset of the empty line that ends the section: one past the last field line.
     package internal(set) var end: UInt32 = 0
 
@@ -83,6 +85,7 @@ package struct FieldSection: Sendable, RandomAccessCollection {
         repeated = []
         unknownNames = FieldNameSketch()
         hasNominated = false
+        isIrregular = false
         end = 0
     }
 
@@ -93,6 +96,16 @@ package struct FieldSection: Sendable, RandomAccessCollection {
         repeated.formUnion(present.intersection(id))
         present.formUnion(id)
         storage.append(field)
+    }
+
+    /// Gives the field at `index` another value.
+    mutating func setValue(_ value: ByteRange, at index: Int) { storage[index].value = value }
+
+    /// Removes the field at `index`, of whose name there are others. Its line must be white space
+    /// by now, at the end of the line before.
+    mutating func remove(at index: Int) {
+        let id = storage.remove(at: index).id
+        if count(of: id) == 1 { repeated.remove(id) }
     }
 
     /// Marks the field at `index` as named by a Connection field.

@@ -2,8 +2,8 @@ import Notation
 
 /// Reads Content-Length and Transfer-Encoding, for requests and responses alike (RFC 9112 §6).
 ///
-/// Stricter than the RFC where it leaves a choice: several equal Content-Length values are refused,
-/// empty list elements in Transfer-Encoding are, and no coding but chunked is known.
+/// Stricter than the RFC where it leaves a choice: several equal Content-Length values are refused
+/// in requests, empty list elements in Transfer-Encoding are, and no coding but chunked is known.
 enum MessageFraming {
     /// The framing that the fields give: `chunked`, `length`, or nil when they say nothing.
     @inline(__always)
@@ -28,6 +28,46 @@ enum MessageFraming {
         guard let field = fields.first(.contentLength) else { return nil }
         guard !fields.repeated.contains(.contentLength) else { throw .repeatedContentLength }
         return .length(try parseContentLength(bytes, field.value))
+    }
+
+    /// As ``read(_:_:_:)``, but one length may be said several times, on several lines or in a list
+    /// (RFC 9110 §8.6), if `readsEqualLengths`: such a section is marked to be mended.
+    @inline(__always)
+    static func read(
+        _ fields: inout FieldSection, _ version: HTTPVersion, _ bytes: HeadBytes,
+        readingEqualLengths readsEqualLengths: Bool
+    ) throws(WireError) -> BodyFraming? {
+        do throws(WireError) {
+            return try read(fields, version, bytes)
+        } catch .repeatedContentLength where readsEqualLengths {
+            return .length(try readEqualLengths(&fields, bytes))
+        } catch {
+            throw error
+        }
+    }
+
+    /// The one number that all members of all Content-Length fields are.
+    @inline(never)
+    private static func readEqualLengths(
+        _ fields: inout FieldSection, _ bytes: HeadBytes
+    ) throws(WireError) -> UInt64 {
+        var length: UInt64?
+        for index in 0..<fields.count where fields[index].id == .contentLength {
+            var start = Int(fields[index].value.start)
+            let end = Int(fields[index].value.end)
+            repeat {
+                let comma = bytes.first(Byte.comma, from: start, to: end) ?? end
+                let member = bytes.trimmed(from: start, to: comma)
+                let value = try parseContentLength(bytes, member)
+                guard length == nil || length == value else { throw .repeatedContentLength }
+                length = value
+                // Behind a comma a member has to follow.
+                start = comma &+ 1
+            } while start <= end
+        }
+        guard let length else { throw .malformedContentLength }
+        fields.isIrregular = true
+        return length
     }
 
     /// `Content-Length = 1*DIGIT`, below 2^63.
@@ -103,11 +143,11 @@ struct TokenList {
         _ bytes: HeadBytes, fault: WireError
     ) throws(WireError) -> ByteRange? {
         while isAtElement {
-            while position < end, ASCII.isWhitespace(bytes[position]) { position &+= 1 }
+            skipSpace(bytes)
             let start = position
             while position < end, ByteClass.isToken(bytes[position]) { position &+= 1 }
             let token = ByteRange(from: start, to: position)
-            while position < end, ASCII.isWhitespace(bytes[position]) { position &+= 1 }
+            skipSpace(bytes)
             isAtElement = position < end
             if isAtElement {
                 guard bytes[position] == Byte.comma else { throw fault }
@@ -117,5 +157,15 @@ struct TokenList {
             guard allowsEmpty else { throw fault }
         }
         return nil
+    }
+
+    /// Line ends are in a value only where the line goes on in the next one (``LineRepair``).
+    private mutating func skipSpace(_ bytes: HeadBytes) {
+        while position < end,
+            ASCII.isWhitespace(bytes[position]) || bytes[position] == Byte.carriageReturn
+                || bytes[position] == Byte.lineFeed
+        {
+            position &+= 1
+        }
     }
 }

@@ -8,24 +8,36 @@ package struct ResponseContext: Sendable {
     package var allowsSwitch: Bool
     /// Whether the recipient is the user agent itself, which passes the response on to nobody.
     package var isUserAgent: Bool
+    /// Whether irregular lines are read, to be mended (``ResponseHead/repair(in:)``). Not in heads
+    /// that had to be written anew: one irregularity at a time.
+    package var mendsLines: Bool
 
     /// The context of a request.
-    package init(method: Method, allowsSwitch: Bool = false, isUserAgent: Bool = false) {
+    package init(
+        method: Method, allowsSwitch: Bool = false, isUserAgent: Bool = false,
+        mendsLines: Bool = true
+    ) {
         self.method = method
         self.allowsSwitch = allowsSwitch
         self.isUserAgent = isUserAgent
+        self.mendsLines = mendsLines
+    }
+
+    fileprivate var repair: LineRepair {
+        guard mendsLines else { return .none }
+        return isUserAgent ? .all : .harmless
     }
 }
 
-/// Parses response heads (RFC 9112 §4 to §6), as strictly as requests.
+/// Parses response heads (RFC 9112 §4 to §6), nearly as strictly as requests.
 ///
 ///     start ──► version ──► status ──► reason ──► fields ──► (decisions) ──► start
 ///                                        └──────► bareLines ──────────────────┘
 ///
-/// Two deviations from the grammar are allowed. The space before an empty reason phrase may be
-/// missing, which many servers do and which cannot be read in two ways. All lines may end in a bare
-/// line feed; such a head is only measured here, to be written anew and parsed again
-/// (``BareLineHead``).
+/// Three deviations from the grammar are allowed. The space before an empty reason phrase may be
+/// missing, which many servers do and which cannot be read in two ways. Some irregular lines are
+/// mended once the head is complete (``LineRepair``). All lines may end in a bare line feed; such a
+/// head is only measured here, to be written anew and parsed again (``BareLineHead``).
 package struct ResponseHeadParser: Sendable {
     private enum State: UInt8 {
         case start, version, status, reason, fields, bareLines
@@ -49,7 +61,8 @@ package struct ResponseHeadParser: Sendable {
     package var isWithinHead: Bool { state != .start }
 
     /// Reads on in the head that begins at the first of `bytes`; as
-    /// ``RequestHeadParser/parse(_:into:)``.
+    /// ``RequestHeadParser/parse(_:into:)``. A complete head is to be mended before it is used
+    /// (``ResponseHead/repair(in:)``).
     package mutating func parse(
         _ bytes: Span<UInt8>, answering context: ResponseContext, into head: inout ResponseHead
     ) throws(WireError) -> ParseProgress {
@@ -100,7 +113,7 @@ package struct ResponseHeadParser: Sendable {
             case .reason:
                 guard try scanReason(bytes, &head) else { return false }
                 if state == .bareLines { continue }
-                scanner = FieldScanner(from: position)
+                scanner = FieldScanner(from: position, repairing: context.repair)
                 state = .fields
             case .fields:
                 guard try scanner.scan(bytes, into: &head.fields, limit: limits.fields) else {
@@ -204,7 +217,8 @@ extension ResponseHead {
         let announced =
             context.isUserAgent && fields.contains(.transferEncoding)
             ? try MessageFraming.readAsUserAgent(fields, version, bytes, persists: &keepAlive)
-            : try MessageFraming.read(fields, version, bytes)
+            : try MessageFraming.read(
+                &fields, version, bytes, readingEqualLengths: context.mendsLines)
         switch status {
         case 100..<200, 204:
             if let announced, announced != .length(0) {

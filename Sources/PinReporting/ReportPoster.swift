@@ -287,7 +287,9 @@ struct ReportPoster {
                     bytes.removeFirst(count)
                     head = ResponseHead()
                     continue
-                case .complete: return Self.answer(head, bytes)
+                case .complete:
+                    bytes.withUnsafeMutableBytes { head.repair(in: $0) }
+                    return Self.answer(head, bytes)
                 case .bareLines:
                     guard let status = Self.statusOfBareHead(bytes) else {
                         throw Failure("its answer is no HTTP")

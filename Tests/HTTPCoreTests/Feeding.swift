@@ -134,18 +134,22 @@ func parseResponse(
     var parser = ResponseHeadParser(limits: limits)
     var head = ResponseHead()
     for count in splitting.prefixes(of: bytes.count) {
-        let prefix = Array(bytes[..<count])
+        var prefix = Array(bytes[..<count])
         do throws(WireError) {
             let progress = try parser.parse(prefix.span, answering: context, into: &head)
             switch progress {
             case .needMore: continue
             case .complete(let headBytes):
                 precondition(headBytes == head.length)
+                prefix.withUnsafeMutableBytes { head.repair(in: $0) }
+                precondition(!head.fields.isIrregular)
                 return .complete(head.summary(prefix))
             case .bareLines(let headBytes):
                 // As a reader of responses does: what was written anew is judged.
                 let rewritten = rewrittenHead(Array(prefix[..<headBytes]))
-                let outcome = parseResponse(rewritten, .whole, context, limits)
+                var strict = context
+                strict.mendsLines = false
+                let outcome = parseResponse(rewritten, .whole, strict, limits)
                 guard case .complete(let summary) = outcome else { return outcome }
                 return .complete("\(headBytes) bare bytes: \(summary)")
             }
@@ -169,10 +173,11 @@ func rewrittenHead(_ head: [UInt8]) -> [UInt8] {
 
 func responseOutcome(
     _ text: String, to method: Method = .get, allowsSwitch: Bool = false,
-    limits: HeadLimits = HeadLimits()
+    isUserAgent: Bool = false, limits: HeadLimits = HeadLimits()
 ) -> Outcome {
     let bytes = latin1(text)
-    let context = ResponseContext(method: method, allowsSwitch: allowsSwitch)
+    let context = ResponseContext(
+        method: method, allowsSwitch: allowsSwitch, isUserAgent: isUserAgent)
     let expected = parseResponse(bytes, .whole, context, limits)
     for splitting in Splitting.all(bytes.count) {
         let outcome = parseResponse(bytes, splitting, context, limits)

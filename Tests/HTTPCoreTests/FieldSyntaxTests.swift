@@ -61,10 +61,13 @@ struct FieldSyntaxTests {
         let request = requestOutcome("GET / HTTP/1.1\r\n" + fields)
         #expect(request.error == error)
         #expect(request.isComplete == (error == nil))
-        // The same lines are refused from an upstream, and in a trailer section.
+        // The same lines are refused from an upstream, unless they can be mended (LineRepairTests),
+        // and in a trailer section.
+        let mended = ["X : y", "X\t: y", "Host : a", "\n z", "\n\tz", "\n \r"]
         let response = responseOutcome("HTTP/1.1 204 No\r\n" + fields)
-        #expect(response.error == error)
-        #expect(response.isComplete == (error == nil))
+        let expected = mended.contains { fields.contains($0) } ? nil : error
+        #expect(response.error == expected)
+        #expect(response.isComplete == (expected == nil))
         let body = bodyOutcome("0\r\n" + fields)
         #expect(body.error == error)
         #expect(body.isComplete == (error == nil))

@@ -140,8 +140,10 @@ struct RequestFramingTests {
         fields: String, error: WireError
     ) {
         #expect(requestOutcome(head(fields)).error == error)
+        // A response may say one length twice (RFC 9110 §8.6).
+        let isOneLength = fields == "Content-Length: 5\r\nContent-Length: 5\r\n"
         let response = "HTTP/1.1 200 OK\r\nX: a\r\n\(fields)\r\n"
-        #expect(responseOutcome(response).error == error)
+        #expect(responseOutcome(response).error == (isOneLength ? nil : error))
     }
 
     @Test func `names that only look like framing are other fields`() throws {

@@ -51,6 +51,9 @@ struct ResponseTests {
         arguments: [
             ("200", .get, "", .untilClose), ("200", .get, "Content-Length: 5\r\n", .length(5)),
             ("200", .get, "Content-Length: 0\r\n", .length(0)),
+            ("200", .get, "Content-Length: 5, 5\r\n", .length(5)),
+            ("200", .get, "Content-Length: 5\r\nX: y\r\nContent-Length: 5\r\n", .length(5)),
+            ("200", .get, "Content-Length: 5 ,05\r\nContent-Length: 5\r\n", .length(5)),
             ("200", .get, "Transfer-Encoding: chunked\r\n", .chunked),
             ("404", .other, "Content-Length: 5\r\n", .length(5)),
             ("200", .head, "", .none), ("200", .head, "Content-Length: 5\r\n", .none),
@@ -85,7 +88,17 @@ struct ResponseTests {
             ),
             ("200", "Transfer-Encoding: gzip\r\n", .unknownTransferCoding),
             ("200", "Transfer-Encoding: chunked, gzip\r\n", .chunkedNotFinal),
-            ("200", "Content-Length: 5, 5\r\n", .repeatedContentLength),
+            ("200", "Content-Length: 5, 6\r\n", .repeatedContentLength),
+            ("200", "Content-Length: 5\r\nContent-Length: 6\r\n", .repeatedContentLength),
+            ("304", "Content-Length: 5\r\nContent-Length: 5, 6\r\n", .repeatedContentLength),
+            ("200", "Content-Length: 5,\r\n", .malformedContentLength),
+            ("200", "Content-Length: ,5\r\n", .malformedContentLength),
+            ("200", "Content-Length: 5\r\nContent-Length:\r\n", .malformedContentLength),
+            ("200", "Content-Length: 5;5\r\n", .malformedContentLength),
+            (
+                "200", "Content-Length: 5, 5\r\nTransfer-Encoding: chunked\r\n",
+                .contentLengthWithTransferEncoding
+            ),
             ("304", "Content-Length: x\r\n", .malformedContentLength),
             (
                 "304", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",

@@ -15,12 +15,15 @@ PATIENT = b"HTTP/1.1 102 Processing\r\n\r\n" * 50 + b"HTTP/1.1 200 OK\r\nContent
 PADDED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2  \r\nok\r\n0 \r\n\r\n"
 BOTH = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n2\r\nok\r\n0\r\n\r\n"
 IDENTITY = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 2\r\n\r\nok"
+# Of the fields that say where a message ends only a user agent reads folded lines.
+FOLDED_LENGTH = FOLDED.replace(b"Content-Length: ", b"Content-Length:\r\n\t")
 RESPONSES = [
     (FOLDED, b"ok"), (EMPTY, b""), (PATIENT, b"ok"), (PADDED, b"ok"), (BOTH, b"ok"), (IDENTITY, b"ok"),
+    (FOLDED_LENGTH, b"ok"),
 ]
 NAMES = [
     "folded lines", "a 204 with a length", "fifty interim responses", "spaces behind chunk sizes",
-    "a coding and a length", "the coding identity",
+    "a coding and a length", "the coding identity", "a folded length",
 ]
 
 
@@ -49,7 +52,7 @@ def test_the_client_reads_it(scripted_origin, data, content, size):
     assert there.accepted == (2 if data in (EMPTY, BOTH, IDENTITY) else 1)
 
 
-@pytest.mark.parametrize(("data", "content"), RESPONSES, ids=NAMES)
-def test_the_gateway_refuses_it(gateway, scripted_origin, data, content):
+@pytest.mark.parametrize("data", [data for data, _ in RESPONSES[1:]], ids=NAMES[1:])
+def test_the_gateway_refuses_it(gateway, scripted_origin, data):
     there = scripted_origin(script(data, 1 << 16))
     assert gateway().get(there.url()).status == 502

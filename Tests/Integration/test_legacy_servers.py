@@ -118,6 +118,66 @@ def test_a_head_that_mixes_line_ends_is_refused(shared_gateway, scripted_origin,
         assert "set-cookie" not in response
 
 
+# Lines that can be mended: folded ones, a space before the colon (RFC 9112 §5.1, §5.2), and one
+# length said twice (RFC 9110 §8.6)
+
+OK = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n"
+# name → (field lines and more, what clients get of X-A, how the content is framed)
+MENDED = {
+    "a folded line": ("X-A: one\r\n two\r\nContent-Length: 2\r\n\r\nok", "one   two"),
+    "a line folded twice": ("X-A: a\r\n\tb\r\n  c\r\nContent-Length: 2\r\n\r\nok", "a  \tb    c"),
+    "a value on the next line": ("X-A:\r\n b\r\nContent-Length: 2\r\n\r\nok", "b"),
+    "a folded last line": ("Content-Length: 2\r\nX-A: b\r\n \r\n\r\nok", "b"),
+    "a space before the colon": ("X-A : b\r\nContent-Length: 2\r\n\r\nok", "b"),
+    "both, beside chunks": (
+        "X-A\t : b\r\n c\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "b   c"),
+    "one length on two lines": (
+        "Content-Length: 2\r\nX-A: b\r\nContent-Length: 2\r\n\r\nok", "b"),
+    "one length in a list": ("Content-Length: 2, 2\r\nX-A: b\r\n\r\nok", "b"),
+    "all of it behind an interim response": (
+        "X-A : b\r\n\r\nHTTP/1.1 200 OK\r\nCache-Control:\r\n max-age=60\r\nX-A : b\r\n c\r\n"
+        "Content-Length: 2, 02\r\n\r\nok", "b   c"),
+}
+
+
+@pytest.mark.parametrize("how", ["whole", "byte by byte"])
+@pytest.mark.parametrize("name", MENDED)
+def test_irregular_lines_are_mended(gateway, scripted_origin, name, how):
+    rest, value = MENDED[name]
+    start = OK.replace("200 OK", "103 Early") if "interim" in name else OK
+    sent = (start + rest).encode()
+    there = scripted_origin(in_pieces(*(split(sent) if how == "byte by byte" else [sent])))
+    running = gateway({"workers": 1})
+    for hit in (False, True):
+        with running.wire() as wire:
+            wire.send(request(there.url("/")))
+            response = wire.read_final()
+            assert (response.status, response.body, response.get("x-a")) == (200, b"ok", value)
+            assert ("hit" in response.cache_status) == hit, "it is stored as it is sent on"
+    assert there.accepted == 1
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+def test_one_length_said_twice_is_sent_on_once_without_content(
+        shared_gateway, scripted_origin, method):
+    status = "200 OK" if method == "HEAD" else "304 Not Modified"
+    there = scripted_origin(scripted(
+        f"HTTP/1.1 {status}\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\n".encode()))
+    response = shared_gateway.ask(request(there.url("/"), method=method, If_None_Match='"x"'))
+    assert response.all("content-length") == ["5"]
+
+
+@pytest.mark.parametrize("line", [
+    "Content-Length : 2", "Content-Length:\r\n 2", "Content-Length: 2\r\n ", "Content-Length: 2, 3",
+    "Content-Length: 2,", "Content-Length: 2\r\nContent-Length: 3", "Transfer-Encoding : chunked",
+    "Transfer-Encoding:\r\n chunked", "Connection : close", "Connection: close,\r\n X-A",
+    "Trailer : X-A", "Trailer:\r\n X-A", "X-A: b\r\n Content-Length: 3", " X-A: b", "X A: b", ": b"])
+def test_what_recipients_could_read_in_two_ways_is_refused(shared_gateway, scripted_origin, line):
+    length = "" if line.lower().startswith(("content-l", "transfer")) else "Content-Length: 2\r\n"
+    there = scripted_origin(in_pieces(f"HTTP/1.1 200 OK\r\n{line}\r\n{length}\r\nok".encode()))
+    assert shared_gateway.ask(request(there.url("/"))).status == 502
+
+
 # Empty lines between a 100 and the final response
 
 

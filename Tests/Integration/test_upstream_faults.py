@@ -38,7 +38,7 @@ BAD_RESPONSES = {
     "chunked in HTTP/1.0": b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "bare CR in a value": b"HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 1\r\n\r\nx",
     "bare LF": b"HTTP/1.1 200 OK\r\nX: a\nContent-Length: 1\r\n\r\nx",
-    "obs-fold": b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 1\r\n\r\nx",
+    "obs-fold in a length": b"HTTP/1.1 200 OK\r\nContent-Length:\r\n 1\r\n\r\nx",
     "space before the colon": b"HTTP/1.1 200 OK\r\nContent-Length : 1\r\n\r\nx",
     "NUL in a value": b"HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 1\r\n\r\nx",
     "a head beyond the limit": b"HTTP/1.1 200 OK\r\nX: " + b"a" * 40_000 + b"\r\n\r\n",

@@ -193,7 +193,10 @@ final class ProxyTunnel: EventHandler {
         let context = ResponseContext(method: .connect)
         switch try parser.parse(bytes.octets, answering: context, into: &head) {
         case .needMore: return nil
-        case .complete(let length): return (length, Array(bytes[..<length]))
+        case .complete(let length):
+            var received = Array(bytes[..<length])
+            received.withUnsafeMutableBytes { head.repair(in: $0) }
+            return (length, received)
         case .bareLines(let length):
             let rewritten = try parser.parseRewritten(
                 UnsafeRawBufferPointer(rebasing: bytes[..<length]), answering: context,

@@ -270,7 +270,7 @@ extension ResponseHead {
         self.init()
         var parser = ResponseHeadParser(limits: .rewritten)
         let progress = try parser.parse(
-            head.span, answering: ResponseContext(method: method), into: &self)
+            head.span, answering: ResponseContext(method: method, mendsLines: false), into: &self)
         guard progress == .complete(headBytes: head.count) else { throw .malformedStatusLine }
     }
 }

@@ -17,7 +17,9 @@ extension ResponseHeadParser {
         var writer = HeadWriter(buffer.writable)
         BareLineHead.rewrite(bytes, to: &writer)
         buffer.end = writer.count
-        let progress = try parse(buffer.readable.octets, answering: context, into: &head)
+        var strict = context
+        strict.mendsLines = false
+        let progress = try parse(buffer.readable.octets, answering: strict, into: &head)
         guard progress == .complete(headBytes: buffer.count) else { throw .malformedStatusLine }
         return buffer
     }

@@ -46,16 +46,11 @@ extension UpstreamConnection {
     private func advanceHead(_ input: Buffer) -> Bool {
         guard let consumer else { return true }
         if emptyLineMayFollow, !passEmptyLine(input) { return true }
-        let bytes = input.readable
+        let bytes = input.mutableReadable
         let parsed: ParsedHead?
         var rewritten: Buffer?
         do throws(WireError) {
             parsed = try parse(bytes, into: &consumer.response, rewriting: &rewritten)
-        } catch .obsoleteLineFolding where context.isUserAgent {
-            // It is read from the beginning.
-            if ObsoleteFolding.unfold(input.mutableReadable) { return false }
-            fail(.response(.obsoleteLineFolding))
-            return false
         } catch {
             fail(.response(error))
             return false
@@ -64,7 +59,7 @@ extension UpstreamConnection {
         input.start += parsed.bytes
         let head =
             rewritten?.readable
-            ?? UnsafeRawBufferPointer(rebasing: bytes[0..<parsed.bytes])
+            ?? UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[0..<parsed.bytes])
         if parsed.isInterim {
             emptyLineMayFollow = true
             budget.spend(.systemCall)
@@ -102,28 +97,29 @@ extension UpstreamConnection {
     /// Parses in place: reading the consumer's head through the protocol would copy it each time.
     /// - Parameter rewritten: the head as it was parsed, if that is not how it was received.
     private func parse(
-        _ bytes: UnsafeRawBufferPointer, into head: inout ResponseHead,
+        _ bytes: UnsafeMutableRawBufferPointer, into head: inout ResponseHead,
         rewriting rewritten: inout Buffer?
     ) throws(WireError) -> ParsedHead? {
-        let progress = try parser.parse(
-            bytes.octets, answering: context,
-            into: &head)
         let received: Int
-        switch progress {
+        let octets = UnsafeRawBufferPointer(bytes).octets
+        switch try parser.parse(octets, answering: context, into: &head) {
         case .needMore: return nil
-        case .complete(let count): received = count
+        case .complete(let count):
+            received = count
+            head.repair(in: bytes)
         case .bareLines(let count):
             received = count
             sendsBareLines = true
             rewritten = try parser.parseRewritten(
-                UnsafeRawBufferPointer(rebasing: bytes[0..<count]), answering: context,
+                UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[0..<count]),
+                answering: context,
                 into: &head, buffers: environment.loop.buffers)
         }
         return ParsedHead(
             bytes: received, isInterim: head.isInterim, framing: head.framing,
             keepAlive: head.keepAlive,
             isEventStream: head.isEventStream(
-                in: (rewritten?.readable ?? bytes).octets))
+                in: (rewritten?.readable ?? UnsafeRawBufferPointer(bytes)).octets))
     }
 
     /// Some servers send an empty line between an interim response and the final one: one is passed

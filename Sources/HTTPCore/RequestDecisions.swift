@@ -83,8 +83,8 @@ extension RequestHead {
                 fields, bytes, limit: limits.connectionOptions)
             if options.nominates { ConnectionOptions.markNominated(&fields, bytes) }
             keepAlive = options.persists(version)
-            if options.upgrade, version == .http11, let field = fields.first(.upgrade) {
-                wantsUpgrade = !field.value.isEmpty
+            if options.upgrade, version == .http11, fields.contains(.upgrade) {
+                wantsUpgrade = UpgradeProtocols.areForwarded(of: fields, in: bytes)
             }
         } else if version == .http10, let field = fields.only(.proxyConnection) {
             keepAlive = bytes.holds(lowercase: "keep-alive", at: field.value)

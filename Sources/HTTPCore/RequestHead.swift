@@ -45,18 +45,19 @@ package struct RequestHead: ~Copyable, Sendable {
     package var framing = BodyFraming.none
     /// Whether the client lets the connection persist after this exchange (RFC 9112 §9.3).
     package var keepAlive = true
-    /// Whether an upgrade is asked for: Upgrade, and Connection naming it, in HTTP/1.1.
+    /// Whether an upgrade is asked for that may go on: Upgrade, and Connection naming it, in
+    /// HTTP/1.1; see ``UpgradeProtocols``.
     package var wantsUpgrade = false
     /// Whether the client waits for 100 before it sends the body (RFC 9110 §10.1.1).
     package var expectsContinue = false
     /// Whether `TE: trailers` says that the client takes trailers (RFC 9110 §6.5.1).
     package var acceptsTrailers = false
 
-    /// A head to parse into.
     /// Whether the request asks for no change at its server (RFC 9110 §9.2.1).
     package var isSafe: Bool { method.isSafe || isRegisteredAsSafe }
     /// Whether a repeat of the request has the effect of one (RFC 9110 §9.2.2). Safe methods are.
     package var isIdempotent: Bool { method.isIdempotent || isRegisteredAsSafe }
 
+    /// A head to parse into.
     package init() {}
 }

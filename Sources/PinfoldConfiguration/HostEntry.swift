@@ -20,6 +20,8 @@ package struct HostEntry: Sendable, Equatable {
     package var intercept = InterceptMode.auto
     /// What is done with requests that would go out in clear text.
     package var clearText = ClearTextMode.auto
+    /// What is done with requests for another protocol than HTTP.
+    package var switchProtocols = SwitchMode.auto
     /// Indexes into ``ConfigurationSnapshot/pinsets``: all of them must pass.
     package var pinsets: [Int] = []
     /// How these servers are verified, the defaults of `tls` filled in.
@@ -89,6 +91,18 @@ package enum ClearTextMode: String, Sendable, Equatable, CaseIterable {
     /// Refused where the host has pinsets, which clear text goes around; else sent.
     case auto
     /// They are sent.
+    case allow
+    /// They are refused.
+    case refuse
+}
+
+/// What is done with requests that ask for another protocol on their connection (Upgrade, RFC 9110
+/// §7.8), as for a WebSocket. HTTP and TLS are never switched to.
+package enum SwitchMode: String, Sendable, Equatable, CaseIterable {
+    /// Refused where the entry has rules about content or responses, which the other protocol goes
+    /// around; else passed on.
+    case auto
+    /// They are passed on.
     case allow
     /// They are refused.
     case refuse

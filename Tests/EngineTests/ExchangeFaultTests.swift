@@ -41,7 +41,8 @@ enum EveryFault {
         case .clearTextRefused: .pinnedPortRefused
         case .pinnedPortRefused: .destinationRefused(.loopback)
         case .destinationRefused: .ownListenerRefused
-        case .ownListenerRefused: .loopDetected
+        case .ownListenerRefused: .protocolSwitchRefused
+        case .protocolSwitchRefused: .loopDetected
         case .loopDetected: .requestTimeout
         case .requestTimeout: .onlyIfCached
         case .onlyIfCached: .storedBodyUnreadable

@@ -64,6 +64,7 @@ enum SimulatedRules {
             var entry = HostEntry(tls: UpstreamTLS())
             entry.match = [pattern]
             entry.response = rules(for: host, trust: trust)
+            entry.switchProtocols = .allow
             return entry
         }
     }

@@ -84,6 +84,8 @@ struct ConnectionTests {
         ("1.1", "Upgrade: websocket\r\n", false),
         ("1.1", "Connection: upgrade\r\n", false),
         ("1.1", "Connection: upgrade\r\nUpgrade:\r\n", false),
+        ("1.1", "Connection: upgrade\r\nUpgrade: h2c\r\n", false),
+        ("1.1", "Connection: upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket\r\n", true),
         ("1.0", "Connection: upgrade\r\nUpgrade: websocket\r\n", false),
     ])
     func `an upgrade is asked for by both fields in HTTP 1.1`(
@@ -91,6 +93,30 @@ struct ConnectionTests {
     ) throws {
         let head = try requestHead("GET / HTTP/\(version)\r\nHost: a\r\n\(fields)\r\n")
         #expect(head.wantsUpgrade == wants)
+    }
+
+    @Test(
+        arguments: [
+            (["websocket"], ["websocket"]), (["h2c"], []), (["H2C"], []), (["h2"], []),
+            (["h3"], []), (["h2c-16"], []), (["HTTP/2.0"], []), (["http/1.1"], []),
+            (["HTTP"], []), (["TLS/1.0"], []), (["tls"], []), (["TLS/1.2, HTTP/1.1"], []),
+            (["h2c, websocket"], ["websocket"]), (["websocket , H2C"], ["websocket"]),
+            (["h2c", "a/1,TLS/1.0, b"], ["a/1", "b"]), (["SPDY/3.1", ""], ["SPDY/3.1"]),
+            ([",, websocket,,"], ["websocket"]), (["WebSocket/13"], ["WebSocket/13"]),
+            // What is no protocol by the grammar may be h2c to another reader.
+            (["h2c websocket"], []), (["websocket h2c"], []), (["\"h2c\""], []), (["a/"], []),
+            (["/1"], []), (["a/b/c"], []), (["a;h2c"], []),
+        ] as [([String], [String])])
+    func `protocols that are HTTP or TLS are not passed on (RFC 9110 §7.8)`(
+        lines: [String], forwarded: [String]
+    ) throws {
+        let fields = lines.map { "Upgrade: \($0)\r\n" }.joined()
+        let text = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\n\(fields)\r\n"
+        let head = try requestHead(text)
+        let bytes = latin1(text)
+        let found = UpgradeProtocols.forwarded(of: head.fields, in: bytes.span)
+        #expect(found.map { bytes.span.text(at: $0) } == forwarded)
+        #expect(head.wantsUpgrade == !forwarded.isEmpty)
     }
 
     @Test(arguments: [

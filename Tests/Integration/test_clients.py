@@ -14,7 +14,8 @@ import pytest
 import requests
 from support.gateway import Gateway
 from support.git import git, git_http_backend, make_repository, run
-from support.origin import HTTPOrigin, reply
+from support.origin import HTTPOrigin, Request, reply
+from support.programs import SOURCES
 from support.websocket import converse, serving
 from support.wire import Wire
 
@@ -292,6 +293,40 @@ def test_a_websocket_upgrade_passes_in_absolute_form(running, echo_server):
         # A masked text frame with the mask 0: "hi".
         wire.send(b"\x81\x82\0\0\0\0hi")
         assert wire.read_exactly(4) == b"\x81\x02hi"
+
+
+# h2c
+
+
+def careful_with_h2c(seen: Request) -> bytes:
+    """What a server answers that knows h2c, which needs HTTP2-Settings (RFC 7540 §3.2.1)."""
+    if "h2c" in seen.get("upgrade").lower() and "http2-settings" not in seen:
+        return reply(b"no HTTP2-Settings", "400 Bad Request")
+    return reply(b"fine", "200 OK", "Cache-Control: max-age=600")
+
+
+def test_curl_may_offer_h2c_to_a_server_that_looks_at_it(running, origin):
+    there = origin(careful_with_h2c)
+    for hit in (False, True):
+        done = run("curl", "-sSi", "--http2", "-x", running.proxy_url, there.url("/"))
+        assert done.stdout.startswith("HTTP/1.1 200 ")
+        assert done.stdout.endswith("fine")
+        assert ("; hit" in done.stdout) == hit, "it is no other request than without the offer"
+
+
+def test_the_http_client_of_java_may_offer_h2c_to_a_server_that_looks_at_it(
+        gateway, origin, workspace):
+    """To a proxy it offers nothing."""
+    there = origin(careful_with_h2c)
+    running = gateway({"listeners": [
+        {"name": "back", "address": "127.0.0.1:0", "kind": "reverse",
+         "upstream": f"http://{there.authority}"}]})
+    host, port = running.listeners["back"]
+    (workspace / "unused").touch()
+    done = run("java", "-XX:TieredStopAtLevel=1", str(SOURCES / "Client.java"),
+               f"http://{host}:{port}", str(workspace / "unused"), "GET:/", "GET:/2")
+    assert done.stdout.splitlines() == [
+        f"200 4 {hashlib.sha256(b'fine').hexdigest()}"] * 2
 
 
 def test_large_downloads_keep_their_checksums(running, nginx, workspace):

@@ -580,7 +580,44 @@ def reverse(url: str) -> dict:
     return {"listeners": [
         {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
         {"name": "back", "address": "127.0.0.1:0", "kind": "reverse", "upstream": url}]}
+@pytest.mark.parametrize(("asked", "offered"), [
+    (["h2c"], []), (["H2C"], []), (["HTTP/2.0"], []), (["TLS/1.0"], []), (["h2"], []),
+    (["TLS/1.2, HTTP/1.1"], []), (["h2c, echo/1", "raw"], ["echo/1, raw"]),
+    (["echo", "h2c", "H2C"], ["echo"]), (["h2c echo"], []), (["echo , raw"], ["echo, raw"])])
+def test_protocols_that_are_http_or_tls_are_not_offered_to_servers(
+        shared_gateway, origin, asked, offered):
+    """RFC 9110 §7.8."""
+    there = origin(lambda _: reply(b"plain"))
+    lines = "".join(f"Upgrade: {value}\r\n" for value in asked)
+    with shared_gateway.wire() as wire:
+        for _ in range(2):
+            response = wire.ask(
+                f"GET {there.url('/')} HTTP/1.1\r\nHost: {there.authority}\r\n{lines}"
+                "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n\r\n")
+            assert (response.status, response.body) == (200, b"plain")
+    for seen in there.requests:
+        assert seen.all("upgrade") == offered
+        assert seen.all("connection") == (["Upgrade"] if offered else [])
+        assert "http2-settings" not in seen
 
+
+@pytest.mark.parametrize(("fields", "kept"), [
+    ("Upgrade: TLS/1.2, HTTP/1.1\r\nConnection: upgrade", ["TLS/1.2, HTTP/1.1"]),
+    ("Upgrade: a\r\nUpgrade: b\r\nConnection: close, Upgrade", ["a", "b"]), ("X: y", [])])
+def test_a_426_says_what_it_requires(shared_gateway, origin, fields, kept):
+    """RFC 9110 §15.5.22. Of other statuses the field says nothing that concerns clients."""
+    there = origin(lambda seen: reply(b"no", f"{seen.target[1:]} Required", *fields.split("\r\n")))
+    with shared_gateway.wire() as wire:
+        response = wire.ask(request(there.url("/426")))
+        assert (response.status, response.body) == (426, b"no")
+        assert response.all("upgrade") == kept
+        assert response.all("connection") == (["Upgrade"] if kept else [])
+    assert shared_gateway.get(there.url("/403")).all("upgrade") == []
+
+
+
+    ("echo, h2c", "Upgrade: h2c", False), ("echo, h2c", "Upgrade: echo", True),
+    ("h2c", "Upgrade: h2c", False), ("echo", "Upgrade:", False), ("echo", "Upgrade: ,", False),
 
 def test_a_reverse_listener_sends_origin_form_to_its_upstream(gateway, origin):
     there = origin(echo)

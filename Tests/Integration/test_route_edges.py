@@ -97,3 +97,63 @@ def test_a_request_keeps_its_rules_over_a_reload(gateway, origin, after, framing
     (seen,) = there.requests
     assert (seen.target, seen.get("x-rules")) == ("/old/p", "old")
     assert json.loads(seen.body) == {"a": "1", "b": "2"}
+
+
+# Other protocols (RFC 9110 §7.8)
+
+WEBSOCKET = {"Connection": "Upgrade", "Upgrade": "websocket"}
+
+
+def switching(connection: OriginConnection) -> None:
+    connection.read_request_head()
+    connection.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n"
+                    "Upgrade: websocket\r\n\r\nhello")
+    connection.read_to_end()
+
+
+@pytest.mark.parametrize(("sections", "entry", "passes"), [
+    ({"response": {"statusCodes": ["200-299"]}}, {}, False),
+    ({"response": {"contentTypes": ["application/json"]}}, {}, False),
+    ({"response": {"validate": "json"}}, {}, False),
+    ({"request": {"body": {"from": "form", "to": "json"}}}, {}, False),
+    ({"request": {"parameters": "byMethod"}}, {}, False),
+    ({"response": {"validate": "json"}}, {"switchProtocols": "allow"}, True),
+    ({"request": {"parameters": "byMethod"}}, {"switchProtocols": "allow"}, True),
+    ({"request": {"headers": {"set": {"X-A": "b"}}}}, {}, True),
+    ({}, {}, True), ({}, {"switchProtocols": "refuse"}, False)])
+def test_no_other_protocol_passes_rules_that_cannot_look_into_it(
+        gateway, scripted_origin, sections, entry, passes):
+    there = scripted_origin(switching)
+    running = gateway(rules(**sections, **entry))
+    with running.wire() as wire:
+        response = wire.ask(request(there.url("/"), **WEBSOCKET))
+        if passes:
+            assert response.status == 101
+            assert wire.read_exactly(5) == b"hello"
+        else:
+            assert response.body.startswith(b"403 protocol-switch-refused\n")
+            assert response.status == 403
+            assert response.proxy_status["error"] == "http_request_denied"
+    assert there.accepted == passes
+
+
+def test_asking_for_another_protocol_takes_no_content_past_the_rules(gateway, origin):
+    there = origin(lambda _: reply(b"ok"))
+    running = gateway(rules(request={"body": {"from": "form", "to": "json"}}))
+    told = running.ask(request(
+        there.url("/"), method="POST", body=b"a=1", Content_Type=FORM, **WEBSOCKET))
+    assert told.status == 200
+    assert (there.requests[0].body, "upgrade" in there.requests[0]) == (b'{"a":"1"}', False)
+
+
+def test_a_websocket_ends_when_a_reload_refuses_it(gateway, scripted_origin, pki):
+    there = scripted_origin(switching, tls=pki.intermediate.issue("127.0.0.1").server_context())
+    configuration = rules(upgrade="https")
+    configuration["tls"] = {"roots": [str(pki.root.pem_file)]}
+    running = gateway(configuration)
+    with running.wire() as wire:
+        assert wire.ask(request(there.url("/"), **WEBSOCKET)).status == 101
+        assert wire.read_exactly(5) == b"hello"
+        configuration["hosts"][0]["response"] = {"validate": "json"}
+        reload(running, configuration)
+        assert wire.ended()

@@ -63,6 +63,7 @@ extension HostEntry {
                         $0.clearText.rawValue
                             + ($0.clearText == .auto ? $0.noteOfAuto("refuse") : "")
                     }),
+                .choice("switchProtocols", \.switchProtocols),
                 ConfigurationKey(
                     "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets) },
                     text: { YAMLText.list($0.map { pinsets[$0] }) }),

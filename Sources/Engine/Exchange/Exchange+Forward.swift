@@ -38,10 +38,16 @@ extension Exchange {
         }
         self.origin = renewed
         // What it changes at its server is still to be invalidated.
-        if !request.method.isSafe { makeKey(renewed) }
-        guard let refusal = renewed.refusal else { return renewed }
-        fail(refusal)
-        return nil
+        if !request.isSafe { makeKey(renewed) }
+        if let refusal = renewed.refusal {
+            fail(refusal)
+            return nil
+        }
+        if asksPastRules(of: renewed) {
+            fail(.protocolSwitchRefused)
+            return nil
+        }
+        return renewed
     }
 
     /// The wait for a connection has lasted too long.
@@ -136,7 +142,7 @@ extension Exchange {
                 head.fields.append(field: .maxForwards, decimal: hops)
             }
             if isIntermediary { head.fields.appendVia(received: request.version) }
-            return upstream.sendHead(head, of: outgoing, upgrade: upgradeValues)
+            return upstream.sendHead(head, of: outgoing, upgrade: upgradeProtocols)
         }
     }
 
@@ -171,15 +177,20 @@ extension Exchange {
 
     /// An upgrade is passed on only without a body: otherwise it would depend on the moment of the
     /// server's answer where the new protocol begins.
-    private var asksForUpgrade: Bool { request.wantsUpgrade && !hasRequestBody }
+    var asksForUpgrade: Bool { request.wantsUpgrade && !hasRequestBody }
 
-    /// What the request names in Upgrade, if it is passed on.
-    private var upgradeValues: [UnsafeRawBufferPointer] {
+    /// Whether the request asks for a protocol that the route's rules could not look into, and its
+    /// entry of `hosts` does not let it pass.
+    func asksPastRules(of origin: Origin) -> Bool {
+        asksForUpgrade && !origin.mayLeaveHTTP
+    }
+
+    /// The protocols that the server is asked to switch to.
+    private var upgradeProtocols: [UnsafeRawBufferPointer] {
         guard asksForUpgrade else { return [] }
         let head = requestHead
-        return request.fields.compactMap { field in
-            field.id == .upgrade
-                ? UnsafeRawBufferPointer(rebasing: head[field.value.indices]) : nil
+        return UpgradeProtocols.forwarded(of: request.fields, in: head.octets).map {
+            UnsafeRawBufferPointer(rebasing: head[$0.indices])
         }
     }
 

@@ -94,6 +94,7 @@ extension Exchange {
             head.fields.append(field: .date, date: environment.wallSeconds)
         }
         if response.status == 407 { appendProxyChallenges(bytes, to: &head.fields) }
+        if response.status == 426 { appendRequiredProtocols(bytes, to: &head.fields) }
         appendCacheStatus(isStored: isStored, to: &head.fields)
         head.fields.appendVia(received: response.version)
         let framing = clientFraming(bytes, &head.fields)
@@ -114,7 +115,18 @@ extension Exchange {
         }
     }
 
-    package var mayBeRepeated: Bool { request.method.isIdempotent }
+    /// What the server wants to be spoken to in: the meaning of the status (RFC 9110 §15.5.22).
+    @inline(never)
+    private func appendRequiredProtocols(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
+        guard response.fields.contains(.upgrade) else { return }
+        for field in response.fields where field.id == .upgrade {
+            writer.append(field: .upgrade, bytes.extracting(field.value.indices))
+        }
+        // Whoever sends Upgrade says so in Connection (RFC 9110 §7.8).
+        writer.append(field: .connection, "Upgrade")
+    }
+
+    package var mayBeRepeated: Bool { request.isIdempotent }
 
     package func upstreamHeadWithoutBody() { _ = client?.flush() }
 

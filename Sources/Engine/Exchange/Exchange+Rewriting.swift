@@ -61,7 +61,7 @@ extension Exchange {
         by rules: RouteTransformation
     ) throws(TransformationFailure) -> RequestJob.Kind? {
         guard let translation = rules.requestContent, request.method != .connect,
-            !request.wantsUpgrade
+            !asksForUpgrade
         else { return nil }
         let byMethod = rules.requestRules.parameters == .byMethod
         if !hasRequestBody {

@@ -136,6 +136,9 @@ extension Exchange {
 
     private var hasPassedTooOften: Bool { passes > Self.passesAllowed }
 
+        if asksPastRules(of: origin) {
+            return reply(with: .protocolSwitchRefused, closing: false)
+        }
     /// How often Via says that a gateway of this name has passed the request on.
     var passes: Int {
         guard request.fields.contains(.via) else { return 0 }

@@ -123,23 +123,22 @@ extension Exchange {
         endQuietly()
     }
 
-    /// A server may switch only to protocols that the request names (RFC 9110 §7.8).
+    /// A server must name what it switches to, and that must have been offered to it (RFC 9110
+    /// §7.8).
     private func switchesToWhatWasAsked(_ bytes: Span<UInt8>) -> Bool {
-        guard response.fields.contains(.upgrade) else { return false }
-        return withRequestHead { head in
+        withRequestHead { head in
+            let offered = UpgradeProtocols.forwarded(of: request.fields, in: head)
+            var isNamed = false
             for field in response.fields where field.id == .upgrade {
-                for protocolName in bytes.listMembers(field.value) {
-                    let wasAsked = request.fields.contains { asked in
-                        asked.id == .upgrade
-                            && head.listMembers(asked.value).contains {
-                                head.extracting($0).equalsIgnoringCase(
-                                    bytes.extracting(protocolName))
-                            }
+                for name in bytes.listMembers(field.value) {
+                    let wasOffered = offered.contains {
+                        head.extracting($0.indices).equalsIgnoringCase(bytes.extracting(name))
                     }
-                    guard wasAsked else { return false }
+                    guard wasOffered else { return false }
+                    isNamed = true
                 }
             }
-            return true
+            return isNamed
         }
     }
 

@@ -28,6 +28,7 @@ package enum ExchangeFault: Error, Sendable {
     case pinnedPortRefused
     case destinationRefused(DestinationRefusal)
     case ownListenerRefused
+    case protocolSwitchRefused
     case loopDetected
     case requestTimeout
     case onlyIfCached
@@ -84,6 +85,7 @@ package enum ExchangeFault: Error, Sendable {
         case .pinnedPortRefused: .access(.pinnedPortRefused)
         case .destinationRefused: .access(.destinationRefused)
         case .ownListenerRefused: .access(.ownListenerRefused)
+        case .protocolSwitchRefused: .access(.protocolSwitchRefused)
         case .loopDetected: .access(.loopDetected)
         case .requestTimeout: .gateway(.requestTimeout)
         case .onlyIfCached: .gateway(.onlyIfCached)

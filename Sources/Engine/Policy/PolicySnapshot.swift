@@ -211,6 +211,15 @@ package final class PolicySnapshot: Sendable {
         entryIndex.flatMap { entryTransformations[$0] }
     }
 
+    /// Whether requests to the hosts of an entry may ask for another protocol than HTTP.
+    func mayLeaveHTTP(entryIndex: Int?) -> Bool {
+        switch entryIndex.map({ configuration.hosts.entries[$0].switchProtocols }) ?? .auto {
+        case .allow: true
+        case .refuse: false
+        case .auto: !(transformation(entryIndex: entryIndex)?.looksIntoMessages ?? false)
+        }
+    }
+
     /// The labels' indexes of the pinsets that apply, in the order of evaluation.
     func pinsets(entryIndex: Int?) -> [LabelIndex] {
         entryIndex.map { entryPinsets[$0] } ?? []

@@ -12,6 +12,7 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
     case pinnedPortRefused
     case destinationRefused
     case ownListenerRefused
+    case protocolSwitchRefused
     case loopDetected
 
     /// Everything that is said of it.
@@ -91,6 +92,14 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
                 "own-listener-refused", .access, 403, .loopDetected,
                 "the destination is this gateway itself: it is one of its own listeners",
                 remedy: "Look for the client, or the DNS name, that leads back to the gateway.")
+        case .protocolSwitchRefused:
+            ReasonEntry(
+                "protocol-switch-refused", .access, 403, .requestDenied,
+                "the request asks for another protocol (Upgrade), which its entry of hosts "
+                    + "refuses, as is the default where rules look at content or responses",
+                remedy: "Have the client do without Upgrade, or write `switchProtocols: allow` in "
+                    + "the entry of `hosts`: what is then said (WebSocket) passes its rules "
+                    + "unread.")
         case .loopDetected:
             ReasonEntry(
                 "loop-detected", .access, 508, .loopDetected,

@@ -58,7 +58,7 @@ package protocol UpstreamStream: AnyObject {
     func makeHead(
         for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int
     ) -> HeadDraft
-    /// Queues the head. `upgrade` is what the request names in Upgrade, field by field.
+    /// Queues the head. `upgrade` is the protocols that the server is asked to switch to.
     /// False: it is too long, and nothing was queued.
     func sendHead(
         _ head: consuming HeadDraft, of request: OutgoingRequest, upgrade: [UnsafeRawBufferPointer]

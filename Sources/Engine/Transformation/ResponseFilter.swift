@@ -83,7 +83,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         }
         // Room for the fields that the stream appends.
         let count = changed?.count ?? lines.count
-        let upgradeBytes = upgrade.reduce(0) { $0 + $1.count + "Upgrade: \r\n".utf8.count }
+        let upgradeBytes = upgrade.reduce(0) { $0 + $1.count + ", ".utf8.count }
         var draft = HeadDraft(environment.loop.buffers.take(bytes: count + upgradeBytes + 1024))
         if let changed {
             draft.fields.append(changed.span)

@@ -36,6 +36,10 @@ package final class RouteTransformation: Sendable {
         guard !requestHead.isEmpty || requestContent != nil || response != nil else { return nil }
     }
 
+    /// Whether there are rules about more than the heads of requests: what is said in another
+    /// protocol would go around them.
+    var looksIntoMessages: Bool { requestContent != nil || response != nil }
+
     /// What holds content to a schema. One that cannot be used was refused when the configuration
     /// was read; should it come this far, nothing satisfies it.
     private static func checker(_ file: SchemaFile) -> any JSONSchemaChecking {

@@ -78,7 +78,7 @@ struct TunnelBasis {
     /// Whether it could be begun as it is, where `access` lets it.
     private func isAllowed(by policy: PolicySnapshot, _ entry: Int?) -> Bool {
         guard target(under: policy).refusal == nil else { return false }
-        guard case .tunnel = approach else { return true }
+        guard case .tunnel = approach else { return policy.mayLeaveHTTP(entryIndex: entry) }
         switch proof {
         case .none: return policy.mayPass(authority)
         case .verified: return true

@@ -58,6 +58,8 @@ package final class Origin {
     package private(set) var timeouts: TimeoutsConfiguration
     /// The rules for what it is sent and sends; nil, mostly: there are none.
     private(set) var transformation: RouteTransformation?
+    /// Whether its requests may ask for a protocol other than HTTP (``SwitchMode``).
+    private(set) var mayLeaveHTTP = true
     /// Why it must not be reached, as far as its name, or its address for a literal, tells.
     package let refusal: ExchangeFault?
     /// The origin whose connections carry its requests: the proxy that forwards them. nil, mostly:
@@ -168,6 +170,7 @@ package final class Origin {
             options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass)
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
+        mayLeaveHTTP = policy.mayLeaveHTTP(entryIndex: entryIndex)
         // What happens on the way to a proxy tells nothing of the server.
         guard case .direct = key.way else { return }
         reachability = policy.reachability(host: key.host, port: key.requestedPort)

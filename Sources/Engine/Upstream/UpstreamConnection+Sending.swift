@@ -66,11 +66,12 @@ extension UpstreamConnection: UpstreamStream {
     ) -> Bool {
         if request.asksForUpgrade {
             head.fields.append("Connection: Upgrade\r\n")
-            for value in upgrade {
-                head.fields.appendName(.upgrade)
-                head.fields.append(bytes: value)
-                head.fields.appendLineEnd()
+            head.fields.appendName(.upgrade)
+            for (index, name) in upgrade.enumerated() {
+                if index > 0 { head.fields.append(", ") }
+                head.fields.append(bytes: name)
             }
+            head.fields.appendLineEnd()
         } else if request.acceptsTrailers {
             head.fields.append("TE: trailers\r\nConnection: TE\r\n")
         }

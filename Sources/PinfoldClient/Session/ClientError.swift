@@ -229,7 +229,8 @@ extension ClientError {
 extension ClientError.Reason {
     init(_ fault: ExchangeFault) {
         switch fault {
-        case .request, .notAProxyRequest, .misdirected, .loopDetected, .connectOnReverseRoute:
+        case .request, .notAProxyRequest, .misdirected, .loopDetected, .connectOnReverseRoute,
+            .protocolSwitchRefused:
             self = .invalidRequest
         case .clearTextRefused, .pinnedPortRefused: self = .clearTextRefused
         case .nameNotResolved: self = .nameNotResolved

@@ -155,6 +155,31 @@ def test_a_wrong_host_inside_is_misdirected(running, there, authority, target):
     assert there.requests == []
 
 
+@pytest.mark.parametrize("fields", ["", f"Host: {HOST}\r\n", f"Host: {HOST.upper()}.\r\n"])
+def test_http_1_0_inside_is_for_the_authority_of_its_tunnel(running, there, authority, fields):
+    """RFC 9112 §3.3: neither Host nor a port in it is known to HTTP/1.0."""
+    wire, _ = running.connect(f"{HOST}:{there.port}")
+    with wire:
+        inside = Inside(authority.file)
+        inside.shake(wire)
+        seen = inside.ask(wire, f"GET /old HTTP/1.0\r\n{fields}\r\n".encode(), b"GET ")
+        assert seen.startswith(b"HTTP/1.1 200 ")
+    (one,) = there.requests
+    assert (one.target, one.all("host")) == ("/old", [f"{HOST}:{there.port}"])
+
+
+@pytest.mark.parametrize(("version", "fields"), [
+    ("1.0", f"Host: {OTHER}\r\n"), ("1.0", f"Host: {HOST}:1\r\n"), ("1.1", f"Host: {HOST}\r\n")])
+def test_another_authority_inside_is_misdirected(running, there, authority, version, fields):
+    wire, _ = running.connect(f"{HOST}:{there.port}")
+    with wire:
+        inside = Inside(authority.file)
+        inside.shake(wire)
+        data = f"GET / HTTP/{version}\r\n{fields}\r\n".encode()
+        assert inside.ask(wire, data, b"\r\n\r\n").startswith(b"HTTP/1.1 421 ")
+    assert there.requests == []
+
+
 def test_a_connect_inside_is_misdirected(running, there, authority):
     wire, _ = running.connect(f"{HOST}:{there.port}")
     with wire:

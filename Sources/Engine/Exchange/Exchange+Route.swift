@@ -66,19 +66,31 @@ extension Exchange {
 
     /// A request inside a tunnel is for the authority that the tunnel was opened to.
     private func routeBound(to authority: BoundAuthority) {
-        let isForIt =
-            request.form != .authority
-            && (request.form != .absolute || request.scheme == .https)
-            && withRequestHead {
-                authority.isNamed(
-                    by: $0.extracting(request.host.indices),
-                    port: request.hasExplicitPort || request.form == .absolute
-                        ? request.port : nil)
-            }
-        guard isForIt, let origin = origin(of: authority) else {
+        guard isFor(authority), let origin = origin(of: authority) else {
             return reply(with: .misdirected, closing: true)
         }
         proceed(to: origin)
+    }
+
+    /// Whether the request names the tunnel's authority, or leaves it to that: HTTP/1.0 knows
+    /// neither Host nor ports in it, and what a connection is for holds where a request does not
+    /// say (RFC 9112 §3.3).
+    private func isFor(_ authority: BoundAuthority) -> Bool {
+        switch request.form {
+        case .authority: return false
+        case .absolute where request.scheme != .https: return false
+        case .absolute, .origin, .asterisk: break
+        }
+        if request.hostKind == .none { return true }
+        var port: UInt16?
+        if request.hasExplicitPort || request.form == .absolute {
+            port = request.port
+        } else if request.version == .http10 {
+            port = authority.port
+        }
+        return withRequestHead {
+            authority.isNamed(by: $0.extracting(request.host.indices), port: port)
+        }
     }
 
     private func origin(of authority: BoundAuthority) -> Origin? {
@@ -124,6 +136,9 @@ extension Exchange {
         if isIntermediary, request.fields.contains(.maxForwards), isLastHop {
             return answerAsLastHop()
         }
+        if asksPastRules(of: origin) {
+            return reply(with: .protocolSwitchRefused, closing: false)
+        }
         if let rules = origin.transformation, !rewrite(by: rules, for: origin) { return }
         lookUp(at: origin)
     }
@@ -136,9 +151,6 @@ extension Exchange {
 
     private var hasPassedTooOften: Bool { passes > Self.passesAllowed }
 
-        if asksPastRules(of: origin) {
-            return reply(with: .protocolSwitchRefused, closing: false)
-        }
     /// How often Via says that a gateway of this name has passed the request on.
     var passes: Int {
         guard request.fields.contains(.via) else { return 0 }

@@ -2,39 +2,35 @@ import Notation
 
 /// What a Content-Type field says (RFC 9110, section 8.3).
 package struct ContentType: Sendable, Equatable {
-    /// Type and subtype in lower case, without parameters.
+    /// Type and subtype in lower case, without parameters; ``malformed`` for what is no media type
+    /// by its grammar (``MediaTypeSyntax``).
     package let essence: String
     /// The encoding of a text, in lower case; nil where none is said.
     package let charset: String?
+    /// The field begins with `image/`, whether or not it is a media type: a reader that goes by its
+    /// beginning takes the content for an image.
+    package let beginsAsImage: Bool
 
-    /// Nil where there is no field, or nothing in it.
+    /// What is no type of any content.
+    package static let malformed = "malformed"
+
+    /// Nil where there is no field, or no type in it.
     package init?(_ value: String?) {
         guard let value else { return nil }
-        if Self.isBare(value) {
-            (essence, charset) = (value, nil)
-            return
+        let beginning = value.utf8.prefix { $0 != UInt8(ascii: ";") }
+        let type = Substring(beginning).withoutOuterSpace.lowercasedASCII
+        guard !type.isEmpty else { return nil }
+        beginsAsImage = type.hasPrefix("image/")
+        let bytes = Array(value.utf8)
+        var charset: String?
+        let essence = MediaTypeSyntax.read(bytes.span) { name, content in
+            guard charset == nil, bytes[name].map(ASCII.lowercased).elementsEqual("charset".utf8)
+            else { return }
+            let text = String(decoding: bytes[content], as: UTF8.self)
+            charset = text.isEmpty ? nil : text.lowercasedASCII
         }
-        let parts = value.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
-        let essence = Substring(parts[0]).withoutOuterSpace.lowercasedASCII
-        guard !essence.isEmpty else { return nil }
-        self.essence = essence
-        charset = parts.dropFirst().lazy.compactMap(Self.charset).first
-    }
-
-    /// Whether a field has nothing but a type in lower case, as most have.
-    private static func isBare(_ value: String) -> Bool {
-        !value.isEmpty
-            && value.utf8.allSatisfy {
-                $0 > 0x20 && $0 != UInt8(ascii: ";") && !(0x41...0x5A).contains($0)
-            }
-    }
-
-    private static func charset(_ parameter: Substring.UTF8View) -> String? {
-        let sides = parameter.split(separator: UInt8(ascii: "="), maxSplits: 1)
-        guard sides.count == 2, Substring(sides[0]).withoutOuterSpace.lowercasedASCII == "charset"
-        else { return nil }
-        let value = Substring(sides[1]).withoutOuterSpace.filter { $0 != "\"" }.lowercasedASCII
-        return value.isEmpty ? nil : value
+        self.essence = essence == nil ? Self.malformed : type
+        self.charset = essence == nil ? nil : charset
     }
 
     /// The encoding that the type says XML is in; nil where it says none, or where the content

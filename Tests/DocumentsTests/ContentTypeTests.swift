@@ -10,6 +10,18 @@ struct ContentTypeTests {
             ("a/b; q=1; Charset = \"UTF-8\" ;c=d", "a/b", "utf-8"), ("a/b;charset=", "a/b", nil),
             ("a/b;charset=\"\"", "a/b", nil), ("a/b;;charset=x;charset=y", "a/b", "x"),
             ("a/b;xcharset=x", "a/b", nil), (nil, nil, nil), ("", nil, nil), (" ;a=b", nil, nil),
+            ("a/b;", "a/b", nil), ("a/b ; ; ;", "a/b", nil),
+            ("a/b; c=\"x, y; \\\" z\"", "a/b", nil),
+            ("multipart/form-data; boundary=a=b/c?d:e", "multipart/form-data", nil),
+            // What does not parse to its end is no type, whatever it begins with.
+            ("application/json;,text/html", "malformed", nil), ("a/b, c/d", "malformed", nil),
+            ("a/b; c=d, e/f", "malformed", nil), ("a/b; charset=x y", "malformed", nil),
+            ("a/b; c", "malformed", nil), ("a/b; =c", "malformed", nil),
+            ("a/b c", "malformed", nil),
+            ("a/b; c=\"d", "malformed", nil), ("a/b; c=\"d\\\"", "malformed", nil),
+            ("a/b; c=\"d\"e", "malformed", nil), ("a/b; c=d/e", "malformed", nil),
+            ("a", "malformed", nil), ("a/", "malformed", nil), ("/b", "malformed", nil),
+            ("a/b/c", "malformed", nil), ("a/b;boundary=a,b", "malformed", nil),
         ] as [(String?, String?, String?)])
     func `is a type and a charset`(value: String?, essence: String?, charset: String?) {
         let type = ContentType(value)

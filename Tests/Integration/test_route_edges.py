@@ -157,3 +157,38 @@ def test_a_websocket_ends_when_a_reload_refuses_it(gateway, scripted_origin, pki
         configuration["hosts"][0]["response"] = {"validate": "json"}
         reload(running, configuration)
         assert wire.ended()
+
+
+# What Content-Type says, and content that is absent
+
+
+@pytest.mark.parametrize(("lines", "accepted"), [
+    (["application/json"], True), (["application/json;"], True),
+    (["Application/JSON ; ;charset=utf-8;"], True), (['application/json; a="b, text/html"'], True),
+    (["application/json;,text/html"], False), (["application/json, text/html"], False),
+    (["application/json; charset=utf-8, text/html"], False), (["application/json; a"], False),
+    (['application/json; a="b'], False), (["application/json;a=b c"], False),
+    (["application/json", "application/json; a=b"], True),
+    (["application/json", "application/json;,text/html"], False)])
+def test_what_is_no_media_type_to_its_end_is_no_type(gateway, origin, lines, accepted):
+    """RFC 9110 §8.3.1: browsers take the last type of such a list."""
+    there = origin(lambda _: reply(b"{}", "200 OK", *(f"Content-Type: {one}" for one in lines)))
+    told = gateway(rules({"contentTypes": ["application/*"]})).get(there.url())
+    if accepted:
+        assert (told.status, told.body) == (200, b"{}")
+    else:
+        assert told.status == 502
+        assert told.body.startswith(b"502 response-type-refused\n")
+
+
+@pytest.mark.parametrize("boundary", ["=_Part/1:2?3=4", "b", '"quoted part"'])
+def test_a_boundary_is_taken_as_servers_take_it(gateway, origin, boundary):
+    there = origin(lambda _: reply(b"ok"))
+    running = gateway(rules(request={"body": {"from": "multipart", "to": "json"}}))
+    mark = boundary.strip('"')
+    body = (f"--{mark}\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--{mark}--\r\n")
+    told = running.ask(request(
+        there.url(), method="POST", body=body.encode(),
+        Content_Type=f"multipart/form-data; boundary={boundary}"))
+    assert told.status == 200
+    assert json.loads(there.requests[0].body) == {"a": "1"}

@@ -105,8 +105,9 @@ private struct FieldCollector: MultipartSink {
 
     /// Refuses what is a file, or files, by its type.
     private func checkFile() throws(DocumentError) {
-        let type = ContentType(part.contentType)?.essence ?? ""
-        if type == "message/external-body" { throw error(Self.fileByReference) }
+        // By its beginning, so that nothing is let pass for being no media type.
+        let type = part.contentType?.lowercasedASCII ?? ""
+        if type.hasPrefix("message/external-body") { throw error(Self.fileByReference) }
         if type.hasPrefix("multipart/") { throw error(.unrepresentable("several files in a part")) }
     }
 

@@ -124,12 +124,12 @@ enum MultipartHeader {
                 throw Refusal("a parameter without a value")
             }
             rest = rest.dropFirst()
-            let text = try parameterValue(&rest)
+            let key = String(decoding: name.map(ASCII.lowercased), as: UTF8.self)
+            let text = try parameterValue(&rest, isBoundary: key == "boundary")
             rest = rest.drop(while: ASCII.isWhitespace)
             guard rest.isEmpty || rest.first == UInt8(ascii: ";") else {
                 throw Refusal("more behind a parameter's value")
             }
-            let key = String(decoding: name.map(ASCII.lowercased), as: UTF8.self)
             guard parameters.updateValue(text, forKey: key) == nil else {
                 throw Refusal("a parameter twice")
             }
@@ -137,10 +137,15 @@ enum MultipartHeader {
         return (String(decoding: first.withoutOuterSpace, as: UTF8.self), parameters)
     }
 
-    private static func parameterValue(_ rest: inout ArraySlice<UInt8>) throws(Refusal) -> String {
+    /// - Parameter isBoundary: It may hold what must be quoted by the grammar and often is not.
+    private static func parameterValue(
+        _ rest: inout ArraySlice<UInt8>, isBoundary: Bool
+    ) throws(Refusal) -> String {
         let mark = UInt8(ascii: "\"")
         guard rest.first == mark else {
-            let token = rest.prefix(while: ASCII.isToken)
+            let token = rest.prefix {
+                ASCII.isToken($0) || isBoundary && MediaTypeSyntax.isBareBoundary($0)
+            }
             guard !token.isEmpty else { throw Refusal("a parameter without a value") }
             rest = rest.dropFirst(token.count)
             return String(decoding: token, as: UTF8.self)

@@ -118,12 +118,19 @@ struct ResponseJob: Sendable {
 }
 
 extension ResponseChecks {
-    /// The value of Content-Type; nil where there is none, and what is no type where lines
-    /// contradict each other: who reads another line than we do would be given what was refused.
+    /// The value of Content-Type; nil where there is none. Of lines that contradict each other it
+    /// is their list, which is no type: who reads another line than we do would be given what was
+    /// refused.
     func contentType(of response: borrowing ResponseHead, in bytes: Span<UInt8>) -> String? {
-        let type = MessageFacts.mediaType(of: response.fields, in: bytes)
-        if type == .malformed { return "malformed" }
-        return response.fields.first(.contentType).map { bytes.text(at: $0.value) }
+        guard response.fields.repeated.contains(.contentType) else {
+            return response.fields.first(.contentType).map { bytes.text(at: $0.value) }
+        }
+        var lines: [String] = []
+        for index in 0..<response.fields.count where response.fields[index].id == .contentType {
+            lines.append(bytes.text(at: response.fields[index].value))
+        }
+        let agree = MessageFacts.mediaType(of: response.fields, in: bytes) != .malformed
+        return agree ? lines.first { !$0.isEmpty } : lines.joined(separator: ", ")
     }
 
     /// What is done with the content of a response; nil: it is passed on unseen.

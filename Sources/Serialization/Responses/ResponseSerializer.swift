@@ -134,7 +134,11 @@ public struct ResponseAcceptance: Sendable, Equatable {
                 ? .nothing
                 : .refused(
                     ResponseSerializationError(
-                        .contentType(type, accepted: contentTypes), response: response,
+                        .contentType(
+                            type == ContentType.malformed
+                                ? response.headerFields[.contentType] : type,
+                            accepted: contentTypes),
+                        response: response,
                         content: content))
         }
         let status = response.status.code

@@ -36,7 +36,7 @@ struct ContentSteps: Sendable {
             let fits = type.map { from.isFormat(of: $0.essence) } ?? (validate?.document == from)
             if !fits { steps.translation = nil }
         }
-        if validate != .image, type?.essence.hasPrefix("image/") != true { steps.image = nil }
+        if validate != .image, type?.beginsAsImage != true { steps.image = nil }
         return steps
     }
 

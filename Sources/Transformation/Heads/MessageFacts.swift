@@ -46,27 +46,11 @@ package enum MessageFacts {
     }
 
     /// Nil for what is no media type.
-    ///
-    ///     media-type = token "/" token *( OWS ";" OWS [ parameter ] )
     private static func essence(of value: Span<UInt8>) -> String? {
-        var text: [UInt8] = []
-        text.reserveCapacity(value.count)
-        var slash: Int?
-        var index = 0
-        while index < value.count {
-            let byte = value[index]
-            if byte == UInt8(ascii: "/"), slash == nil {
-                slash = index
-            } else if !ByteClass.isToken(byte) {
-                break
-            }
-            text.append(ASCII.lowercased(byte))
-            index += 1
+        guard let range = MediaTypeSyntax.read(value) else { return nil }
+        return value.extracting(range).withUnsafeBytes {
+            String(decoding: $0.lazy.map(ASCII.lowercased), as: UTF8.self)
         }
-        guard let slash, slash > 0, slash < text.count - 1 else { return nil }
-        while index < value.count, ASCII.isWhitespace(value[index]) { index += 1 }
-        guard index == value.count || value[index] == UInt8(ascii: ";") else { return nil }
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// The codings of content in the order in which they were applied; nil where one is unknown.

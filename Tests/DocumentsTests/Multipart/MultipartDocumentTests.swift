@@ -191,6 +191,11 @@ struct MultipartDocumentTests {
             ("multipart/form-data; boundary=b", "b"),
             ("Multipart/Form-Data;Boundary=\"a b\"", "a b"),
             ("multipart/form-data; charset=x; boundary=b", "b"), ("multipart/form-data", nil),
+            // Outside quotation marks, as many programs write them.
+            ("multipart/form-data; boundary=a=b/c?d:e; charset=x", "a=b/c?d:e"),
+            ("multipart/form-data; boundary==_Part_1", "=_Part_1"),
+            ("multipart/form-data; boundary=a,b", nil), ("multipart/form-data; boundary=a b", nil),
+            ("multipart/form-data; charset=a/b; boundary=b", nil),
             ("multipart/mixed; boundary=b", nil), ("multipart/form-data; boundary=", nil),
             ("", nil),
             ("multipart/form-data; boundary=a; boundary=b", nil),

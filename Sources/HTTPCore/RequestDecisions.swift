@@ -40,6 +40,8 @@ extension RequestHead {
         guard !fields.repeated.contains(.host) else { throw .hostRepeated }
         // The usual case with a proxy: the same bytes, which were judged as the target's.
         if form == .absolute, bytes.equal(field.value, authority) { return }
+        // It names nothing that the target could conflict with (RFC 9112 §3.2.2).
+        if field.value.isEmpty, form == .absolute || form == .authority { return }
         guard let named = Authority.parse(bytes, field.value) else { throw .malformedHost }
         switch form {
         case .origin, .asterisk:
@@ -93,13 +95,18 @@ extension RequestHead {
 
     /// `100-continue` is the one expectation there is; HTTP/1.0 clients cannot mean it
     /// (RFC 9110 §10.1.1).
+    ///
+    ///     Expect = #expectation
     private mutating func decideExpectation(_ bytes: HeadBytes) throws(WireError) {
-        for field in fields where field.id == .expect {
-            guard bytes.holds(lowercase: "100-continue", at: field.value) else {
-                throw .unknownExpectation
+        for index in 0..<fields.count where fields[index].id == .expect {
+            var list = TokenList(fields[index].value, allowsEmpty: true)
+            while let expectation = try list.next(bytes, fault: .unknownExpectation) {
+                guard bytes.holds(lowercase: "100-continue", at: expectation) else {
+                    throw .unknownExpectation
+                }
+                expectsContinue = version == .http11
             }
         }
-        expectsContinue = version == .http11
     }
 
     /// One number in the requests whose forwards are counted (RFC 9110 §7.6.2); how often others

@@ -123,6 +123,10 @@ struct ConnectionTests {
         ("1.1", "Expect: 100-continue\r\n", true), ("1.1", "expect: 100-Continue\r\n", true),
         ("1.0", "Expect: 100-continue\r\n", false), ("1.1", "", false),
         ("1.1", "Expect: 100-continue\r\nExpect: 100-continue\r\n", true),
+        ("1.1", "Expect: 100-continue, 100-Continue\r\n", true),
+        ("1.1", "Expect: , 100-continue ,,\r\n", true), ("1.1", "Expect:\r\n", false),
+        ("1.1", "Expect: ,\r\n", false), ("1.1", "Expect:\r\nExpect: 100-continue\r\n", true),
+        ("1.0", "Expect: 100-continue, 100-continue\r\n", false),
     ])
     func `100-continue is expected in HTTP 1.1 only`(
         version: String, fields: String, expects: Bool
@@ -133,7 +137,8 @@ struct ConnectionTests {
     }
 
     @Test(arguments: [
-        "", "100", "100-continue, x", "100-continue;x", "x", "200-ok", "100-continue\r\nExpect: x",
+        "100", "100-continue, x", "x, 100-continue", "100-continue 100-continue", "\"\"",
+        "100-continue;x", "x", "200-ok", "100-continue\r\nExpect: x",
     ])
     func `any other expectation is refused with 417`(value: String) {
         for version in ["1.0", "1.1"] {

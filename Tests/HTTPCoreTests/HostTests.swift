@@ -94,10 +94,26 @@ struct HostTests {
         ("GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n", .hostRepeated),
         ("GET / HTTP/1.0\r\nHost: a b\r\n", .malformedHost),
         ("GET http://a/ HTTP/1.1\r\nHost: a b\r\n", .malformedHost),
-        ("GET http://a/ HTTP/1.1\r\nHost:\r\n", .malformedHost),
     ])
     func `HTTP 1.1 needs one valid Host, whatever the target`(head: String, error: WireError) {
         #expect(requestOutcome(head + "\r\n").error == error)
+    }
+
+    @Test(arguments: [
+        ("GET http://a:81/ HTTP/1.1", 81), ("GET http://a:81/ HTTP/1.0", 81),
+        ("OPTIONS http://a HTTP/1.1", 80), ("CONNECT a:443 HTTP/1.1", 443),
+    ])
+    func `an empty Host leaves it to the target that names one (RFC 9112 §3.2.2)`(
+        line: String, port: UInt16
+    ) throws {
+        for value in ["", " \t "] {
+            let text = "\(line)\r\nHost:\(value)\r\n\r\n"
+            #expect(requestOutcome(text).isComplete)
+            let head = try requestHead(text)
+            #expect(latin1(text).span.text(at: head.host) == "a")
+            #expect(head.port == port)
+            #expect(head.hostConflicts == false)
+        }
     }
 
     @Test func `HTTP 1.0 may leave Host out`() throws {

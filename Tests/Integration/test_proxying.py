@@ -32,6 +32,23 @@ def test_the_target_is_forwarded_as_it_was_written(shared_gateway, origin, suffi
     assert there.requests[0].target == target
 
 
+@pytest.mark.parametrize("host", ["", " "])
+def test_the_target_decides_beside_an_empty_host(gateway, shared_gateway, origin, host):
+    """RFC 9112 §3.2.2."""
+    there = origin(echo)
+    assert shared_gateway.ask(request(there.url("/"), host=host)).status == 200
+    running = gateway(reverse(f"http://{there.authority}"))
+    with running.wire("back") as wire:
+        assert wire.ask(request("http://named.test/", host=host)).status == 200
+    assert [one.all("host") for one in there.requests] == [[there.authority]] * 2
+    assert there.requests[1].get("x-forwarded-host") == "named.test"
+    with shared_gateway.wire() as wire:
+        wire.send(f"CONNECT {there.authority} HTTP/1.1\r\nHost:{host}\r\n\r\n")
+        assert wire.read_head().status == 200
+        assert wire.ask(request("/", host=there.authority)).status == 200
+    assert shared_gateway.ask(request("/", host=host)).status == 400
+
+
 def test_the_target_wins_over_a_host_in_conflict(shared_gateway, origin):
     there = origin(echo)
     response = shared_gateway.ask(request(there.url("/"), host="elsewhere.test"))
@@ -233,6 +250,24 @@ def test_expect_100_continue_is_answered_through_the_origin(shared_gateway, scri
         assert wire.read().status == 100
         wire.send(b"body")
         assert wire.read().body == b"body"
+
+
+@pytest.mark.parametrize(("version", "expected", "sent"), [
+    ("1.1", ["100-continue, 100-continue"], ["100-continue"]),
+    ("1.1", [",100-Continue,"], ["100-continue"]), ("1.1", [""], []), ("1.1", [",", ""], []),
+    ("1.1", ["", "100-continue"], ["100-continue"]), ("1.0", ["100-continue"], [])])
+def test_expectations_are_a_list(shared_gateway, origin, version, expected, sent):
+    """RFC 9110 §10.1.1: what is asked of the server is said in its plainest form."""
+    there = origin(echo, continues=True)
+    lines = "".join(f"Expect: {value}\r\n" for value in expected)
+    with shared_gateway.wire() as wire:
+        wire.send(f"POST {there.url('/')} HTTP/{version}\r\nHost: {there.authority}\r\n{lines}"
+                  "Content-Length: 4\r\n\r\n")
+        if sent:
+            assert wire.read().status == 100
+        wire.send(b"body")
+        assert wire.read().body == b"body"
+    assert there.requests[0].all("expect") == sent
 
 
 def test_a_final_answer_instead_of_100_continue_spares_the_body(shared_gateway, scripted_origin):
@@ -545,41 +580,6 @@ def test_a_refused_upgrade_is_an_ordinary_response(shared_gateway, origin):
             assert (response.status, response.body) == (200, b"plain")
 
 
-@pytest.mark.parametrize(("asked", "answered", "switches"), [
-    ("echo", "Upgrade: ECHO", True), ("echo, raw/2", "Upgrade: raw/2", True),
-    ("echo", "Upgrade: other", False), ("echo/1", "Upgrade: echo", False),
-    ("echo", "Upgrade: echo, other", False), ("echo", "X: y", False)])
-def test_a_server_switches_only_to_what_was_asked_for(
-        shared_gateway, scripted_origin, asked, answered, switches):
-    """RFC 9110 §7.8."""
-    def script(connection: OriginConnection) -> None:
-        connection.read_request_head()
-        connection.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n"
-                        f"{answered}\r\n\r\n")
-        connection.read_to_end()
-
-    there = scripted_origin(script)
-    with shared_gateway.wire() as wire:
-        wire.send(request(there.url("/"), Connection="Upgrade", Upgrade=asked))
-        assert wire.read().status == (101 if switches else 502)
-
-
-def test_a_101_that_was_not_asked_for_is_refused(shared_gateway, scripted_origin):
-    there = scripted_origin(lambda connection: (
-        connection.read_request(),
-        connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: evil\r\n"
-                        "Connection: upgrade\r\n\r\n"),
-        connection.read_to_end()))
-    assert shared_gateway.get(there.url("/")).status == 502
-
-
-# Reverse listeners
-
-
-def reverse(url: str) -> dict:
-    return {"listeners": [
-        {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
-        {"name": "back", "address": "127.0.0.1:0", "kind": "reverse", "upstream": url}]}
 @pytest.mark.parametrize(("asked", "offered"), [
     (["h2c"], []), (["H2C"], []), (["HTTP/2.0"], []), (["TLS/1.0"], []), (["h2"], []),
     (["TLS/1.2, HTTP/1.1"], []), (["h2c, echo/1", "raw"], ["echo/1, raw"]),
@@ -615,9 +615,44 @@ def test_a_426_says_what_it_requires(shared_gateway, origin, fields, kept):
     assert shared_gateway.get(there.url("/403")).all("upgrade") == []
 
 
-
+@pytest.mark.parametrize(("asked", "answered", "switches"), [
     ("echo, h2c", "Upgrade: h2c", False), ("echo, h2c", "Upgrade: echo", True),
     ("h2c", "Upgrade: h2c", False), ("echo", "Upgrade:", False), ("echo", "Upgrade: ,", False),
+    ("echo", "Upgrade: ECHO", True), ("echo, raw/2", "Upgrade: raw/2", True),
+    ("echo", "Upgrade: other", False), ("echo/1", "Upgrade: echo", False),
+    ("echo", "Upgrade: echo, other", False), ("echo", "X: y", False)])
+def test_a_server_switches_only_to_what_was_asked_for(
+        shared_gateway, scripted_origin, asked, answered, switches):
+    """RFC 9110 §7.8."""
+    def script(connection: OriginConnection) -> None:
+        connection.read_request_head()
+        connection.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n"
+                        f"{answered}\r\n\r\n")
+        connection.read_to_end()
+
+    there = scripted_origin(script)
+    with shared_gateway.wire() as wire:
+        wire.send(request(there.url("/"), Connection="Upgrade", Upgrade=asked))
+        assert wire.read().status == (101 if switches else 502)
+
+
+def test_a_101_that_was_not_asked_for_is_refused(shared_gateway, scripted_origin):
+    there = scripted_origin(lambda connection: (
+        connection.read_request(),
+        connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: evil\r\n"
+                        "Connection: upgrade\r\n\r\n"),
+        connection.read_to_end()))
+    assert shared_gateway.get(there.url("/")).status == 502
+
+
+# Reverse listeners
+
+
+def reverse(url: str) -> dict:
+    return {"listeners": [
+        {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
+        {"name": "back", "address": "127.0.0.1:0", "kind": "reverse", "upstream": url}]}
+
 
 def test_a_reverse_listener_sends_origin_form_to_its_upstream(gateway, origin):
     there = origin(echo)

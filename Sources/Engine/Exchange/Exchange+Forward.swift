@@ -124,7 +124,7 @@ extension Exchange {
         let outgoing = OutgoingRequest(
             framing: request.framing, method: request.method, asksForUpgrade: asksForUpgrade,
             acceptsTrailers: request.acceptsTrailers,
-            expectsContinue: request.fields.contains(.expect), isUserAgents: !isIntermediary)
+            expectsContinue: request.expectsContinue, isUserAgents: !isIntermediary)
         return withRequestHead { bytes in
             let authority = origin.authority
             var head: HeadDraft
@@ -136,6 +136,7 @@ extension Exchange {
                     for: request, in: bytes, host: authority.span, room: room)
             }
             head.fields.appendForwardedFields(request.fields, of: bytes, omitting: omittedFields)
+            if restatesExpectation { head.fields.append(field: .expect, "100-continue") }
             forwarded?.append(for: request, in: bytes, to: &head.fields)
             appendConditions(bytes, to: &head.fields)
             if isIntermediary, let hops = request.maxForwards(in: bytes)?.forwarded {
@@ -144,6 +145,13 @@ extension Exchange {
             if isIntermediary { head.fields.appendVia(received: request.version) }
             return upstream.sendHead(head, of: outgoing, upgrade: upgradeProtocols)
         }
+    }
+
+    /// Whether `100-continue` is expected in more words than one, which not every server reads as
+    /// the list that it is.
+    private var restatesExpectation: Bool {
+        request.expectsContinue
+            && request.fields.only(.expect)?.value.count != UInt32("100-continue".utf8.count)
     }
 
     /// Host's value where a reverse route keeps what the client sent; nil: the origin's own.
@@ -162,7 +170,7 @@ extension Exchange {
         var omitted = Self.replacedFields
         if validation != nil { omitted.formUnion(Validation.replacedFields) }
         if origin?.key.isFixed ?? false { omitted.formUnion(.forwarding) }
-        if request.version == .http10 { omitted.insert(.expect) }
+        if restatesExpectation || !request.expectsContinue { omitted.insert(.expect) }
         if isIntermediary, MaxForwards.counts(request.method) { omitted.insert(.maxForwards) }
         return omitted
     }
@@ -192,6 +200,12 @@ extension Exchange {
         return UpgradeProtocols.forwarded(of: request.fields, in: head.octets).map {
             UnsafeRawBufferPointer(rebasing: head[$0.indices])
         }
+    }
+
+    /// Whether the request asks for a protocol that the route's rules could not look into, and its
+    /// entry of `hosts` does not let it pass.
+    func asksPastRules(of origin: Origin) -> Bool {
+        asksForUpgrade && !origin.mayLeaveHTTP
     }
 
     // MARK: From the server

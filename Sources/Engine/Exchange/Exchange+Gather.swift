@@ -17,7 +17,7 @@ extension Exchange {
         let limit = environment.upstreams.limit(of: origin)
         if uploadsOf === limit { return true }
         let limits = origin.policy.configuration.limits
-        let isAskedFor = request.fields.contains(.expect)
+        let isAskedFor = request.expectsContinue
         let step = UploadRule(limit: limits.upstreamPerHost).next(
             uploads: limit.uploads.load(ordering: .relaxed),
             mayGather: !isAskedFor && !(gathered?.isFull ?? false))

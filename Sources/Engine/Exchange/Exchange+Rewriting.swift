@@ -110,7 +110,7 @@ extension Exchange {
     /// A client may wait to be told that its content is wanted (RFC 9110, section 10.1.1); the
     /// server, whose word that is else, does not hear of the request before the content is here.
     private func askForContent() {
-        guard request.fields.contains(.expect), replayableBody == nil, let client,
+        guard request.expectsContinue, replayableBody == nil, let client,
             client.takesInterimResponses
         else { return }
         client.sendInterim(client.makeHead(status: 100, phrase: nil, room: 0))

@@ -51,9 +51,9 @@ struct ForwardedFields {
 
     /// The host that the client names: Host's value, or the target's where they differ.
     static func host(of request: borrowing RequestHead, in bytes: Span<UInt8>) -> ByteRange {
-        guard !request.hostConflicts, let field = request.fields.first(.host) else {
-            return request.authority
-        }
+        guard !request.hostConflicts, let field = request.fields.first(.host),
+            !field.value.isEmpty
+        else { return request.authority }
         return field.value
     }
 

@@ -181,6 +181,53 @@ def test_what_is_no_media_type_to_its_end_is_no_type(gateway, origin, lines, acc
         assert told.body.startswith(b"502 response-type-refused\n")
 
 
+def without_content(seen: Request) -> bytes:
+    """An answer without content, framed as the target says."""
+    framing = {"/length": "Content-Length: 0", "/chunks": "Transfer-Encoding: chunked",
+               "/close": "Connection: close"}[seen.target.partition("?")[0]]
+    end = "0\r\n\r\n" if "chunks" in seen.target and seen.method != "HEAD" else ""
+    kind = seen.target.partition("?")[2]
+    return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{framing}\r\n\r\n{end}".encode()
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks", "close"])
+@pytest.mark.parametrize(("response", "kind", "reason"), [
+    ({"validate": "json"}, "application/json", None),
+    ({"validate": "plist"}, "application/x-plist", None),
+    ({"validate": "json", "schema": "any.json"}, "application/json", "response-schema-violated"),
+    ({"validate": "image"}, "image/png", "response-image-refused"),
+    ({"image": {"accept": ["image/png"]}}, "image/png", "response-image-refused"),
+    ({"image": {"accept": ["image/png"]}}, "text/html", None)])
+def test_no_content_satisfies_a_schema_or_is_an_image(
+        gateway, scripted_origin, workspace, framing, response, kind, reason):
+    (workspace / "any.json").write_text("{}")
+    if "schema" in response:
+        response = {**response, "schema": str(workspace / "any.json")}
+
+    def script(connection: OriginConnection) -> None:
+        while (seen := connection.read_request()) is not None:
+            connection.send(without_content(seen))
+            if "close" in seen.target:
+                return
+
+    there = scripted_origin(script)
+    running = gateway(rules(response))
+    told = running.get(there.url(f"/{framing}?{kind}"))
+    assert told.status == (502 if reason else 200)
+    assert told.body.startswith(f"502 {reason}\n".encode() if reason else b"")
+    head = running.ask(request(there.url(f"/{framing}?{kind}"), method="HEAD"))
+    assert head.status == 200, "of what HEAD is answered nothing is said"
+
+
+@pytest.mark.parametrize("status", ["204 No Content", "205 Reset Content", "304 Not Modified"])
+def test_a_status_that_has_no_content_needs_none(gateway, origin, workspace, status):
+    (workspace / "any.json").write_text("{}")
+    length = status.startswith("205")
+    there = origin(lambda _: reply(b"", status, JSON, length=length))
+    running = gateway(rules({"validate": "json", "schema": str(workspace / "any.json")}))
+    assert f"{running.get(there.url(), If_None_Match='x').status}" == status[:3]
+
+
 @pytest.mark.parametrize("boundary", ["=_Part/1:2?3=4", "b", '"quoted part"'])
 def test_a_boundary_is_taken_as_servers_take_it(gateway, origin, boundary):
     there = origin(lambda _: reply(b"ok"))

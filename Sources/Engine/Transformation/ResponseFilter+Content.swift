@@ -20,7 +20,10 @@ extension ResponseFilter {
         // What is told of content counts for what is stored of it (RFC 9111, section 4.3.5).
         let tellsOfContent = method == .head && type != nil
         try checks.check(contentType: type, hasContent: hasContent || tellsOfContent)
-        guard hasContent else { return passOn(head, as: headOfNoContent(type, bytes)) }
+        guard hasContent else {
+            if mayHaveContent { try checks.refuseNothing(contentType: type) }
+            return passOn(head, as: headOfNoContent(type, bytes))
+        }
         guard let plan = try checks.plan(for: response, in: bytes) else {
             return passOn(head, as: nil)
         }
@@ -36,6 +39,11 @@ extension ResponseFilter {
         step = .gathering(
             HeldResponse(
                 Array(head), response, plan, codings, environment.shared.transformationWork))
+    }
+
+    /// Whether content could have come (RFC 9110, section 6.4.1).
+    private var mayHaveContent: Bool {
+        method != .head && response.status != 204 && response.status != 205
     }
 
     /// Passes on that what is stored, or what the client has, is still what it was. What the server

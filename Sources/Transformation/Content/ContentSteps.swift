@@ -48,6 +48,18 @@ struct ContentSteps: Sendable {
         translation != nil || image.map { !$0.convert.isEmpty || $0.scaleTo != nil } ?? false
     }
 
+    /// Throws where nothing cannot be what content is to be: no schema is satisfied by it, and it
+    /// is no image.
+    func refuseNothing() throws(TransformationFailure) {
+        if needsSchema {
+            throw TransformationFailure(
+                .responseSchemaViolated, "there is no content that could satisfy the schema")
+        }
+        guard image == nil else {
+            throw TransformationFailure(.responseImageRefused, "there is no content")
+        }
+    }
+
     /// Takes the changes out.
     ///
     /// - Parameter refuses: whether an image that would have been changed is refused; it is known
@@ -84,7 +96,7 @@ struct ContentSteps: Sendable {
         _ content: [UInt8], _ format: DocumentFormat, _ contentType: String?,
         _ limits: DocumentLimits
     ) throws(TransformationFailure) {
-        guard !SourceContent.isNothing(content, format) else { return }
+        guard !SourceContent.isNothing(content, format) else { return try refuseNothing() }
         var bytes = content
         do throws(DocumentError) {
             let source = try SourceContent(content, format, contentType: contentType)
@@ -143,6 +155,7 @@ struct ContentSteps: Sendable {
     private func transformImage(
         _ content: [UInt8]
     ) throws(TransformationFailure) -> PlannedContent {
+        if content.isEmpty { try refuseNothing() }
         guard let images, let image else {
             throw TransformationFailure(.overloaded, "there is nothing that decodes images")
         }

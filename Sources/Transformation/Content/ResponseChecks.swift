@@ -50,6 +50,16 @@ package struct ResponseChecks: Sendable {
             .responseTypeRefused, "\(found), expected was \(accepted.joined(separator: ", "))")
     }
 
+    /// Throws ``TransformationProblem/responseSchemaViolated`` or
+    /// ``TransformationProblem/responseImageRefused`` where a response that could have content has
+    /// none, and content is held to a schema or has to be an image. Content that only has to parse
+    /// may be absent.
+    ///
+    /// - Parameter contentType: the field's value; nil where there is none.
+    package func refuseNothing(contentType: String?) throws(TransformationFailure) {
+        try steps.forContent(ofType: ContentType(contentType)).refuseNothing()
+    }
+
     private static func fits(_ type: String?, _ accepted: String) -> Bool {
         guard let type else { return false }
         guard accepted.hasSuffix("/*") else { return type == accepted }

@@ -117,12 +117,52 @@ struct ResponseChecksTests {
             try checks(schema: TellingSchema(), change).run("{ \"a\": 1 ", "text/json")
         }
         #expect(invalid?.problem == .responseBodyInvalid)
-        #expect(try checks(schema: TellingSchema(), change).run(" ", nil)?.text == "")
+        for nothing in ["", " "] {
+            let absent = #expect(throws: TransformationFailure.self) {
+                try checks(schema: SatisfiedSchema(), change).run(nothing, nil)
+            }
+            #expect(absent?.problem == .responseSchemaViolated)
+        }
         let made = try checks(schema: SatisfiedSchema(), change).run("{\"a\":1}", "text/json")
         #expect(made?.steps == ["json-to-plist"])
         #expect(throws: TransformationFailure.self) {
             try checks(schema: nil, change).run("{}", "text/json")
         }
+    }
+
+    @Test func `content that is absent satisfies no schema, and is no image`() throws {
+        func problem(
+            _ type: String?, _ change: (inout ResponseRules) -> Void
+        ) throws -> TransformationProblem? {
+            let checks = try checks(schema: SatisfiedSchema(), change)
+            do throws(TransformationFailure) {
+                try checks.refuseNothing(contentType: type)
+                return nil
+            } catch {
+                return error.problem
+            }
+        }
+        for format in ValidatedFormat.allCases {
+            #expect(
+                try problem(nil) { $0.validate = format }
+                    == (format == .image ? .responseImageRefused : nil))
+        }
+        let schema = SchemaFile(path: "/s", text: [])
+        for type in [nil, "text/html", "application/json"] {
+            #expect(
+                try problem(type) {
+                    $0.validate = .json
+                    $0.schema = schema
+                } == .responseSchemaViolated)
+        }
+        let images = ["image/png", "IMAGE/png; a=b", "image/png;,text/html"]
+        for type in images + [nil, "text/html"] {
+            let isImage = images.contains { $0 == type }
+            #expect(
+                try problem(type) { $0.image = ImageRules() }
+                    == (isImage ? .responseImageRefused : nil))
+        }
+        #expect(try problem("application/json") { $0.body = .init(from: .json, to: .plist) } == nil)
     }
 
     // MARK: Changes

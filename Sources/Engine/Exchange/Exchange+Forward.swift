@@ -202,12 +202,6 @@ extension Exchange {
         }
     }
 
-    /// Whether the request asks for a protocol that the route's rules could not look into, and its
-    /// entry of `hosts` does not let it pass.
-    func asksPastRules(of origin: Origin) -> Bool {
-        asksForUpgrade && !origin.mayLeaveHTTP
-    }
-
     // MARK: From the server
 
     package func upstreamDrained() {

@@ -21,7 +21,7 @@ struct UploadRuleTests {
     @Test func `content is gathered in order and up to the bound`() {
         let buffers = BufferPool()
         defer { buffers.close() }
-        let gathered = GatheredContent(buffers)
+        let gathered = GatheredContent(buffers, of: nil)
         var expected: [UInt8] = []
         var byte: UInt8 = 0
         while !gathered.isFull {

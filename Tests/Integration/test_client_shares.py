@@ -107,6 +107,39 @@ def test_what_one_client_does_not_finish_does_not_end_what_another_is_slow_with(
     assert running.metric("pinfold_client_head_buffer_bytes") == 0
 
 
+def test_content_that_one_client_does_not_send_leaves_room_for_that_of_others(gateway, origin):
+    """Requests whose content is still to come take half of an origin's connections; that of others
+    is gathered first."""
+    there = origin(lambda _: reply(b"taken"))
+    running = gateway({"workers": 1, "cache": {"enabled": False},
+                       "limits": {"bufferBytes": BUDGET, "upstreamPerHost": 2}})
+    head = request(there.url(), method="POST", Content_Length="60000")
+
+    def begin(source: str, count: int) -> Wire:
+        wire = wire_from(running, source)
+        wire.send(head + b"x" * count)
+        return wire
+
+    flood = [begin(FLOOD, 100)]
+    until(lambda: running.metric("pinfold_upstream_connections_open") == 1, "it has a connection")
+    slow = [begin(BYSTANDER, 50_000) for _ in range(3)]
+    flood += [begin(FLOOD, 50_000) for _ in range(40)]
+    try:
+        until(lambda: running.metric("pinfold_client_heads_evicted_total") >= 20,
+              "the flood's own make way")
+        refused = flood[1].read()
+        assert refused.status == 408 and b"head-buffers-full" in refused.body
+        for wire in slow:
+            wire.send(b"x" * 10_000)
+            assert wire.read().body == b"taken"
+        assert running.metric("pinfold_client_head_buffer_bytes") <= BUDGET / 2
+    finally:
+        for wire in slow + flood:
+            wire.close()
+    nobody_is_connected(running)
+    until(lambda: running.metric("pinfold_client_head_buffer_bytes") == 0, "nothing is left")
+
+
 def test_connections_that_a_connect_has_made_and_nobody_uses_are_few_and_soon_closed(
         running, there, pki):
     """The server is verified before the answer to CONNECT, and the client then says nothing."""

@@ -29,7 +29,9 @@ extension Exchange {
             return true
         case .gather:
             handle(.decided(.gather))
-            if gathered == nil { gathered = GatheredContent(environment.loop.buffers) }
+            let gathered = gathered ?? GatheredContent(environment.loop.buffers, of: self)
+            self.gathered = gathered
+            guard holds(gathered) else { return false }
             client?.resumeContent()
         case .wait: waitForUploads(origin)
         }
@@ -57,6 +59,7 @@ extension Exchange {
         }
         guard let gathered else { return false }
         gathered.append(bytes)
+        guard isLast || holds(gathered) else { return true }
         guard gathered.isFull, !isLast else { return true }
         // On a stack of its own; by then the object may be another exchange.
         let id = id
@@ -64,6 +67,13 @@ extension Exchange {
             if self.id == id, case .gathering = state.step { forward() }
         }
         return false
+    }
+
+    /// Counts what the client may never finish. False: there is no memory for it, and the request
+    /// has been answered.
+    private func holds(_ gathered: GatheredContent) -> Bool {
+        environment.holds(gathered, bytes: gathered.content.capacity)
+        return gathered.unfinishedBytes > 0
     }
 
     /// Sends what was gathered, behind the head.

@@ -127,6 +127,7 @@ extension Exchange {
     /// The request's content is complete.
     package func contentEnded(trailers: TrailerSection?) {
         contentHasEnded = true
+        if let gathered { environment.releases(gathered) }
         uploadEnded()
         let isTranslated = rewritten?.awaitsTranslation ?? false
         let isKept = replayableBody != nil || gathered != nil || isTranslated

@@ -127,7 +127,9 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// What its route's rules changed of the messages; nil, mostly: nothing.
     package var transformed: TransformationRecord?
     /// Content taken in before there was a connection.
-    var gathered: GatheredContent?
+    var gathered: GatheredContent? {
+        didSet { if let oldValue, oldValue !== gathered { environment.releases(oldValue) } }
+    }
     /// The limit under which it counts as one whose request is still arriving.
     var uploadsOf: SharedLimit?
     /// Until when it waits to be one of those, in the loop's milliseconds; 0: it does not.
@@ -287,7 +289,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         wasLeftUnanswered = false
         isEventStream = false
         interimCount = 0
-        clear(&gathered)
+        if gathered != nil { gathered = nil }
         uploadWaitEnds = 0
         clear(&opening)
         clear(&carrier)

@@ -1,8 +1,9 @@
 import EventLoop
 import HTTPCore
 
-/// Content of a request that was taken in before there was a connection to send it on.
-final class GatheredContent {
+/// Content of a request that was taken in before there was a connection to send it on. As long as
+/// more of it is to come it counts as unfinished input.
+final class GatheredContent: UnfinishedInput {
     /// How much is gathered before the request goes on its way with more to come.
     static let bound = 64 << 10
 
@@ -10,14 +11,23 @@ final class GatheredContent {
     private let buffers: BufferPool
     /// What came behind it, once it is complete.
     var trailers: TrailerSection?
+    let account: ClientAccount?
+    var unfinishedBytes = 0
+    var stalledSince: Int64 = 0
+    /// Whose request's it is.
+    private weak var exchange: Exchange?
 
-    init(_ buffers: BufferPool) {
+    init(_ buffers: BufferPool, of exchange: Exchange?) {
         self.buffers = buffers
+        self.exchange = exchange
+        account = exchange?.client?.account
         content = buffers.take(bytes: 4 << 10)
     }
 
     var count: Int { content.count }
     var isFull: Bool { count >= Self.bound }
+
+    func givesUp() { exchange?.fail(.headBuffersFull) }
 
     /// Copies content in: the buffer it lies in is the connection's.
     func append(_ bytes: UnsafeRawBufferPointer) {

@@ -1,5 +1,5 @@
-/// A connection whose client has begun something and not finished it: a request's head, or a TLS
-/// handshake.
+/// What a client has begun and not finished: a request's head, or content that is taken in before
+/// there is a connection for it, or a TLS handshake.
 package protocol UnfinishedInput: AnyObject {
     /// What its client has open; nil: it is the administration's.
     var account: ClientAccount? { get }
@@ -11,9 +11,8 @@ package protocol UnfinishedInput: AnyObject {
     func givesUp()
 }
 
-// The memory of heads that have not arrived whole, and of TLS handshakes that are not done: one
-// budget for the process. Clients that begin either and do not finish cost no more than that, and
-// none of them has more than half of it.
+// The memory of what clients have not finished: one budget for the process. Clients that begin
+// something and do not finish it cost no more than that, and none of them has more than half of it.
 extension Environment {
     /// What one client may have of the budget.
     private static func clientShare(of limit: Int) -> Int { limit / 2 }

@@ -49,7 +49,12 @@ extension Worker {
                 metrics.add(.slowHeadsEvicted)
                 environment.releases(stalled)
                 stalled.givesUp()
-                return takesRoom()
+                // A tunnel's connection is closed thereby. One whose content was gathered has been
+                // answered, and lingers.
+                if takesRoom() { return true }
+                guard let lingering = lingeringClients.first else { return false }
+                lingering.makeRoom(handingOver: .process)
+                return true
             }
             metrics.add(
                 client.state == .lingering ? .lingeringClientsEvicted : .slowHeadsEvicted)

@@ -78,11 +78,13 @@ extension Environment {
     }
 
     private func metadata(of server: JudgedServer, _ failure: TrustFailure) -> Logger.Metadata {
-        [
+        var metadata: Logger.Metadata = [
             "entry": "\(shared.labels.name(host: server.route))",
             "host": "\(server.host)", "port": "\(server.port)",
             "reason": "\(Reason(failure).token)", "detail": "\(failure)",
         ]
+        if let tried = failedAttempts?.text { metadata["server"] = "\(tried)" }
+        return metadata
     }
 
     /// Counts a handshake of the gateway's own that failed.
@@ -117,6 +119,7 @@ extension Environment {
 
     /// Writes why an exchange was answered by the gateway.
     package func log(_ fault: ExchangeFault, of exchange: Exchange) {
+        if let failedAttempts { exchange.failedAttempts = failedAttempts }
         guard shared.logger.logLevel <= .info else { return }
         var metadata: Logger.Metadata = [
             "id": "\(exchange.idText)", "status": "\(fault.status)",
@@ -126,9 +129,8 @@ extension Environment {
         if let peer = exchange.peer { metadata["client"] = "\(peer)" }
         metadata["entry"] = "\(shared.labels.name(host: exchange.hostLabel))"
         if let ingress = exchange.ingress { metadata["listener"] = "\(ingress.name)" }
-        if let origin = exchange.origin {
-            metadata["host"] = "\(String(decoding: origin.authority, as: UTF8.self))"
-        }
+        if let server = exchange.serverText { metadata["host"] = "\(server)" }
+        if let address = exchange.addressText(ofTried: false) { metadata["server"] = "\(address)" }
         shared.logger.info("request not served", metadata: metadata)
     }
 }

@@ -1,3 +1,4 @@
+import Addressing
 import HTTPCore
 import Notation
 import RawStructuredFieldValues
@@ -9,34 +10,51 @@ struct ErrorReply {
     /// The value of Proxy-Status (RFC 9209).
     let proxyStatus: [UInt8]
 
+    /// The server that was not reached, or that failed.
+    struct Server {
+        /// `host:port`.
+        var name: String
+        /// Its address, or those that were tried with what came of each; nil: none.
+        var addresses: String?
+        /// The address of the last attempt; nil: there was none.
+        var nextHop: Endpoint?
+    }
+
     /// - Parameters:
     ///   - id: names the exchange in the log.
+    ///   - server: what the client asked for; nil: it is not told.
     ///   - asJSON: the client prefers JSON to plain text.
-    init(_ fault: ExchangeFault, id: String, asJSON: Bool) {
+    init(_ fault: ExchangeFault, id: String, server: Server? = nil, asJSON: Bool) {
         let explanation = fault.explanation
         let reason = fault.reason.entry
         let excerpt = Self.quoted(fault.excerpt)
         if asJSON {
             contentType = "application/json"
-            let member = excerpt.map { ",\"excerpt\":\(JSONText.quoted($0))" } ?? ""
+            var members = excerpt.map { ",\"excerpt\":\(JSONText.quoted($0))" } ?? ""
+            if let server { members += ",\"server\":\(JSONText.quoted(server.name))" }
+            if let addresses = server?.addresses {
+                members += ",\"tried\":\(JSONText.quoted(addresses))"
+            }
             body = Array(
                 """
                 {"status":\(reason.status),"reason":\(JSONText.quoted(reason.token)),\
-                "message":\(JSONText.quoted(explanation))\(member),"id":\(JSONText.quoted(id))}
+                "message":\(JSONText.quoted(explanation))\(members),"id":\(JSONText.quoted(id))}
 
                 """.utf8)
         } else {
             contentType = "text/plain; charset=utf-8"
-            let line = excerpt.map { "content: \($0)\n" } ?? ""
+            var lines = excerpt.map { "content: \($0)\n" } ?? ""
+            if let server { lines += "server: \(server.name)\n" }
+            if let addresses = server?.addresses { lines += "tried: \(addresses)\n" }
             body = Array(
                 """
                 \(reason.status) \(reason.token)
                 \(explanation)
-                \(line)id: \(id)
+                \(lines)id: \(id)
 
                 """.utf8)
         }
-        proxyStatus = Self.proxyStatus(fault, reason, explanation)
+        proxyStatus = Self.proxyStatus(fault, reason, explanation, server?.nextHop)
     }
 
     /// Content of somebody else's on one line, so that it can be taken for nothing of ours: what is
@@ -50,10 +68,13 @@ struct ErrorReply {
     }
 
     private static func proxyStatus(
-        _ fault: ExchangeFault, _ reason: ReasonEntry, _ explanation: String
+        _ fault: ExchangeFault, _ reason: ReasonEntry, _ explanation: String,
+        _ nextHop: Endpoint?
     ) -> [UInt8] {
         var parameters = OrderedMap<String, RFC9651BareItem>()
         parameters["error"] = .token(reason.errorType.rawValue)
+        // RFC 9209 §2.1.2: as the connection knows it, which is the address.
+        if let nextHop { parameters["next-hop"] = .string("\(nextHop.address)") }
         if case .nameNotResolved(let failure) = fault, let code = failure.rcode {
             parameters["rcode"] = .string("\(code)")
         }

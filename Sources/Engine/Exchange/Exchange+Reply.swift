@@ -1,3 +1,4 @@
+import Addressing
 import CachePolicy
 import EventLoop
 import HTTPCore
@@ -13,7 +14,7 @@ extension Exchange {
             refusedWantsJSON
             || request.fields.contains(.accept)
                 && withRequestHead { AcceptedMediaTypes(of: request, in: $0).prefersJSON }
-        let reply = ErrorReply(fault, id: idText, asJSON: wantsJSON)
+        let reply = ErrorReply(fault, id: idText, server: serverForClient, asJSON: wantsJSON)
         // What a client sends behind CONNECT is meant for the tunnel, and may come before it has
         // read that there is none: it must never be read as a request.
         let mustClose = closing || fault.leavesNoRoom || request.method == .connect
@@ -29,6 +30,44 @@ extension Exchange {
             if fault.status == 405 { appendAllow(to: &writer) }
         } body: {
             reply.body
+        }
+    }
+
+    // MARK: The server, as replies and logs name it
+
+    /// `host:port` of what the request is for; nil: it is not known.
+    var serverText: String? {
+        if let key = origin?.key { return "\(HostText.bracketed(key.host)):\(key.port)" }
+        if case .bound(let authority) = ingress?.role {
+            return "\(HostText.bracketed(authority.host)):\(authority.port)"
+        }
+        guard request.length > 0, request.form == .authority || request.form == .absolute else {
+            return nil
+        }
+        let host = HostText.bracketed(withRequestHead { $0.text(at: request.host) })
+        return host.isEmpty ? nil : "\(host):\(request.port)"
+    }
+
+    /// The server's address, or the addresses that were tried and what came of them; nil: none.
+    ///
+    /// - Parameter ofTried: without those that the rules of access refuse.
+    func addressText(ofTried: Bool) -> String? {
+        if let failedAttempts { return ofTried ? failedAttempts.textOfTried : failedAttempts.text }
+        return upstreamEndpoint.map { "\($0)" }
+    }
+
+    /// What a reply says of the server: to clients that have named it, but not to those of a
+    /// reverse listener, who need not know what is behind it.
+    private var serverForClient: ErrorReply.Server? {
+        switch ingress?.role {
+        case .forward, .bound: break
+        case .reverse, .admin, .proxied, nil: return nil
+        }
+        return serverText.map {
+            ErrorReply.Server(
+                name: $0, addresses: addressText(ofTried: true),
+                nextHop: failedAttempts == nil
+                    ? upstreamEndpoint : failedAttempts?.lastTried)
         }
     }
 

@@ -149,6 +149,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     package var relayedBytes: (fromClient: UInt64, toClient: UInt64) = (0, 0)
     package var upstreamEndpoint: Endpoint?
     package var upstreamVersion = UpstreamTLSVersion.none
+    /// What was tried to connect to, where no connection came of it; nil, mostly: nothing.
+    package var failedAttempts: FailedAttempts?
 
     /// A stored response that the origin has confirmed, in the form that the client needs.
     final class ConfirmedResponse {
@@ -321,6 +323,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         relayedBytes = (0, 0)
         upstreamEndpoint = nil
         upstreamVersion = .none
+        clear(&failedAttempts)
         notStoredReason = nil
         clear(&confirmed)
     }

@@ -46,6 +46,10 @@ final class ConnectOperation: EventHandler {
     private var plan: HappyEyeballs
     private var attempts: [Attempt?] = []
     private var lastRefusal: ExchangeFault?
+    /// Addresses that may not be connected to, as many as are told of.
+    private var refused: [IPAddress] = []
+    /// Why attempts failed, by their indexes.
+    private var errors: [Int: Errno] = [:]
     private var lookupFailure: ResolveFailure?
     private var overallDeadline: Int64 = 0
     private var raceTimer = Int64.max
@@ -143,6 +147,7 @@ final class ConnectOperation: EventHandler {
         let allowed = answer.addresses.filter { address in
             guard let refusal = refusal(of: address) else { return true }
             lastRefusal = refusal
+            if refused.count < Self.toldRefusals { refused.append(address) }
             return false
         }
         perform(
@@ -160,6 +165,7 @@ final class ConnectOperation: EventHandler {
     private func attemptEnded(_ index: Int, _ error: Errno?) {
         guard !finished else { return }
         if let error {
+            errors[index] = error
             environment.trace("connection failed", ["host": "\(host)", "error": "\(error)"])
             drop(index)
             perform(
@@ -276,8 +282,22 @@ final class ConnectOperation: EventHandler {
     private func finish(_ result: Result<EstablishedConnection, ExchangeFault>) {
         guard !finished, let completion else { return }
         close()
-        if case .failure(let fault) = result { count(fault) }
-        completion(result)
+        guard case .failure(let fault) = result else { return completion(result) }
+        count(fault)
+        environment.failing(failedAttempts) { completion(result) }
+    }
+
+    private static let toldRefusals = 16
+
+    private var failedAttempts: FailedAttempts {
+        let refused = refused.map {
+            (endpoint: Endpoint(address: $0, port: port), outcome: FailedAttempts.Outcome.refused)
+        }
+        return FailedAttempts(
+            refused
+                + plan.attempts.enumerated().map { index, endpoint in
+                    (endpoint, errors[index].map { .failed($0) } ?? .unanswered)
+                })
     }
 
     private func count(_ fault: ExchangeFault) {

@@ -142,10 +142,12 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             if environment.traces { traceHandshakeEnd(tls, microseconds: duration) }
             if !beginReview(of: tls) { established(tls) }
         case .failed(let error):
-            environment.countHandshakeFailure(error, JudgedServer(origin), tls)
-            if environment.traces { traceHandshakeFailure(.tlsFailed(error)) }
-            close()
-            pool.handshakeEnded(self, .tlsFailed(error))
+            environment.failing(FailedAttempts(connectedTo: endpoint)) {
+                environment.countHandshakeFailure(error, JudgedServer(origin), tls)
+                if environment.traces { traceHandshakeFailure(.tlsFailed(error)) }
+                close()
+                pool.handshakeEnded(self, .tlsFailed(error))
+            }
         }
     }
 
@@ -252,7 +254,9 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             environment.metrics.add(.tlsHandshakesTimeout)
             if environment.traces { traceHandshakeFailure(.tlsTimeout) }
             close()
-            pool.handshakeEnded(self, .tlsTimeout)
+            environment.failing(FailedAttempts(connectedTo: endpoint)) {
+                pool.handshakeEnded(self, .tlsTimeout)
+            }
         case .active:
             // The client is the slow one; its own deadline runs.
             if paused, output.isEmpty { return }

@@ -35,7 +35,9 @@ extension Worker: EnvironmentHost {
         if exchange.isIntercepted { record.isIntercepted = true }
         record.interceptionPass = exchange.interceptionPass
         record.inspection = exchange.inspection
-        if let endpoint = exchange.upstreamEndpoint { record.setUpstream(endpoint) }
+        if let endpoint = exchange.failedAttempts?.last ?? exchange.upstreamEndpoint {
+            record.setUpstream(endpoint)
+        }
         let steps = exchange.transformed?.text ?? []
         // What the client sent, not what the rules of a route made of it.
         if let head = exchange.clientHead {

@@ -2,7 +2,9 @@ extension ExpositionWriter {
     /// The metrics of exchanges by listener and host entry, and pin evaluations.
     ///
     /// A request series appears with its first exchange: all combinations of the labels would be
-    /// several hundred series per route, most of them forever zero. So does one of a reason.
+    /// several hundred series per route, most of them forever zero. So does one of a reason with a
+    /// route. What counts failures by reason alone, and by host entry alone, is there from the
+    /// start, so that the first failure is an increase.
     mutating func writeExchanges(_ snapshot: MetricsSnapshot) {
         let routes = snapshot.routeSeries()
         family(
@@ -74,6 +76,14 @@ extension ExpositionWriter {
             "pinfold_http_request_failures", .counter,
             help: "Exchanges that were refused, failed or cut off, by reason.")
         writeReasons(routes, snapshot.reasons, at: RouteLayout.failures)
+        family(
+            "pinfold_failures", .counter,
+            help: "Exchanges that were refused, failed or cut off, by reason; all reasons.")
+        for index in snapshot.reasons.indices {
+            begin(.none)
+            label("reason", snapshot.reasons[index])
+            end(snapshot.workers.reduce(UInt64(0)) { $0 &+ $1.failures(reason: index) })
+        }
         family(
             "pinfold_cache_not_stored", .counter,
             help: "Responses that were not stored, by reason.")

@@ -20,11 +20,14 @@ package enum HostGauge: Int, Sendable, CaseIterable {
 /// Where what lies in a worker's cells of host entries.
 enum HostLayout {
     /// Cells of a host entry: its gauges, the end of its latest server certificate, what clients
-    /// rejected, and the end of the latest verified chain.
-    static var cells: Int { 6 }
+    /// rejected, the end of the latest verified chain, and exchanges that failed, and
+    /// intercepted tunnels that clients gave up.
+    static var cells: Int { 8 }
     static var notAfter: Int { 3 }
     static var rejections: Int { 4 }
     static var chain: Int { 5 }
+    static var failures: Int { 6 }
+    static var givenUp: Int { 7 }
 }
 
 extension WorkerMetrics {
@@ -54,6 +57,11 @@ extension WorkerMetrics {
     /// Counts a client that does not accept the certificate that was issued for a host.
     package func countRejection(host: LabelIndex) {
         block(host, of: hosts).add(1, to: HostLayout.rejections)
+    }
+
+    /// Counts a client that has given up an intercepted tunnel to a host without a request.
+    package func countGivenUp(host: LabelIndex) {
+        block(host, of: hosts).add(1, to: HostLayout.givenUp)
     }
 
     /// How often clients did not accept certificates issued for hosts of an entry, from any thread.
@@ -127,11 +135,19 @@ extension ExpositionWriter {
             "pinfold_host_waiting", .gauge,
             help: "Exchanges waiting for a connection to a server of a host entry.")
         for host in hosts { sample(host.labels, signed: host.total(.waiting)) }
+        family(
+            "pinfold_host_failures", .counter,
+            help: "Exchanges with hosts of an entry that were refused, failed or cut off.")
+        for host in hosts { sample(host.labels, host.total(at: HostLayout.failures)) }
         writeCertificates(hosts, snapshot.service.wallSeconds)
         family(
             "pinfold_interception_rejections", .counter,
             help: "TLS alerts of clients that refused the certificate issued for a host, by entry.")
         for host in hosts { sample(host.labels, host.total(at: HostLayout.rejections)) }
+        family(
+            "pinfold_interception_given_up", .counter,
+            help: "Intercepted tunnels that clients gave up without a request, by entry.")
+        for host in hosts { sample(host.labels, host.total(at: HostLayout.givenUp)) }
     }
 
     private mutating func writeCertificates(_ hosts: [HostSeries], _ now: Int64) {

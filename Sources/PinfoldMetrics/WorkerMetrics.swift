@@ -125,7 +125,10 @@ package final class WorkerMetrics: Sendable {
             block.add(1, to: RouteLayout.notStored + min(reason, RouteLayout.notStoredReasons - 1))
         }
         if let reason = exchange.failure {
-            block.add(1, to: RouteLayout.failures + min(reason, dimensions.reasons - 1))
+            let reason = min(max(0, reason), dimensions.reasons - 1)
+            block.add(1, to: RouteLayout.failures + reason)
+            plain.add(1, to: PlainLayout.failures + reason)
+            self.block(exchange.route.host, of: hosts).add(1, to: HostLayout.failures)
         }
     }
 
@@ -197,6 +200,11 @@ package final class WorkerMetrics: Sendable {
     /// How often a server's chain had a pin.
     package func pinMatches(pinset: LabelIndex, pin: Int) -> UInt64 {
         reading(pinset, of: pinsets)?[PinsetLayout.pin(pin)] ?? 0
+    }
+
+    /// How many exchanges were refused, failed or cut off for a reason, by its index.
+    package func failures(reason: Int) -> UInt64 {
+        reason < dimensions.reasons ? plain[PlainLayout.failures + reason] : 0
     }
 
     /// A block by a label; nil: nothing was counted for it.

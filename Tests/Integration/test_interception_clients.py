@@ -122,3 +122,19 @@ def test_a_client_that_does_not_know_the_authority_gives_up(
     else:
         closed = running.metric("pinfold_client_tls_failures_total", reason="closed")
         assert closed + running.metric("pinfold_client_tls_handshakes_total") == 1
+
+
+# The last that is seen of a client that does not know the authority.
+SIGNS = {"curl": r"alert unknown_ca", "go": r"alert bad_certificate",
+         "requests": r"alert unknown_ca", "httpx": r"alert unknown_ca"}
+
+
+def test_a_client_that_gives_up_is_logged_and_counted(
+        running, there, workspace, upload, name, program):
+    told = Told(workspace, running.proxy_url)
+    failed(program, told, f"https://{HOST}:{there.port}", upload)
+    sign = SIGNS.get(name, r"(alert \w+|closed after the (certificate|handshake.*))")
+    line = running.wait_log(rf"(does not accept|gave up).*sign=\"?{sign}")
+    assert f"authority={HOST}:{there.port}" in line and "client=127.0.0.1" in line
+    assert "entry=default" in line and re.search(r"alpn=\S", line)
+    assert running.metric("pinfold_interception_given_up_total", host="default") == 1

@@ -209,3 +209,20 @@ def test_the_metrics_page_is_compressed_where_asked(gateway):
     text = gzip.decompress(compressed.body).decode()
     assert [line for line in text.splitlines() if line.startswith("# HELP")] == [
         line for line in plain.body.decode().splitlines() if line.startswith("# HELP")]
+
+
+def test_failures_are_counted_from_the_start_by_reason_and_by_host_entry(gateway):
+    running = gateway({"hosts": [{"match": [HOST]}, {"match": ["10.0.0.1"], "name": "denied"}]})
+    assert count(running, "pinfold_failures_total") == 0
+    reasons = {dict(key)["reason"] for key in samples(running, "pinfold_failures_total")}
+    assert {"destination-refused", "tls-no-pin-matches", "connection-refused"} <= reasons
+    hosts = {dict(key)["host"]: value
+             for key, value in samples(running, "pinfold_host_failures_total").items()}
+    assert hosts == {"none": 0, "default": 0, HOST: 0, "denied": 0}
+    assert running.get("http://10.0.0.1/").status == 403
+    assert running.get("/").status == 400
+    running.wait_access(2)
+    assert count(running, "pinfold_failures_total", reason="destination-refused") == 1
+    assert count(running, "pinfold_failures_total") == 2
+    assert count(running, "pinfold_host_failures_total", host="denied") == 1
+    assert count(running, "pinfold_host_failures_total", host=HOST) == 0

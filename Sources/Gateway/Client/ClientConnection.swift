@@ -221,6 +221,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
             if parser.isWithinHead {
                 refuse(.requestTimeout)
             } else {
+                if isUntried { endedUntried() }
                 close()
             }
         case .exchange:

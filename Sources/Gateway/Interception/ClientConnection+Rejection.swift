@@ -1,5 +1,7 @@
 import Addressing
 import Engine
+import Logging
+import PinfoldMetrics
 import TLS
 
 // Whether the clients of intercepted tunnels accept the certificates that they are shown. Those
@@ -17,46 +19,111 @@ extension ClientConnection {
     /// - Parameter error: nil: it has taken too long.
     func handshakeEndedUntried(_ error: TLSError?) {
         // Who says nothing after CONNECT has seen no certificate.
-        guard (transport.tls as? TLSServerConnection)?.clientHello != nil else { return }
+        let hasSaidHello = clientHello != nil
         switch error {
-        case .alertReceived, .truncated, .transport: rejected(error)
-        default: break
+        // The gateway's own doing: the server, or the name, is refused.
+        case .identityRefused, .resources: return
+        case nil: gaveUp(hasSaidHello ? .silentInHandshake : .noHello)
+        case .alertReceived(let code, _)?: gaveUp(.alert(TLSAlert(code: code)))
+        case .truncated?, .transport?:
+            gaveUp(hasSaidHello ? .closedInHandshake : .noHello)
+        case .notTLS?: gaveUp(.notTLS)
+        case let error?: gaveUp(offersOurProtocol ? .failed(error) : .noCommonProtocol)
         }
     }
 
-    /// The client has ended the connection after the handshake. In TLS 1.3 it may see the
-    /// certificate's fault after the gateway takes the handshake for complete.
+    /// The client has ended the connection, or has been silent for too long, after the handshake.
+    /// In TLS 1.3 it may see the certificate's fault after the gateway takes the handshake for
+    /// complete.
     func endedUntried() {
         guard state == .head, !parser.isWithinHead, input?.isEmpty ?? true else { return }
-        rejected(transport.tls?.failure)
+        if case .alertReceived(let code, _)? = transport.tls?.failure {
+            return gaveUp(.alert(TLSAlert(code: code)))
+        }
+        gaveUp(.closedWithoutRequest)
     }
 
-    private func rejected(_ error: TLSError?) {
+    private var clientHello: TLSClientHello? {
+        (transport.tls as? TLSServerConnection)?.clientHello
+    }
+
+    /// A client that takes no part in ALPN speaks HTTP/1.1.
+    private var offersOurProtocol: Bool {
+        clientHello?.applicationProtocols?.contains("http/1.1") ?? true
+    }
+
+    private func gaveUp(_ sign: LastSign) {
         guard let tunnel else { return }
         isUntried = false
-        guard case .alertReceived(let code, _) = error, TLSAlert(code: code).isAboutCertificate
-        else { return worker.counts(.close, of: tunnel) }
-        worker.certificateRejected(tunnel, by: peer, TLSAlert(code: code))
-        worker.counts(.alert, of: tunnel)
+        worker.interceptionGivenUp(
+            tunnel, by: peer, sign, offering: clientHello?.applicationProtocols)
+        if let rejection = sign.rejection { worker.counts(rejection, of: tunnel) }
+    }
+}
+
+/// The last that was seen of a client that has given up a tunnel that ends in the gateway, without
+/// a request.
+private enum LastSign {
+    case alert(TLSAlert)
+    /// It ended the connection before it said that it wants TLS, or said nothing for too long.
+    case noHello
+    /// What it sent is not TLS.
+    case notTLS
+    case closedInHandshake
+    case silentInHandshake
+    /// It offers protocols by ALPN, and not HTTP/1.1, the one that is spoken here.
+    case noCommonProtocol
+    case failed(TLSError)
+    case closedWithoutRequest
+
+    /// As the log has it.
+    var text: String {
+        switch self {
+        case .alert(let alert): "alert \(alert.name)"
+        case .noHello: "no ClientHello"
+        case .notTLS: "not TLS"
+        case .closedInHandshake: "closed after the certificate"
+        case .silentInHandshake: "silent after the certificate"
+        case .noCommonProtocol: "no common protocol: http/1.1 is not offered"
+        case .failed(let error): "handshake failed: \(error.text(of: "client"))"
+        case .closedWithoutRequest: "closed after the handshake, without a request"
+        }
+    }
+
+    /// What it says of the certificate, if the client has seen it; nil: nothing.
+    var rejection: RejectionSign? {
+        switch self {
+        case .alert(let alert): alert.isAboutCertificate ? .alert : .close
+        case .closedInHandshake, .closedWithoutRequest: .close
+        case .noHello, .notTLS, .silentInHandshake, .noCommonProtocol, .failed: nil
+        }
     }
 }
 
 extension Worker {
-    /// A client in an intercepted tunnel does not accept the certificate that it was shown.
-    fileprivate func certificateRejected(
-        _ tunnel: InterceptedTunnel, by peer: Endpoint, _ alert: TLSAlert
+    /// A client in an intercepted tunnel has given up.
+    fileprivate func interceptionGivenUp(
+        _ tunnel: InterceptedTunnel, by peer: Endpoint, _ sign: LastSign,
+        offering protocols: [String]?
     ) {
+        metrics.countGivenUp(host: tunnel.hostLabel)
+        let metadata: Logger.Metadata = [
+            "client": "\(peer.address)", "authority": "\(tunnel.authority)",
+            "entry": "\(shared.labels.name(host: tunnel.hostLabel))",
+            "alpn": "\(protocols?.joined(separator: ",") ?? "none")", "sign": "\(sign.text)",
+        ]
+        guard case .alert(let alert) = sign, alert.isAboutCertificate else {
+            // Browsers, too, open tunnels in advance and do not use them all.
+            return shared.logger.info(
+                "a client gave up an intercepted tunnel without a request", metadata: metadata)
+        }
         metrics.countRejection(host: tunnel.hostLabel)
         shared.logger.warning(
             """
             a client does not accept the certificate of the interception authority; install the \
             authority on it (`pinfold ca export`), or write tunnel: inspect for the host (and \
             intercept: auto, to intercept clients that accept it), or intercept: false
-            """,
-            metadata: [
-                "client": "\(peer.address)", "authority": "\(tunnel.authority)",
-                "alert": "\(alert.name)",
-            ])
+            """, metadata: metadata)
     }
 
     /// Counts a rejection, and says so if the client is given up for it.

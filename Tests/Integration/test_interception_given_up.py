@@ -1,0 +1,75 @@
+"""Clients that give up a tunnel after it was intercepted leave a line in the log, and are counted."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+from support.interception import HOST, curl
+from support.origin import reply
+
+
+@pytest.fixture
+def running(gateway, pki, authority):
+    return gateway({
+        "workers": 1, "tls": {"roots": [str(pki.root.pem_file)]},
+        "hosts": [{"match": [HOST], "name": "ours"}],
+        "interception": authority.section | {"default": True}})
+
+
+@pytest.fixture
+def there(origin, pki):
+    return origin(lambda _: reply(b"here"), tls=pki.intermediate.issue(HOST).server_context())
+
+
+def told(running, there, sign: str, alpn: str) -> None:
+    line = running.wait_log(rf'gave up an intercepted tunnel.*sign="?{sign}')
+    assert f"authority={HOST}:{there.port}" in line
+    assert "client=127.0.0.1" in line and "entry=ours" in line and f"alpn={alpn}" in line
+    assert running.metric("pinfold_interception_given_up_total", host="ours") == 1
+    assert running.metric("pinfold_interception_rejections_total", host="ours") == 0
+
+
+def shake(wire, authority, *protocols: str) -> ssl.SSLSocket:
+    """A handshake in the tunnel."""
+    context = ssl.create_default_context(cafile=str(authority.file))
+    context.set_alpn_protocols(list(protocols))
+    return context.wrap_socket(wire.socket, server_hostname=HOST)
+
+
+def test_a_client_that_speaks_only_http2(running, there, authority):
+    wire, answer = running.connect(f"{HOST}:{there.port}")
+    with wire:
+        assert answer.status == 200
+        with pytest.raises(ssl.SSLError):
+            shake(wire, authority, "h2")
+    told(running, there, "no common protocol", "h2")
+
+
+def test_a_client_that_says_nothing(running, there):
+    wire, answer = running.connect(f"{HOST}:{there.port}")
+    assert answer.status == 200
+    wire.close()
+    told(running, there, "no ClientHello", "none")
+
+
+def test_a_client_that_speaks_no_tls(running, there):
+    wire, answer = running.connect(f"{HOST}:{there.port}")
+    with wire:
+        assert answer.status == 200
+        wire.send(b"SSH-2.0-client\r\n")
+        told(running, there, "not TLS", "none")
+
+
+def test_a_client_that_closes_after_the_handshake(running, there, authority):
+    wire, answer = running.connect(f"{HOST}:{there.port}")
+    with wire:
+        assert answer.status == 200
+        shake(wire, authority, "http/1.1").close()
+    told(running, there, "closed after the handshake", "http/1.1")
+
+
+def test_a_client_that_asks_for_something_is_not_told_of(running, there, authority):
+    assert curl(running, authority, f"https://{HOST}:{there.port}/") == "here"
+    assert "gave up" not in running.log()
+    assert running.metric("pinfold_interception_given_up_total", host="ours") == 0

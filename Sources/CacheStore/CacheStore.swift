@@ -14,7 +14,7 @@ import Locking
 /// - an entry that was replaced, invalidated or purged does not come back: a load that had begun
 ///   before finds its entry gone from the index when it wants to publish what it read; a queued
 ///   write finds the same before it is carried out; and a store whose request was sent before an
-///   invalidation (`generation`) is refused.
+///   invalidation of its key (`StoreFlight`) is refused.
 /// - Rows are written and removed in the order of these changes. After `kill -9` the database is
 ///   as it was a moment ago: each transaction is whole or not there.
 package final class CacheStore: Sendable {
@@ -41,12 +41,10 @@ package final class CacheStore: Sendable {
         let index = DiskIndex(
             phase: options.diskBytes > 0 ? .opening : .off(.disabled),
             accessSeconds: options.accessFlushSeconds, variantLimit: options.variantsPerKey)
-        memory = MemoryTier(options: options) { evicted in
-            guard evicted.token != .none else { return }
-            index.leftMemory(evicted.token, now: LastUse.now())
-        }
+        let intake = DiskIntake(options: options, index: index)
+        memory = MemoryTier(options: options, intake: intake)
         disk = DiskTier(
-            options: options, memory: memory, index: index,
+            memory: memory, intake: intake,
             descriptors: DescriptorBudget(limit: options.memoryFiles), onEvent: onEvent)
     }
 
@@ -120,12 +118,15 @@ package final class CacheStore: Sendable {
 
     // MARK: Storing
 
-    /// To be taken when a request is sent upstream, and given to `beginStore` with its response:
-    /// an invalidation in between then makes the store void.
-    package func generation(of key: CacheKeyView) -> StoreGeneration {
-        StoreGeneration(
-            value: memory.withShard(key.hash) { shard, _ in shard.generation(key.hash) })
-    }
+    /// To be called when a request is sent upstream: an invalidation of its key from then on makes
+    /// the store of its response void. The flight is to be ended once, by `endFlight` or by the
+    /// ticket that it is given to.
+    @inline(__always)
+    package func beginFlight(of key: CacheKeyView) -> StoreFlight { memory.beginFlight(key.hash) }
+
+    /// Nothing will be stored of the request's response.
+    @inline(__always)
+    package func endFlight(_ flight: StoreFlight) { memory.endFlight(flight) }
 
     /// Begins to store a response.
     ///
@@ -135,24 +136,26 @@ package final class CacheStore: Sendable {
     ///   - policy: fingerprint of the security policy it was obtained under, given back with it.
     ///     It must mean the same after a restart.
     ///   - expectedLength: the body's length if it is known.
-    ///   - generation: what `generation(of:)` said when the request was sent.
+    ///   - flight: what `beginFlight(of:)` said when the request was sent. It is the ticket's from
+    ///     then on, and ended where there is none; nil: a request that is sent now.
     package func beginStore(
         key: CacheKeyView, vary: VaryKey, head: UnsafeRawBufferPointer, metadata: StoredMetadata,
-        policy: UInt64 = 0, expectedLength: UInt64?, generation: StoreGeneration? = nil
+        policy: UInt64 = 0, expectedLength: UInt64?, flight: StoreFlight? = nil
     ) throws(StoreRefusal) -> StoreTicket {
+        let flight = flight ?? beginFlight(of: key)
         do throws(StoreRefusal) {
             return try StoreTicket(
                 store: self, key: key, varyKey: vary, head: head, metadata: metadata,
-                policy: policy, expected: expectedLength,
-                generation: generation ?? self.generation(of: key))
+                policy: policy, expected: expectedLength, flight: flight)
         } catch {
+            endFlight(flight)
             count(error)
             throw error
         }
     }
 
     /// Calls `completion` once, on whichever thread, when at most a quarter of `queueBytes` is on
-    /// its way into the store; at once if it is so. For a caller that slows down on `isCongested`.
+    /// its way to disk; at once if it is so. For a caller that slows down on `isCongested`.
     package func whenStoresDrain(_ completion: @escaping @Sendable () -> Void) {
         disk.budget.whenMostlyFree(completion)
     }
@@ -247,7 +250,12 @@ package final class CacheStore: Sendable {
         figures.diskWrites = disk.counters.writes.load(ordering: .relaxed)
         figures.damagedEntries = disk.counters.damaged.load(ordering: .relaxed)
         figures.queueBytes = disk.budget.bytes
+        figures.gatheringBytes = disk.gathering.bytes
         figures.stagingBytes = disk.staging.bytes
+        figures.flights = memory.flightCount
+        figures.diskPassedOver =
+            disk.intake.passedOver.load(ordering: .relaxed)
+            + disk.counters.noRoom.load(ordering: .relaxed)
         figures.queueDepth = disk.queue.depth
         figures.pendingReads = disk.reads.count
         figures.refusals = refusals.withLock { $0 }

@@ -29,8 +29,11 @@ package struct CacheStoreOptions: Sendable {
     /// Up to this size a body is kept in its entry's row.
     package var inlineBodyBytes: Int = 64 << 10
 
-    /// Bytes of responses on their way into the store (being received, or queued for the disk).
-    /// At the limit a store is refused.
+    /// Bytes of responses of up to `wholeBodyBytes` that are being received. At the limit a store
+    /// is refused.
+    package var gatheringBytes: Int = 32 << 20
+    /// Bytes of responses queued for the disk. At the limit the disk is passed over: what memory
+    /// takes is stored there alone, and written when it leaves memory if there is room by then.
     package var queueBytes: Int = 32 << 20
     /// Bytes of bodies larger than `wholeBodyBytes` that are being gathered for the memory tier.
     /// At the limit a body goes to disk alone, or is refused if it cannot.

@@ -24,8 +24,8 @@ package final class CachedResponse: @unchecked Sendable {
     private let headCount: Int
     private let contiguousCount: Int
 
-    /// The entry on disk. Set at most once, before any other thread can see this object: all
-    /// threads get it out of a table whose lock was held when it was set.
+    /// The entry on disk. Set at most once, under the lock of its key's shard, which also those
+    /// hold who read it: it may be written when it leaves memory.
     var token = IndexToken.none
     /// Bytes of its chunks on disk, if it has any there.
     let chunkBytes: Int

@@ -5,7 +5,7 @@ import Synchronization
 /// What the writer is asked to do, in the order of asking.
 enum DiskOperation: Sendable {
     /// Write a complete response's rows and remove those it replaces. `reserved` bytes of the
-    /// store's budget are given back afterwards.
+    /// queue's budget are given back afterwards.
     case row(CachedResponse, superseded: [Removal], reserved: Int)
     /// A body is about to arrive in chunks.
     case beginBody(Int64)
@@ -29,7 +29,7 @@ enum DiskOperation: Sendable {
     }
 }
 
-/// Bytes of responses that are on their way into the store, up to a limit.
+/// Bytes of responses that are on their way, up to a limit.
 final class StoreBudget: Sendable {
     private let used = Atomic<Int>(0)
     let limit: Int
@@ -45,9 +45,12 @@ final class StoreBudget: Sendable {
     var isCongested: Bool { bytes > limit / 2 }
 
     /// Takes `count` bytes; false when there are not as many.
-    func reserve(_ count: Int) -> Bool {
+    func reserve(_ count: Int) -> Bool { reserve(count, within: limit) }
+
+    /// The same, if no more than `bound` are in use afterwards.
+    func reserve(_ count: Int, within bound: Int) -> Bool {
         let after = used.wrappingAdd(count, ordering: .relaxed).newValue
-        if after <= limit { return true }
+        if after <= bound { return true }
         used.wrappingSubtract(count, ordering: .relaxed)
         return false
     }

@@ -14,11 +14,14 @@ import Threads
 final class DiskTier: Sendable {
     let options: CacheStoreOptions
     let memory: MemoryTier
+    let intake: DiskIntake
     let index: DiskIndex
     let queue: DiskQueue
     let reads: ReadQueue
-    /// Bytes of responses on their way to disk, or small enough to be gathered for it.
+    /// Bytes of responses queued for the disk, and of bodies that are streamed to it.
     let budget: StoreBudget
+    /// Bytes of responses being received, small enough to be written to disk at once.
+    let gathering: StoreBudget
     /// Bytes of larger bodies being gathered for the memory tier.
     let staging: StoreBudget
     let descriptors: DescriptorBudget
@@ -32,31 +35,30 @@ final class DiskTier: Sendable {
     let settled = Latch()
 
     init(
-        options: CacheStoreOptions, memory: MemoryTier, index: DiskIndex,
-        descriptors: DescriptorBudget, onEvent: @escaping @Sendable (StoreEvent) -> Void
+        memory: MemoryTier, intake: DiskIntake, descriptors: DescriptorBudget,
+        onEvent: @escaping @Sendable (StoreEvent) -> Void
     ) {
-        self.options = options
+        options = intake.options
         self.memory = memory
-        self.index = index
+        self.intake = intake
+        index = intake.index
+        queue = intake.queue
+        budget = intake.budget
         self.descriptors = descriptors
         self.onEvent = onEvent
-        queue = DiskQueue(options: options)
         reads = ReadQueue(limit: options.pendingReads)
-        budget = StoreBudget(limit: options.queueBytes)
+        gathering = StoreBudget(limit: options.gatheringBytes)
         staging = StoreBudget(limit: options.stagingBytes)
         connections = (0..<max(1, options.readers)).map { _ in ReaderSlot() }
     }
-
-    /// The writer works in long stretches, and nobody waits for it: where cores are short the
-    /// workers go first. What it cannot follow is refused when its queue is full.
-    private static let writerNiceness: Int32 = 5
 
     /// Starts the threads.
     func start() {
         guard index.phase == .opening else { return settled.open() }
         threads.withLock { threads in
-            let writer = try? Thread(name: "cache-writer", niceness: Self.writerNiceness) {
-                [self] in
+            // It has a worker's share where cores are short, and no less: beside busy workers it
+            // would write next to nothing, and most of what is stored would never reach the disk.
+            let writer = try? Thread(name: "cache-writer") { [self] in
                 DiskWriter(self).run()
                 ended.withLock { $0 = true }
                 ended.broadcast()

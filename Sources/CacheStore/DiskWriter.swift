@@ -178,7 +178,8 @@ final class DiskWriter {
     private func turnOff(_ reason: DiskOffReason, _ detail: String) {
         let wasOpen = connection != nil
         leave(reason)
-        tier.onEvent(.diskOff(reason: reason, detail: detail))
+        let retry = planRetry()
+        tier.onEvent(.diskOff(reason: reason, detail: detail, retrySeconds: retry))
         let isStale = hasLostRemovals
         hasLostRemovals = false
         if isStale { tier.index.forgetAll() }
@@ -192,10 +193,15 @@ final class DiskWriter {
             close(lock)
             lock = -1
         }
-        guard options.retrySeconds > 0 else { return }
-        let seconds = Int64(options.retrySeconds) << Int64(min(failures, 4))
+    }
+
+    /// Has the tier tried again: in how many seconds; nil: never.
+    private func planRetry() -> Int? {
+        guard options.retrySeconds > 0 else { return nil }
+        let seconds = options.retrySeconds << min(failures, 4)
         failures += 1
-        retryAt = Clock.monotonicNanoseconds() + seconds * 1_000_000_000
+        retryAt = Clock.monotonicNanoseconds() + Int64(seconds) * 1_000_000_000
+        return seconds
     }
 
     /// Closes every connection and forgets what is on disk and on its way there.

@@ -32,15 +32,12 @@ struct MemoryShard {
     /// Second chances given while room is made for one response.
     static let chances = 64
 
-    /// Counters of invalidations; a key's is found by its hash. Several keys share one, which at
-    /// worst refuses a store too many.
-    static let generationCount = 256
-
     private var slots: ContiguousArray<Slot> = []
     private var buckets = ContiguousArray<Int32>(repeating: -1, count: 64)
     private var free: Int32 = -1
     private var ages = AgeList()
-    private var generations = ContiguousArray<UInt32>(repeating: 0, count: generationCount)
+    /// Requests under way whose responses may be stored here.
+    var flights = StoreFlights()
     private(set) var count = 0
     private(set) var bytes = 0
     private(set) var evictions: UInt64 = 0
@@ -114,16 +111,6 @@ struct MemoryShard {
         return false
     }
 
-    // MARK: Generations
-
-    /// Changes whenever a key is invalidated.
-    func generation(_ hash: UInt64) -> UInt32 { generations[Self.generationIndex(hash)] }
-
-    /// Which of the counters is a key's.
-    static func generationIndex(_ hash: UInt64) -> Int {
-        Int(truncatingIfNeeded: hash &>> 17) & (generationCount - 1)
-    }
-
     // MARK: Changing
 
     /// Adds a response in place of the same variant of the same key. What leaves thereby is
@@ -172,7 +159,7 @@ struct MemoryShard {
     mutating func invalidate(
         _ hash: UInt64, _ key: UnsafeRawBufferPointer, dropped: inout [CachedResponse]
     ) {
-        generations[Self.generationIndex(hash)] &+= 1
+        flights.void(hash)
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
             let next = slots[Int(slot)].chain
@@ -193,7 +180,7 @@ struct MemoryShard {
 
     /// Removes everything and makes every store under way void.
     mutating func removeAll(dropped: inout [CachedResponse]) {
-        for index in generations.indices { generations[index] &+= 1 }
+        flights.voidAll()
         while ages.oldest >= 0 { remove(ages.oldest, dropped: &dropped) }
     }
 

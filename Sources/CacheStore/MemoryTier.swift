@@ -17,10 +17,10 @@ final class MemoryTier: Sendable {
     let heap: BlockHeap?
     private let bytes = Atomic<Int>(0)
     private let cursor = Atomic<Int>(0)
-    /// Told what made room for others.
-    private let onEvict: @Sendable (CachedResponse) -> Void
+    /// Told what makes room for others.
+    private let intake: DiskIntake
 
-    init(options: CacheStoreOptions, onEvict: @escaping @Sendable (CachedResponse) -> Void) {
+    init(options: CacheStoreOptions, intake: DiskIntake) {
         var count = 1
         while count < options.memoryShards, count < 1024 { count *= 2 }
         parts = (0..<count).map { _ in
@@ -30,7 +30,7 @@ final class MemoryTier: Sendable {
         limit = max(0, options.memoryBytes)
         heap = BlockHeap.suitable(limit: limit)
         objectLimit = min(options.memoryObjectBytes, limit / 8)
-        self.onEvict = onEvict
+        self.intake = intake
     }
 
     /// Whether a response of this size is kept in memory.
@@ -48,6 +48,26 @@ final class MemoryTier: Sendable {
     func find(_ key: CacheKeyView) -> MemoryMatch {
         part(key.hash).withLock { $0.find(key.hash, key.bytes) }
     }
+
+    /// See `CacheStore.beginFlight`.
+    @inline(__always)
+    func beginFlight(_ hash: UInt64) -> StoreFlight {
+        part(hash).withLock { $0.flights.begin(hash) }
+    }
+
+    /// See `CacheStore.endFlight`.
+    @inline(__always)
+    func endFlight(_ flight: StoreFlight) {
+        part(flight.hash).withLock { $0.flights.end(flight) }
+    }
+
+    /// Whether what the flight brings may be stored, as it is now.
+    func isValid(_ flight: StoreFlight) -> Bool {
+        part(flight.hash).withLock { $0.flights.isValid(flight) }
+    }
+
+    /// Flights under way.
+    var flightCount: Int { parts.reduce(0) { $0 + $1.withLock { $0.flights.count } } }
 
     /// Runs `body` under the lock of the key's shard. What it drops is freed afterwards, and room
     /// is made if it added something.
@@ -71,9 +91,11 @@ final class MemoryTier: Sendable {
         while bytes.load(ordering: .relaxed) > limit, misses < parts.count {
             let turn = cursor.wrappingAdd(1, ordering: .relaxed).oldValue
             let part = parts[turn & (parts.count - 1)]
-            let (evicted, change) = part.withLock { shard in
+            let (evicted, departure, change) = part.withLock { shard in
                 let before = shard.bytes
-                return (shard.evict(except: kept), before - shard.bytes)
+                let evicted = shard.evict(except: kept)
+                let departure = evicted.flatMap { intake.takeOver($0) }
+                return (evicted, departure, before - shard.bytes)
             }
             guard let evicted else {
                 misses += 1
@@ -81,7 +103,7 @@ final class MemoryTier: Sendable {
             }
             misses = 0
             bytes.wrappingSubtract(change, ordering: .relaxed)
-            onEvict(evicted)
+            intake.hasLeft(evicted, departure)
         }
     }
 

@@ -2,69 +2,55 @@ import CachePolicy
 
 /// Making responses visible: the moments at which both tiers change together.
 extension CacheStore {
-    /// Bytes a response will take on disk; nil: it is not kept there. A body that is to be written
-    /// from memory goes into one transaction, so it must not be large; larger ones were streamed.
-    private func diskBytes(_ response: CachedResponse) -> Int64? {
-        guard response.isOnDiskOnly || response.bodyCount <= UInt64(options.wholeBodyBytes) else {
-            return nil
-        }
-        let record =
-            EntryRecord.headerBytes + response.key.count + response.varyKey.bytes.count
-            + response.head.count
-        let isInline = !isChunked(response)
-        let bytes = Schema.footprint(
-            recordBytes: record, inlineBytes: isInline ? Int(response.bodyCount) : 0,
-            chunked: isInline ? 0 : response.bodyCount, chunkBytes: response.chunkBytes)
-        return bytes <= options.diskBytes / 2 ? bytes : nil
-    }
-
-    private func isChunked(_ response: CachedResponse) -> Bool {
-        response.isOnDiskOnly || response.bodyCount > UInt64(options.inlineBodyBytes)
-    }
-
-    /// Publishes a response that is whole in memory. nil: done. The `reserved` bytes of the budget
-    /// pass to the writer, or are given back.
-    func publish(
-        _ response: CachedResponse, generation: StoreGeneration, reserved: Int
-    ) -> StoreRefusal? {
-        let bytes = diskBytes(response)
-        let isChunked = isChunked(response)
+    /// Publishes a response that is whole in memory. nil: done. The flight is ended.
+    ///
+    /// Memory takes it whatever the disk's queue.
+    func publish(_ response: CachedResponse, flight: StoreFlight) -> StoreRefusal? {
+        let intake = disk.intake
         let fits = memory.admits(response.memoryBytes)
-        let removals: [Removal]? = memory.withShard(response.keyHash, adding: response) {
+        let bytes = intake.bytes(of: response)
+        let reserved = bytes == nil ? nil : intake.reserve(response, isInMemory: fits)
+        let isChunked = intake.isChunked(response)
+        let admitted: Admitted? = memory.withShard(response.keyHash, adding: response) {
             shard, dropped in
-            guard shard.generation(response.keyHash) == generation.value else { return nil }
+            guard shard.flights.land(flight) else { return nil }
             let (token, removals) = disk.index.admit(
-                response, bytes: bytes, body: 0, isChunked: isChunked)
+                response, bytes: reserved == nil ? nil : bytes, body: 0, isChunked: isChunked)
             response.token = token
             if fits {
                 shard.insert(response, dropped: &dropped)
             } else {
                 shard.removeVariant(of: response, dropped: &dropped)
             }
-            return removals
+            return Admitted(token: token, superseded: removals)
         }
-        guard let removals else {
-            disk.budget.release(reserved)
+        guard let admitted else {
+            disk.budget.release(reserved ?? 0)
             return .invalidated
         }
-        queue(response, superseded: removals, reserved: reserved)
-        if response.token == .none, !fits {
-            return bytes == nil ? .tooLarge : .diskOff
-        }
-        return nil
+        queue(response, admitted, reserved: reserved ?? 0)
+        if fits || admitted.token != .none { return nil }
+        guard bytes != nil else { return .tooLarge }
+        return reserved == nil ? .queueFull : .diskOff
+    }
+
+    /// What the index has made of a response.
+    private struct Admitted: Sendable {
+        let token: IndexToken
+        let superseded: [Removal]
     }
 
     /// Publishes a response whose body was streamed to disk, with its copy in memory if there is
-    /// one.
+    /// one. The `reserved` bytes of the budget pass to the writer, or are given back.
     func publish(
-        row: CachedResponse, inMemory: CachedResponse?, body: DiskBody,
-        generation: StoreGeneration, reserved: Int
+        row: CachedResponse, inMemory: CachedResponse?, body: DiskBody, flight: StoreFlight,
+        reserved: Int
     ) -> StoreRefusal? {
-        let bytes = diskBytes(row)
+        let bytes = disk.intake.bytes(of: row)
         let fits = inMemory.map { memory.admits($0.memoryBytes) } ?? false
-        let removals: [Removal]? = memory.withShard(row.keyHash, adding: inMemory) {
+        let admitted: Admitted? = memory.withShard(row.keyHash, adding: inMemory) {
             shard, dropped in
-            guard shard.generation(row.keyHash) == generation.value else { return nil }
+            guard shard.flights.land(flight) else { return nil }
             let (token, removals) = disk.index.admit(
                 row, bytes: bytes, body: body.id, isChunked: true)
             row.token = token
@@ -74,36 +60,21 @@ extension CacheStore {
             } else {
                 shard.removeVariant(of: row, dropped: &dropped)
             }
-            return removals
+            return Admitted(token: token, superseded: removals)
         }
-        guard let removals else {
+        guard let admitted else {
             disk.budget.release(reserved)
             return .invalidated
         }
-        queue(row, superseded: removals, reserved: reserved)
-        guard row.token == .none else { return nil }
-        return fits ? nil : .diskOff
+        queue(row, admitted, reserved: reserved)
+        return admitted.token != .none || fits ? nil : .diskOff
     }
 
     /// Queues a published response for the disk, if it has a place there.
-    private func queue(_ response: CachedResponse, superseded: [Removal], reserved: Int) {
-        if !enqueue(response, superseded: superseded, reserved: reserved) {
-            disk.budget.release(reserved)
-        }
-    }
-
-    /// The same, but the `reserved` bytes stay the caller's where it answers false.
-    private func enqueue(
-        _ response: CachedResponse, superseded: [Removal], reserved: Int
-    ) -> Bool {
-        if response.token != .none,
-            disk.queue.append(.row(response, superseded: superseded, reserved: reserved))
-        {
-            return true
-        }
-        if response.token != .none { _ = disk.index.remove(response.token) }
-        disk.remove(superseded)
-        return false
+    private func queue(_ response: CachedResponse, _ admitted: Admitted, reserved: Int) {
+        let isQueued = disk.intake.enqueue(
+            response, admitted.token, superseded: admitted.superseded, reserved: reserved)
+        if !isQueued { disk.budget.release(reserved) }
     }
 
     /// See `update`.
@@ -115,11 +86,12 @@ extension CacheStore {
         guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
         let made = old.withHead(head, varyKey: vary, metadata: metadata, policy: policy)
         guard let response = made else { throw .memory }
-        let bytes = diskBytes(response)
-        let isChunked = isChunked(response)
-        let reserved = text + Int(clamping: response.isOnDiskOnly ? 0 : response.bodyCount)
-        let hasBudget = disk.budget.reserve(reserved)
-        let held = hasBudget ? reserved : 0
+        let intake = disk.intake
+        let isKept = memory.admits(response.memoryBytes) && !response.isOnDiskOnly
+        let reserved = intake.reserve(response, isInMemory: isKept)
+        let bytes = reserved == nil ? nil : intake.bytes(of: response)
+        let isChunked = intake.isChunked(response)
+        let held = reserved ?? 0
         let freshened: Freshened = memory.withShard(old.keyHash, adding: response) {
             shard, dropped in
             let isInMemory = shard.contains(old)
@@ -132,7 +104,8 @@ extension CacheStore {
                 // have taken it over.
                 if let row = rowOfHead(response, body: body) {
                     freshened = .headOnly(
-                        isQueued: enqueue(row, superseded: removals, reserved: held))
+                        isQueued: intake.enqueue(
+                            row, token, superseded: removals, reserved: held))
                 } else {
                     freshened = .noMemory(removals)
                 }
@@ -141,9 +114,10 @@ extension CacheStore {
                 // With another Vary key it would not be replaced by itself.
                 let replaced = disk.index.remove(old.token)
                 let (token, removals) = disk.index.admit(
-                    response, bytes: hasBudget ? bytes : nil, body: 0, isChunked: isChunked)
+                    response, bytes: bytes, body: 0, isChunked: isChunked)
                 response.token = token
-                freshened = .whole(removals + (replaced.map { [$0] } ?? []))
+                freshened = .whole(
+                    Admitted(token: token, superseded: removals + (replaced.map { [$0] } ?? [])))
             }
             shard.remove(old, dropped: &dropped)
             if isInMemory {
@@ -157,8 +131,8 @@ extension CacheStore {
         case .superseded:
             disk.budget.release(held)
             throw .superseded
-        case .whole(let removals):
-            queue(response, superseded: removals, reserved: held)
+        case .whole(let admitted):
+            queue(response, admitted, reserved: held)
         case .headOnly(let isQueued):
             if !isQueued { disk.budget.release(held) }
         case .noMemory(let removals):
@@ -172,7 +146,7 @@ extension CacheStore {
 
     private enum Freshened: Sendable {
         case superseded
-        case whole([Removal])
+        case whole(Admitted)
         case headOnly(isQueued: Bool)
         case noMemory([Removal])
     }

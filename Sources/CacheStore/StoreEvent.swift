@@ -36,7 +36,8 @@ package enum DiskState: Sendable, Equatable {
 package enum StoreRefusal: String, Sendable, Equatable, CaseIterable, Error {
     /// It is larger than both tiers take.
     case tooLarge
-    /// As much as `queueBytes` is already on its way into the store.
+    /// As much as `gatheringBytes` or `stagingBytes` is already being received; or the disk alone
+    /// would take it, and as much as `queueBytes` is already waiting for it.
     case queueFull
     /// Too large for memory, and the disk tier is off or still opening.
     case diskOff
@@ -60,11 +61,13 @@ package enum StoreRefusal: String, Sendable, Equatable, CaseIterable, Error {
 package enum StoreEvent: Sendable, Equatable {
     /// The database is open: the entries found, the bytes they take, and how long it took.
     case diskReady(entries: Int, bytes: Int64, milliseconds: Int)
-    /// The disk tier went off. `detail` is SQLite's or the system's own words.
-    case diskOff(reason: DiskOffReason, detail: String)
+    /// The disk tier went off. `detail` is SQLite's or the system's own words; `retrySeconds`: when
+    /// it is tried again; nil: never.
+    case diskOff(reason: DiskOffReason, detail: String, retrySeconds: Int?)
     /// A damaged (or newer than ours) database was renamed to `path`; a fresh one takes its place.
     case setAside(path: String, detail: String)
-    /// A fault left the database unusable and it was removed, to be begun afresh.
+    /// A fault left the database unusable and it was removed. An empty one takes its place when the
+    /// disk tier is tried again.
     case discarded(reason: DiskOffReason)
     /// The database's files were deleted or cut while they were open; a fresh one takes its place.
     case filesChanged(detail: String)
@@ -121,10 +124,17 @@ package struct StoreStatistics: Sendable, Equatable {
     package var diskWrites: UInt64 = 0
     package var damagedEntries: UInt64 = 0
 
-    /// Bytes on their way into the store (see `CacheStoreOptions.queueBytes`).
+    /// Bytes on their way to disk (see `CacheStoreOptions.queueBytes`).
     package var queueBytes = 0
+    /// Bytes of responses being received (see `CacheStoreOptions.gatheringBytes`).
+    package var gatheringBytes = 0
     /// Bytes of large bodies being gathered for memory (see `CacheStoreOptions.stagingBytes`).
     package var stagingBytes = 0
+    /// Requests under way whose responses may be stored.
+    package var flights = 0
+    /// Times that a response was not written to disk because its queue was full, or because
+    /// nothing on the disk could make room.
+    package var diskPassedOver: UInt64 = 0
     /// Operations waiting for the writer.
     package var queueDepth = 0
     /// Reads waiting for a reader.

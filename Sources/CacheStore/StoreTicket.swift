@@ -10,17 +10,12 @@ package enum StoreOutcome: Sendable {
     case refused(StoreRefusal)
 }
 
-/// What stores of a key that are under way are checked against (see `CacheStore.generation`).
-package struct StoreGeneration: Sendable, Equatable {
-    let value: UInt32
-}
-
 /// A response being stored while it is received. Used by one thread; given up if it is freed
 /// before `finish`.
 ///
-/// A copy is gathered in memory: behind the head while it is small, then in a memory file. A body
-/// larger than `wholeBodyBytes` also goes to disk chunk by chunk as it comes; the copy is given up
-/// when the memory tier would not take it.
+/// A copy is gathered in memory, whatever waits for the disk: behind the head while it is small,
+/// then in a memory file. A body larger than `wholeBodyBytes` also goes to disk chunk by chunk as
+/// it comes; the copy is given up when the memory tier would not take it.
 package final class StoreTicket {
     private let store: CacheStore
     private let hash: UInt64
@@ -28,7 +23,8 @@ package final class StoreTicket {
     private let metadata: StoredMetadata
     private let policy: UInt64
     private let expected: UInt64?
-    private let generation: StoreGeneration
+    /// nil once it has ended.
+    private var flight: StoreFlight?
 
     /// Key, head, and the body while it is small.
     private var block: ResponseBlock?
@@ -40,8 +36,14 @@ package final class StoreTicket {
     /// The disk could not take it and is not asked again.
     private var isDiskRefused: Bool
     private var received: UInt64 = 0
-    /// Bytes taken from the queue's budget, for key, head and a small body.
+    /// Bytes of key, head and Vary key.
+    private var textCount = 0
+    /// Bytes taken from the budget of what is gathered, for key, head and a small body.
     private var reserved = 0
+    /// Those of them that the body has not used yet.
+    private var prepaid = 0
+    /// Bytes taken from the queue's budget, for the row of a body that is streamed.
+    private var rowReserved = 0
     /// Bytes taken from the staging budget, for a larger one.
     private var staged = 0
     private var isOver = false
@@ -51,7 +53,7 @@ package final class StoreTicket {
 
     init(
         store: CacheStore, key: CacheKeyView, varyKey: VaryKey, head: UnsafeRawBufferPointer,
-        metadata: StoredMetadata, policy: UInt64, expected: UInt64?, generation: StoreGeneration
+        metadata: StoredMetadata, policy: UInt64, expected: UInt64?, flight: StoreFlight
     ) throws(StoreRefusal) {
         self.store = store
         hash = key.hash
@@ -59,24 +61,34 @@ package final class StoreTicket {
         self.metadata = metadata
         self.policy = policy
         self.expected = expected
-        self.generation = generation
+        self.flight = flight
         isDiskRefused = store.disk.index.phase != .ready
         let text = key.bytes.count + head.count + varyKey.bytes.count
         guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
+        guard store.memory.isValid(flight) else { throw .invalidated }
         if let expected { try Self.check(expected, store, hasDisk: !isDiskRefused) }
-        guard store.disk.budget.reserve(text) else { throw .queueFull }
-        reserved = text
         let small = UInt64(store.options.memoryFileBytes)
         let room = expected.map { $0 < small ? Int($0) : 0 } ?? 0
+        // Refused now if it must be: a small response that has begun to be stored is stored.
+        guard store.disk.gathering.reserve(text + room) else { throw .queueFull }
+        reserved = text + room
+        prepaid = room
+        textCount = text
         let made = ResponseBlock(
             key: key.bytes, head: head, bodyCapacity: room, heap: store.memory.heap)
-        guard let block = made else {
-            store.disk.budget.release(text)
-            throw .memory
-        }
+        guard let block = made else { throw .memory }
         self.block = consume block
-        if let expected, expected > UInt64(store.options.wholeBodyBytes) { startStream() }
-        if let expected, expected > UInt64(copyLimit) { dropCopy() }
+        guard let expected else { return }
+        if expected > UInt64(store.options.wholeBodyBytes) { startStream() }
+        if expected > UInt64(copyLimit) { dropCopy() }
+        guard hasCopy ? mayBeKept(Int(expected)) : stream != nil else { throw .queueFull }
+    }
+
+    /// Whether a body that is gathered will find a place, as it looks now: the disk's queue counts
+    /// for what memory does not take.
+    private func mayBeKept(_ count: Int) -> Bool {
+        count <= store.memory.objectLimit || stream != nil
+            || store.disk.budget.bytes + textCount + count <= store.disk.budget.limit
     }
 
     deinit { abandon() }
@@ -96,7 +108,10 @@ package final class StoreTicket {
 
     /// The disk is behind by more than half of what may wait for it. A caller that can slow its
     /// source down may want to (see `CacheStore.whenStoresDrain`).
-    package var isCongested: Bool { stream != nil && store.disk.budget.isCongested }
+    package var isCongested: Bool {
+        (stream != nil || max(received, expected ?? 0) > UInt64(store.memory.objectLimit))
+            && store.disk.budget.isCongested
+    }
 
     /// Takes the next bytes of the body. false: the store was refused (`refusal` says why), now or
     /// before; the ticket is of no more use.
@@ -118,9 +133,7 @@ package final class StoreTicket {
             dropCopy()
         }
         if let stream, !stream.append(bytes) {
-            isDiskRefused = true
-            self.stream = nil
-            store.count(.queueFull)
+            giveUpDisk()
             if hasCopy, total > UInt64(copyLimit) { dropCopy() }
         }
         guard hasCopy || stream != nil else {
@@ -147,26 +160,39 @@ package final class StoreTicket {
         return large?.append(bytes) == true ? nil : .memory
     }
 
-    /// Takes budget for the next bytes of the copy: of the queue's while the body may be written
-    /// from it, of the staging budget from then on.
+    /// Takes budget for the next bytes of the copy: of what is gathered while the body may be
+    /// written from it, of the staging budget from then on.
     private func reserve(_ count: Int, total: UInt64) -> Bool {
-        guard total > UInt64(store.options.wholeBodyBytes) else {
-            guard store.disk.budget.reserve(count) else { return false }
-            reserved += count
-            return true
+        let owed = max(0, count - prepaid)
+        if total > UInt64(store.options.wholeBodyBytes) {
+            guard store.disk.staging.reserve(reserved + owed) else { return false }
+            staged += reserved + owed
+            store.disk.gathering.release(reserved)
+            reserved = 0
+        } else {
+            guard store.disk.gathering.reserve(owed) else { return false }
+            reserved += owed
         }
-        guard store.disk.staging.reserve(reserved + count) else { return false }
-        staged += reserved + count
-        store.disk.budget.release(reserved)
-        reserved = 0
+        prepaid -= count - owed
         return true
     }
 
     private func releaseAll() {
-        store.disk.budget.release(reserved)
+        store.disk.gathering.release(reserved)
         store.disk.staging.release(staged)
+        store.disk.budget.release(rowReserved)
         reserved = 0
         staged = 0
+        rowReserved = 0
+    }
+
+    /// The disk cannot follow, and is not asked again.
+    private func giveUpDisk() {
+        isDiskRefused = true
+        stream = nil
+        store.disk.intake.passOver()
+        store.disk.budget.release(rowReserved)
+        rowReserved = 0
     }
 
     private func dropCopy() {
@@ -174,12 +200,19 @@ package final class StoreTicket {
         hasCopy = false
         large = nil
         block?.dropBody()
-        releaseAll()
+        store.disk.gathering.release(reserved)
+        store.disk.staging.release(staged)
+        reserved = 0
+        staged = 0
     }
 
     /// Begins to send the body to disk, with what has been gathered so far.
     private func startStream() {
+        guard store.disk.budget.reserve(textCount) else { return giveUpDisk() }
+        rowReserved = textCount
         guard let stream = DiskStream(store.disk) else {
+            store.disk.budget.release(rowReserved)
+            rowReserved = 0
             isDiskRefused = true
             return
         }
@@ -191,7 +224,7 @@ package final class StoreTicket {
             if let gathered = block?.body, stream.append(gathered) {
                 self.stream = stream
             } else {
-                isDiskRefused = true
+                giveUpDisk()
             }
             return
         }
@@ -204,11 +237,7 @@ package final class StoreTicket {
             let part = UnsafeMutableRawBufferPointer(rebasing: piece[..<count])
             guard large.read(into: part, at: offset),
                 stream.append(UnsafeRawBufferPointer(part))
-            else {
-                isDiskRefused = true
-                store.count(.queueFull)
-                return
-            }
+            else { return giveUpDisk() }
             offset += count
         }
         self.stream = stream
@@ -230,6 +259,7 @@ package final class StoreTicket {
         large = nil
         block = nil
         releaseAll()
+        if let flight = flight.take() { store.endFlight(flight) }
     }
 
     /// The body is complete: makes the response visible.
@@ -259,31 +289,37 @@ package final class StoreTicket {
     }
 
     private func finishWhole() -> StoreOutcome {
-        guard var block = block.take() else { return .refused(.memory) }
+        guard var block = block.take(), let flight = flight.take() else {
+            return .refused(.memory)
+        }
         if large == nil { block.trim() }
         let response = makeResponse(block, large?.complete() ?? .contiguous)
-        let reserved = self.reserved
-        self.reserved = 0
-        let refused = store.publish(response, generation: generation, reserved: reserved)
+        let refused = store.publish(response, flight: flight)
         return refused.map { .refused($0) } ?? .stored(response)
     }
 
     private func finishStream() -> StoreOutcome {
-        guard let stream, let block = block.take() else { return .refused(.memory) }
+        guard let stream else { return .refused(.memory) }
+        guard let body = stream.finish() else {
+            giveUpDisk()
+            let fits = hasCopy && received <= UInt64(store.memory.objectLimit)
+            return fits ? finishWhole() : .refused(.queueFull)
+        }
+        guard let block = block.take() else { return .refused(.memory) }
         let copy = hasCopy ? large : nil
         var memoryBlock: ResponseBlock?
         if copy != nil { memoryBlock = block.copyOfText() }
-        guard let body = stream.finish() else { return .refused(.queueFull) }
         let row = makeResponse(block, .disk(body))
         var inMemory: CachedResponse?
         if let copy, let taken = memoryBlock.take() {
             inMemory = makeResponse(taken, copy.complete())
         }
-        let reserved = self.reserved
-        self.reserved = 0
+        guard let flight = flight.take() else { return .refused(.invalidated) }
+        let reserved = rowReserved
+        rowReserved = 0
         self.stream = nil
         let refused = store.publish(
-            row: row, inMemory: inMemory, body: body, generation: generation, reserved: reserved)
+            row: row, inMemory: inMemory, body: body, flight: flight, reserved: reserved)
         // Its rows will not be written.
         if row.token == .none { stream.discard() }
         if let refused { return .refused(refused) }

@@ -50,7 +50,7 @@ package enum CodeClass: UInt8, Sendable, CaseIterable {
 
 /// What the cache had to do with an exchange.
 package enum CacheResult: UInt8, Sendable, CaseIterable {
-    /// The cache was not asked: a tunnel, a refusal, an upgrade.
+    /// The cache has no part in it: a tunnel, an upgrade, a reply of the gateway's own.
     case none
     /// Answered from the cache, fresh.
     case hit

@@ -106,7 +106,7 @@ extension ExpositionWriter {
         sample(queue.operations)
         family(
             "pinfold_cache_store_dropped", .counter,
-            help: "Responses not written to the disk tier because its queue was full.")
+            help: "Times that a response was not written to the disk tier for want of room.")
         sample(queue.dropped)
         family(
             "pinfold_cache_damaged_entries", .counter,

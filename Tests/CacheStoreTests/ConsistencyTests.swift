@@ -71,15 +71,16 @@ struct ConsistencyTests {
         for size in [10, 100_000, 3_000_000] {
             let store = CacheStore(options: .small(folder)).ready()
             let content = body(size)
-            let before = store.key("http://a/") { store.generation(of: $0) }
-            let early = try store.begin("http://a/", length: UInt64(size), generation: before)
+            let (sent, delayed) = (store.flight("http://a/"), store.flight("http://a/"))
+            let early = try store.begin("http://a/", length: UInt64(size), flight: sent)
             #expect(content.withUnsafeBytes { early.append($0) })
             store.drop("http://a/")
             #expect(early.finish().refusal == .invalidated)
             // Its response came after the invalidation, its request was sent before.
-            let late = try store.begin("http://a/", length: UInt64(size), generation: before)
-            #expect(content.withUnsafeBytes { late.append($0) })
-            #expect(late.finish().refusal == .invalidated)
+            #expect(throws: StoreRefusal.invalidated) {
+                _ = try store.begin("http://a/", length: UInt64(size), flight: delayed)
+            }
+            #expect(store.memory.flightCount == 0)
             #expect(store.inMemory("http://a/").isEmpty)
             #expect(!store.key("http://a/") { store.diskMayHold($0) })
             #expect(store.put("http://a/", content).refusal == nil)

@@ -318,8 +318,11 @@ struct FailureTests {
     }
 
     @Test
-    func `when the queue is full a store is refused, and taken again when it has drained`() throws {
+    func `what memory does not take is refused when the queue is full, until it has drained`()
+        throws
+    {
         var options = CacheStoreOptions.small(folder)
+        options.memoryBytes = 0
         options.queueBytes = 200_000
         options.batchMilliseconds = 60_000
         let store = open(options)
@@ -330,9 +333,10 @@ struct FailureTests {
         #expect(refused == .queueFull)
         #expect(store.statistics().queueBytes <= 200_000)
         #expect(store.statistics().queueDepth == 6)
+        #expect(throws: StoreRefusal.queueFull) { try store.begin("http://a/", length: 30_000) }
         store.flushNow()
         #expect(store.statistics().queueBytes == 0)
-        #expect(store.put("http://b/", body(30_000)).response != nil)
+        #expect(store.put("http://b/", body(30_000)).refusal == nil)
         // One that streams and finds the queue full in the middle.
         let ticket = try store.begin("http://c/", length: 10_000_000)
         var taken = 0

@@ -237,9 +237,9 @@ struct MemoryTierTests {
         #expect(attempt(EntryRecord.maximumBytes + 1) == .headTooLarge)
     }
 
-    @Test func `what is being received counts as queued, and is refused at the limit`() throws {
+    @Test func `what is being received is counted, and refused at the limit`() throws {
         var options = CacheStoreOptions.small()
-        options.queueBytes = 100_000
+        options.gatheringBytes = 100_000
         let store = CacheStore(options: options)
         let first = try store.begin("http://a/", length: nil)
         #expect(body(60_000).withUnsafeBytes { first.append($0) })
@@ -253,5 +253,21 @@ struct MemoryTierTests {
             return
         }
         #expect(store.put("http://b/", body(60_000)).refusal == nil)
+        #expect(store.statistics().gatheringBytes == 0)
+    }
+
+    @Test func `a small response is refused before its body, or not for want of room`() throws {
+        var options = CacheStoreOptions.small()
+        options.gatheringBytes = 50_000
+        let store = CacheStore(options: options)
+        let tickets = try (0..<3).map { try store.begin("http://a/\($0)", length: 15_000) }
+        #expect(throws: StoreRefusal.queueFull) {
+            _ = try store.begin("http://a/3", length: 15_000)
+        }
+        for ticket in tickets {
+            #expect(body(15_000).withUnsafeBytes { ticket.append($0) })
+            #expect(ticket.finish().response != nil)
+        }
+        #expect(store.statistics().gatheringBytes == 0)
     }
 }

@@ -148,7 +148,7 @@ extension CacheStore {
 
     func begin(
         _ text: String, vary: VaryKey = .none, tag: String = "1", length: UInt64?,
-        policy: UInt64 = 0, generation: StoreGeneration? = nil
+        policy: UInt64 = 0, flight: StoreFlight? = nil
     ) throws(StoreRefusal) -> StoreTicket {
         let head = head(tag)
         var made: Result<StoreTicket, StoreRefusal> = .failure(.memory)
@@ -157,12 +157,15 @@ extension CacheStore {
                 made = Result { () throws(StoreRefusal) in
                     try beginStore(
                         key: key, vary: vary, head: bytes, metadata: metadata(head),
-                        policy: policy, expectedLength: length, generation: generation)
+                        policy: policy, expectedLength: length, flight: flight)
                 }
             }
         }
         return try made.get()
     }
+
+    /// What a request for the key that is sent now begins.
+    func flight(_ text: String) -> StoreFlight { key(text) { beginFlight(of: $0) } }
 
     func inMemory(_ text: String) -> [CachedResponse] {
         switch key(text, { lookup($0) }) {

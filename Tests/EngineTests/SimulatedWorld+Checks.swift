@@ -213,7 +213,10 @@ extension SimulatedWorld {
         if environment.metrics.value(.illegalTransitions) != 0 { fail("an illegal transition") }
         if environment.flights.leaderCount != 0 { fail("somebody still leads a flight") }
         let figures = store.statistics()
-        if figures.queueBytes != 0 || figures.stagingBytes != 0 { fail("a store was not ended") }
+        if figures.queueBytes + figures.gatheringBytes + figures.stagingBytes != 0 {
+            fail("a store was not ended")
+        }
+        if figures.flights != 0 { fail("a request still counts as under way for the store") }
         if let disk, let violation = disk.violationAtEnd() { fail(violation) }
         checkNetworkAtEnd()
         // The mailbox.

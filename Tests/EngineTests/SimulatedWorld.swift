@@ -155,6 +155,7 @@ final class SimulatedWorld {
         options.inlineBodyBytes = random.pick([64 << 10, 200])
         options.chunkBytes = random.pick([64 << 10, 256])
         options.queueBytes = random.chance(20) ? 4000 : 32 << 20
+        options.gatheringBytes = random.chance(20) ? 4000 : 32 << 20
         options.pendingReads = random.chance(10) ? 1 : 4096
         return options
     }

@@ -205,6 +205,7 @@ def test_a_part_of_a_long_body_that_is_damaged_comes_from_the_origin(gateway, or
     body = os.urandom(3_000_000)
     there = origin(lambda seen: reply(body, "200 OK", FRESH, 'ETag: "1"'))
     running = gateway({"cache": {"memory": "1MiB"}})
+    running.wait_for_disk()
     running.get(there.url("/"))
     until(lambda: running.metric("pinfold_cache_disk_writes_total") == 1, "it is on disk")
     running.stop()

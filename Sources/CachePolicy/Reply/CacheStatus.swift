@@ -9,7 +9,8 @@ package enum CacheStatus: Sendable, Equatable {
     case hit(timeToLive: Int64, stale: StaleUse?)
     /// The origin was asked.
     case forwarded(Forwarded)
-    /// `only-if-cached` and no hit: nothing was forwarded, nothing found.
+    /// The gateway's own reply, and nothing was forwarded: `only-if-cached` and no hit, a refusal,
+    /// a server that cannot be reached.
     case notForwarded(ForwardReason)
 
     /// What is told about a request that went to the origin.

@@ -76,6 +76,10 @@ package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     case incomplete
     /// The store could not take it (busy, full, off).
     case storeUnavailable
+    /// What is stored for the key was invalidated, or replaced, after the request was sent.
+    case invalidated
+    /// The response to another request for the same is stored in its place.
+    case duplicate
 
     /// One lower-case word or hyphenated words, a token of RFC 9110.
     package var token: StaticString {
@@ -105,6 +109,8 @@ package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
         case .disabled: "disabled"
         case .incomplete: "incomplete"
         case .storeUnavailable: "store-unavailable"
+        case .invalidated: "invalidated"
+        case .duplicate: "duplicate"
         }
     }
 }

@@ -10,7 +10,9 @@ import HTTPCore
 //     miss, stale ──► one under way? ── yes ──► waiting ── response stored ─┴─► look up again
 //                        │ no                      ├────── not to be stored ──► all go alone
 //                        ▼                         └────── timeouts.collapse ─► goes alone
-//                  leads: forward
+//                  leads: forward                          without progress
+//
+// Of those who go alone because the response makes no progress, one may have its own stored.
 //
 // An exchange waits for one response. Whoever was not helped by it (another variant, nothing that
 // may be stored, stale at once) asks for itself and lets the key's next misses do so at once for a
@@ -22,11 +24,11 @@ extension Exchange {
         /// Others wait for its response.
         case leads(hash: UInt64)
         /// It waits in this line for the response to another one.
-        case follows(FollowerLine)
+        case follows(FollowerWait)
         /// The response it waited for has come.
         case answered
-        /// It has waited long enough.
-        case gaveUp
+        /// It has waited long enough. `isHeir`: it was the first of its line.
+        case gaveUp(FollowerLine, isHeir: Bool)
     }
 
     /// How a leader's flight ends for those who wait.
@@ -39,12 +41,10 @@ extension Exchange {
         case failed
     }
 
-    /// Those who wait for one response. It outlives the exchange that they wait for, so that they
-    /// can be let go in portions.
-    final class FollowerLine {
-        let waiting = LinkedLine<Exchange>()
-        /// How the flight ended, once it has.
-        var end: FlightEnd?
+    /// The response of the flight that the exchange leads is not stored.
+    func endFlight(unstoredBecause reason: NotStoredReason?) {
+        // After an invalidation it is the next one's that may answer those who wait.
+        endFlight(reason == .invalidated ? .failed : .notStored)
     }
 
     /// How long misses of a key go alone after one was not helped by another's response.
@@ -73,22 +73,31 @@ extension Exchange {
             collapsing = .leads(hash: hash)
             forward()
         case .follow(let leader):
-            if waitEnds == 0 { waitEnds = now + environment.policy.timeouts.collapseMilliseconds }
-            guard waitEnds > now, register() else { return forward() }
-            follow(leader, for: waitEnds - now)
+            let patience = patience ?? environment.policy.timeouts.collapseMilliseconds
+            guard patience > 0, register() else { return forward() }
+            follow(leader, patience, now)
         }
     }
 
-    private func follow(_ leader: Exchange, for milliseconds: Int64) {
+    private func follow(_ leader: Exchange, _ patience: Int64, _ now: Int64) {
         handle(.decided(.follow))
-        let line = leader.followers ?? FollowerLine()
+        let line = leader.followers ?? FollowerLine(now: now)
         leader.followers = line
+        if case .responding = leader.state.step, !(leader.client?.isFlushed ?? true) {
+            line.hold(now: now)
+        }
         line.waiting.append(self)
-        collapsing = .follows(line)
+        collapsing = .follows(FollowerWait(in: line, patience: patience, now: now))
         stored = nil
         validation = nil
         environment.metrics.add(.cacheCollapseWaits)
-        environment.loop.setDeadline(self, after: milliseconds)
+        environment.loop.setDeadline(self, after: patience)
+    }
+
+    /// Something has come from the server: those who wait for the response go on waiting.
+    @inline(__always)
+    func serverProgressed() {
+        if let followers { followers.progress(now: environment.loop.now) }
     }
 
     /// The response of the flight that the exchange leads is there for others, or will not be.
@@ -118,18 +127,43 @@ extension Exchange {
     }
 
     private func flightEnded(_ end: FlightEnd) {
+        // What is left of its patience is for the next one's response.
+        if case .follows(let wait) = collapsing {
+            patience = max(0, wait.left(now: environment.loop.now))
+        }
         collapsing = end == .failed ? .none : .answered
         environment.loop.setDeadline(self, after: nil)
         lookUpAgain()
     }
 
-    /// It has waited long enough, and goes alone; unless the response is there by now.
+    /// It has waited long enough, and goes alone; unless the response is there by now, or has made
+    /// progress.
     func waitTimedOut() {
-        guard case .follows(let line) = collapsing else { return }
+        guard case .follows(let wait) = collapsing else { return }
+        let line = wait.line
+        if let end = line.end {
+            line.waiting.remove(self)
+            return flightEnded(end)
+        }
+        let left = wait.left(now: environment.loop.now)
+        guard left <= 0 else { return environment.loop.setDeadline(self, after: left) }
         line.waiting.remove(self)
-        if let end = line.end { return flightEnded(end) }
-        collapsing = .gaveUp
+        collapsing = .gaveUp(line, isHeir: !line.hasHeir)
+        line.hasHeir = true
         lookUpAgain()
+    }
+
+    /// Whether the response that the exchange waited for in vain, or another's of those who did, is
+    /// stored in place of its own.
+    var leavesStoringToOthers: Bool {
+        guard case .gaveUp(let line, let isHeir) = collapsing else { return false }
+        return !line.mayStore(isHeir: isHeir)
+    }
+
+    /// Its response is stored.
+    func tellLineOfStore() {
+        if case .gaveUp(let line, _) = collapsing { line.heirStored = true }
+        endFlight(.stored)
     }
 
     private func lookUpAgain() {
@@ -141,11 +175,14 @@ extension Exchange {
     /// The exchange ends, or waits no longer.
     func leaveFlight() {
         switch collapsing {
-        case .none, .answered, .gaveUp: break
-        case .leads: endFlight(.failed)
-        case .follows(let line):
+        case .none, .answered: break
+        case .gaveUp(let line, let isHeir):
+            if isHeir { line.hasHeir = false }
             collapsing = .none
-            line.waiting.remove(self)
+        case .leads: endFlight(.failed)
+        case .follows(let wait):
+            collapsing = .none
+            wait.line.waiting.remove(self)
         }
     }
 }

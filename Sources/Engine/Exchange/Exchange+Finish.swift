@@ -1,3 +1,4 @@
+import CachePolicy
 import EventLoop
 import HTTPCore
 import PinfoldMetrics
@@ -8,6 +9,7 @@ extension Exchange {
     /// may be done with it afterwards: it may already be another one.
     func end(cut: Bool, clientIsGone: Bool = false) {
         abandonStore()
+        endStoreFlight()
         if sentAt != 0, !request.isSafe { invalidateUnanswered() }
         leaveFlight()
         leaveAccount()
@@ -48,6 +50,11 @@ extension Exchange {
         record.failure = fault?.reason.index
         record.notStored = notStoredReason.map { Int($0.rawValue) }
         return record
+    }
+
+    /// Why the request went to a server, or another's for the same; nil: it did not.
+    package var reasonForwarded: ForwardReason? {
+        sentAt != 0 || cacheResult == .collapsed ? forwardReason : nil
     }
 
     /// Exchanges that last as long as their two ends wish are timed apart from requests.

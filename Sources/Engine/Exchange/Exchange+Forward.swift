@@ -78,11 +78,12 @@ extension Exchange {
         if environment.tellsOfExchanges { upstreamVersion = upstream.tlsVersion }
         requestTime = environment.wallSeconds
         sentAt = Clock.monotonicMicroseconds()
-        if let store = environment.shared.store {
-            storeGeneration = key?.withView { store.generation(of: $0) }
-        }
+        beginStoreFlight()
         interimCount = 0
-        guard sendHead(on: upstream) else { return fail(.request(.headTooLarge)) }
+        guard sendHead(on: upstream) else {
+            sentAt = 0
+            return fail(.request(.headTooLarge))
+        }
         let trailers = gathered?.trailers
         resendContent(on: upstream)
         sendGathered(on: upstream)

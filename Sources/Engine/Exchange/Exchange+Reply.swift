@@ -9,6 +9,8 @@ extension Exchange {
     /// Answers with the reason why not. `closing`: the connection cannot go on afterwards.
     func reply(with fault: ExchangeFault, closing: Bool) {
         self.fault = fault
+        // Whatever was looked for: the cache has no part in what is said now.
+        cacheResult = .none
         environment.log(fault, of: self)
         let wantsJSON =
             refusedWantsJSON
@@ -123,7 +125,8 @@ extension Exchange {
     /// What the cache had to do with a reply of the gateway's own.
     private var cacheStatusOfReply: CacheStatus {
         guard let forwardReason else { return .notForwarded(.bypass) }
-        if case .onlyIfCached = fault { return .notForwarded(forwardReason) }
+        // RFC 9211 §2.2: only where the request went forward.
+        guard sentAt != 0 else { return .notForwarded(forwardReason) }
         return .forwarded(CacheStatus.Forwarded(reason: forwardReason))
     }
 

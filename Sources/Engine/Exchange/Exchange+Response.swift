@@ -22,6 +22,7 @@ extension Exchange {
     @inline(__always)
     private func take(_ head: UnsafeRawBufferPointer, sentAs sent: SentHead?) {
         let bytes = head.octets
+        serverProgressed()
         if firstByteMicroseconds == nil {
             firstByteMicroseconds = UInt64(max(0, Clock.monotonicMicroseconds() - sentAt))
         }
@@ -65,7 +66,7 @@ extension Exchange {
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
         debugStore(isStored)
-        if !isStored { endFlight(.notStored) }
+        if !isStored { endFlight(unstoredBecause: notStoredReason) }
         guard let client else {
             // Asked in the background: what is not stored is of use only if it tells, by arriving
             // in full, that the stored response is outdated.
@@ -153,6 +154,7 @@ extension Exchange {
 
     package func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool
     {
+        serverProgressed()
         store(bytes)
         guard let client else {
             if ticket == nil, !tellsOfOutdated(bytes.count) { endQuietly() }
@@ -162,7 +164,11 @@ extension Exchange {
         // The end goes out with the last part, and only when the store is complete: who has seen
         // the end of a response may ask for it again at once.
         if isLast { return true }
-        return client.flush() && !waitsForStore()
+        guard client.flush() else {
+            followers?.hold(now: environment.loop.now)
+            return false
+        }
+        return !waitsForStore()
     }
 
     /// Takes all of the content of a response in place of which clients are sent another.

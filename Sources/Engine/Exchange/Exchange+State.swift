@@ -83,7 +83,9 @@ extension Exchange {
     package func clientDrained() {
         switch handle(.drained) {
         case .read: serving?.proceed()
-        case .resume: upstream?.resume()
+        case .resume:
+            followers?.goOn(now: environment.loop.now)
+            upstream?.resume()
         case .end(let cut): end(cut: cut)
         default: break
         }

@@ -11,7 +11,7 @@ extension Exchange {
         // What ends with a clear-text connection is complete by RFC 9112 §8, but cannot be told
         // from what was cut off: it is passed on and not kept.
         if response.framing.endsWithConnection || wasGatheredToTheEnd, origin?.tls == nil {
-            notStoredReason = .incomplete
+            notStored(because: .incomplete)
             return false
         }
         guard let origin, origin.cacheStores, let store = environment.shared.store, let key,
@@ -28,8 +28,10 @@ extension Exchange {
         }
         switch decision {
         case .doNotStore(let reason):
-            notStoredReason = reason
-            if cacheResult == .miss { cacheResult = .uncacheable }
+            notStored(because: reason)
+            return false
+        case .store where leavesStoringToOthers:
+            notStored(because: .duplicate)
             return false
         case .store(let storable):
             var head: [UInt8] = []
@@ -53,14 +55,27 @@ extension Exchange {
         }
     }
 
+    /// The request is about to go out, maybe another time.
+    @inline(__always)
+    func beginStoreFlight() {
+        if storeFlight != nil { endStoreFlight() }
+        guard request.method == .get, let key, let store else { return }
+        storeFlight = key.withView { store.beginFlight(of: $0) }
+    }
+
+    /// Nothing will be stored of the response, unless that has begun.
+    func endStoreFlight() {
+        guard let flight = storeFlight else { return }
+        storeFlight = nil
+        store?.endFlight(flight)
+    }
+
     /// Adds content to what is being stored, or gives the store up.
     func store(_ bytes: UnsafeRawBufferPointer) {
         guard let ticket, !ticket.append(bytes) else { return }
         ticket.abandon()
         self.ticket = nil
-        notStoredReason = ticket.refusal == .tooLarge ? .tooLarge : .storeUnavailable
-        environment.metrics.add(.cacheStoresAborted)
-        endFlight(.notStored)
+        gaveUp(ticket.refusal ?? .lengthMismatch)
     }
 
     /// How long one response waits for the disk in all, and at a time. When the disk needs longer
@@ -103,16 +118,18 @@ extension Exchange {
                     try store.beginStore(
                         key: view, vary: vary, head: bytes, metadata: metadata,
                         policy: fingerprint, expectedLength: response.framing.length,
-                        generation: storeGeneration)
+                        flight: storeFlight)
                 }
             }
         }
+        // It was the store's, whatever came of it.
+        storeFlight = nil
         switch begun {
         case .success(let ticket):
             self.ticket = ticket
             return true
         case .failure(let refusal):
-            notStoredReason = refusal == .tooLarge ? .tooLarge : .storeUnavailable
+            notStored(because: NotStoredReason(refusal))
             return false
         }
     }
@@ -123,12 +140,22 @@ extension Exchange {
         switch ticket.finish() {
         case .stored, .storedOnDisk:
             environment.metrics.add(.cacheStores)
-            endFlight(.stored)
-        case .refused:
-            notStoredReason = .storeUnavailable
-            environment.metrics.add(.cacheStoresAborted)
-            endFlight(.notStored)
+            tellLineOfStore()
+        case .refused(let refusal): gaveUp(refusal)
         }
+    }
+
+    /// The store, which had begun, was refused.
+    private func gaveUp(_ refusal: StoreRefusal) {
+        notStored(because: NotStoredReason(refusal))
+        environment.metrics.add(.cacheStoresAborted)
+        endFlight(unstoredBecause: notStoredReason)
+    }
+
+    /// What was to be stored is not: it counts as what cannot be stored does.
+    func notStored(because reason: NotStoredReason) {
+        notStoredReason = reason
+        if cacheResult == .miss { cacheResult = .uncacheable }
     }
 
     /// The response that takes the place of an outdated one is complete: until then the outdated
@@ -143,7 +170,7 @@ extension Exchange {
         guard let ticket else { return }
         self.ticket = nil
         ticket.abandon()
-        notStoredReason = .incomplete
+        notStored(because: .incomplete)
         environment.metrics.add(.cacheStoresAborted)
     }
 
@@ -168,5 +195,18 @@ extension Exchange {
         }
         // Once is enough; nothing else is stored under it.
         self.key = nil
+    }
+}
+
+extension NotStoredReason {
+    /// What the log and Cache-Status say of the store's refusal.
+    init(_ refusal: StoreRefusal) {
+        switch refusal {
+        case .tooLarge: self = .tooLarge
+        case .invalidated, .superseded: self = .invalidated
+        case .lengthMismatch: self = .incomplete
+        case .queueFull, .diskOff, .headTooLarge, .memory, .noRoom, .closed:
+            self = .storeUnavailable
+        }
     }
 }

@@ -68,7 +68,11 @@ extension Exchange {
             .init(
                 reason: forwardReason ?? .stale, status: 304, isStored: notStored == nil,
                 notStored: notStored))
-        endFlight(notStored == nil ? .stored : .notStored)
+        if let notStored {
+            endFlight(unstoredBecause: notStored)
+        } else {
+            endFlight(.stored)
+        }
         confirmed = ConfirmedResponse(
             stored: current, freshened: freshened,
             hit: freshened.hit(form, at: environment.wallSeconds), cacheStatus: told)
@@ -96,12 +100,18 @@ extension Exchange {
             environment.shared.store?.remove(stored)
             return (stored, freshened, reason)
         case .replaceHead:
-            let updated = try? freshened.head.withUnsafeBytes { head throws(StoreRefusal) in
-                try environment.shared.store?.update(
-                    stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
-                    policy: origin?.fingerprint ?? 0)
+            guard let store else { return (stored, freshened, .disabled) }
+            let result = freshened.head.withUnsafeBytes { head in
+                Result { () throws(StoreRefusal) in
+                    try store.update(
+                        stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
+                        policy: origin?.fingerprint ?? 0)
+                }
             }
-            return (updated ?? stored, freshened, updated == nil ? .storeUnavailable : nil)
+            switch result {
+            case .success(let updated): return (updated, freshened, nil)
+            case .failure(let refusal): return (stored, freshened, NotStoredReason(refusal))
+            }
         }
     }
 

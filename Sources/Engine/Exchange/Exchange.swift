@@ -88,8 +88,9 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var stored: CachedResponse?
     var validation: Validation?
     var ticket: StoreTicket?
-    /// Taken when the request went out: an invalidation since then makes a store void.
-    var storeGeneration: StoreGeneration?
+    /// Begun when the request goes out, if its response may be stored: an invalidation since then
+    /// makes a store void.
+    var storeFlight: StoreFlight?
     var serving: StoredBodyReader?
     /// What is stored as the origin sent it and is not what clients are sent, until it is that.
     var translating: StoredTranslation?
@@ -110,8 +111,9 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// Its neighbours in the line in which it waits itself.
     package var nextInLine: Exchange?
     package var previousInLine: Exchange?
-    /// Until when it waits for others' responses, in the loop's milliseconds; 0: it has not waited.
-    var waitEnds: Int64 = 0
+    /// How long it still waits for others' responses without progress, in milliseconds; nil: it has
+    /// not waited.
+    var patience: Int64?
     /// What is sent when the origin's 304 has been read to its end.
     var confirmed: ConfirmedResponse?
 
@@ -305,9 +307,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
         clear(&revalidated)
         clear(&outdated)
         if case .none = collapsing {} else { collapsing = .none }
-        waitEnds = 0
+        patience = nil
         clear(&ticket)
-        storeGeneration = nil
         storeWaitBegan = nil
         storeWaited = 0
         clear(&serving)

@@ -85,6 +85,17 @@ extension NotStoredReason {
                 "the cache could not take it: busy, full, or its disk is off",
                 "Look at the metrics of the cache's disk and queue."
             )
+        case .invalidated:
+            (
+                "what is stored for the URL was invalidated or replaced while the server answered",
+                ""
+            )
+        case .duplicate:
+            (
+                "another response to the same request, for which this one waited in vain, "
+                    + "is stored instead",
+                "Look at why the server is so slow, or raise `timeouts.collapse`."
+            )
         }
     }
 }

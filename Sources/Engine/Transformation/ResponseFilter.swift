@@ -174,6 +174,7 @@ extension ResponseFilter: UpstreamConsumer {
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
         guard let exchange else { return }
+        exchange.serverProgressed()
         if response.isInterim || response.status == 101 {
             exchange.response = response
             return exchange.upstreamHead(head)
@@ -193,9 +194,12 @@ extension ResponseFilter: UpstreamConsumer {
         _ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool
     ) -> Bool {
         switch step {
-        case .passing: exchange?.upstreamBody(bytes, owner: owner, isLast: isLast) ?? true
-        case .gathering(let held): gather(bytes, owner: owner, isLast: isLast, of: held)
-        case .head, .working, .ended: true
+        case .passing:
+            return exchange?.upstreamBody(bytes, owner: owner, isLast: isLast) ?? true
+        case .gathering(let held):
+            exchange?.serverProgressed()
+            return gather(bytes, owner: owner, isLast: isLast, of: held)
+        case .head, .working, .ended: return true
         }
     }
 

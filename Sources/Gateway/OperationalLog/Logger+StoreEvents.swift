@@ -27,16 +27,21 @@ extension Logger {
                 metadata: [
                     "entries": "\(entries)", "bytes": "\(bytes)", "took": "\(milliseconds)ms",
                 ])
-        case .diskOff(let reason, let detail):
+        case .diskOff(let reason, let detail, let retrySeconds):
             error(
-                "the cache's disk tier is off",
-                metadata: ["reason": "\(reason.rawValue)", "detail": "\(detail)"])
+                "the cache's disk tier is off, and memory alone keeps responses",
+                metadata: [
+                    "reason": "\(reason.rawValue)", "detail": "\(detail)",
+                    "tried_again": retrySeconds.map { "in \($0)s" } ?? "never",
+                ])
         case .setAside(let path, let detail):
             error(
                 "a damaged cache database was set aside",
                 metadata: ["path": "\(path)", "detail": "\(detail)"])
         case .discarded(let reason):
-            error("the cache database was begun afresh", metadata: ["reason": "\(reason.rawValue)"])
+            error(
+                "the cache database was removed; an empty one is begun when the disk tier is on",
+                metadata: ["reason": "\(reason.rawValue)"])
         case .filesChanged(let detail):
             error(
                 "the cache's files were changed by somebody else; it was begun anew",

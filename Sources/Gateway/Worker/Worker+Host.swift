@@ -21,7 +21,7 @@ extension Worker: EnvironmentHost {
         record.status = exchange.status
         record.version = exchange.request.length > 0 ? exchange.request.version : nil
         record.cache = exchange.cacheResult
-        record.forwarded = exchange.forwardReason
+        record.forwarded = exchange.reasonForwarded
         record.notStored = exchange.notStoredReason
         record.reason = exchange.fault.map { UInt16(clamping: $0.reason.index) }
         // As in every web server's log: content, without heads and framing.

@@ -1,0 +1,122 @@
+/// A request on its way to its server, whose response may be stored: what a store is checked
+/// against (see `CacheStore.beginFlight`). A name only, which whoever has it must give back once.
+package struct StoreFlight: Sendable, Equatable {
+    /// The hash of the key that the request is for.
+    let hash: UInt64
+    let slot: Int32
+    /// Tells it from the flights that had the slot before.
+    let serial: UInt32
+}
+
+/// The requests under way for the keys of one shard, by the keys' hashes, so that an invalidation
+/// voids the stores of exactly its key. A value without locks.
+///
+/// As many places as there ever were requests under way at a time: beginning and ending one
+/// allocates nothing but when there were never so many. A key is told by its hash alone: 64 bits
+/// under the process's secret seed.
+struct StoreFlights {
+    private struct Slot {
+        var hash: UInt64 = 0
+        var serial: UInt32 = 0
+        /// Next slot of the bucket, or of the free list; -1 at the end.
+        var chain: Int32 = -1
+        var isFree = true
+        /// The key was invalidated since the request was sent.
+        var isVoid = false
+    }
+
+    private var slots: ContiguousArray<Slot> = []
+    private var buckets = ContiguousArray<Int32>(repeating: -1, count: 16)
+    private var free: Int32 = -1
+    private(set) var count = 0
+
+    @inline(__always)
+    private func bucket(_ hash: UInt64) -> Int {
+        Int(truncatingIfNeeded: hash &>> 17) & (buckets.count &- 1)
+    }
+
+    /// A request for a key is about to be sent.
+    @inline(__always)
+    mutating func begin(_ hash: UInt64) -> StoreFlight {
+        if free < 0 { grow() }
+        let slot = free
+        let index = Int(slot)
+        let home = bucket(hash)
+        let serial = slots[index].serial &+ 1
+        free = slots[index].chain
+        slots[index] = Slot(
+            hash: hash, serial: serial, chain: buckets[home], isFree: false, isVoid: false)
+        buckets[home] = slot
+        count += 1
+        return StoreFlight(hash: hash, slot: slot, serial: serial)
+    }
+
+    /// Whether the flight is under way and its key was not invalidated since it began.
+    func isValid(_ flight: StoreFlight) -> Bool {
+        guard isUnderWay(flight) else { return false }
+        return !slots[Int(flight.slot)].isVoid
+    }
+
+    private func isUnderWay(_ flight: StoreFlight) -> Bool {
+        guard slots.indices.contains(Int(flight.slot)) else { return false }
+        let slot = slots[Int(flight.slot)]
+        return !slot.isFree && slot.serial == flight.serial
+    }
+
+    /// Nothing more is stored of the flight. Safe to be told again.
+    @inline(__always)
+    mutating func end(_ flight: StoreFlight) {
+        guard isUnderWay(flight) else { return }
+        let index = Int(flight.slot)
+        let home = bucket(flight.hash)
+        if buckets[home] == flight.slot {
+            buckets[home] = slots[index].chain
+        } else {
+            var before = Int(buckets[home])
+            while slots[before].chain != flight.slot { before = Int(slots[before].chain) }
+            slots[before].chain = slots[index].chain
+        }
+        slots[index].chain = free
+        slots[index].isFree = true
+        free = flight.slot
+        count -= 1
+    }
+
+    /// Ends the flight; whether what it brought may be stored.
+    mutating func land(_ flight: StoreFlight) -> Bool {
+        defer { end(flight) }
+        return isValid(flight)
+    }
+
+    /// Makes what is under way for a key void.
+    mutating func void(_ hash: UInt64) {
+        var slot = buckets[bucket(hash)]
+        while slot >= 0 {
+            if slots[Int(slot)].hash == hash { slots[Int(slot)].isVoid = true }
+            slot = slots[Int(slot)].chain
+        }
+    }
+
+    /// Makes everything under way void.
+    mutating func voidAll() {
+        for index in slots.indices { slots[index].isVoid = true }
+    }
+
+    /// Twice as many slots, and as many buckets.
+    @inline(never)
+    private mutating func grow() {
+        let first = slots.count
+        let total = max(16, first * 2)
+        slots.reserveCapacity(total)
+        for index in first..<total {
+            slots.append(Slot(chain: index + 1 < total ? Int32(index + 1) : -1))
+        }
+        free = Int32(first)
+        buckets = ContiguousArray(repeating: -1, count: total)
+        for index in 0..<first where !slots[index].isFree {
+            let home = bucket(slots[index].hash)
+            slots[index].chain = buckets[home]
+            buckets[home] = Int32(index)
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import EventLoop
+
+/// Those who wait for the response to one request, the leader's. It outlives the exchange that they
+/// wait for, so that they can be let go in portions. Times are the loop's, in milliseconds.
+///
+/// They wait as long as the leader's server goes on sending: their patience counts from what came
+/// last. The leader's client must not make them wait by reading slowly: the time for which it holds
+/// the response up counts against their patience however much comes in between.
+final class FollowerLine {
+    let waiting = LinkedLine<Exchange>()
+    /// How the flight ended, once it has.
+    var end: Exchange.FlightEnd?
+    /// When something last came from the leader's server.
+    private(set) var progressed: Int64
+    /// For how long the leader's client has held the response up, until `heldSince`.
+    private var held: Int64 = 0
+    /// Since when it does; nil: it does not.
+    private var heldSince: Int64?
+    /// One that has waited in vain asks for itself, and its response may be stored.
+    var hasHeir = false
+    /// The response to one that has waited in vain is stored.
+    var heirStored = false
+
+    init(now: Int64) { progressed = now }
+
+    /// Something came from the leader's server.
+    func progress(now: Int64) { progressed = now }
+
+    /// The leader's client has to take what is queued for it before more is read.
+    func hold(now: Int64) { if heldSince == nil { heldSince = now } }
+
+    /// More is read.
+    func goOn(now: Int64) {
+        guard let since = heldSince else { return }
+        held += now - since
+        heldSince = nil
+    }
+
+    /// For how long the response has been held up.
+    func heldTime(now: Int64) -> Int64 { held + (heldSince.map { now - $0 } ?? 0) }
+
+    /// Whether the response to one that has waited in vain may be stored: where each of them was,
+    /// one response would be stored as often as there are clients.
+    func mayStore(isHeir: Bool) -> Bool {
+        guard end != .stored, !heirStored else { return false }
+        return isHeir || end != nil && !hasHeir
+    }
+}
+
+/// The wait of one exchange in a line.
+final class FollowerWait {
+    let line: FollowerLine
+    private let began: Int64
+    private let heldBefore: Int64
+    private let patience: Int64
+
+    /// - Parameter patience: for how long nothing may come, or the response be held up.
+    init(in line: FollowerLine, patience: Int64, now: Int64) {
+        self.line = line
+        self.patience = patience
+        began = now
+        heldBefore = line.heldTime(now: now)
+    }
+
+    /// How much of the patience is left; 0 or less: it has waited long enough.
+    func left(now: Int64) -> Int64 {
+        let idle = now - max(began, line.progressed)
+        return patience - max(idle, line.heldTime(now: now) - heldBefore)
+    }
+}

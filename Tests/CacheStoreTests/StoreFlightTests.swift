@@ -1,0 +1,98 @@
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite("Requests under way whose responses may be stored")
+struct StoreFlightTests {
+    @Test func `an invalidation voids the stores of its key and of no other`() throws {
+        let store = CacheStore(options: .small())
+        let urls = (0..<2000).map { "http://a/\($0)" }
+        let flights = urls.map { store.flight($0) }
+        // So many other keys that any table of fewer places than keys would be hit everywhere.
+        for number in 0..<100_000 { store.drop("http://b/\(number)") }
+        store.drop(urls[7])
+        var refused: [String] = []
+        for (url, flight) in zip(urls, flights) {
+            do throws(StoreRefusal) {
+                let ticket = try store.begin(url, length: 1, flight: flight)
+                #expect(body(1).withUnsafeBytes { ticket.append($0) })
+                #expect(ticket.finish().response != nil)
+            } catch {
+                #expect(error == .invalidated)
+                refused.append(url)
+            }
+        }
+        #expect(refused == [urls[7]])
+        #expect(store.memory.flightCount == 0)
+    }
+
+    @Test func `two requests for one key are both voided`() {
+        var flights = StoreFlights()
+        let all = [flights.begin(5), flights.begin(6), flights.begin(5)]
+        flights.void(5)
+        #expect(all.map { flights.isValid($0) } == [false, true, false])
+        let later = flights.begin(5)
+        #expect(flights.isValid(later))
+        flights.voidAll()
+        #expect(!flights.isValid(later))
+    }
+
+    @Test func `a flight that has ended is not taken for the one that has its place`() {
+        var flights = StoreFlights()
+        let first = flights.begin(5)
+        flights.end(first)
+        let second = flights.begin(5)
+        #expect(second.slot == first.slot)
+        flights.end(first)
+        #expect(!flights.isValid(first))
+        #expect(flights.isValid(second))
+        let landed = [flights.land(second), flights.land(second)]
+        #expect(landed == [true, false])
+        #expect(flights.count == 0)
+    }
+
+    @Test func `places are used again, whatever begins and ends in whatever order`() {
+        var flights = StoreFlights()
+        var random = SeededRandom(seed: 11)
+        var live: [(flight: StoreFlight, isVoid: Bool)] = []
+        for _ in 0..<20_000 {
+            switch random.next() % 8 {
+            case 0...3 where live.count < 300:
+                live.append((flights.begin(random.next() % 40), false))
+            case 4:
+                let hash = random.next() % 40
+                flights.void(hash)
+                for index in live.indices where live[index].flight.hash == hash {
+                    live[index].isVoid = true
+                }
+            default:
+                guard !live.isEmpty else { continue }
+                let index = Int(random.next() % UInt64(live.count))
+                let (flight, isVoid) = live.remove(at: index)
+                let isValid = flights.land(flight)
+                #expect(isValid == !isVoid)
+            }
+            #expect(flights.count == live.count)
+        }
+        #expect(live.allSatisfy { flights.isValid($0.flight) == !$0.isVoid })
+    }
+
+    @Test func `a ticket ends its flight however it ends`() throws {
+        let store = CacheStore(options: .small())
+        _ = try store.begin("http://a/", length: 3, flight: store.flight("http://a/"))
+        #expect(store.memory.flightCount == 0)
+        let abandoned = try store.begin("http://a/", length: 3)
+        #expect(store.memory.flightCount == 1)
+        abandoned.abandon()
+        #expect(store.memory.flightCount == 0)
+        let longer = try store.begin("http://a/", length: 3)
+        #expect(body(4).withUnsafeBytes { !longer.append($0) })
+        #expect(store.memory.flightCount == 0)
+        #expect(throws: StoreRefusal.tooLarge) {
+            _ = try store.begin(
+                "http://a/", length: 1 << 40, flight: store.flight("http://a/"))
+        }
+        #expect(store.memory.flightCount == 0)
+    }
+}

@@ -1,0 +1,308 @@
+"""What is stored, and what is said of it, while the cache is busy."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from support.origin import OriginConnection, reply
+from support.wait import until
+from support.wire import request
+
+FRESH = "Cache-Control: max-age=600"
+ONE = {"workers": 1}
+STORES = "pinfold_cache_stores_total"
+
+
+class Server:
+    """Answers what changes something at once, and everything else when it is let go."""
+
+    def __init__(self, body: bytes = b"body", fields: tuple[str, ...] = (), at_head: bool = True):
+        self.body = body
+        self.fields = fields
+        self.at_head = at_head
+        self.release = threading.Event()
+        self.asked: list[str] = []
+
+    def __call__(self, connection: OriginConnection) -> None:
+        while (seen := connection.read_request()) is not None:
+            if seen.method != "GET":
+                connection.send(reply(b"", "200 OK", *self.fields))
+                continue
+            self.asked.append(seen.target)
+            whole = reply(self.body, "200 OK", FRESH)
+            if not self.at_head:
+                connection.send(whole[:-1])
+            self.release.wait(20)
+            connection.send(whole if self.at_head else whole[-1:])
+
+
+def post(url: str) -> str:
+    return request(url, method="POST", Content_Length="0")
+
+
+# What changes something
+
+
+def test_changes_elsewhere_keep_no_response_from_being_stored(gateway, scripted_origin):
+    server = Server()
+    there = scripted_origin(server)
+    running = gateway()
+    urls = [there.url(f"/{number}") for number in range(24)]
+    wires = [running.wire() for _ in urls]
+    for wire, url in zip(wires, urls):
+        wire.send(request(url))
+    until(lambda: len(server.asked) == len(urls), "all are under way")
+    with running.wire() as changing:
+        for number in range(2000):
+            assert changing.ask(post(there.url(f"/other/{number}")), "POST").status == 200
+    server.release.set()
+    assert all("stored" in wire.read().cache_status for wire in wires)
+    for wire in wires:
+        wire.close()
+    assert all("hit" in running.get(url).cache_status for url in urls)
+    assert running.metric("pinfold_cache_invalidations_total") == 2000
+
+
+@pytest.mark.parametrize("named", [None, "Location", "Content-Location"])
+@pytest.mark.parametrize("at_head", [True, False], ids=["before the head", "within the body"])
+def test_what_is_changed_while_it_is_under_way_is_not_stored_and_said_so(
+        gateway, scripted_origin, named, at_head):
+    server = Server(fields=(f"{named}: /x",) if named else (), at_head=at_head)
+    there = scripted_origin(server)
+    running = gateway({**ONE})
+    url = there.url("/x")
+    with running.wire() as wire:
+        wire.send(request(url))
+        until(lambda: server.asked, "it is under way")
+        if not at_head:
+            head = wire.read_head()
+        changed = there.url("/collection") if named else url
+        assert running.ask(post(changed)).status == 200
+        server.release.set()
+        response = wire.read() if at_head else wire.read_body(head)
+    assert response.body == b"body"
+    if at_head:
+        assert "stored" not in response.cache_status
+        assert response.cache_status["detail"] == "invalidated"
+    line = next(line for line in running.wait_access(2) if line["method"] == "GET")
+    assert (line["not_stored"], line["cache"]) == ("invalidated", "uncacheable")
+    assert running.metric("pinfold_cache_not_stored_total", reason="invalidated") == 1
+    assert "hit" not in running.get(url).cache_status
+    assert "hit" in running.get(url).cache_status
+
+
+def test_after_a_change_the_next_of_those_who_wait_leads(gateway, scripted_origin):
+    server = Server(at_head=False)
+    there = scripted_origin(server)
+    running = gateway({**ONE, "timeouts": {"collapse": "60s"}})
+    url = there.url("/x")
+    wires = [running.wire() for _ in range(6)]
+    for wire in wires:
+        wire.send(request(url))
+    until(lambda: running.metric("pinfold_cache_collapse_waits_total") == 5, "they wait")
+    assert running.ask(post(url)).status == 200
+    server.release.set()
+    responses = [wire.read() for wire in wires]
+    for wire in wires:
+        wire.close()
+    assert len(server.asked) == 2
+    assert sum("collapsed" in response.cache_status for response in responses) == 4
+
+
+# Waiting for another's response
+
+
+class Slow:
+    """Sends a body in pieces, and each of them after a pause."""
+
+    def __init__(self, pieces: int, pause: float):
+        self.pieces = pieces
+        self.pause = pause
+        self.asked = 0
+
+    def __call__(self, connection: OriginConnection) -> None:
+        while connection.read_request() is not None:
+            self.asked += 1
+            connection.send(
+                f"HTTP/1.1 200 OK\r\n{FRESH}\r\nContent-Length: {self.pieces}\r\n\r\n".encode())
+            for _ in range(self.pieces):
+                time.sleep(self.pause)
+                connection.send(b"x")
+
+
+def test_those_who_wait_go_on_while_the_server_does_and_it_is_stored_once(
+        gateway, scripted_origin):
+    server = Slow(12, 0.25)
+    url = scripted_origin(server).url("/")
+    running = gateway({**ONE, "timeouts": {"collapse": "1s"}})
+    wires = [running.wire() for _ in range(6)]
+    for wire in wires:
+        wire.send(request(url))
+    responses = [wire.read() for wire in wires]
+    for wire in wires:
+        wire.close()
+    assert all(response.body == b"x" * 12 for response in responses)
+    assert server.asked == 1
+    assert sum("collapsed" in response.cache_status for response in responses) == 5
+    assert running.metric(STORES) == 1
+
+
+def test_of_those_who_waited_in_vain_one_response_is_stored(gateway, scripted_origin):
+    together = threading.Barrier(5)
+    release = threading.Event()
+    asked = 0
+
+    def script(connection: OriginConnection) -> None:
+        nonlocal asked
+        while connection.read_request() is not None:
+            asked += 1
+            if asked == 1:
+                release.wait(20)
+            else:
+                together.wait(20)
+            connection.send(reply(b"body", "200 OK", FRESH))
+
+    url = scripted_origin(script).url("/")
+    running = gateway({**ONE, "timeouts": {"collapse": "500ms"}})
+    leader = running.wire()
+    leader.send(request(url))
+    until(lambda: asked == 1, "the first one is under way")
+    wires = [running.wire() for _ in range(5)]
+    for wire in wires:
+        wire.send(request(url))
+    said = [wire.read().cache_status for wire in wires]
+    assert asked == 6
+    assert sum("stored" in one for one in said) == 1
+    assert [one["detail"] for one in said if "stored" not in one] == ["duplicate"] * 4
+    assert running.metric(STORES) == 1
+    assert "hit" in running.get(url).cache_status
+    release.set()
+    assert leader.read().body == b"body"
+    for wire in [leader, *wires]:
+        wire.close()
+
+
+def test_a_client_that_reads_slowly_makes_nobody_wait(gateway, scripted_origin):
+    """What comes from the server then comes as slowly as that client reads."""
+    size = 48 << 20
+    asked = 0
+
+    def script(connection: OriginConnection) -> None:
+        nonlocal asked
+        while connection.read_request() is not None:
+            asked += 1
+            connection.send(
+                f"HTTP/1.1 200 OK\r\n{FRESH}\r\nContent-Length: {size}\r\n\r\n".encode())
+            for _ in range(size >> 20):
+                connection.send(bytes(1 << 20))
+
+    url = scripted_origin(script).url("/")
+    running = gateway({**ONE, "timeouts": {"collapse": "1s"}, "cache": {"disk": "1GiB"}})
+    running.wait_for_disk()
+    over = threading.Event()
+    with running.wire() as slow:
+        slow.send(request(url))
+        slow.read_head()
+
+        def trickle() -> None:
+            while not over.wait(0.05):
+                slow.socket.recv(128 << 10)
+
+        reader = threading.Thread(target=trickle)
+        reader.start()
+        try:
+            with running.wire() as other:
+                other.send(request(url))
+                until(lambda: running.metric("pinfold_cache_collapse_waits_total") == 1, "it waits")
+                assert len(other.read().body) == size
+            assert asked == 2
+        finally:
+            over.set()
+            reader.join()
+
+
+# The disk
+
+
+def test_what_the_disk_cannot_follow_is_stored_in_memory(gateway, origin):
+    body = os.urandom(100_000)
+    there = origin(lambda _: reply(body, "200 OK", FRESH))
+    running = gateway({**ONE, "cache": {"memory": "256MiB", "disk": "1GiB"}})
+    running.wait_for_disk()
+    urls = [there.url(f"/{number}") for number in range(600)]
+    with starved(cache_writer(running.pid)), running.wire() as wire:
+        for url in urls:
+            assert "stored" in wire.ask(request(url)).cache_status
+        assert running.metric("pinfold_cache_store_dropped_total") > 0
+        assert running.metric(STORES) == len(urls)
+        assert all("hit" in wire.ask(request(url)).cache_status for url in urls)
+
+
+def test_the_thread_that_writes_has_a_workers_share_of_the_processor(gateway):
+    running = gateway()
+    running.wait_for_disk()
+    assert os.getpriority(os.PRIO_PROCESS, cache_writer(running.pid)) == 0
+
+
+def cache_writer(pid: int) -> int:
+    """The thread that writes to disk."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == "cache-writer":
+            return int(task.name)
+    raise AssertionError("there is no thread cache-writer")
+
+
+@contextlib.contextmanager
+def starved(thread: int):
+    """The thread gets what a process that never rests leaves of one processor: next to nothing."""
+    processor = min(os.sched_getaffinity(0))
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        os.sched_setaffinity(busy.pid, {processor})
+        os.sched_setaffinity(thread, {processor})
+        os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+        yield
+    finally:
+        busy.kill()
+        busy.wait()
+
+
+def test_the_log_says_when_the_disk_is_tried_again(gateway):
+    running = gateway({"cache": {"path": "/dev/null/cache"}})
+    line = running.wait_log("disk tier is off")
+    assert "in 60s" in line
+
+
+# The gateway's own replies
+
+
+def test_the_gateways_own_replies_are_no_misses(gateway, scripted_origin):
+    def script(connection: OriginConnection) -> None:
+        connection.read_request()
+
+    closing = scripted_origin(script)
+    running = gateway({**ONE})
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        failed = running.get(f"http://127.0.0.1:{bound.getsockname()[1]}/")
+    assert failed.status == 502
+    assert "fwd" not in failed.cache_status
+    assert failed.cache_status["detail"] == "uri-miss"
+    cut = running.get(closing.url("/"))
+    assert cut.status == 502
+    assert cut.cache_status["fwd"] == "uri-miss"
+    absent = running.get(closing.url("/"), Cache_Control="only-if-cached")
+    assert absent.status == 504
+    assert "fwd" not in absent.cache_status
+    lines = running.wait_access(3)
+    assert [line.get("forwarded") for line in lines] == [None, "uri-miss", None]
+    assert [line["cache"] for line in lines] == ["none"] * 3
+    assert running.metric("pinfold_http_requests_total", cache="none") == 3

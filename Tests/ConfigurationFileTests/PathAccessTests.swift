@@ -57,10 +57,47 @@ struct PathAccessTests {
                 ])
             #expect(try warnings("cache: { path: file/a }").count == 1)
             #expect(try warnings("cache: { path: file, disk: 0 }") == [])
+            try makeFolder("taken", in: folder)
+            try makeFolder("taken/cache.sqlite", in: folder)
+            #expect(
+                try warnings("cache: { path: taken }") == [
+                    "\(folder)/gateway.yaml:1: cache.path: \"\(folder)/taken\" "
+                        + "\"\(folder)/taken/cache.sqlite\" is not a file: "
+                        + "the cache keeps nothing on disk"
+                ])
             #expect(try warnings("cache: { path: file, enabled: false }") == [])
             #expect(
-                try FileManager.default.contentsOfDirectory(atPath: folder) == ["file"],
-                "nothing was made")
+                try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+                    == ["file", "taken"], "nothing was made")
         }
+    }
+
+    @Test func `a disk tier for which there is no room is a warning`() throws {
+        try withTemporaryFolder { folder in
+            func warnings(_ text: String) throws -> [String] {
+                try ConfigurationLoader(environment: looking)
+                    .load(text: Array(text.utf8), name: folder + "/gateway.yaml").warnings
+                    .map(\.description)
+            }
+            #expect(try warnings("cache: { path: a/b, disk: 1MiB }") == [])
+            let told = try warnings("cache: { path: a/b, disk: 1000TiB }")
+            #expect(told.count == 1)
+            let start = "\(folder)/gateway.yaml:1: cache.disk: 1000TiB is more than its file system"
+            #expect(told.first?.hasPrefix(start + " holds") ?? false)
+            #expect(try warnings("cache: { path: a/b, disk: 1000TiB, enabled: false }") == [])
+        }
+        // A file system that holds nothing.
+        #expect(PathAccess.room(inFolder: "/proc/none")?.total == 0)
+    }
+
+    @Test func `the size of the disk tier is compared with what is there and what is free`() {
+        let room = PathAccess.Room(total: 100 << 30, free: 10 << 30)
+        #expect(SnapshotReader.problem(of: 10 << 30, in: room) == nil)
+        #expect(
+            SnapshotReader.problem(of: 11 << 30, in: room)
+                == "is more than its file system has free, 10GiB")
+        #expect(
+            SnapshotReader.problem(of: 101 << 30, in: room)
+                == "is more than its file system holds, 100GiB")
     }
 }

@@ -24,6 +24,56 @@ enum PathAccess {
         return problemMaking(folder: Files.folder(of: path))
     }
 
+    /// Why one of these files, which are made where there are none, cannot be written in a folder;
+    /// nil when they can.
+    static func problemMaking(files: [String], inFolder folder: String) -> String? {
+        for file in files {
+            var status = stat()
+            let path = folder + "/" + file
+            guard stat(path, &status) == 0 else { continue }
+            guard Int32(status.st_mode) & S_IFMT == S_IFREG else {
+                return "\(quoted(path)) is not a file"
+            }
+            guard access(path, R_OK | W_OK) == 0 else {
+                return "\(quoted(path)) cannot be written: \(text(__errno_location().pointee))"
+            }
+        }
+        return nil
+    }
+
+    /// Bytes of a file system.
+    struct Room: Equatable {
+        var total: Int
+        /// For those who are not root, and what the files of the folder take already.
+        var free: Int
+    }
+
+    /// The room in the file system of a folder, or of the one where it would be made; nil: unknown.
+    static func room(inFolder path: String) -> Room? {
+        var figures = statvfs()
+        if statvfs(path, &figures) == 0 {
+            let unit = Int(clamping: figures.f_frsize)
+            func bytes(_ blocks: fsblkcnt_t) -> Int {
+                let (bytes, overflows) = Int(clamping: blocks).multipliedReportingOverflow(by: unit)
+                return overflows ? .max : bytes
+            }
+            let free = bytes(figures.f_bavail).addingReportingOverflow(taken(inFolder: path))
+            return Room(
+                total: bytes(figures.f_blocks), free: free.overflow ? .max : free.partialValue)
+        }
+        guard __errno_location().pointee == ENOENT, path != "/" else { return nil }
+        return room(inFolder: Files.folder(of: path))
+    }
+
+    /// Bytes of the cache's files in a folder.
+    private static func taken(inFolder folder: String) -> Int {
+        ["cache.sqlite", "cache.sqlite-wal"].reduce(0) { sum, file in
+            var status = stat()
+            guard stat(folder + "/" + file, &status) == 0 else { return sum }
+            return sum + Int(status.st_blocks) * 512
+        }
+    }
+
     private static func problem(inFolder folder: String) -> String? {
         var status = stat()
         guard stat(folder, &status) == 0 else {

@@ -50,12 +50,35 @@ extension SnapshotReader {
 
     /// Without its folder the cache works in memory alone, so that this is no error.
     private func warnOfCachePath(_ cache: CacheConfiguration, _ section: Section?) {
-        guard validation.environment.looksAtPaths, cache.isEnabled, cache.diskBytes > 0,
-            let problem = PathAccess.problemMaking(folder: cache.path)
-        else { return }
+        guard validation.environment.looksAtPaths, cache.isEnabled, cache.diskBytes > 0 else {
+            return
+        }
+        let origin = section?["path"]?.node.origin
+        let files = ["cache.sqlite", "cache.sqlite.lock"]
+        let problem =
+            PathAccess.problemMaking(folder: cache.path)
+            ?? PathAccess.problemMaking(files: files, inFolder: cache.path)
+        if let problem {
+            return validation.warn(
+                origin ?? .builtIn, "cache.path",
+                "\(quoted(cache.path)) \(problem): the cache keeps nothing on disk")
+        }
+        guard let room = PathAccess.room(inFolder: cache.path) else { return }
+        guard let problem = Self.problem(of: cache.diskBytes, in: room) else { return }
         validation.warn(
-            section?["path"]?.node.origin ?? .builtIn, "cache.path",
-            "\(quoted(cache.path)) \(problem): the cache keeps nothing on disk")
+            section?["disk"]?.node.origin ?? origin ?? .builtIn, "cache.disk",
+            "\(Quantity.text(bytes: cache.diskBytes)) \(problem) "
+                + "(\(quoted(cache.path))): once it is full the cache keeps nothing on disk")
+    }
+
+    /// Why the disk tier cannot become so large; nil: it can. What the cache's files take already
+    /// counts as free.
+    static func problem(of diskBytes: Int, in room: PathAccess.Room) -> String? {
+        if diskBytes > room.total {
+            return "is more than its file system holds, \(Quantity.text(bytes: room.total))"
+        }
+        guard diskBytes > room.free else { return nil }
+        return "is more than its file system has free, \(Quantity.text(bytes: room.free))"
     }
 
     private func defaultCachePath(_ section: Section?) -> String {
